@@ -206,7 +206,7 @@ def _waiting() -> None:
     from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, waiting_policy
     from foresail.cloud.waiting.queueing import blocking
     from foresail.cloud.waiting.simulating import simulate
-    from foresail.cloud.waiting.year import university_year
+    from foresail.cloud.waiting.stand_ins import university_year
 
     jobs = university_year(jobs=200)
     fixed, family = FixedMachines(1, own_price_per_core_hour=0.01), proportional_family()
@@ -232,7 +232,7 @@ def _waiting() -> None:
 def _carbon() -> None:
     """When jobs are to start so that their power is greenest."""
     from foresail.cloud.waiting.carbon import CarbonIntensity, green_starts
-    from foresail.cloud.waiting.year import university_year
+    from foresail.cloud.waiting.stand_ins import university_year
 
     jobs = university_year(jobs=10)
     carbon = CarbonIntensity(np.arange(24.0) % 7.0, 3600.0)

@@ -46,11 +46,10 @@ def test_mean_prices_are_over_time():
 
 
 def test_lives_end_with_a_revocation_or_the_history():
-    """Two lives, the second not ended: the mean is hours per revocation."""
+    """Two lives, the second not ended."""
     lives = lifetimes(PRICES)
     np.testing.assert_allclose(lives.hours * 3600, [10, 60])
     assert lives.revoked.tolist() == [True, False]
-    assert lives.mean_hours * 3600 == pytest.approx(70)
 
 
 def test_units_are_up_when_as_many_as_requested():

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 
 from foresail.experiments.study import Mean, PublishedClaim, Study, StudyParameters, study_part
-from foresail.experiments.study_files import write_study_report
-from foresail.experiments.study_page import sentences
+from foresail.experiments.study_page import sentences, write_study_report
 from foresail.experiments.study_report import as_json, as_markdown, group_table, report_of
-from foresail.experiments.study_results import StudyResults, key_of
-from foresail.experiments.study_running import carry_out_study
+from foresail.experiments.study_results import StudyResults, carry_out_study, key_of
 from foresail.experiments.study_summary import interval, judge, summary
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import register

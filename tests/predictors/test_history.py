@@ -29,9 +29,7 @@ from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import Outcome
 from foresail.model.resources import Resources
-from foresail.predictors.history import History
-from foresail.predictors.history_base import HistoryParameters, alarm_level, table_rows
-from foresail.predictors.jvu import Jvu
+from foresail.predictors.history import History, HistoryParameters, Jvu, alarm_level, table_rows
 from foresail.predictors.kernels import experience, experts
 from slow_history import SlowHistory
 

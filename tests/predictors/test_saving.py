@@ -17,8 +17,7 @@ from foresail.model.errors import InputError
 from foresail.model.protocols import WatchesStarts
 from foresail.model.registry import entries, find
 from foresail.predictors.clairvoyant import Clairvoyant
-from foresail.predictors.history import History
-from foresail.predictors.history_base import HistoryParameters
+from foresail.predictors.history import History, HistoryParameters
 from foresail.predictors.saving import (
     VERSION,
     StateHeader,

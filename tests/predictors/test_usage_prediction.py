@@ -7,7 +7,7 @@ from foresail.model.errors import UnknownNameError
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import Outcome
 from foresail.model.resources import Resources
-from foresail.predictors.history_base import HistoryParameters
+from foresail.predictors.history import HistoryParameters
 from foresail.predictors.kernels import experts
 from foresail.predictors.usage import UsagePredictor
 

@@ -109,8 +109,7 @@ def report(
     output_format: TableFormatOption = TableFormat.TABLE,
 ) -> None:
     """Write report.html and the tables behind it into the folder; print slowdowns per log."""
-    from foresail.experiments.page import HEADINGS
-    from foresail.experiments.report import write_report
+    from foresail.experiments.page import HEADINGS, write_report
     from foresail.experiments.results import Results
     from foresail.model.words import number
 

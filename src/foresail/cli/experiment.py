@@ -89,10 +89,9 @@ def run(
     """Run a study, or go on where it was interrupted; claims, tables and pictures in DIR."""
     from foresail.experiments.processes import in_processes
     from foresail.experiments.study import apart_from_full, study_part
-    from foresail.experiments.study_files import write_study_report
+    from foresail.experiments.study_page import write_study_report
     from foresail.experiments.study_report import report_of
-    from foresail.experiments.study_results import StudyResults
-    from foresail.experiments.study_running import carry_out_study
+    from foresail.experiments.study_results import StudyResults, carry_out_study
     from foresail.reports.images import write_images
 
     given = [*(settings or ()), *([] if seeds is None else [f"seeds={seeds}"])]

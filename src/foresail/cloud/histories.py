@@ -39,8 +39,6 @@ class MarketHistory:
         What the type costs on demand: the usual bid.
     origin_unix_seconds
         Unix time of second zero.
-    currency
-        Of the prices.
 
     Raises
     ------
@@ -59,7 +57,6 @@ class MarketHistory:
     requested_units: float = 1.0
     on_demand_per_hour: float | None = None
     origin_unix_seconds: float | None = None
-    currency: str = "USD"
 
     def __post_init__(self) -> None:
         _check(self)
@@ -144,27 +141,23 @@ def _check(history: MarketHistory) -> None:
         )
 
 
-def mean_price_while_up(history: MarketHistory, bid_per_hour: float | None = None) -> float:
-    """Time average of the price per hour while it was at most the bid; nan if it never was.
+def mean_price_while_up(history: MarketHistory) -> float:
+    """Time average of the price per hour while it was at most that on demand; nan if it never was.
 
     Raises
     ------
     InputError
         If the history has no prices.
     """
-    seconds = history.step_seconds() * history.up(bid_per_hour)
-    held = float(seconds.sum())
-    return float(seconds @ _prices(history)) / held if held > 0.0 else float("nan")
-
-
-def _prices(history: MarketHistory) -> Floats:
     if history.prices is None:
         raise InputError(
             "a history of units has no prices",
             source=history.market,
             expected="a history of prices",
         )
-    return history.prices
+    seconds = history.step_seconds() * history.up()
+    held = float(seconds.sum())
+    return float(seconds @ history.prices) / held if held > 0.0 else float("nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,16 +175,10 @@ class Lifetimes:
     hours: Floats
     revoked: Booleans
 
-    @property
-    def mean_hours(self) -> float:
-        """Hours lived per revocation (the estimate for exponential lifetimes); inf without any."""
-        revocations = int(self.revoked.sum())
-        return float(self.hours.sum()) / revocations if revocations else float("inf")
 
-
-def lifetimes(history: MarketHistory, bid_per_hour: float | None = None) -> Lifetimes:
+def lifetimes(history: MarketHistory) -> Lifetimes:
     """Lives of machines that are asked for whenever there are none: the stretches of being up."""
-    up = history.up(bid_per_hour)
+    up = history.up()
     change = np.flatnonzero(np.diff(up, prepend=False, append=False))
     edges = np.append(history.times_seconds, history.end_seconds)
     begin, end = change[0::2], change[1::2]

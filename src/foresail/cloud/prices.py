@@ -47,19 +47,6 @@ def checked_price(value: float, name: str, *, of: str | None = None) -> float:
     return value
 
 
-def checked_share(value: float, name: str) -> float:
-    """The share, if it is within 0 and 1.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-    """
-    if not 0.0 <= value <= 1.0:
-        raise InputError("not a share", field=name, value=value, expected="0 to 1")
-    return value
-
-
 @dataclass(frozen=True, slots=True)
 class InstanceType:
     """A machine that can be rented.
@@ -228,7 +215,10 @@ class SustainedUse:
         if not self.tiers:
             raise InputError("no tiers", field="sustained_use", expected="at least one share")
         for tier in self.tiers:
-            checked_share(tier, "sustained_use.tiers")
+            if not 0.0 <= tier <= 1.0:
+                raise InputError(
+                    "not a share", field="sustained_use.tiers", value=tier, expected="0 to 1"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,12 +423,6 @@ class PriceCatalogue:
         """The catalogue at the buyer's own prices: discounts taken off, none left to take."""
         offers = tuple(_discounted(offer, self.discounts) for offer in self.offers)
         return replace(self, offers=offers, discounts=())
-
-    def committed(self, name: str, on: date | None = None) -> int:
-        """Instances of a type that are committed to on a day (by default that of the prices)."""
-        day = on or self.valid_on
-        held = (c for c in self.commitments if c.instance == name)
-        return sum(c.count for c in held if c.until is None or day <= c.until)
 
 
 def _discounted(offer: Offer, discounts: tuple[Discount, ...]) -> Offer:

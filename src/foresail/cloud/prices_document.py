@@ -46,14 +46,7 @@ def catalogue_of_rows(
 ) -> PriceCatalogue:
     """The catalogue that a table describes: columns ``FIELDS``, one row an offer.
 
-    Parameters
-    ----------
-    source
-        Where the rows come from.
-    rows
-        The offers.
-    headings
-        What holds for all of them where they do not say it themselves.
+    ``headings`` hold for all rows that do not say it themselves.
 
     Raises
     ------

@@ -115,12 +115,7 @@ class PublishedPrices(PlainSource):
 def load_prices(reference: str, source: str | None = None) -> PriceCatalogue:
     """The price catalogue behind a built-in name, a file or an address.
 
-    Parameters
-    ----------
-    reference
-        As above.
-    source
-        Name of the price source; by default the one that recognises the reference.
+    ``source`` is the name of the price source; by default the one that recognises the reference.
 
     Raises
     ------
@@ -137,12 +132,7 @@ def load_prices(reference: str, source: str | None = None) -> PriceCatalogue:
 def load_histories(reference: str, source: str | None = None) -> tuple[MarketHistory, ...]:
     """The market histories in a file or behind an address.
 
-    Parameters
-    ----------
-    reference
-        As above.
-    source
-        Name of the price source; by default the one that recognises the reference.
+    ``source`` as for ``load_prices``.
 
     Raises
     ------

@@ -10,14 +10,8 @@ from foresail.model.arrays import Floats
 def work_until(moments: Floats, begin: Floats, end: Floats, amount: Floats) -> Floats:
     """Amounts times the time that they were held before each moment, summed over the jobs.
 
-    Parameters
-    ----------
-    moments
-        Any number of them.
-    begin, end
-        When each job starts and ends, in the same unit of time; shape (jobs,).
-    amount
-        What it holds meanwhile; shape (jobs,).
+    A job holds its amount from ``begin`` to ``end``, in the unit of ``moments``; shape (jobs,)
+    each.
     """
     return _since(moments, begin, amount) - _since(moments, end, amount)
 

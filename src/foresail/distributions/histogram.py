@@ -94,12 +94,7 @@ class Histogram:
     def of(cls, values: ArrayLike, bins: int = DEFAULT_BINS) -> Histogram:
         """The histogram of these values, inserted in their order.
 
-        Parameters
-        ----------
-        values
-            One or more, finite and not negative.
-        bins
-            How many to keep at most.
+        ``values`` are finite and not negative; at most so many bins are kept.
 
         Raises
         ------

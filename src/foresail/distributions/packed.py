@@ -28,16 +28,10 @@ from foresail.distributions.summary import belief_row
 from foresail.distributions.truncated_normal import TruncatedNormal
 from foresail.distributions.uniform import Uniform
 from foresail.kernels.columns import BELIEF_LEVELS
+from foresail.model.arrays import Floats, Integers
 from foresail.model.distribution import Distribution
 
-_Arrays: TypeAlias = tuple[
-    NDArray[np.int64],
-    NDArray[np.int64],
-    NDArray[np.int64],
-    NDArray[np.float64],
-    NDArray[np.float64],
-    NDArray[np.float64],
-]
+_Arrays: TypeAlias = tuple[Integers, Integers, Integers, Floats, Floats, Floats]
 
 
 @dataclass(frozen=True, slots=True)

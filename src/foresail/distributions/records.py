@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -52,60 +51,26 @@ def to_record(distribution: Distribution) -> dict[str, Any]:
 
 
 def _fields(distribution: Distribution) -> dict[str, Any]:
-    match distribution:
-        case Point(value):
-            return {"kind": "point", "value": float(value)}
-        case Uniform(low, high):
-            return {"kind": "uniform", "low": low, "high": high}
-        case TruncatedNormal(mu, sigma, low):
-            return {"kind": "truncated-normal", "mu": mu, "sigma": sigma, "low": low}
-        case LogNormal(mu, sigma, cap, elapsed):
-            limit = cap if math.isfinite(cap) else None
-            return {
-                "kind": "log-normal",
-                "mu": mu,
-                "sigma": sigma,
-                "cap": limit,
-                "elapsed": elapsed,
-            }
-        case Empirical():
-            return {
-                "kind": "empirical",
-                "values": distribution.values.tolist(),
-                "probabilities": distribution.probabilities.tolist(),
-            }
-        case Quantiles():
-            return {
-                "kind": "quantiles",
-                "levels": distribution.levels.tolist(),
-                "values": distribution.values.tolist(),
-            }
-        case Histogram():
-            return _histogram_fields(distribution)
-        case Mixture():
-            return {
-                "kind": "mixture",
-                "components": [_fields(component) for component in distribution.components],
-                "weights": distribution.weights.tolist(),
-            }
-        case Shifted(inner, amount):
-            return {"kind": "shifted", "inner": _fields(inner), "amount": amount}
+    kinds: list[tuple[type, str, tuple[str, ...]]] = [(Histogram, "histogram", _HISTOGRAM)]
+    kinds += [(made, kind, tuple(fields)) for kind, (made, fields) in _KINDS.items()]
+    for made, kind, names in kinds:
+        if isinstance(distribution, made):
+            return {"kind": kind, **{name: _plain(getattr(distribution, name)) for name in names}}
+    raise TypeError(f"a {type(distribution).__name__} has no record")
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case np.ndarray():
+            return value.tolist()
+        case tuple():
+            return [_fields(component) for component in value]
+        case bool() | int():
+            return value
+        case float():
+            return value if math.isfinite(value) else None  # a cap that is none
         case _:
-            raise TypeError(f"a {type(distribution).__name__} has no record")
-
-
-def _histogram_fields(histogram: Histogram) -> dict[str, Any]:
-    return {
-        "kind": "histogram",
-        "bins": histogram.bins,
-        "count": histogram.count,
-        "smallest": histogram.smallest,
-        "largest": histogram.largest,
-        "merged": histogram.merged,
-        "centroids": histogram.centroids.tolist(),
-        "counts": histogram.counts.tolist(),
-        "elapsed": histogram.elapsed,
-    }
+            return _fields(value)
 
 
 def read_record(path: Path) -> Distribution:
@@ -123,12 +88,7 @@ def read_record(path: Path) -> Distribution:
 def from_record(record: object, source: object | None = None) -> Distribution:
     """The distribution that ``to_record`` described.
 
-    Parameters
-    ----------
-    record
-        A mapping, as read from JSON.
-    source
-        Where it came from, for the error.
+    ``source`` is where it came from, for the error.
 
     Raises
     ------
@@ -219,14 +179,19 @@ def _is_number(value: object) -> bool:
 
 def _read(reader: _Reader) -> Distribution:
     kind = reader.get("kind")
+    kinds = ("histogram", *_KINDS)
     if not isinstance(kind, str):
-        raise reader.error("kind", "is not a name", "one of " + ", ".join(sorted(_READERS)))
-    if kind not in _READERS:
-        raise UnknownNameError("distribution", kind, _READERS)
+        raise reader.error("kind", "is not a name", "one of " + ", ".join(sorted(kinds)))
+    if kind not in kinds:
+        raise UnknownNameError("distribution", kind, kinds)
     if reader.depth > _DEEPEST:
         raise reader.error("kind", "is nested too deeply", f"at most {_DEEPEST} levels")
     try:
-        return _READERS[kind](reader)
+        if kind == "histogram":
+            return _read_histogram(reader)
+        made, fields = _KINDS[kind]
+        reader.only(*fields)
+        return made(*(read(reader, field) for field, read in fields.items()))
     except ValueError as error:
         field = _blamed(str(error), reader)
         raise InputError(
@@ -243,45 +208,8 @@ def _blamed(words: str, reader: _Reader) -> str:
     return next((word for word in re.findall(r"\w+", words) if word in reader.record), "kind")
 
 
-def _read_point(reader: _Reader) -> Distribution:
-    reader.only("value")
-    value = reader.number("value")
-    if value < 0.0:
-        raise reader.error("value", "is negative", "0 or more")
-    return Point(value)
-
-
-def _read_uniform(reader: _Reader) -> Distribution:
-    reader.only("low", "high")
-    return Uniform(reader.number("low"), reader.number("high"))
-
-
-def _read_truncated_normal(reader: _Reader) -> Distribution:
-    reader.only("mu", "sigma", "low")
-    return TruncatedNormal(reader.number("mu"), reader.number("sigma"), reader.number("low"))
-
-
-def _read_log_normal(reader: _Reader) -> Distribution:
-    reader.only("mu", "sigma", "cap", "elapsed")
-    cap = math.inf if reader.get("cap") is None else reader.number("cap")
-    return LogNormal(reader.number("mu"), reader.number("sigma"), cap, reader.number("elapsed"))
-
-
-def _read_empirical(reader: _Reader) -> Distribution:
-    reader.only("values", "probabilities")
-    probabilities = reader.numbers("probabilities")
-    if np.any(probabilities < 0.0):
-        raise reader.error("probabilities", "holds a negative one", "0 or more")
-    return Empirical(reader.numbers("values"), probabilities)
-
-
-def _read_quantiles(reader: _Reader) -> Distribution:
-    reader.only("levels", "values")
-    return Quantiles(reader.numbers("levels"), reader.numbers("values"))
-
-
 def _read_histogram(reader: _Reader) -> Distribution:
-    reader.only(*_histogram_names())
+    reader.only(*_HISTOGRAM)
     bins = reader.whole("bins")
     centroids, counts = reader.numbers("centroids"), reader.numbers("counts")
     if not 1 <= bins <= _MOST_BINS:
@@ -302,49 +230,68 @@ def _read_histogram(reader: _Reader) -> Distribution:
     return Histogram(row, reader.number("elapsed"))
 
 
-def _histogram_names() -> tuple[str, ...]:
-    return (
-        "bins",
-        "count",
-        "smallest",
-        "largest",
-        "merged",
-        "centroids",
-        "counts",
-        "elapsed",
-    )
+def _value(reader: _Reader, field: str) -> float:
+    value = reader.number(field)
+    if value < 0.0:
+        raise reader.error(field, "is negative", "0 or more")
+    return value
 
 
-def _read_mixture(reader: _Reader) -> Distribution:
-    reader.only("components", "weights")
-    components = reader.get("components")
-    if not isinstance(components, list):
-        raise reader.error("components", "is not a list", "records of distributions")
-    read = [
-        _read(reader.within(f"components.{i}", component)) for i, component in enumerate(components)
-    ]
-    weights = reader.numbers("weights")
-    if weights.size != len(read):
-        raise reader.error("weights", "are not one per component", str(len(read)))
-    return Mixture(read, weights)
+def _cap(reader: _Reader, field: str) -> float:
+    return math.inf if reader.get(field) is None else reader.number(field)
 
 
-def _read_shifted(reader: _Reader) -> Distribution:
-    reader.only("inner", "amount")
-    inner = _read(reader.within("inner", reader.get("inner")))
-    return Shifted(inner, reader.number("amount"))
+def _probabilities(reader: _Reader, field: str) -> NDArray[np.float64]:
+    probabilities = reader.numbers(field)
+    if np.any(probabilities < 0.0):
+        raise reader.error(field, "holds a negative one", "0 or more")
+    return probabilities
 
 
-_READERS: Final[Mapping[str, Callable[[_Reader], Distribution]]] = MappingProxyType(
-    {
-        "point": _read_point,
-        "uniform": _read_uniform,
-        "truncated-normal": _read_truncated_normal,
-        "log-normal": _read_log_normal,
-        "empirical": _read_empirical,
-        "quantiles": _read_quantiles,
-        "histogram": _read_histogram,
-        "mixture": _read_mixture,
-        "shifted": _read_shifted,
-    }
+def _inner(reader: _Reader, field: str) -> Distribution:
+    return _read(reader.within(field, reader.get(field)))
+
+
+def _components(reader: _Reader, field: str) -> list[Distribution]:
+    records = reader.get(field)
+    if not isinstance(records, list):
+        raise reader.error(field, "is not a list", "records of distributions")
+    return [_read(reader.within(f"{field}.{i}", record)) for i, record in enumerate(records)]
+
+
+def _weights(reader: _Reader, field: str) -> NDArray[np.float64]:
+    weights, components = reader.numbers(field), len(reader.get("components"))
+    if weights.size != components:
+        raise reader.error(field, "are not one per component", str(components))
+    return weights
+
+
+_number, _numbers = _Reader.number, _Reader.numbers
+
+_Fields = Mapping[str, Callable[[_Reader, str], Any]]
+
+_KINDS: Final[Mapping[str, tuple[type[Distribution], _Fields]]] = {
+    "point": (Point, {"value": _value}),
+    "uniform": (Uniform, {"low": _number, "high": _number}),
+    "truncated-normal": (TruncatedNormal, {"mu": _number, "sigma": _number, "low": _number}),
+    "log-normal": (
+        LogNormal,
+        {"mu": _number, "sigma": _number, "cap": _cap, "elapsed": _number},
+    ),
+    "empirical": (Empirical, {"values": _numbers, "probabilities": _probabilities}),
+    "quantiles": (Quantiles, {"levels": _numbers, "values": _numbers}),
+    "mixture": (Mixture, {"components": _components, "weights": _weights}),
+    "shifted": (Shifted, {"inner": _inner, "amount": _number}),
+}
+"""What each kind is made of, but a histogram: its arguments in order, which its record names."""
+
+_HISTOGRAM: Final = (
+    "bins",
+    "count",
+    "smallest",
+    "largest",
+    "merged",
+    "centroids",
+    "counts",
+    "elapsed",
 )

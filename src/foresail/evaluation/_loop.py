@@ -15,7 +15,7 @@ from foresail.evaluation.kernels.scoring import (
     tame_belief,
 )
 from foresail.kernels.calling import call_belief_step, call_predictor_step, step_address
-from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, PREDICTED
+from foresail.kernels.columns import BELIEF_LEVELS, PREDICTED
 from foresail.kernels.compile import bare_kernel, unlocked_kernel
 from foresail.kernels.signatures import PredictorInputs, PredictorSteps
 from foresail.model.arrays import Floats, Integers
@@ -113,8 +113,3 @@ def step_addresses(steps: PredictorSteps) -> Floats:
     """What ``evaluation_loop`` calls."""
     known = (steps.predict, steps.started, steps.observe, steps.belief or point_belief)
     return np.array([step_address(step) for step in known])
-
-
-def room_for_belief() -> Floats:
-    """An empty belief row."""
-    return np.zeros(BELIEF_COLUMNS)

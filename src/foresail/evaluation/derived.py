@@ -18,7 +18,6 @@ from foresail.traces.quantities import quantity
 from foresail.traces.workload import Workload
 
 BASELINE: Final = "runtime"
-DIVISORS: Final = ("predicted_cpu", "actual_cpu", "requested_cpu", "initial_cpu")
 
 
 @dataclass(frozen=True)
@@ -42,12 +41,7 @@ def derived_runtimes(
     Divided by: the estimated average cpus, the real average, the request, and the cpus used in the
     first measured period (left out where there is no usage table).
 
-    Parameters
-    ----------
-    workload, predictor
-        As for ``evaluate``.
-    baseline
-        This predictor's evaluation on the runtime; the others learn as it did.
+    ``baseline`` is this predictor's evaluation on the runtime; the others learn as it did.
 
     Raises
     ------

@@ -172,7 +172,7 @@ class ReplayScheduling:
             return self._ends_elsewhere(renting.sent, advice)
 
         schedule = run_by_events(scenario, controller, external_events=learned)
-        outcomes = Outcomes(rented.start_seconds, rented.place, rented.machine, rented.features)
+        outcomes = rented.outcomes
         _fill_in(outcomes, advice.row_of, renting.sent, schedule.jobs)
         waiting = np.isnan(outcomes.start)
         if waiting.any():

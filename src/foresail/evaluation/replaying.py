@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from foresail.distributions.summary import belief_row
 from foresail.evaluation import _loop
 from foresail.evaluation.kernels.clock import nanoseconds_to_read
-from foresail.kernels.columns import SUMMARY_COLUMNS
+from foresail.kernels.columns import BELIEF_COLUMNS, SUMMARY_COLUMNS
 from foresail.kernels.signatures import (
     CompiledPredictor,
     PredictorState,
@@ -224,7 +224,7 @@ def _replay_steps(
         arrays,
         _loop.step_addresses(steps),
         predictor.expert_column if isinstance(predictor, TellsExpert) else -1,
-        _loop.room_for_belief(),
+        np.zeros(BELIEF_COLUMNS),
     )
     cost = np.maximum(arrays.cost - _READINGS * nanoseconds_to_read(), 0)
     return _Replayed(arrays.scores, arrays.expert, cost, state)
@@ -260,7 +260,7 @@ def _replay_objects(
     scores = np.full((len(jobs), _loop.SCORE_COLUMNS), math.nan)
     cost = np.zeros(len(jobs), np.int64)
     start = np.full(len(jobs), math.nan)
-    belief = _loop.room_for_belief()
+    belief = np.zeros(BELIEF_COLUMNS)
     watches = capabilities_of_predictor(predictor).watches_starts
     events = zip(order.kind.tolist(), order.slot.tolist(), order.time.tolist(), strict=True)
     taken = 0

@@ -46,14 +46,8 @@ def waiting_ranks(
 ) -> NDArray[np.float64]:
     """Ranks by job, shape (jobs,): waiting jobs go in this order, the least first.
 
-    Parameters
-    ----------
-    workload
-        The log.
-    order
-        An order's name, or an expression such as ``requested * cpus``; see ``static_order``.
-    believed_seconds
-        Runtime that each job is believed to have, shape (jobs,): ``predicted`` and every quantile.
+    ``order`` is a name, or an expression such as ``requested * cpus`` (see ``static_order``);
+    ``believed_seconds`` are the believed runtimes, shape (jobs,): ``predicted`` and every quantile.
 
     Raises
     ------

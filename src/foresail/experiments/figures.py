@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -35,20 +35,19 @@ _PREDICTORS: Final = {
 }
 """Predictors whose distributions are drawn, as in the study's figures."""
 
+_NO_PREDICTIONS: Final = (
+    "None of the study's predictors was replayed on this log.",
+    "A campaign with --triples has them all.",
+)
+
 
 def all_against_baseline(
     results: pl.DataFrame, baseline: str, named: Mapping[str, Mapping[str, str]]
 ) -> Figure:
     """Every policy's score relative to the baseline's, log by log, with some named.
 
-    Parameters
-    ----------
-    results
-        Of a campaign; the baseline was replayed on every log.
-    baseline
-        The policy that is 1.
-    named
-        Label to the policy it means on each log: at most four.
+    ``named`` is the policy that each label means on each log; at most four. The baseline, which is
+    1, was replayed on every log.
     """
     logs = results["log"].unique(maintain_order=True).to_list()
     base = dict(results.filter(pl.col("policy") == baseline).select("log", SCORE).iter_rows())
@@ -136,7 +135,7 @@ def correlation_map(matrix: pl.DataFrame) -> Figure | MissingFigure:
     if len(logs) < 2:
         return MissingFigure(title, "The campaign has one log.", "Add a second one to compare.")
     values = matrix["correlation"].to_numpy().reshape(len(logs), len(logs))
-    spread = correlation_spread(matrix)
+    smallest, mean, largest = map(_signed, correlation_spread(matrix))
     drawing = layout(
         110 + 56 * len(logs),
         xaxis=axis("", tickangle=0, showgrid=False),
@@ -147,8 +146,8 @@ def correlation_map(matrix: pl.DataFrame) -> Figure | MissingFigure:
         title=title,
         findings=[
             "Between two logs, the policies' scores correlate by "
-            f"{_signed(spread.smallest)} to {_signed(spread.largest)}, {_signed(spread.mean)} in "
-            "the mean: 1 would mean that one log tells all about another, 0 nothing."
+            f"{smallest} to {largest}, {mean} in the mean: 1 would mean that one log tells all "
+            "about another, 0 nothing."
         ],
         traces=[
             {
@@ -178,26 +177,14 @@ def error_distribution(quantiles: pl.DataFrame, log: str) -> Figure | MissingFig
     title = f"How far off are the predictions on {log}?"
     lines = _lines(quantiles, log, "error_quantiles")
     if not lines:
-        return _no_predictions(title)
+        return MissingFigure(title, *_NO_PREDICTIONS)
     reach = max(max(abs(values[0]), abs(values[-1])) for _, values in lines)
     ticks = [(seconds, text) for seconds, text in _ERROR_TICKS.items() if seconds <= reach]
-    traces = [
-        _line(label, [_folded(value) for value in values], position, [duration(v) for v in values])
-        for position, (label, values) in enumerate(lines)
-    ]
-    drawing = layout(
-        360,
-        xaxis=axis(
-            "prediction − runtime (log scale on either side)",
-            tickvals=[
-                *(-_folded(s) for s, _ in reversed(ticks)),
-                0,
-                *(_folded(s) for s, _ in ticks),
-            ],
-            ticktext=[*(f"−{text}" for _, text in reversed(ticks)), "0", *(t for _, t in ticks)],
-            tickangle=0,
-        ),
-        yaxis=axis("share of jobs", tickformat=".0%", range=[0, 1.01]),
+    along = axis(
+        "prediction − runtime (log scale on either side)",
+        tickvals=[*(-_folded(s) for s, _ in reversed(ticks)), 0, *(_folded(s) for s, _ in ticks)],
+        ticktext=[*(f"−{text}" for _, text in reversed(ticks)), "0", *(t for _, t in ticks)],
+        tickangle=0,
     )
     return Figure(
         name="errors",
@@ -207,8 +194,8 @@ def error_distribution(quantiles: pl.DataFrame, log: str) -> Figure | MissingFig
             f"{duration(_at(values, 0.75))} off, {percent(_share_below_zero(values))} too short."
             for label, values in lines
         ],
-        traces=traces,
-        layout=drawing,
+        traces=_traces(lines, _folded),
+        layout=_shares_of_jobs(along),
         table=_long(lines, "error_seconds"),
         note="Predictions at submission, before any correction, under the first policy of the "
         "campaign with each predictor.",
@@ -220,12 +207,8 @@ def prediction_distribution(quantiles: pl.DataFrame, log: str) -> Figure | Missi
     title = f"What do the predictors predict on {log}?"
     lines = _lines(quantiles, log, "prediction_quantiles")
     if not lines:
-        return _no_predictions(title)
+        return MissingFigure(title, *_NO_PREDICTIONS)
     longest = max(values[-1] for _, values in lines)
-    traces = [
-        _line(label, [max(v, 1.0) for v in values], position, [duration(v) for v in values])
-        for position, (label, values) in enumerate(lines)
-    ]
     return Figure(
         name="predictions",
         title=title,
@@ -233,12 +216,8 @@ def prediction_distribution(quantiles: pl.DataFrame, log: str) -> Figure | Missi
             f"{label}: half of the predictions are above {duration(_at(values, 0.5))}."
             for label, values in lines
         ],
-        traces=traces,
-        layout=layout(
-            360,
-            xaxis=duration_axis("predicted runtime (log scale)", longest),
-            yaxis=axis("share of jobs", tickformat=".0%", range=[0, 1.01]),
-        ),
+        traces=_traces(lines, lambda seconds: max(seconds, 1.0)),
+        layout=_shares_of_jobs(duration_axis("predicted runtime (log scale)", longest)),
         table=_long(lines, "predicted_seconds"),
         note="Drawn as at least 1 s.",
     )
@@ -254,19 +233,28 @@ def _lines(quantiles: pl.DataFrame, log: str, column: str) -> list[tuple[str, li
     return sorted(lines.items(), key=lambda line: order.index(line[0]))
 
 
-def _line(label: str, x: Sequence[float], position: int, said: Sequence[str]) -> dict[str, Any]:
-    colour, dash, _ = _LOOKS[position % len(_LOOKS)]
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": label,
-        "x": [round(value, 4) for value in x],
-        "y": [round(level, 4) for level in QUANTILE_LEVELS],
-        "line": {"color": colour, "dash": dash, "width": 2},
-        "text": list(said),
-        "hovertemplate": "%{y:.1%} of jobs: at most %{text}<extra>" + label + "</extra>",
-        "showlegend": True,
-    }
+def _traces(
+    lines: Sequence[tuple[str, list[float]]], place: Callable[[float], float]
+) -> list[dict[str, Any]]:
+    """A line for each label; ``place`` is where a value (seconds) is drawn."""
+    return [
+        {
+            "type": "scatter",
+            "mode": "lines",
+            "name": label,
+            "x": [round(place(value), 4) for value in values],
+            "y": [round(level, 4) for level in QUANTILE_LEVELS],
+            "line": {"color": colour, "dash": dash, "width": 2},
+            "text": [duration(value) for value in values],
+            "hovertemplate": "%{y:.1%} of jobs: at most %{text}<extra>" + label + "</extra>",
+            "showlegend": True,
+        }
+        for (label, values), (colour, dash, _) in zip(lines, _LOOKS, strict=False)
+    ]
+
+
+def _shares_of_jobs(along: dict[str, Any]) -> dict[str, Any]:
+    return layout(360, xaxis=along, yaxis=axis("share of jobs", tickformat=".0%", range=[0, 1.01]))
 
 
 def _folded(seconds: float) -> float:
@@ -308,11 +296,3 @@ def _line_at_one() -> dict[str, Any]:
         "line": {"color": "@muted", "width": 1},
         "layer": "below",
     }
-
-
-def _no_predictions(title: str) -> MissingFigure:
-    return MissingFigure(
-        title,
-        "None of the study's predictors was replayed on this log.",
-        "A campaign with --triples has them all.",
-    )

@@ -1,12 +1,19 @@
-"""Workloads of generators, kept for the next run that asks for the same."""
+"""Workloads of studies, generated or of a log, kept for the next run that asks for the same."""
 
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
+from typing import Final
 
 from foresail.model.short_form import part_of
+from foresail.traces.filtering import apply_filters, choices_of
+from foresail.traces.folder import load_workload
 from foresail.traces.generating import generate
 from foresail.traces.workload import Workload
+
+_FILTERS: Final = ("fill_processors", "drop_no_runtime")
+"""How ``foresail cloud`` cleans a log."""
 
 
 @lru_cache(maxsize=4)
@@ -22,3 +29,19 @@ def generated(text: str, seed: int) -> Workload:
     """
     part = part_of("generator", text)
     return generate(part.entry.name, part.parameters, seed)
+
+
+@lru_cache(maxsize=1)
+def log_of(text: str, seed: int) -> Workload:
+    """The jobs of a log's path or of a generator's short form; kept for the next run.
+
+    Raises
+    ------
+    InputError
+        If the log cannot be read, or the short form is malformed.
+    UnknownNameError
+        If there is no such generator.
+    """
+    if not Path(text).exists():
+        return generated(text, seed)
+    return apply_filters(load_workload(Path(text)), choices_of(_FILTERS))

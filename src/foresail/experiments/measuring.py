@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -63,10 +63,6 @@ class Measured:
     replay_seconds: float | None
     error_quantiles: tuple[float, ...]
     prediction_quantiles: tuple[float, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """The record as a JSON object."""
-        return asdict(self)
 
 
 def measure(schedule: Schedule) -> Measured:

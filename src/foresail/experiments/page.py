@@ -1,19 +1,20 @@
-"""The HTML page of a campaign: one file, no request to anywhere, words before pictures."""
+"""The HTML page of a campaign, words before pictures, and a CSV file behind all that it shows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Final
 
 import polars as pl
 
-from foresail.experiments import published
-from foresail.experiments.findings import Findings
-from foresail.experiments.selection import SCORE, candidates, ranking
+from foresail.experiments.findings import Findings, findings_of
+from foresail.experiments.results import Results
+from foresail.experiments.selection import SCORE, SelectionRule, candidates, ranking
 from foresail.model.words import count, duration, number, percent, signed
 from foresail.reports.document import as_html, document, missing, section
 from foresail.reports.figure import Figure
+from foresail.reports.files import write_page
 from foresail.reports.html_parts import footer, key_of, numbers_section, row, table
 
 HEADINGS: Final[Mapping[str, str]] = {
@@ -29,17 +30,40 @@ HEADINGS: Final[Mapping[str, str]] = {
 }
 """Columns of the main table, and how people call them."""
 
+_PUBLISHED: Final = {
+    "CTC-SP2": (49.6, 85.8, 37.2, 17.6, 25.5, 163.5, 16.3, 134.7, 20.5),
+    "SDSC-SP2": (87.9, 79.4, 70.5, 56.8, 70.9, 102.3, 69.7, 194.8, 75.0),
+    "KTH-SP2": (92.6, 63.5, 71.7, 49.8, 62.6, 93.2, 51.4, 74.5, 51.4),
+    "SDSC-BLUE": (36.5, 21.0, 30.6, 13.2, 16.5, 48.0, 12.6, 47.8, 34.7),
+    "Curie": (202.1, 193.5, 69.9, 12.1, 26.3, 9348.8, 24.3, 40100.0, 27.9),
+    "Metacentrum": (97.6, 87.2, 81.7, 67.2, 86.3, 98.1, 81.5, 89.8, 84.2),
+}
+"""Average bounded slowdowns as paper 004 prints them (Tables 2.1, 2.6, 2.7; spec section 10)."""
+
+
+def write_report(results: Results, rule: SelectionRule, *, command: str | None = None) -> Findings:
+    """Write ``report.html`` and the CSV files into the campaign's folder.
+
+    Raises
+    ------
+    InputError
+        As ``findings_of``, or if the folder cannot be written to.
+    """
+    found = findings_of(results, rule)
+    tables = {part.name: part.table for part in found.parts if isinstance(part, Figure)}
+    tables |= {
+        "results": found.results,
+        "slowdowns": found.headline,
+        "prediction-errors": found.errors,
+    }
+    if found.choices is not None:
+        tables["choices"] = found.choices
+    write_page(results.folder / "report.html", page(found, command), tables)
+    return found
+
 
 def page(found: Findings, command: str | None = None) -> str:
-    """The whole page as text.
-
-    Parameters
-    ----------
-    found
-        What it shows.
-    command
-        The command that made it.
-    """
+    """The whole page as text."""
     logs = found.results["log"].n_unique()
     policies = found.results["policy"].n_unique()
     title = f"{count(policies, 'policy', 'policies')} on {count(logs, 'log')}"
@@ -63,11 +87,12 @@ def sentences(found: Findings) -> list[str]:
     if found.choices is None:
         return ["With one log there is no other log to choose a policy by."]
     mean = float(found.choices["reduction"].to_numpy().mean())
+    reductions = found.choices.select("log", "reduction")
     worst = float(found.choices["longest_wait_ratio"].to_numpy().max())
     said = [
         f"A policy chosen for each log by the results on the others alone changes the average "
         f"bounded slowdown against {found.rule.baseline} by {signed(percent(-mean))} in the mean "
-        f"({', '.join(f'{log} {signed(percent(-r))}' for log, r in _reductions(found.choices))}).",
+        f"({', '.join(f'{log} {signed(percent(-r))}' for log, r in reductions.iter_rows())}).",
         f"Its longest wait is at most {number(worst)} times that of {found.rule.baseline}.",
     ]
     scores = found.results.filter(pl.col("policy") == found.rule.baseline)
@@ -91,21 +116,22 @@ def _best_in_hindsight(found: Findings, base: pl.DataFrame) -> tuple[str, float]
     return policy, float((1.0 - both[SCORE] / both["baseline"]).to_numpy().mean())
 
 
-def _reductions(choices: pl.DataFrame) -> list[tuple[str, float]]:
-    return list(choices.select("log", "reduction").iter_rows())
-
-
 def _slowdowns(found: Findings) -> str:
     rows = []
     for log in found.headline.iter_rows(named=True):
         rows.append(row([escape(log["log"]), *(number(log[column]) for column in HEADINGS)]))
-        known = published.published(log["log"])
+        known = published(log["log"])
         if known is not None:
-            told = (number(known[column]) for column in HEADINGS)
-            rows.append(row(["as published", *told], kind="stated"))
+            rows.append(row(["as published", *map(number, known)], kind="stated"))
     headings = ["log", *map(escape, HEADINGS.values())]
     title = "Average bounded slowdown"
     return numbers_section("slowdowns", title, table(title, headings, rows))
+
+
+def published(log: str) -> Sequence[float] | None:
+    """The paper's figures in the order of ``HEADINGS``, by a log's name within this one."""
+    names = (name for name in _PUBLISHED if name.lower() in log.lower())
+    return next((_PUBLISHED[name] for name in names), None)
 
 
 def _choices(found: Findings) -> str:

@@ -79,15 +79,8 @@ class CampaignPlan:
 def policies_of(written: Sequence[str], *, triples: bool, conventions: str) -> tuple[str, ...]:
     """Policies in canonical short form, each once.
 
-    Parameters
-    ----------
-    written
-        Short forms, first in the result.
-    triples
-        Whether the 128 heuristic triples and the two clairvoyant ones join them, as the
-        conventions read them.
-    conventions
-        Name of the conventions.
+    The written ones come first. With ``triples`` the 128 heuristic triples and the two clairvoyant
+    ones join them, as the conventions of this name read them.
 
     Raises
     ------

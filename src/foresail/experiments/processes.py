@@ -27,14 +27,8 @@ def in_processes(
 ) -> Iterator[tuple[Item, Result]]:
     """Call a function for each item, the first ones first.
 
-    Parameters
-    ----------
-    call
-        A function of a module; it, items and results are sent between processes.
-    items
-        What to call it for; hashable.
-    workers
-        How many processes, at most.
+    ``call`` is a function of a module; it, the hashable items and results are sent between at most
+    so many processes.
 
     Raises
     ------

@@ -157,7 +157,7 @@ class Results:
         InputError
             If it cannot be written.
         """
-        content = {**asdict(run), "version": __version__, **measured.as_json()}
+        content = {**asdict(run), "version": __version__, **asdict(measured)}
         write_whole(self._file(run), json.dumps(content).encode())
 
     def workload_folder(self, digest: str) -> Path:

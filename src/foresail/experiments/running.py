@@ -36,16 +36,8 @@ def carry_out(
 ) -> int:
     """Replay the runs of a plan that are not finished; returns how many these were.
 
-    Parameters
-    ----------
-    plan
-        What to replay.
-    results
-        The campaign's folder; every result is stored there when it arrives.
-    pool
-        Where to replay.
-    preparing, finished
-        Called before a log is read, and after a result was stored.
+    Every result is stored in the campaign's folder when it arrives; ``preparing`` is called before
+    a log is read, ``finished`` after a result was stored.
 
     Raises
     ------

@@ -86,14 +86,7 @@ def leave_one_out(
 ) -> pl.DataFrame:
     """For each log, the policy that the other logs recommend, and what it does on this one.
 
-    Parameters
-    ----------
-    results
-        Of at least two logs.
-    rule
-        How to choose.
-    policies
-        Among which; by default all ``candidates``.
+    ``results`` are of at least two logs; ``policies`` are by default all ``candidates``.
 
     Returns
     -------

@@ -7,17 +7,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from foresail.control.policy import parse_policy
 from foresail.experiments.generated import generated
-from foresail.experiments.trial import clocked
+from foresail.experiments.trial import CycleTrial, clocked
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.metrics.jobs import whole_jobs
 from foresail.model.outcome import EndedBecause
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_events import run_by_events
-from foresail.scenario.learned_before import HistoryWorkload
-from foresail.scenario.scenario import Scenario
-from foresail.simulator.conditions import ClusterConditions
 from foresail.traces.schedule import Schedule
 from foresail.traces.workload import Workload
 
@@ -25,43 +21,21 @@ _HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class SharedTrial:
-    """A run in cycles on machines that tasks share, after a predictor has learned a history.
+class SharedTrial(CycleTrial):
+    """One on machines that tasks share; the workload knows what each of them uses.
 
     Parameters
     ----------
-    workload, history
-        Short forms of the generators of the run, which knows what each task uses, and of what the
-        predictor learns from first.
-    seed
-        Of both, and of the conditions.
-    policy
-        Short form or name; its ``cycle_seconds`` become those of the trial.
-    cycle_seconds
-        The scheduler is asked once in so many seconds.
     machines
         How many there are, all like those of the workload, however many it was made for.
     """
 
-    workload: str
-    history: str
-    seed: int
-    policy: str
-    cycle_seconds: float
     machines: int
 
     def measure(self) -> dict[str, float]:
         """Deadlines, goodput in cpu hours that were used, contention, and latency of decisions."""
         workload = _on_machines(generated(self.workload, self.seed), self.machines)
-        scenario = Scenario(
-            workload,
-            parse_policy(self.policy),
-            place="nodes",
-            conditions=ClusterConditions(
-                cycle_seconds=self.cycle_seconds, share_nodes=True, seed=self.seed
-            ),
-            learned_before=HistoryWorkload(generated(self.history, self.seed)),
-        )
+        scenario = self.scenario(workload, share_nodes=True)
         controller = controller_of(scenario)
         clock = clocked(controller.scheduler)
         schedule = run_by_events(scenario, controller)

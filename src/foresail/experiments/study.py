@@ -209,12 +209,18 @@ class StudyParameters:
     """What each size takes, roughly, on two cores that do nothing else."""
     POSITIVE: ClassVar[tuple[str, ...]] = ()
     """Names of the parameters that have to be above 0."""
+    FILES: ClassVar[tuple[str, ...]] = ()
+    """Names of the parameters that are files; refused before anything is run if they are not."""
 
     seeds: int = 5
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "seeds")
         require_positive(self, *self.POSITIVE)
+        for name in self.FILES:
+            path = getattr(self, name)
+            if path is not None and not path.is_file():
+                raise InputError("there is no such file", source=path, field=name)
 
 
 def sizes_of(entry: Entry) -> type[StudyParameters]:

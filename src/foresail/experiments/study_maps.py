@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import polars as pl
 
@@ -37,12 +36,9 @@ class MapCell:
         return "even" if self.best is None else f"{self.best} ({percent(self.lead)})"
 
 
-def cells(found: BestMap, summary: pl.DataFrame) -> tuple[MapCell, ...]:
+def cells(found: BestMap, summary: pl.DataFrame) -> list[MapCell]:
     """The places of a map that have been run, row by row."""
-    return tuple(_cells(found, summary))
-
-
-def _cells(found: BestMap, summary: pl.DataFrame) -> Iterator[MapCell]:
+    places = []
     of_measure = summary.filter(pl.col("measure") == found.measure)
     for group, row in found.rows.items():
         part = of_measure.filter(pl.col("group") == group)
@@ -50,7 +46,8 @@ def _cells(found: BestMap, summary: pl.DataFrame) -> Iterator[MapCell]:
             there = part.filter(pl.col("x") == x).sort("mean")
             systems, means = there["system"].to_list(), there["mean"].to_list()
             lead = 1.0 - means[0] / means[1] if len(means) > 1 and means[1] else 0.0
-            yield MapCell(row, x, systems[0] if lead >= EVEN_SHARE else None, lead)
+            places.append(MapCell(row, x, systems[0] if lead >= EVEN_SHARE else None, lead))
+    return places
 
 
 def map_table(found: BestMap, study: Study, summary: pl.DataFrame) -> list[list[str]]:
@@ -123,12 +120,7 @@ def _figure(found: BestMap, study: Study, summary: pl.DataFrame, position: int) 
             yaxis=axis(found.axis, type="category", showgrid=False),
         ),
         table=pl.DataFrame(
-            {
-                "row": [each.row for each in places],
-                "x": [each.x for each in places],
-                "best": [each.best for each in places],
-                "lead": [each.lead for each in places],
-            },
+            [asdict(each) for each in places],
             schema={"row": pl.String, "x": pl.Float64, "best": pl.String, "lead": pl.Float64},
         ),
         note="Who has the least mean, and by how much of the next one's; even: by less than 1 %.",

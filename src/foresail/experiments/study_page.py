@@ -1,14 +1,17 @@
-"""The HTML page of a study: published claims beside what came out, then pictures."""
+"""The HTML page of a study, published claims beside what came out, and all its files."""
 
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Final
 
-from foresail.experiments.study_report import StudyReport, group_table
+from foresail.experiments.study_report import StudyReport, as_json, as_markdown, group_table
 from foresail.experiments.study_summary import Verdict
+from foresail.model.whole_files import write_whole
 from foresail.model.words import count
 from foresail.reports.document import as_html, behind, document, section
+from foresail.reports.files import write_page
 from foresail.reports.html_parts import footer, key_of, note, row, table
 
 _MARKS: Final[dict[Verdict, str]] = {
@@ -34,6 +37,21 @@ def study_page(report: StudyReport) -> str:
         footer(map(as_html, study.notes), report.command),
     ]
     return document(study.title, "".join(body), report.figures)
+
+
+def write_study_report(report: StudyReport, folder: Path) -> None:
+    """Write ``report.html``, ``<name>.md``, ``summary.csv``, ``summary.json`` and ``runs.csv``.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written to.
+    """
+    tables = {figure.name: figure.table for figure in report.figures}
+    tables |= {"summary": report.summary, "runs": report.runs}
+    write_page(folder / "report.html", study_page(report), tables)
+    write_whole(folder / "summary.json", as_json(report).encode())
+    write_whole(folder / f"{report.name}.md", as_markdown(report).encode())
 
 
 def sentences(report: StudyReport) -> list[str]:

@@ -1,7 +1,8 @@
-"""The folder of studies: one file per finished run, named by a digest of all that determines it.
+"""Carrying out a study; and its folder: one file per finished run.
 
-What is there is not run again, whatever was interrupted; more seeds or points, or another study
-with runs in common, cost only their own runs. Each study's report has a folder of its own.
+A file is named by a digest of all that determines the run, so that what is there is not run again,
+whatever was interrupted; more seeds or points, or another study with runs in common, cost only
+their own runs. Each study's report has a folder of its own.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,13 @@ from foresail.model.errors import InputError
 from foresail.model.whole_files import make_folder, write_whole
 
 _DIGITS = 32
+
+Measured = Mapping[str, float]
+
+Pool = Callable[
+    [Callable[[GridPoint], Measured], Sequence[GridPoint]], Iterator[tuple[GridPoint, Measured]]
+]
+"""Calls a function for each case and hands over what is done, in any order."""
 
 
 def key_of(task: Task) -> str:
@@ -54,7 +62,7 @@ class StudyResults:
         """Whether a task's result is here."""
         return self._file(task).exists()
 
-    def keep(self, case: GridPoint, measured: Mapping[str, float]) -> None:
+    def keep(self, case: GridPoint, measured: Measured) -> None:
         """Store what came of a case's task, whole or not at all.
 
         Raises
@@ -101,3 +109,36 @@ def _measured(path: Path) -> dict[str, float | None]:
         return dict(json.loads(path.read_bytes())["measured"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError("a damaged result; delete it and run again", source=path) from error
+
+
+def carry_out_study(
+    study: Study,
+    results: StudyResults,
+    pool: Pool,
+    finished: Callable[[GridPoint, Measured], None],
+) -> int:
+    """Run the cases of a study whose results are not there; returns how many these were.
+
+    Cases that have the same task share its result.
+
+    Every result is stored in the study's folder when it arrives, and ``finished`` is called then.
+
+    Raises
+    ------
+    WorkerLostError
+        If a worker process dies. What was finished is kept.
+    InputError
+        If a case cannot be run, or its result not be stored.
+    """
+    missing = {
+        key_of(case.task): case for case in study.cases if not results.is_finished(case.task)
+    }
+    for case, measured in pool(measure_case, list(missing.values())):
+        results.keep(case, measured)
+        finished(case, measured)
+    return len(missing)
+
+
+def measure_case(case: GridPoint) -> Measured:
+    """What came of a case; a function of a module, so that processes can be sent it."""
+    return case.task.measure()

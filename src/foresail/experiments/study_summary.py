@@ -61,12 +61,7 @@ def interval(values: Floats) -> SeedInterval:
 def summary(study: Study, runs: pl.DataFrame) -> pl.DataFrame:
     """A row per group, point, system and measure of a study.
 
-    Parameters
-    ----------
-    study
-        What was run.
-    runs
-        As ``StudyResults.table``.
+    ``runs`` are as ``StudyResults.table`` has them.
 
     Returns
     -------

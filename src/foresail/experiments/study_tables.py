@@ -5,8 +5,6 @@ Results tables are those of ``foresail.experiments.results.Results.table``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 
@@ -40,19 +38,10 @@ def correlations(results: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Smallest, mean and largest of the correlations between different logs."""
-
-    smallest: float
-    mean: float
-    largest: float
-
-
-def correlation_spread(matrix: pl.DataFrame) -> Spread:
-    """Spread of a table of ``correlations`` of at least two logs."""
+def correlation_spread(matrix: pl.DataFrame) -> tuple[float, float, float]:
+    """Smallest, mean and largest of the ``correlations`` between different logs, two at least."""
     pairs = matrix.filter(pl.col("log") != pl.col("other"))["correlation"].to_numpy()
-    return Spread(float(pairs.min()), float(pairs.mean()), float(pairs.max()))
+    return float(pairs.min()), float(pairs.mean()), float(pairs.max())
 
 
 def is_learned(policy: str) -> bool:
@@ -63,14 +52,8 @@ def is_learned(policy: str) -> bool:
 def headline(results: pl.DataFrame, conventions: str, choices: pl.DataFrame | None) -> pl.DataFrame:
     """Average bounded slowdown per log as in the study's Tables 2.1, 2.6 and 2.7.
 
-    Parameters
-    ----------
-    results
-        Of a campaign.
-    conventions
-        Name of the conventions, which say how AVE2 and Incremental are read in EASY++.
-    choices
-        Of ``leave_one_out``, for the last columns; null there without it.
+    The name of the conventions says how AVE2 and Incremental are read in EASY++. ``choices`` are
+    those of ``leave_one_out``, for the last columns, which are null without.
 
     Returns
     -------

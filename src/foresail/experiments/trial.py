@@ -7,6 +7,7 @@ import math
 import time
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -32,7 +33,7 @@ _HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class CycleTrial:
     """A run in cycles on the nodes of a generated workload.
 
     Parameters
@@ -48,6 +49,28 @@ class Trial:
         Short form or name; its ``cycle_seconds`` become those of the trial.
     cycle_seconds
         The scheduler is asked once in so many seconds.
+    """
+
+    workload: str
+    history: str | None
+    seed: int
+    policy: str
+    cycle_seconds: float
+
+    def scenario(self, workload: Workload, **conditions: Any) -> Scenario:
+        """The policy on a workload, under further conditions as ``ClusterConditions`` has them."""
+        before = None if self.history is None else _LearnedHistory(self.history, self.seed)
+        cluster = ClusterConditions(cycle_seconds=self.cycle_seconds, seed=self.seed, **conditions)
+        policy = parse_policy(self.policy)
+        return Scenario(workload, policy, place="nodes", conditions=cluster, learned_before=before)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial(CycleTrial):
+    """One on an ideal cluster, or on one with delays and noise.
+
+    Parameters
+    ----------
     estimate_error_percent
         If given, jobs request their real runtime, wrong by so much: what ``requested`` predicts.
     start_delay_seconds, runtime_noise
@@ -56,11 +79,6 @@ class Trial:
         Jobs submitted in so many first hours, when the machine fills, are run and not measured.
     """
 
-    workload: str
-    history: str | None
-    seed: int
-    policy: str
-    cycle_seconds: float
     estimate_error_percent: float | None = None
     start_delay_seconds: float = 0.0
     runtime_noise: float = 0.0
@@ -76,18 +94,10 @@ class Trial:
         workload = generated(self.workload, self.seed)
         if self.estimate_error_percent is not None:
             workload = with_requests(workload, self.estimate_error_percent)
-        before = None if self.history is None else _LearnedHistory(self.history, self.seed)
-        scenario = Scenario(
+        scenario = self.scenario(
             workload,
-            parse_policy(self.policy),
-            place="nodes",
-            conditions=ClusterConditions(
-                cycle_seconds=self.cycle_seconds,
-                start_delay_seconds=self.start_delay_seconds,
-                runtime_noise=self.runtime_noise,
-                seed=self.seed,
-            ),
-            learned_before=before,
+            start_delay_seconds=self.start_delay_seconds,
+            runtime_noise=self.runtime_noise,
         )
         controller = controller_of(scenario)
         clock = clocked(controller.scheduler)

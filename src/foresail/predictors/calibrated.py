@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from foresail.kernels.signatures import PredictorSteps
-from foresail.model.distribution import Distribution
-from foresail.model.job import Job
 from foresail.model.limits import require_positive
 from foresail.model.registry import register
 from foresail.predictors._composite import CompositePredictor, Own, member
 from foresail.predictors.kernels import calibrated as steps
 from foresail.predictors.kernels import members
+from foresail.predictors.stepped import RefreshingPredictor
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class CalibratedParameters:
 
 
 @register("predictor", "calibrated", parameters=CalibratedParameters)
-class Calibrated(CompositePredictor):
+class Calibrated(CompositePredictor, RefreshingPredictor):
     """Predicts a distribution: another predictor's, moved until stated shares hold."""
 
     def __init__(self, parameters: CalibratedParameters) -> None:
@@ -49,7 +48,3 @@ class Calibrated(CompositePredictor):
         numbers[steps.SMALLEST_STEP] = parameters.smallest_step
         own = Own(numbers, steps.USER_COLUMNS, steps.JOB_COLUMNS)
         super().__init__(compiled, [member(parameters.of, "of")], own)
-
-    def refreshed(self, job: Job, now: float) -> Distribution:
-        """Belief about a job that still waits, from all that has ended meanwhile."""
-        return self._believe_anew(job, now)

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.signatures import PredictorSteps
-from foresail.model.distribution import Distribution
-from foresail.model.job import Job
 from foresail.model.limits import require, require_positive
 from foresail.model.registry import register
 from foresail.predictors._composite import CompositePredictor, Own, member
 from foresail.predictors.kernels import combined as steps
 from foresail.predictors.kernels import members
+from foresail.predictors.stepped import RefreshingPredictor
 
 _POINTS: Final = (
     "jvu(features=[user,executable,cpus,queue,user+executable,user+cpus,"
@@ -50,7 +49,7 @@ class CombinedParameters:
 
 
 @register("predictor", "combined", parameters=CombinedParameters)
-class Combined(CompositePredictor):
+class Combined(CompositePredictor, RefreshingPredictor):
     """Predicts a distribution: quantiles of several predictors, weighted by their past."""
 
     def __init__(self, parameters: CombinedParameters) -> None:
@@ -60,10 +59,6 @@ class Combined(CompositePredictor):
         )
         own = Own(_numbers(parameters), steps.record_size(count), steps.job_columns(count))
         super().__init__(compiled, [member(text, "members") for text in parameters.members], own)
-
-    def refreshed(self, job: Job, now: float) -> Distribution:
-        """Belief about a job that still waits, from all that has ended meanwhile."""
-        return self._believe_anew(job, now)
 
 
 def _numbers(parameters: CombinedParameters) -> NDArray[np.float64]:

@@ -25,14 +25,8 @@ class CommonVariance:
     def learn(self, expected: float, mean: float, deviation: float, tasks: int) -> None:
         """A job has ended.
 
-        Parameters
-        ----------
-        expected
-            What a task was expected to use, above 0.
-        mean, deviation
-            Of what its tasks have used: the mean, and the standard deviation around it.
-        tasks
-            How many they are, at least 2.
+        ``mean`` and ``deviation`` are of what at least two tasks have used, ``expected`` (above 0)
+        is what one was expected to.
         """
         own = (deviation / expected) ** 2 * tasks / (tasks - 1)
         self._jobs += 1

@@ -18,7 +18,7 @@ from foresail.model.limits import require
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.registry import register
 from foresail.predictors.common_variance import CommonVariance
-from foresail.predictors.history_base import HistoryParameters
+from foresail.predictors.history import HistoryParameters
 from foresail.predictors.stepped import DAY_SECONDS
 from foresail.predictors.usage import UsagePredictor, common_request
 from foresail.traces.use_by_age import BY_AGE, parts_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from foresail.model.registry import register
-from foresail.predictors.history_base import HistoryParameters, HistoryPredictor
+from foresail.predictors.history import HistoryParameters, HistoryPredictor
 from foresail.predictors.kernels import history_point as steps
 
 _STEPS: Final = {

@@ -106,14 +106,8 @@ def read_header(path: Path) -> StateHeader:
 def load_state(path: Path, predictor: object, short_form: str) -> None:
     """Let a predictor know what a file holds, and nothing else; the file is only read.
 
-    Parameters
-    ----------
-    path
-        A file written by ``save_state``.
-    predictor
-        An instance of the predictor that wrote it, with the same parameters.
-    short_form
-        Its short form.
+    The predictor, whose short form is given too, is an instance of the one that wrote it with
+    ``save_state``, with the same parameters.
 
     Raises
     ------
@@ -139,12 +133,7 @@ def load_state(path: Path, predictor: object, short_form: str) -> None:
 def merged(parts: Sequence[Predictor], fresh: Predictor) -> Predictor:
     """What several predictors learned apart, in one that has learned nothing yet.
 
-    Parameters
-    ----------
-    parts
-        With the same parameters; their jobs in flight are left out.
-    fresh
-        Another such; returned.
+    All have the same parameters; ``fresh``, another such, is returned. Jobs in flight are left out.
 
     Raises
     ------

@@ -13,12 +13,11 @@ from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.point import Point
 from foresail.kernels.signatures import PredictorSteps
 from foresail.model.distribution import Distribution
-from foresail.model.job import Job
 from foresail.model.limits import require, require_each_at_least, require_positive
 from foresail.model.registry import register
 from foresail.predictors.kernels import similar
 from foresail.predictors.kernels.request import ignore
-from foresail.predictors.stepped import Layout, SteppedPredictor
+from foresail.predictors.stepped import Layout, RefreshingPredictor
 
 _NO_USER_COLUMNS: Final = 0
 _WIDEST: Final = 10.0
@@ -73,7 +72,7 @@ class SimilarParameters:
 
 
 @register("predictor", "similar", parameters=SimilarParameters)
-class Similar(SteppedPredictor):
+class Similar(RefreshingPredictor):
     """Predicts a distribution: what similar jobs took, the more similar counting the more."""
 
     def __init__(self, parameters: SimilarParameters) -> None:
@@ -81,10 +80,6 @@ class Similar(SteppedPredictor):
             similar.predict, ignore, similar.observe, similar.predict, similar.belief
         )
         super().__init__(steps, Layout(_model(parameters), _NO_USER_COLUMNS, similar.JOB_COLUMNS))
-
-    def refreshed(self, job: Job, now: float) -> Distribution:
-        """Belief about a job that still waits, from all that has ended meanwhile."""
-        return self._believe_anew(job, now)
 
     def absorb(self, other: Similar) -> None:
         """Learn what another one with the same parameters has learned, but not jobs in flight.

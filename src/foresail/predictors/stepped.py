@@ -152,11 +152,6 @@ class SteppedPredictor:
         """Columns of the source, beyond the canonical ones, that it looks at."""
         return self._layout.features
 
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The columns of the source that it reads."""
-        return self._layout.features
-
     def compiled(
         self,
         specs: NDArray[np.float64],
@@ -178,14 +173,6 @@ class SteppedPredictor:
         """Belief about the runtime (seconds) of a job that has not started."""
         slot = self._enter(job)
         self._take(self._steps.predict, slot, now, math.nan)
-        return self._belief(slot)
-
-    def _believe_anew(self, job: Job, now: float) -> Distribution:
-        """The refresh step as an object's method, for predictors that have one."""
-        slot = self._slots.get(job.job_id)
-        if slot is None:
-            return self.predict(job, now)
-        self._take(self._steps.refresh or self._steps.predict, slot, now, math.nan)
         return self._belief(slot)
 
     def started(self, job: Job, now: float) -> None:
@@ -382,3 +369,15 @@ class SteppedPredictor:
         self._state = self._state._replace(jobs=jobs)
         self._places = None
         self._free_slots = list(range(known, rows))
+
+
+class RefreshingPredictor(SteppedPredictor):
+    """One with a refresh step: what it believes of jobs that wait changes as others end."""
+
+    def refreshed(self, job: Job, now: float) -> Distribution:
+        """Belief about a job that still waits, from all that has ended meanwhile."""
+        slot = self._slots.get(job.job_id)
+        if slot is None:
+            return self.predict(job, now)
+        self._take(self._steps.refresh or self._steps.predict, slot, now, math.nan)
+        return self._belief(slot)

@@ -12,7 +12,7 @@ from foresail.model.errors import UnknownNameError
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.resources import Resources
-from foresail.predictors.history_base import HistoryParameters, HistoryPredictor
+from foresail.predictors.history import HistoryParameters, HistoryPredictor
 from foresail.traces.use_by_age import BY_AGE, parts_of
 
 QUANTITIES: Final = ("cpu", "memory", "cpu_time", "memory_time", "cpu_max", "memory_max")

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from foresail.cloud.advising.advice import advise
 from foresail.cloud.advising.choosing import (
     CostWeights,
-    at_risk,
     certainty,
     chances_to_pay,
     choose,
@@ -26,16 +25,16 @@ from foresail.cloud.advising.choosing import (
     recommend,
     within_risk,
 )
-from foresail.cloud.advising.fitted_waits import fitted_waits
 from foresail.cloud.advising.market import market_of
 from foresail.cloud.advising.question import AdviceQuestion, WaitingRule
-from foresail.cloud.advising.trying import demand_of, rented_altogether, try_rule
+from foresail.cloud.advising.trying import demand_of, fitted_waits, rented_altogether, try_rule
 from foresail.cloud.advising.use import use_over_time
 from foresail.cloud.prices import Commitment
 from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.revocation import ExponentialRevocation
 from foresail.cloud.purchasing.terms import TransientTerms
 from foresail.cloud.waiting.jobs import TraceJobs
+from foresail.cloud.waiting.lived_waits import first_told
 from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.models import Load, expected
 from foresail.cloud.waiting.policies import Beliefs
@@ -154,14 +153,12 @@ def test_targets_choose_the_best_that_meets_them():
     lasting = [each for each in tried if each.is_lasting]
     free = choose(tried, weights, AdviceQuestion())
     worth = min(weights.expected(each).worth for each in lasting)
-    assert weights.expected(free.tried).worth == worth
+    assert weights.expected(free).worth == worth
     quick = choose(tried, weights, AdviceQuestion(most_wait_seconds=60.0))
-    assert not quick.problem
-    assert weights.expected(quick.tried).mean_wait_seconds <= 60.0
-    most = weights.expected(free.tried).cost * 0.99
+    assert weights.expected(quick).mean_wait_seconds <= 60.0
+    most = weights.expected(free).cost * 0.99
     cheap = choose(tried, weights, AdviceQuestion(most_cost_per_month=most))
-    assert not cheap.problem
-    assert weights.expected(cheap.tried).cost <= most
+    assert weights.expected(cheap).cost <= most
 
 
 def test_targets_that_cannot_be_met_give_the_best_reachable():
@@ -170,17 +167,15 @@ def test_targets_that_cannot_be_met_give_the_best_reachable():
     tried = [each for rule in RULES for each in tried_ladder(weights, rule)]
     lasting = [each for each in tried if each.is_lasting]
     poor = choose(tried, weights, AdviceQuestion(most_cost_per_month=1.0, most_wait_seconds=9e9))
-    assert poor.problem == "cost"
     least = min(weights.expected(each).cost for each in lasting)
-    assert weights.expected(poor.tried).cost == least
+    assert weights.expected(poor).cost == least
     budget = least * 1.05
     hurried = choose(
         tried, weights, AdviceQuestion(most_cost_per_month=budget, most_wait_seconds=0.0)
     )
-    assert hurried.problem == "wait"
     affordable = [e for e in map(weights.expected, lasting) if e.cost <= budget]
     quickest = min(each.mean_wait_seconds for each in affordable)
-    assert weights.expected(hurried.tried).mean_wait_seconds == quickest
+    assert weights.expected(hurried).mean_wait_seconds == quickest
 
 
 def test_every_missed_target_has_its_best():
@@ -192,7 +187,7 @@ def test_every_missed_target_has_its_best():
 
     def best(budget: float, wait: float) -> dict:
         question = AdviceQuestion(most_cost_per_month=budget, most_wait_seconds=wait)
-        advised = choose(tried, weights, question).tried
+        advised = choose(tried, weights, question)
         return {each.target: each.best for each in missed(advised, tried, weights, question)}
 
     both = best(1.0, 0.0)
@@ -212,9 +207,9 @@ def test_targets_may_force_more_nodes_than_the_risk_allows():
     steps = tried_ladder(weights, WaitingRule("all-jobs-wait"), range(1, 40))
     question = AdviceQuestion(most_wait_seconds=10.0)
     futures = futures_of(weights.demand, question)
-    best = choose(steps, weights, question).tried
+    best = choose(steps, weights, question)
     safe = within_risk(best, steps, weights, 0.2, futures)
-    assert at_risk(best, steps, weights, 0.2, question, futures) is best
+    assert recommend(steps, weights, replace(question, risk=0.2), futures) is best
     assert safe.nodes < best.nodes
     assert weights.expected(safe).mean_wait_seconds > 10.0
 
@@ -224,7 +219,7 @@ def test_a_queue_that_only_grows_is_not_chosen():
     weights = made_weights(made_jobs(), wait_price=0.0)
     tried = tried_ladder(weights, WaitingRule("all-jobs-wait"), range(1, 9))
     assert not tried[0].is_lasting
-    assert choose(tried, weights, AdviceQuestion()).tried.is_lasting
+    assert choose(tried, weights, AdviceQuestion()).is_lasting
     with pytest.raises(InputError, match="only grows"):
         choose(tried[:1], weights, AdviceQuestion())
 
@@ -254,11 +249,11 @@ def test_more_risk_is_never_fewer_nodes():
     weights = made_weights(made_jobs(), node="standard-1")
     rule = WaitingRule("compound", 3600.0, 600.0)
     tried = tried_ladder(weights, rule, range(30))
-    best = choose(tried, weights, AdviceQuestion()).tried
+    best = choose(tried, weights, AdviceQuestion())
     nodes = []
     for risk in (0.01, 0.1, 0.3, 0.5, 0.9):
-        question = AdviceQuestion(growth_spread=0.5)
-        found = at_risk(best, tried, weights, risk, question, futures_of(weights.demand, question))
+        question = AdviceQuestion(growth_spread=0.5, risk=risk)
+        found = recommend(tried, weights, question, futures_of(weights.demand, question))
         nodes.append(found.nodes)
     assert nodes == sorted(nodes)
     assert nodes[0] < best.nodes
@@ -271,7 +266,7 @@ def test_fewer_nodes_for_the_risk_are_no_worse_than_none(risk):
     tried = [each for rule in RULES for each in tried_ladder(weights, rule)]
     tried.append(rented_altogether(weights.demand))
     question = AdviceQuestion(growth_spread=0.6)
-    best = choose(tried, weights, question).tried
+    best = choose(tried, weights, question)
     safe = within_risk(best, tried, weights, risk, futures_of(weights.demand, question))
     assert safe.nodes < best.nodes
     everything = weights.expected(rented_altogether(weights.demand)).worth
@@ -295,9 +290,9 @@ def test_least_in_expectation_is_the_least_mean_of_futures():
             served = growth * np.interp(nodes / growth, range(30), by_nodes)
             worths.append(weights.market.fixed_per_hour(nodes) + float(served))
         means.append(np.mean(worths))
-    found = recommend(steps, weights, question, futures).tried
+    found = recommend(steps, weights, question, futures)
     assert found.nodes == int(np.argmin(means))
-    assert found.nodes != choose(steps, weights, question).tried.nodes
+    assert found.nodes != choose(steps, weights, question).nodes
 
 
 def test_a_certain_future_pays_or_does_not():
@@ -539,8 +534,7 @@ def test_learned_waits_are_used_only_after_they_were_learned():
     assert told.block_rent[0] == untold.block_rent[0]
     assert told.block_wait_hours[0] == untold.block_wait_hours[0]
     assert told.block_wait_hours[2:].sum() < untold.block_wait_hours[2:].sum()
-    model = fitted_waits(jobs, jobs.runtime_seconds, weights.market, 4, 3600.0, "fcfs")
-    assert model.first_job == math.ceil(len(jobs) / 3)
+    assert first_told(len(jobs)) == math.ceil(len(jobs) / 3)
 
 
 def test_what_comes_later_teaches_nothing():
@@ -549,8 +543,9 @@ def test_what_comes_later_teaches_nothing():
     weights = made_weights(jobs)
     late = np.arange(len(jobs)) >= 1000
     changed = replace(jobs, runtime_seconds=np.where(late, 7.0, jobs.runtime_seconds))
+    rule = WaitingRule("compound", 3600.0)
     models = [
-        fitted_waits(each, jobs.runtime_seconds, weights.market, 4, 3600.0, "fcfs").model
+        fitted_waits(replace(weights.demand, jobs=each), weights.market, 4, rule)
         for each in (jobs, changed)
     ]
     assert models[0].weights.tolist() == models[1].weights.tolist()
@@ -560,8 +555,8 @@ def test_few_jobs_teach_nothing():
     """Where too few waits are over, the rule goes on untold."""
     jobs = made_jobs(200)
     weights = made_weights(jobs)
-    assert fitted_waits(jobs, jobs.runtime_seconds, weights.market, 2, 3600.0, "fcfs") is None
     plain = WaitingRule("all-jobs-wait-threshold", 3600.0)
+    assert fitted_waits(weights.demand, weights.market, 2, plain) is None
     told = try_rule(weights.demand, weights.market, 2, replace(plain, waits="learned"))
     untold = try_rule(weights.demand, weights.market, 2, plain)
     assert told.block_rent.tolist() == untold.block_rent.tolist()

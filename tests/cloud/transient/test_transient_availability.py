@@ -109,13 +109,13 @@ def test_shortfall_after_a_change(drawn, needed, change):
 
 def test_shocks_are_a_mean_of_polynomials():
     """Under shocks the shortfall is the mean of those in each state, not that of mean types."""
-    up = np.array([[0.99, 0.98, 0.97], [0.5, 0.4, 0.6]])
-    shocks = CommonShocks(("A", "B", "C"), np.array([0.9, 0.1]), up)
+    up, weights = np.array([[0.99, 0.98, 0.97], [0.5, 0.4, 0.6]]), np.array([0.9, 0.1])
+    shocks = CommonShocks(("A", "B", "C"), weights, up)
     offers = Offers(POOL.types, shocks)
     mean = Offers(
         tuple(
             TransientType(each.name, each.capacity, float(p), 1.0)
-            for each, p in zip(POOL.types, shocks.availability, strict=True)
+            for each, p in zip(POOL.types, weights @ up, strict=True)
         )
     )
     assert shortfall(offers, COUNTS, 4) == pytest.approx(enumerated_shortfall(offers, COUNTS, 4))

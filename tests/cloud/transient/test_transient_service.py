@@ -49,7 +49,7 @@ def test_taken_at_random():
     found = taken_at_random(
         10, revocations_per_minute=2.0, absent_seconds=30.0, seconds=60_000.0, random=random()
     )
-    assert found.outages == pytest.approx(2_000, rel=0.2)
+    assert found.machine.size == pytest.approx(2_000, rel=0.2)
     for i in range(10):
         mine = np.flatnonzero(found.machine == i)
         assert (found.begin[mine][1:] >= found.end[mine][:-1]).all()
@@ -102,7 +102,7 @@ def test_published_service():
         )
         unprotected = serve(found, Traffic(), Unprotected(), random()).failed
         cordoned = serve(found, Traffic(), Cordoned(), random()).failed
-        assert unprotected == pytest.approx(160 * found.outages, rel=0.35)
+        assert unprotected == pytest.approx(160 * found.machine.size, rel=0.35)
         assert unprotected > 5 * cordoned > 0
 
 

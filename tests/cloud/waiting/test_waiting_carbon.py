@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from foresail.cloud.waiting.carbon import (
     CarbonIntensity,
-    emitted_grams,
     green_metrics,
     green_starts,
 )
@@ -73,7 +72,7 @@ def test_waiting_for_the_night_saves():
     start = green_starts(jobs, carbon, jobs.runtime_seconds, 24 * HOUR)
     assert start.tolist() == [12 * HOUR]
     grams, at_once = (
-        emitted_grams(jobs, carbon, each, np.array([0.5])) for each in (start, jobs.submit_seconds)
+        0.5 * carbon.grams(each, jobs.runtime_seconds) for each in (start, jobs.submit_seconds)
     )
     result = green_metrics(grams, at_once, start - jobs.submit_seconds)
     assert (result.grams, result.grams_at_once) == pytest.approx((2.0, 4.0))

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from foresail.cloud.waiting.jobs import GIB
-from foresail.cloud.waiting.week import JOBS, WEEK_SECONDS, google_week
-from foresail.cloud.waiting.year import university_year
+from foresail.cloud.waiting.stand_ins import JOBS, WEEK_SECONDS, google_week
 from foresail.model.errors import InputError
 from foresail.traces.bursts import Bursts
-from foresail.traces.university import MEAN_RUNTIME_SECONDS, Runtimes
+from foresail.traces.university import MEAN_RUNTIME_SECONDS, Runtimes, university_jobs
 
 
 @pytest.mark.parametrize("minutes", [80.0, 33.0, 8.0])
@@ -41,12 +40,14 @@ def test_what_leaves_no_work_is_refused(seconds):
 def test_jobs_of_a_burst_are_alike():
     """Without likeness, neighbours are no nearer to each other than anybody."""
     alike, apart = (
-        university_year(20_000, seed=1, bursts=Bursts(likeness=each, mean_jobs=100.0))
+        university_jobs(
+            np.random.default_rng(1), 20_000, Bursts(likeness=each, mean_jobs=100.0)
+        ).runtime
         for each in (1.0, 0.0)
     )
 
-    def apartness(jobs):
-        return np.median(np.abs(np.diff(np.log(jobs.runtime_seconds + 1.0))))
+    def apartness(seconds):
+        return np.median(np.abs(np.diff(np.log(seconds + 1.0))))
 
     assert apartness(alike) < 0.5 * apartness(apart)
 

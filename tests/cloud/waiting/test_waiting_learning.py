@@ -33,8 +33,7 @@ from foresail.cloud.waiting.metrics import (
 )
 from foresail.cloud.waiting.policies import Beliefs, WaitingPolicy, waiting_policy
 from foresail.cloud.waiting.simulating import simulate
-from foresail.cloud.waiting.spot import Revocations
-from foresail.cloud.waiting.variants import standard_variants
+from foresail.cloud.waiting.variants import lost_in_trials, standard_variants, taken_by
 from foresail.model.errors import InputError, UnknownNameError
 
 FAMILY = proportional_family()
@@ -139,8 +138,8 @@ def test_trees_foresee_long_waits(rows):
     pytest.importorskip("sklearn.ensemble")
     learn, test = split_rows(rows)
     assert learn.wait_seconds.size == int(0.7 * rows.wait_seconds.size)
-    line = score_waits(linear_waits(learn), test, [600.0])[0]
-    forest = score_waits(forest_waits(learn, trees=10), test, [600.0])[0]
+    line = score_waits(linear_waits(learn), test, 600.0)
+    forest = score_waits(forest_waits(learn, trees=10), test, 600.0)
     assert forest.correlation > 0.5
     assert forest.correlation > line.correlation
     assert forest.percentage_error < line.percentage_error
@@ -210,18 +209,15 @@ def test_scores():
 
 def test_revocations():
     """The published shape, and what is lost of trials on such machines."""
-    spot = Revocations()
-    assert spot.share_by([0.0, 3600.0, 24 * 3600.0]) == pytest.approx(
+    assert taken_by(np.array([0.0, 3600.0, 24 * 3600.0])) == pytest.approx(
         [0.0, 0.45 * (1 - np.exp(-1.0)), 1.0], abs=1e-9
     )
-    lives = spot.sample(100_000)
+    lives = lost_in_trials(np.full(100_000, 1e6), 1e6, 0)
     assert np.mean(lives <= 3600.0) == pytest.approx(0.2845, abs=0.005)
-    lost = spot.lost_seconds(np.full(100_000, 1e6), 900.0)
+    lost = lost_in_trials(np.full(100_000, 1e6), 900.0, 0)
     assert lost.max() < 900.0
     assert np.mean(lost > 0.0) == pytest.approx(0.45 * (1 - np.exp(-0.25)), abs=0.005)
-    assert not spot.lost_seconds(np.zeros(10), 900.0).any()
-    with pytest.raises(InputError, match="early_hours"):
-        Revocations(early_hours=0.0)
+    assert not lost_in_trials(np.zeros(10), 900.0, 0).any()
 
 
 def test_wrong_input(jobs):

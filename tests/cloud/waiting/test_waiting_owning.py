@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.cloud.prices_reading import load_prices
-from foresail.cloud.purchasing.course import demand_course
+from foresail.cloud.purchasing.advising import demand_course
 from foresail.cloud.purchasing.demand import BoughtJobs
 from foresail.cloud.waiting.blocks import block_draws, block_seconds, block_sums
 from foresail.cloud.waiting.frontier import FrontierPoint, advised, best_by_value, pareto

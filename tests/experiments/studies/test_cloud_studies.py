@@ -19,8 +19,7 @@ from foresail.experiments.studies.waiting_models import Simulation
 from foresail.experiments.studies.waiting_trace import TraceRun
 from foresail.experiments.studies.waiting_workload import Below, Means
 from foresail.experiments.study import study_part
-from foresail.experiments.study_results import StudyResults
-from foresail.experiments.study_running import carry_out_study
+from foresail.experiments.study_results import StudyResults, carry_out_study
 from foresail.experiments.study_summary import judge
 from foresail.model.errors import InputError
 

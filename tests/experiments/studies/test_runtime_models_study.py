@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from foresail.experiments.studies._logs import log_of
+from foresail.experiments.generated import log_of
 from foresail.experiments.studies.waiting_runtime_models import LearnedJobs
 from foresail.experiments.study import Mean, study_part
 from foresail.model.errors import InputError

@@ -7,8 +7,8 @@ from declared import require_claims_about_cases
 
 from foresail.experiments.studies import _waiting
 from foresail.experiments.studies._variants import Baseline, ModelScore, VariantRun
+from foresail.experiments.studies._waiting import Week
 from foresail.experiments.studies.waiting_delay import DelayRun
-from foresail.experiments.studies.waiting_google import Week
 from foresail.experiments.studies.waiting_trace import TraceRun
 from foresail.experiments.study import sizes_of, study_part
 from foresail.model.errors import InputError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from foresail.cloud.waiting.jobs import TraceJobs
-from foresail.cloud.waiting.year import university_year
+from foresail.cloud.waiting.stand_ins import university_year
 from foresail.model.errors import InputError
 from foresail.traces.folder import load_workload, write_folder
 from foresail.traces.generating import generate

@@ -41,7 +41,7 @@ def command(
 def _told(state: Path, header: StateHeader, predictor: Any) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from foresail.predictors.history_base import HistoryPredictor
+    from foresail.predictors.history import HistoryPredictor
 
     told: dict[str, Any] = {
         "predictor": header.predictor,

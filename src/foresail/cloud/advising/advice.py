@@ -23,11 +23,16 @@ from foresail.cloud.advising.choosing import (
     recommend,
     within_risk,
 )
-from foresail.cloud.advising.fitted_waits import fitted_waits
 from foresail.cloud.advising.market import Market, market_of
 from foresail.cloud.advising.question import AdviceQuestion
 from foresail.cloud.advising.searching import Compared, HeldOut, Progress, Search, Sensitivity
-from foresail.cloud.advising.trying import Demand, RuleResult, demand_of, try_rule
+from foresail.cloud.advising.trying import (
+    Demand,
+    RuleResult,
+    demand_of,
+    fitted_waits,
+    try_rule,
+)
 from foresail.cloud.advising.use import use_over_time
 from foresail.cloud.horizon import require_within_horizon
 from foresail.cloud.prices import PriceCatalogue
@@ -216,7 +221,7 @@ def advise(
     found = search.found(owned)
     candidates = search.candidates(found)
     best = choose(candidates, weights, question)
-    advised = recommend(candidates, weights, question, futures).tried
+    advised = recommend(candidates, weights, question, futures)
     compared = search.compared(advised, owned, found)
     if progress is not None:
         progress("what would change it", 0, 1)
@@ -233,11 +238,11 @@ def advise(
         transient=transient,
         transient_work=on_transient,
         tried=found,
-        best_nodes=best.tried.nodes,
+        best_nodes=best.nodes,
         chance_to_pay=_chance(advised, found, weights, futures),
         within_risk=None
         if question.risk is None
-        else within_risk(best.tried, candidates, weights, question.risk, futures),
+        else within_risk(best, candidates, weights, question.risk, futures),
         missed=missed(advised, candidates, weights, question),
         compared=compared,
         foreseen=weights.expected(
@@ -355,21 +360,13 @@ def _relative_rent(
 
 def _wait_model(demand: Demand, market: Market, advised: RuleResult) -> dict[str, float] | None:
     """What the advised rule learned of waits."""
-    rule = advised.rule
-    if rule.waits == "unknown":
+    if advised.rule.waits == "unknown":
         return None
-    learned = fitted_waits(
-        demand.jobs,
-        demand.believed_seconds,
-        market,
-        advised.nodes,
-        rule.waiting_seconds,
-        rule.queue,
-    )
+    learned = fitted_waits(demand, market, advised.nodes, advised.rule)
     if learned is None:
         return None
-    weights = dict(zip(FEATURE_NAMES, learned.model.weights.tolist(), strict=True))
-    return {"seconds": float(learned.model.base[0]), **weights}
+    weights = dict(zip(FEATURE_NAMES, learned.weights.tolist(), strict=True))
+    return {"seconds": float(learned.base[0]), **weights}
 
 
 def _chance(

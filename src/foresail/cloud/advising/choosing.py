@@ -87,41 +87,19 @@ class CostWeights:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """The best of what was tried.
-
-    Parameters
-    ----------
-    tried
-        It.
-    problem
-        Why it does not meet the targets; empty where it does.
-    """
-
-    tried: RuleResult
-    problem: str = ""
-
-
 def choose(
     tried: Sequence[RuleResult],
     weights: CostWeights,
     question: AdviceQuestion,
     futures: LogFutures | None = None,
-) -> Chosen:
+) -> RuleResult:
     """The point of least worth that meets the targets, or the best that can be reached.
 
     Of targets that cannot be met together, the cost goes first: the least mean wait that it buys;
     where nothing is as cheap, the cheapest. What cannot last is left out.
 
-    Parameters
-    ----------
-    tried
-        At least one.
-    weights, question
-        Prices; and the targets, which the log itself is held against.
-    futures
-        Over which worth is the mean; None: that of the log as it is.
+    The log itself is held against the targets. Worth is the mean over ``futures``; without any,
+    that of the log as it is.
 
     Raises
     ------
@@ -137,14 +115,14 @@ def choose(
     affordable = [p for p in places if _affordable(expected[p], question)]
     if not affordable:
         cheapest = min(places, key=lambda p: (expected[p].cost, expected[p].worth))
-        return Chosen(tried[cheapest], "cost")
+        return tried[cheapest]
     quick = [p for p in affordable if _quick(expected[p], question)]
     if not quick:
         least = min(affordable, key=lambda p: (expected[p].mean_wait_seconds, expected[p].cost))
-        return Chosen(tried[least], "wait")
+        return tried[least]
     if worth is not None:
-        return Chosen(min((tried[p] for p in quick), key=lambda e: worth[e.rule, e.nodes]))
-    return Chosen(tried[min(quick, key=lambda p: expected[p].worth)])
+        return min((tried[p] for p in quick), key=lambda e: worth[e.rule, e.nodes])
+    return tried[min(quick, key=lambda p: expected[p].worth)]
 
 
 def recommend(
@@ -152,18 +130,19 @@ def recommend(
     weights: CostWeights,
     question: AdviceQuestion,
     futures: LogFutures,
-) -> Chosen:
+) -> RuleResult:
     """What is advised, under the targets, as for ``choose``.
 
     Of least expected worth over the futures; where a risk is stated, as many nodes of the rule
-    that is best on the log itself as pay at that risk.
+    that is best on the log itself as pay at that risk, if they too meet the targets.
     """
     if question.risk is None:
         return choose(tried, weights, question, futures)
     best = choose(tried, weights, question)
-    if best.problem:
+    if not _meets(best, weights, question):
         return best
-    return Chosen(at_risk(best.tried, tried, weights, question.risk, question, futures))
+    safe = within_risk(best, tried, weights, question.risk, futures)
+    return safe if _meets(safe, weights, question) else best
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +167,7 @@ def missed(
 ) -> tuple[Missed, ...]:
     """All targets that are not met, the cost first; what cannot last reaches nothing.
 
-    Parameters
-    ----------
-    advised
-        What is held against the targets.
-    tried
-        What could be reached; at least one that lasts.
-    weights, question
-        Prices; and the targets.
+    ``tried`` is what could be reached; at least one of it lasts.
     """
     own = weights.expected(advised)
     reachable = [weights.expected(each) for each in tried if each.is_lasting]
@@ -208,8 +180,8 @@ def missed(
     return tuple(found)
 
 
-def meets(expected: ExpectedMonth, question: AdviceQuestion) -> bool:
-    """Whether a point meets the targets."""
+def _meets(point: RuleResult, weights: CostWeights, question: AdviceQuestion) -> bool:
+    expected = weights.expected(point)
     return _affordable(expected, question) and _quick(expected, question)
 
 
@@ -333,19 +305,6 @@ def _pays(worth: Floats, otherwise: Floats) -> Floats:
     return np.asarray((worth <= otherwise + _SLACK * np.abs(otherwise)).mean(axis=0))
 
 
-def at_risk(
-    best: RuleResult,
-    tried: Sequence[RuleResult],
-    weights: CostWeights,
-    risk: float,
-    question: AdviceQuestion,
-    futures: LogFutures,
-) -> RuleResult:
-    """As many nodes as pay at the stated risk, where they meet the targets; else the best."""
-    safe = within_risk(best, tried, weights, risk, futures)
-    return safe if meets(weights.expected(safe), question) else best
-
-
 def within_risk(
     best: RuleResult,
     tried: Sequence[RuleResult],
@@ -416,14 +375,3 @@ def worths(tried: RuleResult, weights: CostWeights, futures: LogFutures) -> Floa
     hours = futures.draws @ weights.demand.block_hours
     waited = futures.draws @ tried.block_wait_hours / hours * HOURS_PER_MONTH
     return costs(tried, weights, futures) + weights.wait_price_per_hour * waited
-
-
-def with_prices(
-    weights: CostWeights, *, wait_factor: float = 1.0, rent_factor: float = 1.0
-) -> CostWeights:
-    """The same weights at other prices."""
-    return replace(
-        weights,
-        wait_price_per_hour=weights.wait_price_per_hour * wait_factor,
-        rent_factor=weights.rent_factor * rent_factor,
-    )

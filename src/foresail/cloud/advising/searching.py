@@ -19,7 +19,6 @@ from foresail.cloud.advising.choosing import (
     foreseen_worth,
     futures_of,
     recommend,
-    with_prices,
     worths,
 )
 from foresail.cloud.advising.question import LIMITED, AdviceQuestion, WaitingRule
@@ -160,7 +159,7 @@ class Search:
         weights = self.weights.within(first)
         halves = [each.within(first) for each in candidates]
         futures = futures_of(weights.demand, self.question)
-        chosen = recommend(halves, weights, self.question, futures).tried
+        chosen = recommend(halves, weights, self.question, futures)
         after = self.weights.within(second)
         later = [each.within(second) for each in candidates if each.is_lasting]
         same = candidates[next(i for i, each in enumerate(halves) if each is chosen)]
@@ -170,7 +169,7 @@ class Search:
             later_blocks=blocks - half,
             lived=after.expected(same.within(second)),
             advised=after.expected(advised.within(second)),
-            best=after.expected(choose(later, after, self.question).tried),
+            best=after.expected(choose(later, after, self.question)),
         )
 
     def compared(
@@ -261,11 +260,11 @@ class Search:
     def _best(self, tried: Sequence[RuleResult]) -> RuleResult:
         """The point around which others are tried: at a stated risk, the best on the log itself."""
         weighed = self.futures if self.question.risk is None else None
-        return choose(tried, self.weights, self.question, weighed).tried
+        return choose(tried, self.weights, self.question, weighed)
 
     def _recommended(self, found: Sequence[RuleResult], weights: CostWeights) -> RuleResult:
         candidates = self.candidates(found)
-        return recommend(candidates, weights, self.question, self.futures).tried
+        return recommend(candidates, weights, self.question, self.futures)
 
     def _changed(
         self,
@@ -276,7 +275,8 @@ class Search:
         wait_factor: float = 1.0,
         rent_factor: float = 1.0,
     ) -> Sensitivity:
-        weights = with_prices(self.weights, wait_factor=wait_factor, rent_factor=rent_factor)
+        price = self.weights.wait_price_per_hour * wait_factor
+        weights = replace(self.weights, wait_price_per_hour=price, rent_factor=rent_factor)
         return _said(change, self._recommended(found, weights), advised, weights)
 
     def _grown(self, change: str, advised: RuleResult, factor: float) -> Sensitivity:

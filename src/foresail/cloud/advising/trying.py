@@ -10,14 +10,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.advising.fitted_waits import fitted_waits
 from foresail.cloud.advising.market import Market
 from foresail.cloud.advising.question import WaitingRule
 from foresail.cloud.purchasing.terms import TransientTerms
 from foresail.cloud.waiting.blocks import block_seconds
 from foresail.cloud.waiting.jobs import TraceJobs, rents
+from foresail.cloud.waiting.kernels.wait_model import WaitModel
 from foresail.cloud.waiting.kernels.waiting import AFTER_TRIAL, FIXED, TRIED
-from foresail.cloud.waiting.policies import Beliefs, Foresight
+from foresail.cloud.waiting.learning import linear_waits
+from foresail.cloud.waiting.lived_waits import first_told, lived_waits
+from foresail.cloud.waiting.policies import Beliefs, Foresight, WaitingPolicy, waiting_policy
 from foresail.cloud.waiting.simulating import Simulated, simulate
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
@@ -113,18 +115,8 @@ def demand_of(
 ) -> Demand:
     """The demand of a log.
 
-    Parameters
-    ----------
-    jobs
-        At least one.
-    market
-        For what machines cost.
-    believed_seconds
-        Runtimes as they were believed at submission; shape (jobs,).
-    relative_rent
-        Expected cost of each job on what it would be rented, relative to on demand.
-    transient
-        As for ``Demand``.
+    ``believed_seconds`` are runtimes as they were believed at submission, and ``relative_rent`` is
+    the expected cost of each job on what it would be rented, relative to on demand; shape (jobs,).
 
     Raises
     ------
@@ -228,14 +220,8 @@ def try_rule(
 ) -> RuleResult:
     """Simulate a rule on a number of nodes.
 
-    Parameters
-    ----------
-    demand, market
-        The jobs and their machines.
-    nodes, rule
-        What to try.
-    foreseen
-        Tell the rule true runtimes, and what would wait in vain, instead of what was believed.
+    ``foreseen``: tell the rule true runtimes, and what would wait in vain, instead of what was
+    believed.
     """
     jobs = demand.jobs
     fixed = market.fixed(nodes)
@@ -286,18 +272,35 @@ def _ran(
     untold = simulated(Beliefs(demand.believed_seconds))
     if rule.waits == "unknown":
         return untold
-    learned = fitted_waits(
-        jobs, demand.believed_seconds, market, nodes, rule.waiting_seconds, rule.queue
-    )
+    learned = fitted_waits(demand, market, nodes, rule)
     if learned is None:
         return untold
-    told = simulated(Beliefs(demand.believed_seconds, learned.model))
-    after = np.arange(len(jobs)) >= learned.first_job
+    told = simulated(Beliefs(demand.believed_seconds, learned))
+    after = np.arange(len(jobs)) >= first_told(len(jobs))
     return replace(
         told,
         start_seconds=np.where(after, told.start_seconds, untold.start_seconds),
         place=np.where(after, told.place, untold.place),
     )
+
+
+def fitted_waits(demand: Demand, market: Market, nodes: int, rule: WaitingRule) -> WaitModel | None:
+    """A linear model of waits from the state of so many nodes, learned as it could be live.
+
+    The first third of the jobs wait for them up to the rule's limit. Learned is from those whose
+    wait was over by its end, whatever came of it; None where these are too few. It may be used from
+    ``first_told`` on.
+    """
+    limit = rule.waiting_seconds
+    policy = waiting_policy("all-jobs-wait-threshold", limit, queue=rule.queue)
+
+    def all_wait(many: int, every: int) -> tuple[Simulated, WaitingPolicy]:
+        jobs, told = demand.jobs.among(slice(many)), Beliefs(demand.believed_seconds[:many])
+        fixed = market.fixed(nodes)
+        return simulate(jobs, fixed, market.family, policy, told, features_every=every), policy
+
+    rows = lived_waits(demand.jobs.submit_seconds, limit, all_wait)
+    return None if rows is None else linear_waits(rows)
 
 
 def _trial_costs(demand: Demand, rule: WaitingRule, lost: Floats | None) -> Floats:

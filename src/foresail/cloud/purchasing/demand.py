@@ -225,18 +225,8 @@ def priced_demand(
 ) -> PricedDemand:
     """Stack jobs that start at once, each a class of price (step 6 of spec section 4.1).
 
-    Parameters
-    ----------
-    jobs
-        Starts and runtimes.
-    units
-        What each job holds of the resource; shape (jobs,).
-    prices
-        Of the jobs.
-    slot_hours
-        Length of a slot; demand within one is averaged.
-    filled, slots
-        As ``horizon_slots`` has them: slots beyond the filled ones repeat them.
+    ``units`` are what each job holds of the resource, shape (jobs,). Demand within a slot is
+    averaged; slots beyond the filled ones (see ``horizon_slots``) repeat them.
     """
     # Jobs of one price hardly differ otherwise; where they do, they are more classes than need be.
     order = np.argsort(-prices.unit_price, kind="stable")

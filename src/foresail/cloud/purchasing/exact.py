@@ -66,18 +66,7 @@ def compare_exactly(
     prices of jobs are rounded to hundredths; the same for both. Schedules, discounts for sustained
     use and what is held already are left out of both.
 
-    Parameters
-    ----------
-    jobs
-        Which never wait.
-    resources
-        What they hold.
-    terms
-        What is sold.
-    extension
-        See ``horizon_slots``.
-    time_limit_seconds
-        For each resource.
+    ``extension`` as for ``horizon_slots``; the time limit is for each resource.
 
     Raises
     ------
@@ -115,7 +104,6 @@ def exact_cost(
     demand: PricedDemand,
     terms: Sequence[tuple[int, float]],
     unit: float = 1.0,
-    solver: str = "highs",
     time_limit_seconds: float = 60.0,
 ) -> float:
     """The least that reservations of whole units, beginning in any slot, make demand cost.
@@ -124,23 +112,8 @@ def exact_cost(
     term and first slot, one says how much of every segment is covered; in each slot no more is
     covered than is reserved. A term that the last slot cuts off is paid in full.
 
-    Parameters
-    ----------
-    demand
-        Stacked and priced; its cost without reservations is the sum over it.
-    terms
-        Slots and price, relative to on demand, of each term.
-    unit
-        Units that are reserved at once.
-    solver
-        Back end.
-    time_limit_seconds
-        When to stop.
-
-    Returns
-    -------
-    float
-        In slots of one unit on demand.
+    ``terms`` are the slots and the price, relative to on demand, of each; so many units (``unit``)
+    are reserved at once. The cost is in slots of one unit on demand.
 
     Raises
     ------
@@ -163,7 +136,7 @@ def exact_cost(
         covered = builder.add_columns(np.zeros(price_of.size), stacks.units[at], False, price_of)
         if covered.size:
             builder.add_entries(np.full(covered.size, rows[slot]), covered, -1.0)
-    solution = find_solver(solver).solve(builder.build(), Limits(time_limit_seconds))
+    solution = find_solver("highs").solve(builder.build(), Limits(time_limit_seconds))
     if solution.status != SolveStatus.OPTIMAL:
         raise InputError(
             "the exact optimum was not found",

@@ -107,20 +107,8 @@ def reserve_at_risk(
     provider adds up what is used at different times, so that all but the last unit of a month do.
     What that leaves out is less than a tenth of a unit.
 
-    Parameters
-    ----------
-    jobs
-        What is known of demand.
-    units
-        What each holds of the resource; shape (jobs,).
-    terms
-        What is sold.
-    settings
-        Slots; levels are 1 / 256 of the highest that can pay unless they are given.
-    forecast
-        The futures, and the risk.
-    held
-        What is paid for already.
+    ``units`` are what each job holds of the resource, shape (jobs,). Levels are 1 / 256 of the
+    highest that can pay unless ``settings`` say.
 
     Raises
     ------

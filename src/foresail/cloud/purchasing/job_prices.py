@@ -45,14 +45,7 @@ def transient_cost(
 ) -> tuple[Floats, Floats]:
     """Expected cost of jobs on transient capacity, restarted on demand once (eq. 5.1).
 
-    Parameters
-    ----------
-    hours
-        Runtimes; shape (jobs,).
-    terms
-        Price and lifetimes.
-    on_demand_price
-        Of the restart.
+    ``hours`` are runtimes, shape (jobs,); the restart costs ``on_demand_price`` an hour.
 
     Returns
     -------
@@ -104,14 +97,8 @@ def choose_options(
     a job this is the published rule (section 4.2): the shortest block that holds it, transient
     capacity if E[C] is below the cost on demand.
 
-    Parameters
-    ----------
-    believed_hours
-        Equally likely runtimes of every job; shape (jobs, runtimes).
-    terms
-        What is sold.
-    normalisation
-        Of the transient cost: see ``job_prices``.
+    ``believed_hours`` are equally likely runtimes, shape (jobs, runtimes); ``normalisation`` as for
+    ``job_prices``.
     """
     cheapest = believed_hours.mean(axis=1)
     kind = np.full(cheapest.size, ON_DEMAND, np.int8)

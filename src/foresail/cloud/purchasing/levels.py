@@ -54,20 +54,9 @@ def level_windows(
     What a level costs without commitments never rises from one level to the next, so that levels
     above one without a window have none.
 
-    Parameters
-    ----------
-    demand
-        Stacked and priced.
-    terms
-        Slots, and price relative to on demand, of each term on sale.
-    unit
-        Height of a level.
-    finders
-        For each whole year from the first slot on: what finds its schedules.
-    year_slots
-        Slots of a year.
-    covered
-        Units that are covered already at the bottom of every slot; shape (slots,).
+    ``terms`` are the slots and the price, relative to on demand, of each term on sale; ``unit`` is
+    the height of a level. ``finders`` find the schedules of each whole year of ``year_slots`` from
+    the first slot on. ``covered`` units lie at the bottom of every slot already; shape (slots,).
     """
     lengths = np.array([length for length, _ in terms], np.int64)
     costs = np.array([price * length for length, price in terms], np.float64)

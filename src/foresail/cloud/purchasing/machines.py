@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.prices import InstanceType, Offer, PriceCatalogue
+from foresail.cloud.prices import InstanceType, PriceCatalogue
 from foresail.cloud.purchasing.demand import GIB_PER_CORE, BoughtJobs
 from foresail.cloud.purchasing.schedules import LevelSchedule
 from foresail.cloud.purchasing.terms import ResourcePrices
@@ -26,26 +26,24 @@ class MachineSizes:
     gpus: Floats
     per_hour: Floats
 
+    @classmethod
+    def of(cls, types: Iterable[InstanceType], per_hour: Iterable[float]) -> MachineSizes:
+        """Some types at their prices."""
+        kinds = tuple(types)
+        cores, gib, gpus = np.array([(e.cores, e.memory_gib, e.gpus) for e in kinds]).T.copy()
+        return cls(kinds, cores, gib, gpus, np.array([*per_hour]))
+
     def only(self, kept: NDArray[np.bool_]) -> MachineSizes:
         """Some of the types."""
-        return MachineSizes(
-            tuple(each for each, keep in zip(self.types, kept, strict=True) if keep),
-            self.cores[kept],
-            self.gib[kept],
-            self.gpus[kept],
-            self.per_hour[kept],
-        )
+        types = (each for each, keep in zip(self.types, kept, strict=True) if keep)
+        return MachineSizes.of(types, self.per_hour[kept])
 
 
 def sizes_of(catalogue: PriceCatalogue) -> MachineSizes:
     """The machines of a catalogue, at the buyer's prices."""
-    offers: tuple[Offer, ...] = catalogue.after_discounts().offers
-    return MachineSizes(
-        tuple(offer.instance for offer in offers),
-        np.array([offer.instance.cores for offer in offers]),
-        np.array([offer.instance.memory_gib for offer in offers]),
-        np.array([offer.instance.gpus for offer in offers]),
-        np.array([offer.on_demand_per_hour for offer in offers]),
+    offers = catalogue.after_discounts().offers
+    return MachineSizes.of(
+        (offer.instance for offer in offers), (offer.on_demand_per_hour for offer in offers)
     )
 
 

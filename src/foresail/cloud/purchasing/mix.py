@@ -30,14 +30,8 @@ def mix(
 ) -> MixReport:
     """The mix of purchasing options for jobs that never wait (paper 003 chapter 5; spec section 4).
 
-    Parameters
-    ----------
-    workload
-        The jobs; each starts when it was submitted.
-    catalogue
-        Prices of one region; with the buyer's discounts and commitments.
-    request
-        What is asked.
+    Each job starts when it was submitted. The catalogue is of one region, with the buyer's
+    discounts and commitments.
 
     Raises
     ------

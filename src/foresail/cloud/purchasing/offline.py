@@ -32,7 +32,7 @@ from foresail.cloud.purchasing.offline_plan import (
 )
 from foresail.cloud.purchasing.owned import HeldCapacity, held_by_slot
 from foresail.cloud.purchasing.schedules import ScheduleFinder
-from foresail.cloud.purchasing.settling import SlotCommitment, settled
+from foresail.cloud.purchasing.settling import settled
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.model.arrays import Floats
 
@@ -56,20 +56,8 @@ def plan_offline(
     compare with is uncertain until the end: both the full price and that of a whole month are
     tried, and the cheaper plan is kept.
 
-    Parameters
-    ----------
-    jobs
-        Which never wait.
-    units
-        What each job holds of the resource; shape (jobs,).
-    terms
-        What is sold.
-    settings
-        Slots, levels, and what happens beyond the log.
-    resource
-        Its name.
-    held
-        Units that are paid for already: they cost nothing more, and cover the dearest demand.
+    ``units`` are what each job holds of the resource, shape (jobs,). What is ``held`` costs nothing
+    more, and covers the dearest demand.
 
     Raises
     ------
@@ -110,9 +98,7 @@ def _plan(
         resource=resource,
         hours=hours,
         demand_hours=float(total.sum()) * settings.slot_hours,
-        peak_units=peak,
-        reservations=tuple(each.reservation for each in commitments),
-        schedules=tuple(each.schedule for each in commitments if each.schedule is not None),
+        reservations=commitments,
         over_time=over_time,
         cost=float(over_time["cost"].sum()),
         all_reserved_cost=None
@@ -133,7 +119,7 @@ def _commitments(
     unit: float,
     owned: Floats,
     first_hour_of_week: float,
-) -> list[SlotCommitment]:
+) -> list[UnitCommitment]:
     """The windows of all levels, with what they hold and cost."""
     hours = demand.slot_hours
     year = round(HOURS_PER_YEAR / hours)
@@ -148,17 +134,15 @@ def _commitments(
     )
     found = []
     for window in windows:
-        begin, schedule = window.start * hours, window.schedule
-        if schedule is not None:
-            term = UnitCommitment(SCHEDULED, unit, begin, year * hours)
-            found.append(
-                SlotCommitment(term, window.start, year, schedule.cost * unit * hours, schedule)
-            )
-            continue
-        length, price = sold[window.product]
-        name = reserved_name(terms.reserved[window.product][0])
-        term = UnitCommitment(name, unit, begin, length * hours)
-        found.append(SlotCommitment(term, window.start, length, price * length * unit * hours))
+        if window.schedule is None:
+            length, price = sold[window.product]
+            name, cost = reserved_name(terms.reserved[window.product][0]), price * length
+        else:
+            length, name, cost = year, SCHEDULED, window.schedule.cost
+        begin = window.start * hours
+        found.append(
+            UnitCommitment(name, unit, begin, length * hours, cost * unit * hours, window.schedule)
+        )
     return found
 
 

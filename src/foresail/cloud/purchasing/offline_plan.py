@@ -5,7 +5,7 @@ Amounts of money are in hours of one unit (core, GiB) on demand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -64,14 +64,28 @@ class OfflineSettings:
 DEFAULT_SETTINGS: Final = OfflineSettings()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class UnitCommitment:
-    """One commitment: how many units, from when, and for how long."""
+    """One commitment.
+
+    Parameters
+    ----------
+    option, units
+        To what, and to how many units.
+    start_hours, hours
+        From when and for how long, some of it perhaps beyond the time planned for.
+    cost
+        Of all of it.
+    schedule
+        What a scheduled one holds of its year.
+    """
 
     option: str
     units: float
     start_hours: float
     hours: float
+    cost: float
+    schedule: LevelSchedule | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +100,8 @@ class OfflinePlan:
         Planned for.
     demand_hours
         Unit hours of all jobs: what everything costs on demand.
-    peak_units
-        Highest demand of any slot.
     reservations
-        All commitments to terms; schedules hold their whole year.
-    schedules
-        What the scheduled ones hold, in the order of ``reservations``.
+        All commitments to terms and schedules.
     over_time
         Month, option, and there: unit hours used, unit hours paid but idle, cost.
     cost
@@ -106,9 +116,7 @@ class OfflinePlan:
     resource: str
     hours: float
     demand_hours: float
-    peak_units: float
-    reservations: tuple[UnitCommitment, ...]
-    schedules: tuple[LevelSchedule, ...]
+    reservations: Sequence[UnitCommitment]
     over_time: pl.DataFrame
     cost: float
     all_reserved_cost: float | None

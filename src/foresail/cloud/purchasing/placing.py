@@ -98,16 +98,8 @@ def place(
     A fleet that is given back takes only jobs that are believed to end before. One that runs on
     nevertheless loses what it did.
 
-    Parameters
-    ----------
-    jobs
-        In order of start.
-    fleets
-        In order of preference.
-    believed_hours
-        Runtimes; shape (jobs,).
-    first_hour
-        The hour at 0, counted from a Monday, 00:00.
+    Jobs are in order of start, fleets in order of preference; ``believed_hours`` are runtimes,
+    shape (jobs,). ``first_hour`` is the hour at 0, counted from a Monday, 00:00.
     """
     fleet = np.full(jobs.hours.size, -1, np.int64)
     cut = np.zeros(jobs.hours.size, np.bool_)
@@ -156,11 +148,7 @@ def _each(fleet: Fleet) -> Iterator[InstanceType]:
 
 
 def _sizes(fleet: Fleet) -> MachineSizes:
-    kinds = [each.instance for each in fleet.machines]
-    return MachineSizes(
-        tuple(kinds),
-        np.array([kind.cores for kind in kinds]),
-        np.array([kind.memory_gib for kind in kinds]),
-        np.array([kind.gpus for kind in kinds]),
-        np.array([each.on_demand_per_hour for each in fleet.machines]),
+    machines = fleet.machines
+    return MachineSizes.of(
+        (each.instance for each in machines), (each.on_demand_per_hour for each in machines)
     )

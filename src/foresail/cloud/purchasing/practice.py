@@ -54,15 +54,6 @@ def practise(
 
     It goes by what its own regression of runtimes, trained on the same period, believes.
 
-    Parameters
-    ----------
-    workload, jobs
-        The log, and its jobs that are bought for.
-    catalogue, terms
-        What is on sale.
-    request
-        What is asked; with a training period.
-
     Raises
     ------
     InputError

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH, BoughtJobs
@@ -20,7 +23,23 @@ from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.model.arrays import Floats
 
 Row = tuple[str, Floats, Floats, Floats]
-"""An option, and by month: core hours used and idle, cost."""
+"""An option, and by month (shape (months,)): hours used and idle, cost."""
+
+
+def month_table(rows: Iterable[Row]) -> pl.DataFrame:
+    """``month``, ``option``, ``used_hours``, ``idle_hours`` and ``cost`` of some options."""
+    return pl.concat(
+        pl.DataFrame(
+            {
+                "month": np.arange(used.size),
+                "option": [option] * used.size,
+                "used_hours": used,
+                "idle_hours": idle,
+                "cost": cost,
+            }
+        )
+        for option, used, idle, cost in rows
+    )
 
 
 class RentedJobs:

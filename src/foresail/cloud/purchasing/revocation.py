@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -11,18 +10,6 @@ from foresail.cloud.histories import Lifetimes
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.model.limits import require
-
-
-class RevocationModel(Protocol):
-    """Lifetimes of transient machines."""
-
-    def revoked(self, hours: Floats) -> Floats:
-        """Probability that a machine is taken back within so many hours; shape of ``hours``."""
-        ...
-
-    def mean_run(self, hours: Floats) -> Floats:
-        """Mean hours that a machine ran if it was taken back within ``hours``; same shape."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +28,11 @@ class ExponentialRevocation:
         require(self.mean_hours > 0.0, self, "mean_hours", "above 0")
 
     def revoked(self, hours: Floats) -> Floats:
-        """See ``RevocationModel.revoked``."""
+        """Probability that a machine is taken back within so many hours; shape of ``hours``."""
         return np.asarray(-np.expm1(-hours / self.mean_hours))
 
     def mean_run(self, hours: Floats) -> Floats:
-        """See ``RevocationModel.mean_run``."""
+        """Mean hours that a machine ran if it was taken back within ``hours``; same shape."""
         mean = self.mean_hours
         probability = -np.expm1(-hours / mean)
         run = np.asarray(hours / 2.0)
@@ -71,11 +58,11 @@ class CappedRevocation:
         require(self.cap_hours > 0.0, self, "cap_hours", "above 0")
 
     def revoked(self, hours: Floats) -> Floats:
-        """See ``RevocationModel.revoked``."""
+        """Probability that a machine is taken back within so many hours; shape of ``hours``."""
         return np.where(hours > self.cap_hours, 1.0, self.lives.revoked(hours))
 
     def mean_run(self, hours: Floats) -> Floats:
-        """See ``RevocationModel.mean_run``."""
+        """Mean hours that a machine ran if it was taken back within ``hours``; same shape."""
         cap = np.array([self.cap_hours])
         before = self.lives.revoked(cap)
         whole = before * self.lives.mean_run(cap) + (1.0 - before) * cap
@@ -105,13 +92,13 @@ class ObservedRevocation:
         self._cut_below = np.concatenate([[0.0], np.cumsum(self._cut)])
 
     def revoked(self, hours: Floats) -> Floats:
-        """See ``RevocationModel.revoked``."""
+        """Probability that a machine is taken back within so many hours; shape of ``hours``."""
         at = np.searchsorted(self._cut, hours)
         seen = self._cut_below[-1] - self._cut_below[at] - (self._cut.size - at) * hours
         return np.asarray(self._last(hours) / (self._below[-1] + seen))
 
     def mean_run(self, hours: Floats) -> Floats:
-        """See ``RevocationModel.mean_run``."""
+        """Mean hours that a machine ran if it was taken back within ``hours``; same shape."""
         at = np.searchsorted(self._ended, hours)
         squares = self._squares_below[at] + (self._ended.size - at) * hours**2
         run = np.zeros(np.shape(hours))
@@ -123,3 +110,7 @@ class ObservedRevocation:
         """Hours of all lives that ended, as far as they are among the last ``hours`` of each."""
         at = np.searchsorted(self._ended, hours)
         return np.asarray(self._below[at] + (self._ended.size - at) * hours)
+
+
+RevocationModel = ExponentialRevocation | CappedRevocation | ObservedRevocation
+"""Lifetimes of transient machines."""

@@ -59,14 +59,7 @@ def ridge_beliefs(
     time of day, cores, memory, GPUs and the limit. Logarithms, since runtimes spread over six
     orders of magnitude; the residuals' quantiles say how far off it is.
 
-    Parameters
-    ----------
-    workload
-        For users and limits.
-    jobs
-        The jobs, ``row`` saying which of the workload.
-    trained
-        Which of them to learn from; shape (jobs,).
+    ``trained`` says which jobs to learn from, shape (jobs,); users and limits are in the workload.
 
     Raises
     ------

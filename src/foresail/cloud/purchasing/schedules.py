@@ -142,10 +142,7 @@ class ScheduleFinder:
     def best(self, prices: Floats) -> dict[int, LevelSchedule]:
         """The best schedule by level, of the levels that gain more by one than by reserving.
 
-        Parameters
-        ----------
-        prices
-            What each slot of the year costs otherwise; shape (slots, levels).
+        ``prices`` are what each slot of the year costs otherwise; shape (slots, levels).
         """
         if not prices.size or prices.max() <= self._price.min():
             return {}

@@ -13,7 +13,7 @@ from foresail.cloud.purchasing.job_prices import ON_DEMAND, choose_options
 from foresail.cloud.purchasing.machines import ReservedMachines, pieces_of, rent_per_hour, sizes_of
 from foresail.cloud.purchasing.offline_plan import COMMITTED, SCHEDULED
 from foresail.cloud.purchasing.placing import Fleet, FleetPlacement, fleets_of, place
-from foresail.cloud.purchasing.renting import RentedJobs, Row, by_month
+from foresail.cloud.purchasing.renting import RentedJobs, Row, by_month, month_table
 from foresail.cloud.purchasing.schedules import price_of_hours
 from foresail.cloud.purchasing.terms import resource_prices
 from foresail.cloud.purchasing.training import OnlinePolicy
@@ -64,18 +64,9 @@ def serve(
     ``choose_options``), on the cheapest machines that hold it. One that outlives its spot block or
     window, or is revoked, starts again on demand; revocations are paid in expectation.
 
-    Parameters
-    ----------
-    policy
-        What was reserved, and the prices.
-    jobs
-        In order of start.
-    predicted_hours
-        Runtimes as they are predicted, shape (jobs,); or equally likely ones, shape (jobs,
-        runtimes), of which the expected cost decides.
-    elapsed_hours
-        From the first job of the training period to the first of these, for the hours of
-        schedules.
+    Jobs are in order of start. ``predicted_hours`` are runtimes as they are predicted, shape
+    (jobs,); or equally likely ones, shape (jobs, runtimes), of which the expected cost decides.
+    ``elapsed_hours`` lie between the first job of the training period and the first of these.
 
     Raises
     ------
@@ -108,18 +99,7 @@ def serve(
         *_paid_rows(policy, jobs, fleets, placed, months, first_hour),
         *rented.rows(months),
     ]
-    over_time = pl.concat(
-        pl.DataFrame(
-            {
-                "month": np.arange(months),
-                "option": [name] * months,
-                "used_hours": used,
-                "idle_hours": idle,
-                "cost": cost,
-            }
-        )
-        for name, used, idle, cost in rows
-    )
+    over_time = month_table(rows)
     return OnlineOutcome(
         reserved=policy.reserved,
         jobs=jobs.hours.size,

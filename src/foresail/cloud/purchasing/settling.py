@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -17,39 +17,16 @@ from foresail.cloud.purchasing.offline_plan import (
     UnitCommitment,
     reserved_name,
 )
-from foresail.cloud.purchasing.schedules import LevelSchedule
+from foresail.cloud.purchasing.renting import Row, month_table
 from foresail.cloud.purchasing.sustained import month_cost
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.model.arrays import Floats
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SlotCommitment:
-    """A reservation in slots.
-
-    Parameters
-    ----------
-    reservation
-        What it is.
-    start, slots
-        Where it begins, and how many slots it lasts, some perhaps beyond the time planned for.
-    cost
-        Of all of it.
-    schedule
-        What it holds, where it is a scheduled one.
-    """
-
-    reservation: UnitCommitment
-    start: int
-    slots: int
-    cost: float
-    schedule: LevelSchedule | None = None
-
-
 def settled(
     demand: PricedDemand,
     terms: PurchaseTerms,
-    commitments: list[SlotCommitment],
+    commitments: Sequence[UnitCommitment],
     owned: Floats,
     total: Floats,
     on_demand_price: float,
@@ -57,22 +34,8 @@ def settled(
 ) -> pl.DataFrame:
     """What is used, idle and paid month by month, with ``factor`` times the commitments.
 
-    Parameters
-    ----------
-    demand
-        Of all jobs, with what each of its units costs without a commitment.
-    terms
-        What is sold.
-    commitments
-        What is reserved.
-    owned
-        Units that are paid for already; shape (slots,).
-    total
-        Units of all jobs together; shape (slots,).
-    on_demand_price
-        That jobs compared with: 1, or that of a whole month of sustained use.
-    factor
-        Commitments hold, and cost, so many times as much.
+    ``owned`` units are paid for already, ``total`` are those of all jobs; shape (slots,). Jobs
+    compared with ``on_demand_price``: 1, or that of a whole month of sustained use.
 
     Returns
     -------
@@ -86,42 +49,36 @@ def settled(
     # The longest terms are used first; within a slot it makes no difference to what is paid.
     options = [reserved_name(years) for years, _ in sorted(terms.reserved, reverse=True)]
     for option in (*options, SCHEDULED):
-        chosen = [each for each in commitments if each.reservation.option == option]
+        chosen = [each for each in commitments if each.option == option]
         if not chosen:
             continue
         held[option], paid[option] = np.zeros(slots), np.zeros(slots)
         for each in chosen:
-            units = _held(each, slots) * factor
-            at = slice(each.start, each.start + units.size)
+            start = round(each.start_hours / hours)
+            units = _held(each, round(each.hours / hours), slots - start) * factor
+            at = slice(start, start + units.size)
             held[option][at] += units
             paid[option][at] += each.cost * factor / units.size
-    rows: list[tuple[str, Floats, Floats, Floats]] = []
+    rows: list[Row] = []
     covered = np.zeros(slots)
     for option, units in held.items():
         use = np.minimum(units, total - covered)
         covered += use
         rows.append((option, use * hours, (units - use) * hours, paid[option]))
     rows += _uncommitted(demand, terms, covered, month, on_demand_price)
-    return pl.concat(
-        [
-            pl.DataFrame(
-                {
-                    "month": np.arange(month[-1] + 1),
-                    "option": [option] * int(month[-1] + 1),
-                    "used_hours": np.bincount(month, used),
-                    "idle_hours": np.bincount(month, idle),
-                    "cost": np.bincount(month, cost),
-                }
-            )
-            for option, used, idle, cost in rows
-        ]
+
+    def monthly(by_slot: Floats) -> Floats:
+        return np.bincount(month, by_slot).astype(np.float64)
+
+    return month_table(
+        (option, monthly(used), monthly(idle), monthly(cost)) for option, used, idle, cost in rows
     )
 
 
-def _held(commitment: SlotCommitment, slots: int) -> Floats:
-    """Units that a commitment holds, in its slots within the time planned for."""
-    length = min(commitment.slots, slots - commitment.start)
-    units = np.full(length, commitment.reservation.units)
+def _held(commitment: UnitCommitment, slots: int, left: int) -> Floats:
+    """Units that a commitment of some slots holds, in those that are left to plan for."""
+    length = min(slots, left)
+    units = np.full(length, commitment.units)
     return units if commitment.schedule is None else units * commitment.schedule.held[:length]
 
 
@@ -131,7 +88,7 @@ def _uncommitted(
     covered: Floats,
     month: NDArray[np.int64],
     on_demand_price: float,
-) -> list[tuple[str, Floats, Floats, Floats]]:
+) -> list[Row]:
     """Option, used and idle hours and cost by slot, of the units that commitments leave over.
 
     Restarts of transient jobs are paid with what is on demand.
@@ -144,7 +101,7 @@ def _uncommitted(
         paid = month_cost(by_month / lengths, terms.sustained_tiers) * lengths
         ratio = np.divide(paid, by_month, out=np.zeros(paid.size), where=by_month > 0.0)
         on_demand = on_demand * ratio[month]
-    rows: list[tuple[str, Floats, Floats, Floats]] = []
+    rows: list[Row] = []
     for code, name in enumerate(KINDS):
         of_kind = (demand.kind == code).astype(np.float64)
         if code != ON_DEMAND and not of_kind.any():

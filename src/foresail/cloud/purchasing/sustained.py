@@ -11,12 +11,8 @@ from foresail.model.arrays import Floats
 def unit_cost(used_share: ArrayLike, tiers: tuple[float, ...]) -> Floats:
     """Cost of a unit used for a share of a month, relative to a whole month on demand.
 
-    Parameters
-    ----------
-    used_share
-        0 to 1; any shape.
-    tiers
-        Relative price of each equal part of the month.
+    ``used_share`` is 0 to 1, of any shape; ``tiers`` are relative prices of equal parts of the
+    month.
     """
     edges = np.linspace(0.0, 1.0, len(tiers) + 1)
     costs = np.concatenate([[0.0], np.cumsum(np.asarray(tiers) / len(tiers))])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -183,10 +183,7 @@ def capped(terms: TransientTerms, cap_hours: float) -> TransientTerms:
 def observed_transient(histories: Iterable[MarketHistory]) -> TransientTerms:
     """Transient capacity as markets had it: the median of their prices while up, and all lives.
 
-    Parameters
-    ----------
-    histories
-        Markets with prices, and the price on demand, up to which they are up.
+    A market is up while its price is at most that on demand.
 
     Raises
     ------
@@ -232,38 +229,14 @@ def _scheduled(offers: tuple[Offer, ...]) -> ScheduledTerms | None:
     return ScheduledTerms(peak, off_peak, hours)
 
 
-def _microsoft(terms: PurchaseTerms) -> PurchaseTerms:
-    return PurchaseTerms(terms.reserved, terms.transient)
-
-
-def _amazon(terms: PurchaseTerms) -> PurchaseTerms:
-    return replace(_microsoft(terms), spot_blocks=terms.spot_blocks, scheduled=terms.scheduled)
-
-
-def _google(terms: PurchaseTerms) -> PurchaseTerms:
-    return replace(
-        _microsoft(terms),
-        transient=terms.transient and capped(terms.transient, _GOOGLE_CAP_HOURS),
-        sustained_tiers=terms.sustained_tiers,
-    )
-
-
-def _google_customised(terms: PurchaseTerms) -> PurchaseTerms:
-    return replace(_google(terms), customised_markup=terms.customised_markup)
-
-
-def _everything(terms: PurchaseTerms) -> PurchaseTerms:
-    return terms
-
-
-PROVIDERS: Final[dict[str, Callable[[PurchaseTerms], PurchaseTerms]]] = {
-    "microsoft": _microsoft,
-    "amazon": _amazon,
-    "google": _google,
-    "google-customised": _google_customised,
-    "all": _everything,
+PROVIDERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "microsoft": (),
+    "amazon": ("spot_blocks", "scheduled"),
+    "google": ("sustained_tiers",),
+    "google-customised": ("sustained_tiers", "customised_markup"),
+    "all": ("spot_blocks", "scheduled", "sustained_tiers", "customised_markup"),
 }
-"""What each provider sells of a catalogue (paper 003, section 5.5)."""
+"""What each provider sells of a catalogue (paper 003, section 5.5), beside terms and transient."""
 
 
 def sold_by(provider: str, terms: PurchaseTerms) -> PurchaseTerms:
@@ -276,4 +249,8 @@ def sold_by(provider: str, terms: PurchaseTerms) -> PurchaseTerms:
     """
     if provider not in PROVIDERS:
         raise UnknownNameError("provider", provider, PROVIDERS)
-    return PROVIDERS[provider](terms)
+    transient = terms.transient
+    if transient is not None and provider.startswith("google"):
+        transient = capped(transient, _GOOGLE_CAP_HOURS)
+    more = {name: getattr(terms, name) for name in PROVIDERS[provider]}
+    return PurchaseTerms(terms.reserved, transient, **more)

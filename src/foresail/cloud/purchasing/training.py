@@ -62,17 +62,6 @@ def train(
     catalogue says are committed already are there until their last day, counted from the end of the
     training period, and less is reserved.
 
-    Parameters
-    ----------
-    jobs
-        Of the training period.
-    catalogue
-        Machines on sale, of one region.
-    terms
-        What is sold.
-    settings
-        Of the plan; the log is repeated over the terms whatever they say.
-
     Raises
     ------
     InputError
@@ -117,17 +106,16 @@ def _committed(catalogue: PriceCatalogue) -> list[ReservedMachines]:
 
 def _with_windows(machines: list[ReservedMachines], plan: OfflinePlan) -> list[ReservedMachines]:
     """Scheduled machines, each with the windows of the middle one of the levels that it is for."""
-    terms = [each for each in plan.reservations if each.option == SCHEDULED]
-    of_years = list(zip(terms, plan.schedules, strict=True))
-    first = [each for each in of_years if each[0].start_hours < HOURS_PER_YEAR]
+    of_years = [each for each in plan.reservations if each.option == SCHEDULED]
+    first = [each for each in of_years if each.start_hours < HOURS_PER_YEAR]
     # Where the first year has none, those of a later one: what is planned for repeats.
     levels = first or of_years
-    tops = np.cumsum([term.units for term, _ in levels])
+    tops = np.cumsum([each.units for each in levels])
     found = []
     below = 0.0
     for each in (replace(kind, count=1) for kind in machines for _ in range(kind.count)):
         middle = below + each.instance.cores / 2.0
         level = min(int(np.searchsorted(tops, middle)), tops.size - 1)
-        found.append(replace(each, schedule=levels[level][1]))
+        found.append(replace(each, schedule=levels[level].schedule))
         below += each.instance.cores
     return found

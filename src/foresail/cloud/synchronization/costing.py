@@ -80,16 +80,8 @@ def costs(
     before has left, and is done at the pace of the worker that the barrier waits for. Expected
     speeds stand for speeds, as in the thesis; ``drawn_costs`` draws them.
 
-    Parameters
-    ----------
-    name
-        What to call it.
-    model, setting
-        How it synchronises, and what it does.
-    workers
-        Shape (numbers of workers,): each at least 1.
-    speeds
-        Of transient workers; None: uniform between 0 and 1.
+    ``workers`` are numbers of them, each at least 1; ``speeds`` those of transient ones, by default
+    uniform between 0 and 1.
 
     Raises
     ------

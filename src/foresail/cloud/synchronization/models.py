@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
-from foresail.cloud.synchronization.amounts import amount
 from foresail.model.arrays import Integers
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.limits import require_at_least
 from foresail.model.registry import Entry
 from foresail.model.short_form import PlugIn, make_part, name_and_settings, said
+
+_AMOUNT: Final = re.compile(r"(\d+)|k(?:([-/])(\d+))?")
+"""Workers that may depend on how many there are: ``4``, ``k``, ``k-1``, ``k/2``."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +48,6 @@ class BarrierRules:
     keeps_partial_work: bool = False
     intervals_per_message: int = 1
     transient: bool = True
-
-
-class Model(Protocol):
-    """A way to synchronise."""
-
-    def rules(self, workers: Integers) -> BarrierRules:
-        """What it prescribes at each number of workers."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +139,28 @@ class Hybrid(Flexible):
     """Flexible synchronisation with backup workers; its formula is ours (spec section 3)."""
 
     replicas: str = "1"
+
+
+Model = OnDemand | TransientWorkers | Replicas | Staleness | Partial | Flexible
+"""A way to synchronise."""
+
+
+def amount(text: str, workers: Integers, field: str) -> Integers:
+    """What a text stands for at each number of workers; rounded down, never below 0."""
+    match = _AMOUNT.fullmatch(text.replace(" ", ""))
+    if match is None or (match[2] == "/" and int(match[3]) == 0):
+        raise InputError(
+            "no number of workers",
+            field=field,
+            value=text,
+            expected="a whole number, k, k-1, k/2 or the like",
+        )
+    if match[1] is not None:
+        return np.full_like(workers, int(match[1]))
+    if match[2] is None:
+        return workers.copy()
+    other = int(match[3])
+    return np.maximum(workers - other, 0) if match[2] == "-" else workers // other
 
 
 def _dropped(text: str, workers: Integers) -> Integers:

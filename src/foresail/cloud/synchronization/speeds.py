@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
@@ -18,18 +18,6 @@ from foresail.model.errors import InputError
 _LEVELS: Final = 4096
 
 
-class RankedSpeeds(Protocol):
-    """What the formulas need to know of workers' speeds; 1 is the speed of an on-demand worker."""
-
-    def expected(self, rank: Integers, workers: Integers) -> Floats:
-        """Expected speed of the worker with this rank among so many, the slowest having rank 1."""
-        ...
-
-    def unfinished(self, slower: Integers, workers: Integers) -> Floats:
-        """Mean share of their tasks that so many slowest have not done when the next one has."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class UniformSpeeds:
     """Speeds between 0 and 1, each as likely as any other: the thesis' transient workers."""
@@ -38,7 +26,7 @@ class UniformSpeeds:
         """Expected speed of the worker with this rank among so many, the slowest having rank 1."""
         return rank / (workers + 1.0)
 
-    def unfinished(self, slower: Integers, workers: Integers) -> Floats:  # noqa: ARG002 - the protocol's
+    def unfinished(self, slower: Integers, workers: Integers) -> Floats:  # noqa: ARG002 - as others have it
         """Mean share of their tasks that so many slowest have not done when the next one has."""
         return np.full(slower.shape, 0.5)
 
@@ -102,6 +90,10 @@ class AnySpeeds:
         return np.asarray(weights / weights.sum())
 
 
+RankedSpeeds = UniformSpeeds | AnySpeeds
+"""What the formulas need to know of workers' speeds; 1 is the speed of an on-demand worker."""
+
+
 def at_least(distribution: Distribution, lowest: float) -> Empirical:
     """A distribution of speeds, with those below the lowest raised to it, as equally likely atoms.
 
@@ -121,12 +113,7 @@ def measured_speeds(history: MarketHistory, interval_seconds: float) -> Empirica
 
     The share of each interval that it was up is its speed there; 0 where it was down throughout.
 
-    Parameters
-    ----------
-    history
-        Of the market.
-    interval_seconds
-        Length of an interval between barriers on a worker that is always up.
+    An interval between barriers lasts ``interval_seconds`` on a worker that is always up.
 
     Raises
     ------

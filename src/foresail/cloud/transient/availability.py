@@ -19,14 +19,8 @@ def capacity_distribution(
 ) -> NDArray[np.float64]:
     """Probability of every capacity of a pool (spec 2.2, equations 3.1 and 3.2).
 
-    Parameters
-    ----------
-    offers
-        What was rented.
-    counts
-        Shape (types,): machines of each.
-    needed
-        Capacity in grains of the offers, at least 1; more than that is counted together.
+    ``counts`` are machines of each type, shape (types,). ``needed`` is a capacity in grains of the
+    offers, at least 1; more than that is counted together.
 
     Returns
     -------
@@ -50,12 +44,7 @@ def shortfall(offers: Offers, counts: NDArray[np.int64], needed: int) -> float:
 def allowed_shortfall(availability: float, extra_nines: float = 0.0) -> float:
     """The shortfall that a target allows, from the digits as they are written.
 
-    Parameters
-    ----------
-    availability
-        Target: above 0, below 1.
-    extra_nines
-        To plan for more than is asked: one nine is a tenth of the shortfall.
+    One of the ``extra_nines`` that are planned for beyond the target is a tenth of the shortfall.
 
     Raises
     ------

@@ -74,12 +74,7 @@ def surplus(machines: TransientMachines, away: Absence, needed: float) -> Surplu
 def tasks_to_fill(offered: Surplus, units: float, seconds: float) -> int:
     """How many tasks of a size keep a surplus busy throughout.
 
-    Parameters
-    ----------
-    offered
-        The surplus.
-    units, seconds
-        Capacity and time that each takes, above 0.
+    Each takes ``units`` of capacity for some ``seconds``, both above 0.
     """
     at_once = math.ceil(float(offered.capacity.max()) / units)
     return math.ceil(offered.capacity_seconds / (units * seconds)) + at_once
@@ -88,12 +83,8 @@ def tasks_to_fill(offered: Surplus, units: float, seconds: float) -> int:
 def run_batch(offered: Surplus, units: Floats, seconds: Floats) -> BatchDone:
     """Run tasks on a surplus, in order; the youngest are evicted first, and begin anew.
 
-    Parameters
-    ----------
-    offered
-        The surplus.
-    units, seconds
-        Shape (tasks,): capacity and time that each takes, above 0; all wait from the beginning.
+    ``units`` and ``seconds`` are the capacity and the time that each takes, above 0, shape
+    (tasks,); all wait from the beginning.
 
     Raises
     ------

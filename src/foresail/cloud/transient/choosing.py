@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from enum import StrEnum
 from typing import Final
 
 import numpy as np
 
 from foresail.cloud.transient.availability import shortfall
 from foresail.cloud.transient.kernels.availability import shortfall_after
+from foresail.cloud.transient.methods import Method
 from foresail.cloud.transient.offers import Offers
 from foresail.model.arrays import Floats, Integers
 
@@ -18,23 +18,15 @@ _LEAST_GAIN: Final = 1e-9
 """Relative: what rounding could make up is no gain."""
 
 
-class Criterion(StrEnum):
-    """What the price of a machine is set against."""
-
-    MARGINAL_LOG = "marginal_log"
-    MARGINAL_LINEAR = "marginal_linear"
-    EQ33_STATIC = "eq33_static"
-
-
-MARGINAL: Final = (Criterion.MARGINAL_LOG, Criterion.MARGINAL_LINEAR)
-"""Those that look at the pool."""
+MARGINAL: Final = (Method.MARGINAL_LOG, Method.MARGINAL_LINEAR)
+"""Methods that set the price of a machine against its gain, looking at the pool."""
 
 
 def chosen(
     offers: Offers,
     needed: int,
     allowed: float,
-    criterion: Criterion,
+    criterion: Method,
     *,
     dearest: float = math.inf,
 ) -> Integers | None:
@@ -49,7 +41,7 @@ def chosen(
     allowed
         Shortfall that is good enough.
     criterion
-        By what the next machine is chosen (spec 2.3).
+        By what the next machine is chosen (spec 2.3): one of ``MARGINAL``, or equation 3.3.
     dearest
         Price per hour at which to give up.
 
@@ -58,23 +50,12 @@ def chosen(
     numpy.ndarray or None
         Shape (types,); None where it was given up.
     """
-    counts = grown(offers, needed, allowed, criterion, dearest=dearest)
+    if criterion is Method.EQ33_STATIC:
+        counts = _cycled(offers, needed, allowed, dearest)
+    else:
+        nothing = np.zeros(len(offers.types), dtype=np.int64)
+        counts = completed(offers, nothing, needed, allowed, criterion, dearest=dearest)
     return None if counts is None else pruned(offers, counts, needed, allowed)
-
-
-def grown(
-    offers: Offers,
-    needed: int,
-    allowed: float,
-    criterion: Criterion,
-    *,
-    dearest: float = math.inf,
-) -> Integers | None:
-    """As ``chosen``, before anything is pruned."""
-    if criterion is Criterion.EQ33_STATIC:
-        return _cycled(offers, needed, allowed, dearest)
-    nothing = np.zeros(len(offers.types), dtype=np.int64)
-    return completed(offers, nothing, needed, allowed, criterion, dearest=dearest)
 
 
 def completed(
@@ -82,17 +63,17 @@ def completed(
     begun: Integers,
     needed: int,
     allowed: float,
-    criterion: Criterion,
+    criterion: Method,
     *,
     dearest: float = math.inf,
 ) -> Integers | None:
-    """As ``grown``, from machines that are there already, by one of the marginal criteria.
+    """As ``chosen``, but not pruned: from machines that are there already, by a marginal criterion.
 
     The gain is measured at what the pool has, until that is enough. Measured at the capacity that
     the pool would have with the machine, one type would be stacked on itself and the gains would
     end (spec 2.3).
     """
-    worth = _nines if criterion is Criterion.MARGINAL_LOG else _linear
+    worth = _nines if criterion is Method.MARGINAL_LOG else _linear
     counts = begun.copy()
     if not counts.any():
         counts[_best(offers, worth(offers.weights @ (1.0 - offers.up)), counts)] += 1

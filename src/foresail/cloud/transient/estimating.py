@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from foresail.cloud.transient.joint import JointHistory
 from foresail.cloud.transient.methods import Method
 from foresail.cloud.transient.offers import Offers, TransientType
-from foresail.cloud.transient.plan import CapacityPlan
+from foresail.cloud.transient.plan import CapacityPlan, rented_of
 from foresail.cloud.transient.planning import UnreachableError, plan
 from foresail.cloud.transient.shocks import fitted_shocks
 from foresail.model.errors import InputError
@@ -136,19 +136,15 @@ class Realised:
     availability: float
     price_per_hour: float
 
-    @property
-    def short_seconds(self) -> float:
-        """Time without the capacity."""
-        return (1.0 - self.availability) * (self.end - self.begin)
-
 
 def realised(history: JointHistory, planned: CapacityPlan) -> Realised:
     """What a plan would have had and cost in a stretch of history."""
-    counts = _counts(history, planned)
     enough = has_capacity(history, planned)
+    counts = rented_of(planned, history.names)
     availability = float(history.seconds @ enough) / history.total_seconds
     known = np.isfinite(history.prices)
-    prices = np.where(known, history.prices, _prices(history, planned))
+    by_plan = {each.type.name: each.type.price_per_hour for each in planned.rented}
+    prices = np.where(known, history.prices, [by_plan.get(each, 0.0) for each in history.names])
     paid = np.where(history.up, prices, 0.0) @ counts
     return Realised(
         history.begin,
@@ -159,6 +155,23 @@ def realised(history: JointHistory, planned: CapacityPlan) -> Realised:
     )
 
 
+def require_markets(history: JointHistory, planned: CapacityPlan) -> None:
+    """Refuse a history that does not have a market of a plan.
+
+    Raises
+    ------
+    InputError
+        If it does not.
+    """
+    for each in planned.rented:
+        if each.type.name not in history.names:
+            raise InputError(
+                "the history does not have a market of the plan",
+                field="type",
+                value=each.type.name,
+            )
+
+
 def has_capacity(history: JointHistory, planned: CapacityPlan) -> NDArray[np.bool_]:
     """Whether a plan's machines had its capacity, shape (intervals,).
 
@@ -167,7 +180,7 @@ def has_capacity(history: JointHistory, planned: CapacityPlan) -> NDArray[np.boo
     InputError
         If the history does not have a market of the plan.
     """
-    capacity = history.up @ (_counts(history, planned) * _capacities(history, planned))
+    capacity = history.up @ _capacities(history, planned)
     return np.asarray(capacity >= planned.capacity * (1.0 - 1e-12))
 
 
@@ -257,11 +270,10 @@ def shuffled_availability(
     numpy.ndarray
         Shape (draws,): availability of the capacity.
     """
-    counts = _counts(history, planned)
-    capacities = counts * _capacities(history, planned)
+    capacities = _capacities(history, planned)
     edges = np.concatenate(([0.0], np.cumsum(history.seconds)))
     total = edges[-1]
-    used = np.flatnonzero(counts)
+    used = np.flatnonzero(capacities)
     changes = [np.flatnonzero(history.up[:, i] != np.roll(history.up[:, i], 1)) for i in used]
     found = np.empty(draws)
     for draw in range(draws):
@@ -280,21 +292,8 @@ def shuffled_availability(
     return found
 
 
-def _counts(history: JointHistory, planned: CapacityPlan) -> NDArray[np.int64]:
-    rented = {each.type.name: each.count for each in planned.rented}
-    for name in rented:
-        if name not in history.names:
-            raise InputError(
-                "the history does not have a market of the plan", field="type", value=name
-            )
-    return np.array([rented.get(name, 0) for name in history.names], dtype=np.int64)
-
-
-def _prices(history: JointHistory, planned: CapacityPlan) -> NDArray[np.float64]:
-    price = {each.type.name: each.type.price_per_hour for each in planned.rented}
-    return np.array([price.get(name, 0.0) for name in history.names])
-
-
 def _capacities(history: JointHistory, planned: CapacityPlan) -> NDArray[np.float64]:
-    capacity = {each.type.name: each.type.capacity for each in planned.rented}
+    """Capacity that a plan rents of each type of a history; shape (types,)."""
+    require_markets(history, planned)
+    capacity = {each.type.name: each.capacity for each in planned.rented}
     return np.array([capacity.get(name, 0.0) for name in history.names])

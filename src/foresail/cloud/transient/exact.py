@@ -27,14 +27,9 @@ def cheapest(
     much as the best pool known, or where even all that is left to add could not make it available
     enough: then only the odds that all further types are down count.
 
-    Parameters
-    ----------
-    offers, needed, allowed
-        As for ``foresail.cloud.transient.choosing.chosen``.
-    known
-        Shape (types,): some pool that is good enough.
-    most_nodes
-        Partial pools to look at; fewer for a capacity of very many grains.
+    ``known`` is some pool that is good enough, shape (types,); the others are as for
+    ``foresail.cloud.transient.choosing.chosen``. At most ``most_nodes`` partial pools are looked
+    at; fewer for a capacity of very many grains.
 
     Returns
     -------

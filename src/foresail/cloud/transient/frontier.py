@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 from foresail.cloud.transient.availability import allowed_shortfall
 from foresail.cloud.transient.methods import Method
@@ -15,6 +15,8 @@ from foresail.cloud.transient.planning import UnreachableError, plan
 TARGETS: Final = (0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999, 0.99995, 0.99999, 0.999999)
 """One to six nines."""
 _SLACK: Final = 1e-12
+
+Plan = TypeVar("Plan")
 
 
 def frontier(
@@ -29,14 +31,23 @@ def frontier(
 
     Arguments as for ``foresail.cloud.transient.planning.plan``.
     """
-    plans = []
-    for target in sorted(targets):
-        try:
-            plans.append(plan(offers, capacity, target, method=method, extra_nines=extra_nines))
-        except UnreachableError:
-            break
+    plans = reached(
+        targets,
+        lambda target: plan(offers, capacity, target, method=method, extra_nines=extra_nines),
+    )
     for place in range(len(plans) - 2, -1, -1):
         plans[place] = cheaper(plans[place], plans[place + 1 : place + 2])
+    return plans
+
+
+def reached(targets: Iterable[float], plan_for: Callable[[float], Plan]) -> list[Plan]:
+    """The plans for targets, ascending, up to the first that cannot be reached."""
+    plans: list[Plan] = []
+    for target in sorted(targets):
+        try:
+            plans.append(plan_for(target))
+        except UnreachableError:
+            break
     return plans
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -86,13 +86,8 @@ class JointHistory:
     def of(self, names: Sequence[str]) -> JointHistory:
         """The history of some of the types, in this order."""
         places = [self.names.index(name) for name in names]
-        return JointHistory(
-            tuple(names),
-            self.begin,
-            self.seconds,
-            self.up[:, places],
-            self.prices[:, places],
-        )
+        up, prices = self.up[:, places], self.prices[:, places]
+        return replace(self, names=tuple(names), up=up, prices=prices)
 
     def between(self, begin: float, end: float) -> JointHistory:
         """The part of the history in a stretch of time, cut at its ends.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.cloud.transient.estimating import require_markets
 from foresail.cloud.transient.joint import JointHistory
 from foresail.cloud.transient.plan import CapacityPlan
 from foresail.model.errors import InputError
@@ -35,11 +36,6 @@ class TransientMachines:
     end: NDArray[np.float64]
     seconds: float
 
-    @property
-    def outages(self) -> int:
-        """How often a machine was taken."""
-        return int(self.machine.size)
-
 
 def machines_of(history: JointHistory, planned: CapacityPlan) -> TransientMachines:
     """The machines of a plan, gone whenever their market was down.
@@ -49,18 +45,13 @@ def machines_of(history: JointHistory, planned: CapacityPlan) -> TransientMachin
     InputError
         If the history does not have a market of the plan.
     """
+    require_markets(history, planned)
     edges = np.concatenate(([0.0], np.cumsum(history.seconds)))
     capacities: list[float] = []
     machine: list[int] = []
     begin: list[float] = []
     end: list[float] = []
     for each in planned.rented:
-        if each.type.name not in history.names:
-            raise InputError(
-                "the history does not have a market of the plan",
-                field="type",
-                value=each.type.name,
-            )
         up = history.up[:, history.names.index(each.type.name)]
         change = np.flatnonzero(np.diff(up, prepend=True, append=True))
         for _ in range(each.count):
@@ -87,18 +78,8 @@ def taken_at_random(
 ) -> TransientMachines:
     """Equal machines of capacity 1, one of which is taken at times that know of no other.
 
-    Parameters
-    ----------
-    machines
-        How many, at least 1.
-    revocations_per_minute
-        Of all of them together, 0 or more.
-    absent_seconds
-        How long each is gone. A machine that is gone already is not taken.
-    seconds
-        Length of the stretch.
-    random
-        Source of the times and machines.
+    There are ``revocations_per_minute`` of all machines together, in a stretch of so many seconds.
+    Each machine is gone for ``absent_seconds``, and is not taken while it is.
 
     Raises
     ------

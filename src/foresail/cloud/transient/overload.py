@@ -49,16 +49,8 @@ def overload(
 ) -> Overload:
     """Run a steady stream of requests through a capacity that comes and goes.
 
-    Parameters
-    ----------
-    capacity
-        What there is, as steps.
-    requests_per_second
-        That come.
-    requests_per_unit_second
-        That a unit of capacity can do.
-    longest_wait_seconds
-        For how long a request queues at most: who would wait for longer is turned away.
+    ``capacity`` is what there is, each unit of which can do ``requests_per_unit_second``. Who would
+    queue for longer than ``longest_wait_seconds`` is turned away.
 
     Raises
     ------

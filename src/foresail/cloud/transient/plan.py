@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from foresail.cloud.transient.offers import TransientType
+from foresail.model.arrays import Integers
 from foresail.model.errors import InputError
 
 VERSION: Final = 1
@@ -128,15 +131,16 @@ class CapacityPlan:
         }
 
 
+def rented_of(planned: CapacityPlan, names: Iterable[str]) -> Integers:
+    """Machines that a plan rents of each of some types, shape (types,)."""
+    rented = {each.type.name: each.count for each in planned.rented}
+    return np.array([rented.get(name, 0) for name in names], dtype=np.int64)
+
+
 def from_record(record: object, source: object | None = None) -> CapacityPlan:
     """The plan that ``CapacityPlan.to_record`` described.
 
-    Parameters
-    ----------
-    record
-        As read from JSON.
-    source
-        Where it came from, for the error.
+    ``source`` is where it came from, for the error.
 
     Raises
     ------

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.transient.availability import allowed_shortfall, best_shortfall, shortfall
-from foresail.cloud.transient.choosing import Criterion, chosen
+from foresail.cloud.transient.choosing import chosen
 from foresail.cloud.transient.exact import cheapest
 from foresail.cloud.transient.methods import Method
 from foresail.cloud.transient.offers import Offers
@@ -110,7 +110,7 @@ def _pool(
 ) -> NDArray[np.int64] | None:
     if method in (Method.BEST, Method.EXACT):
         return best_of_scales(offers, needed, allowed, dearest=dearest)
-    return chosen(offers, needed, allowed, Criterion(method.value), dearest=dearest)
+    return chosen(offers, needed, allowed, method, dearest=dearest)
 
 
 def needed_grains(offers: Offers, capacity: float) -> int:

@@ -71,14 +71,7 @@ def kinds_of_markets(
 ) -> dict[str, MachineKind]:
     """What each market rents, by market: the kind of its type, at its price on demand.
 
-    Parameters
-    ----------
-    histories
-        Of the markets.
-    by_type
-        Kinds by instance type.
-    source
-        Where these are from.
+    ``by_type`` are the kinds by instance type, which are from ``source``.
 
     Raises
     ------

@@ -45,12 +45,8 @@ def refined(offers: Offers, counts: Integers, needed: int, allowed: float) -> In
 
     Goes on with the first that is cheaper, until none is.
 
-    Parameters
-    ----------
-    offers, needed, allowed
-        As for ``foresail.cloud.transient.choosing.chosen``.
-    counts
-        Shape (types,): a pool that is available enough.
+    ``counts`` is a pool that is available enough, shape (types,); the others are as for
+    ``foresail.cloud.transient.choosing.chosen``.
     """
     best, price = counts, float(counts @ offers.prices)
     trials = _trials(best)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.transient.joint import JointHistory
-from foresail.model.errors import InputError
 
 _MOST_ROUNDS: Final = 500
 _ENOUGH: Final = 1e-9
@@ -48,42 +47,20 @@ class CommonShocks:
         if np.any(self.up < 0.0) or np.any(self.up > 1.0):
             raise ValueError("up must be probabilities")
 
-    @property
-    def availability(self) -> NDArray[np.float64]:
-        """Shape (types,): of each type by itself."""
-        return np.asarray(self.weights @ self.up)
 
-
-def fitted_shocks(
-    history: JointHistory, states: int | None = None, *, doubt_hours: float = 0.0
-) -> CommonShocks:
+def fitted_shocks(history: JointHistory, *, doubt_hours: float = 0.0) -> CommonShocks:
     """States of the markets that explain which types were up together, by likelihood.
 
     Latent classes by expectation and maximisation on the time spent in each pattern of types that
-    are up. A pattern that lasted counts once an hour, for hours in a row are no news.
+    are up. A pattern that lasted counts once an hour, for hours in a row are no news. There are as
+    many states, up to four, as Schwarz's criterion prefers.
 
-    Parameters
-    ----------
-    history
-        Types over the same time.
-    states
-        How many; None: the number up to four that Schwarz's criterion prefers.
-    doubt_hours
-        Hours put to what was seen, half of them up and half down for every type: a market that
-        was never seen down is not certain. Such an hour falls into each state in proportion.
-
-    Raises
-    ------
-    InputError
-        If the number is below 1.
+    ``doubt_hours`` are put to what was seen, half of them up and half down for every type: a market
+    that was never seen down is not certain. Such an hour falls into each state in proportion.
     """
-    if states is not None and states < 1:
-        raise InputError("no number of states", field="states", value=states, expected="1 or more")
     patterns, inverse = np.unique(history.up, axis=0, return_inverse=True)
     hours = np.bincount(inverse.ravel(), history.seconds, patterns.shape[0]) / _PATTERN_SECONDS
     seen = patterns.astype(np.float64)
-    if states is not None:
-        return _doubted(_fit(history.names, seen, hours, states)[0], hours.sum(), doubt_hours)
     best, least = _fit(history.names, seen, hours, 1)
     for tried in range(2, min(_MOST_STATES, patterns.shape[0]) + 1):
         shocks, criterion = _fit(history.names, seen, hours, tried)

@@ -10,12 +10,12 @@ import numpy as np
 
 from foresail.cloud.transient.availability import allowed_shortfall
 from foresail.cloud.transient.estimating import has_capacity
-from foresail.cloud.transient.frontier import TARGETS
+from foresail.cloud.transient.frontier import TARGETS, reached
 from foresail.cloud.transient.joint import JointHistory
 from foresail.cloud.transient.methods import Method
 from foresail.cloud.transient.offers import Offers
-from foresail.cloud.transient.plan import VERSION, CapacityPlan
-from foresail.cloud.transient.planning import UnreachableError, needed_grains, plan
+from foresail.cloud.transient.plan import VERSION, CapacityPlan, rented_of
+from foresail.cloud.transient.planning import needed_grains, plan
 from foresail.model.arrays import Integers
 from foresail.model.errors import InputError
 
@@ -90,14 +90,8 @@ def plan_tiers(
 ) -> TieredPlan:
     """Plan every tier by itself, each for the root of the target (spec 2.4).
 
-    Parameters
-    ----------
-    offers, method, extra_nines
-        As for ``foresail.cloud.transient.planning.plan``.
-    tiers
-        At least one, with different names.
-    availability
-        Share of time that all tiers must have their capacity.
+    ``availability`` is the share of time that all tiers must have their capacity; the others are as
+    for ``foresail.cloud.transient.planning.plan``.
 
     Raises
     ------
@@ -105,12 +99,12 @@ def plan_tiers(
         As ``plan``, or if there is no tier, a name comes twice, or the tiers' machines are of so
         many types that the odds cannot be counted out.
     """
-    names = [tier.name for tier in tiers]
-    if not names or len(set(names)) < len(names):
+    called = [tier.name for tier in tiers]
+    if not called or len(set(called)) < len(called):
         raise InputError(
             "not a service of tiers",
             field="tiers",
-            value=", ".join(names),
+            value=", ".join(called),
             expected="at least one tier, all with different names",
         )
     target = tier_target(availability, len(tiers))
@@ -118,7 +112,8 @@ def plan_tiers(
         plan(offers, tier.capacity, target, method=method, extra_nines=extra_nines)
         for tier in tiers
     )
-    counts = [_counts(offers, each) for each in plans]
+    names = [each.name for each in offers.types]
+    counts = [rented_of(each, names) for each in plans]
     needed = [needed_grains(offers, tier.capacity) for tier in tiers]
     return TieredPlan(
         tiers=tuple(tiers),
@@ -152,14 +147,13 @@ def tier_frontier(
 
     Arguments as for ``plan_tiers``.
     """
-    plans = []
-    for target in sorted(targets):
-        try:
-            planned = plan_tiers(offers, tiers, target, method=method, extra_nines=extra_nines)
-        except UnreachableError:
-            break
-        plans.append((target, planned))
-    return plans
+    return reached(
+        targets,
+        lambda target: (
+            target,
+            plan_tiers(offers, tiers, target, method=method, extra_nines=extra_nines),
+        ),
+    )
 
 
 def tier_target(availability: float, tiers: int) -> float:
@@ -180,14 +174,7 @@ def shared_pool_availability(
 
     Exact: the odds of all combinations of the tiers' capacities, those beyond the needed together.
 
-    Parameters
-    ----------
-    offers
-        What was rented.
-    counts
-        For each tier, machines of each type.
-    needed
-        For each tier, its capacity in grains.
+    For each tier, ``counts`` are machines of each type and ``needed`` is its capacity in grains.
 
     Raises
     ------
@@ -217,8 +204,3 @@ def shared_pool_availability(
                 )
         total += weight * float(odds[(capacities == limits).all(axis=1)].sum())
     return total
-
-
-def _counts(offers: Offers, planned: CapacityPlan) -> Integers:
-    rented = {each.type.name: each.count for each in planned.rented}
-    return np.array([rented.get(each.name, 0) for each in offers.types], dtype=np.int64)

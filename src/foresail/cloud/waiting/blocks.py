@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
 from foresail.cloud.waiting.jobs import FixedMachines
 from foresail.cloud.waiting.kernels import waiting_totals as totals_of
-from foresail.cloud.waiting.kernels.waiting import Outcomes
+from foresail.cloud.waiting.metrics import added_up
 from foresail.cloud.waiting.policies import WaitingPolicy
 from foresail.cloud.waiting.simulating import Simulated
 from foresail.model.arrays import Floats
@@ -17,7 +18,6 @@ from foresail.model.arrays import Floats
 _WEEK: Final = 7.0 * 86400.0
 _DAY: Final = 86400.0
 _FEWEST: Final = 5
-_TRIAL_PRICE: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,34 +71,15 @@ def block_sums(
 ) -> BlockSums:
     """The sums of each block of submissions.
 
-    Parameters
-    ----------
-    simulated, fixed, policy
-        As for ``metrics.measured``, of which the blocks add up to the sums; trials cost as much as
-        other rented machines.
-    length_seconds
-        Of a block; the last may be shorter.
+    The blocks add up to what ``metrics.measured`` has; trials cost as much as other rented
+    machines. The last block may be shorter.
     """
     submit = simulated.columns.submit
     span = float(submit[-1] - submit[0])
     edges = submit[0] + np.append(np.arange(0.0, span, length_seconds), span)
     places = np.searchsorted(submit, edges)
     places[-1] = submit.size
-    sums = np.empty((edges.size - 1, totals_of.TOTALS))
-    outcomes = Outcomes(
-        simulated.start_seconds, simulated.place, simulated.machine, simulated.features
-    )
-    for row, first, last in zip(sums, places[:-1].tolist(), places[1:].tolist(), strict=True):
-        totals_of.add_up(
-            first,
-            last,
-            _TRIAL_PRICE,
-            policy.rules,
-            simulated.columns,
-            simulated.shapes,
-            outcomes,
-            row,
-        )
+    sums = np.stack([added_up(simulated, policy, *part) for part in pairwise(places.tolist())])
     owned = fixed.count * fixed.price_per_hour * np.diff(edges) / 3600.0
     return BlockSums(
         jobs=sums[:, totals_of.JOBS],

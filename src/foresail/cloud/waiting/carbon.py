@@ -98,18 +98,9 @@ def green_starts(
 ) -> Floats:
     """When each job starts (s) to emit least, as far as is believed of its runtime.
 
-    Parameters
-    ----------
-    jobs
-        The jobs; only their submit times count.
-    carbon
-        The intensity, known in advance.
-    believed_runtimes
-        A row of equally likely runtimes (s) for each job: quantiles of its belief, or one estimate.
-    patience_seconds
-        The longest delay, of all or by job.
-    grams_per_hour
-        Grams per kW of the job that an hour's delay must save.
+    Of the jobs only submit times count. ``believed_runtimes`` has a row of equally likely runtimes
+    (s) for each job: quantiles of its belief, or one estimate. ``patience_seconds`` is the longest
+    delay, of all or by job; ``grams_per_hour`` what an hour's delay must save, per kW of the job.
 
     Raises
     ------
@@ -147,14 +138,6 @@ def green_starts(
     # Who starts at once does so exactly, whatever division and multiplication made of it.
     at_once = jobs.submit_seconds
     return np.where(start > submit, np.maximum((start + begin) * step, at_once), at_once)
-
-
-def emitted_grams(
-    jobs: TraceJobs, carbon: CarbonIntensity, start_seconds: Floats, kilowatts: Floats
-) -> Floats:
-    """What each job emits when it starts then and draws so much power; shape (jobs,)."""
-    grams: Floats = carbon.grams(start_seconds, jobs.runtime_seconds)
-    return grams * kilowatts
 
 
 def green_metrics(grams: Floats, grams_at_once: Floats, wait_seconds: Floats) -> GreenMetrics:

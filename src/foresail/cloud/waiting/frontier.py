@@ -8,23 +8,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
+from foresail.cloud.waiting.settings import WaitingSetting
 from foresail.model.errors import InputError
 
 Point = TypeVar("Point")
 
 
 @dataclass(frozen=True, slots=True)
-class FrontierPoint:
+class FrontierPoint(WaitingSetting):
     """One setting of a waiting policy, and what it leads to.
 
     Parameters
     ----------
-    policy
-        Its name.
-    machines
-        How many are owned.
-    waiting_seconds, short_seconds
-        Its thresholds b and t; None where the policy has none.
     cost, on_demand_cost
         Money for the period; and if everything were rented at once.
     mean_wait_seconds
@@ -40,10 +35,6 @@ class FrontierPoint:
         95 % intervals of the price and of the mean wait (s), where they are known.
     """
 
-    policy: str
-    machines: int
-    waiting_seconds: float | None
-    short_seconds: float | None
     cost: float
     on_demand_cost: float
     mean_wait_seconds: float

@@ -9,12 +9,7 @@ from typing import Final
 import numpy as np
 
 from foresail.cloud.waiting.blocks import block_seconds
-from foresail.cloud.waiting.carbon import (
-    GreenMetrics,
-    emitted_grams,
-    green_metrics,
-    green_starts,
-)
+from foresail.cloud.waiting.carbon import GreenMetrics, green_metrics, green_starts
 from foresail.cloud.waiting.certainty import interval, period_draws
 from foresail.cloud.waiting.intensity import IntensitySeries
 from foresail.cloud.waiting.jobs import TraceJobs, writable
@@ -217,7 +212,7 @@ def green_hours(
         )
 
     def emitted(starts: Floats) -> Floats:
-        return emitted_grams(shifted, series.carbon, starts, power)
+        return series.carbon.grams(starts, runtime) * power
 
     at_once = emitted(shifted.submit_seconds)
     length = block_seconds(submit)

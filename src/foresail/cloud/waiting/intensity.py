@@ -115,14 +115,8 @@ def read_intensity(
     A value holds until the next row's time; the last as long as the others do. Dates without a
     zone are UTC.
 
-    Parameters
-    ----------
-    path
-        The file.
-    origin_unix_seconds
-        Unix time of the log's origin; only ``hours`` can do without.
-    repeat
-        Whether the series goes round, and what it must have a whole number of then.
+    Only ``hours`` can do without the Unix time of the log's origin. A series that is to ``repeat``
+    must have a whole number of that.
 
     Raises
     ------

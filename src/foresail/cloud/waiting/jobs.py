@@ -34,6 +34,10 @@ class Requests(NamedTuple):
     gpus: Floats
     of_job: NDArray[np.int32]
 
+    def within(self, cores: int, memory_bytes: float, gpus: float) -> NDArray[np.bool_]:
+        """Which of the requests ask for no more than that."""
+        return (self.cores <= cores) & (self.memory_bytes <= memory_bytes) & (self.gpus <= gpus)
+
     @property
     def jobs_with_gpus(self) -> int:
         """How many jobs ask for gpus."""
@@ -239,11 +243,7 @@ class FixedMachines:
 
     def holds(self, requests: Requests) -> NDArray[np.bool_]:
         """Which of the requests fit an idle machine."""
-        return (
-            (requests.cores <= self.cores)
-            & (requests.memory_bytes <= self.memory_bytes)
-            & (requests.gpus <= self.gpus)
-        )
+        return requests.within(self.cores, self.memory_bytes, self.gpus)
 
 
 def rents(requests: Requests, family: Sequence[RentedType]) -> Floats:
@@ -264,11 +264,7 @@ def rents(requests: Requests, family: Sequence[RentedType]) -> Floats:
         raise no_gpus(requests.jobs_with_gpus)
     price = np.full(requests.cores.size, np.inf)
     for kind in family:
-        holds = (
-            (requests.cores <= kind.cores)
-            & (requests.memory_bytes <= kind.memory_bytes)
-            & (requests.gpus <= kind.gpus)
-        )
+        holds = requests.within(kind.cores, kind.memory_bytes, kind.gpus)
         price = np.where(holds, np.minimum(price, kind.price_per_hour), price)
     largest = max(family, key=lambda kind: (kind.cores, kind.memory_bytes))
     richest = max(family, key=lambda kind: (kind.gpus, -kind.price_per_hour))

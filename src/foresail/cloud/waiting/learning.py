@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.waiting.kernels.wait_model import WaitModel, predict_waits
+from foresail.cloud.waiting.kernels.wait_model import WaitModel, predict_waits, without_trees
 from foresail.cloud.waiting.kernels.waiting import EXPIRED, FIXED
 from foresail.cloud.waiting.metrics import (
     matthews_correlation,
@@ -49,7 +49,6 @@ class WaitScore(NamedTuple):
     The MAPE is that of jobs which waited, and whose whole wait is known.
     """
 
-    threshold_seconds: float
     correlation: float
     percentage_error: float
 
@@ -91,16 +90,7 @@ def linear_waits(rows: WaitRows) -> WaitModel:
     inputs = np.column_stack((rows.features, np.ones(rows.wait_seconds.size)))
     scale = np.maximum(np.abs(inputs).max(axis=0), 1e-12)
     coefficients = np.linalg.lstsq(inputs / scale, rows.wait_seconds, rcond=None)[0] / scale
-    return WaitModel(
-        base=coefficients[-1:].copy(),
-        weights=coefficients[:-1].copy(),
-        roots=np.empty(0, np.int64),
-        feature=np.empty(0, np.int32),
-        limit=np.empty(0),
-        left=np.empty(0, np.int32),
-        right=np.empty(0, np.int32),
-        leaves=np.empty((0, 1)),
-    )
+    return without_trees(coefficients[-1:].copy(), coefficients[:-1].copy())
 
 
 def forest_waits(
@@ -164,15 +154,13 @@ def predicted_waits(model: WaitModel, features: Floats) -> Floats:
     return quantiles
 
 
-def score_waits(model: WaitModel, rows: WaitRows, thresholds: Sequence[float]) -> list[WaitScore]:
-    """How well a model does on rows that it has not seen, for each threshold (s)."""
+def score_waits(model: WaitModel, rows: WaitRows, threshold_seconds: float) -> WaitScore:
+    """How well a model does on rows that it has not seen."""
     predicted = predicted_waits(model, rows.features).mean(axis=1)
     whole = ~rows.cut
     error = mean_absolute_percentage_error(predicted[whole], rows.wait_seconds[whole])
-    return [
-        WaitScore(limit, matthews_correlation(predicted > limit, rows.wait_seconds > limit), error)
-        for limit in thresholds
-    ]
+    beyond = predicted > threshold_seconds, rows.wait_seconds > threshold_seconds
+    return WaitScore(matthews_correlation(*beyond), error)
 
 
 RUNTIME_MODELS: Final = ("linear", "forest", "svr", "network")

@@ -27,12 +27,7 @@ def first_told(jobs: int) -> int:
 def waits_over(submit_seconds: Floats, waiting_seconds: float) -> int:
     """How many jobs, the first ones, have surely waited out a limit by the end of the first third.
 
-    Parameters
-    ----------
-    submit_seconds
-        Of a log, in order; shape (jobs,).
-    waiting_seconds
-        The longest wait.
+    ``submit_seconds`` are those of a log, in order; shape (jobs,).
     """
     last = submit_seconds.size - 1
     end = submit_seconds[min(first_told(submit_seconds.size), last)]

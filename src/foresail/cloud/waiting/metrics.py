@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from foresail.cloud.waiting.jobs import FixedMachines, in_shares
 from foresail.cloud.waiting.kernels import waiting_totals as totals_of
-from foresail.cloud.waiting.kernels.waiting import Outcomes
 from foresail.cloud.waiting.policies import WaitingPolicy
 from foresail.cloud.waiting.simulating import Simulated
 from foresail.model.arrays import Floats
@@ -92,14 +91,8 @@ def measured(
 ) -> WaitingMetrics:
     """The metrics of a simulation.
 
-    Parameters
-    ----------
-    simulated, fixed, policy
-        The simulation and what it was made with.
-    trial_price
-        Price of a machine for a trial, relative to the same on demand.
-    trim
-        Share of jobs that is left out at the beginning, and at the end.
+    ``trial_price`` is that of a machine for a trial, relative to the same on demand; ``trim`` the
+    share of jobs that is left out at the beginning, and at the end.
 
     Raises
     ------
@@ -113,13 +106,7 @@ def measured(
     if last - first < 2 or columns.submit[last - 1] <= columns.submit[first]:
         raise InputError("too few jobs to measure", value=count, expected="some at two times")
     period = float(columns.submit[last - 1] - columns.submit[first])
-    totals = np.empty(totals_of.TOTALS)
-    outcomes = Outcomes(
-        simulated.start_seconds, simulated.place, simulated.machine, simulated.features
-    )
-    totals_of.add_up(
-        first, last, trial_price, policy.rules, columns, simulated.shapes, outcomes, totals
-    )
+    totals = added_up(simulated, policy, first, last, trial_price)
     jobs, work = totals[totals_of.JOBS], max(totals[totals_of.WORK], 1e-300)
     return WaitingMetrics(
         jobs=last - first,
@@ -137,6 +124,16 @@ def measured(
         fixed_utilisation=_used(totals, fixed, period),
         delay_cost=float(totals[totals_of.DELAY_COST]),
     )
+
+
+def added_up(
+    simulated: Simulated, policy: WaitingPolicy, first: int, last: int, trial_price: float = 1.0
+) -> Floats:
+    """What the jobs from a first to before a last come to, as ``kernels.waiting_totals`` has it."""
+    totals = np.empty(totals_of.TOTALS)
+    columns, shapes, outcomes = simulated.columns, simulated.shapes, simulated.outcomes
+    totals_of.add_up(first, last, trial_price, policy.rules, columns, shapes, outcomes, totals)
+    return totals
 
 
 def _used(totals: Floats, fixed: FixedMachines, period_seconds: float) -> float:

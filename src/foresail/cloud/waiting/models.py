@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,10 +28,6 @@ from foresail.model.arrays import Floats
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.limits import require_positive
 from foresail.model.renamed import todays_name
-
-CompoundForm = Literal["scaled", "printed", "printed-all-jobs"]
-"""How the compound's queue follows from that of exponential jobs: with threshold and wait scaled by
-the variability (near to simulation), as printed, or as printed but averaged over all jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,12 +224,11 @@ def compound(
     servers: ArrayLike,
     short_seconds: ArrayLike,
     waiting_seconds: ArrayLike,
-    form: CompoundForm = "scaled",
 ) -> LongRunOutcome:
     """LJW first, then SWW on the long jobs (6.23-6.25).
 
-    The waits are those of exponential jobs with as high a load, made to fit long jobs' lower
-    variability as ``form`` says.
+    The waits are those of exponential jobs with as high a load, threshold and wait scaled to long
+    jobs' lower variability: near to simulation, which the printed form is not.
     """
     whole = checked_servers(servers)
     threshold = checked_amount("waiting threshold", waiting_seconds)
@@ -244,9 +239,9 @@ def compound(
         share * load.arrivals_per_second,
         1.0 / kinds.long_seconds,
         whole,
-        threshold / factor if form == "scaled" else threshold,
+        threshold / factor,
     )
-    wait = factor * queue.wait_seconds * (1.0 if form == "printed" else share)
+    wait = factor * queue.wait_seconds * share
     mu = load.services_per_second
     work = mu * (kinds.short * kinds.short_seconds + share * queue.leaving * kinds.long_seconds)
     return _expected(load, whole, wait, kinds.short + share * queue.leaving, work)

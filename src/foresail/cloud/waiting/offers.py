@@ -48,12 +48,7 @@ def owned_offer(
     Where jobs ask for gpus, and none is named, it is the one with the most gpus instead; of equals
     the cheapest.
 
-    Parameters
-    ----------
-    catalogue, name
-        Prices, and perhaps a type of them.
-    requests
-        What jobs ask for, if that is known.
+    ``requests`` is what jobs ask for, if that is known.
 
     Raises
     ------
@@ -71,28 +66,18 @@ def owned_offer(
         if not offers:
             raise no_gpus(asking)
     reserved = [offer for offer in offers if offer.reserved]
-    return max(reserved or offers, key=_most_gpus if asking else _most_cores)
 
+    def size_and_price(offer: Offer) -> tuple[float, float]:
+        size = offer.instance.gpus if asking else offer.instance.cores
+        return size, -offer.on_demand_per_hour
 
-def _most_cores(offer: Offer) -> tuple[float, float]:
-    return offer.instance.cores, -offer.on_demand_per_hour
-
-
-def _most_gpus(offer: Offer) -> tuple[float, float]:
-    return offer.instance.gpus, -offer.on_demand_per_hour
+    return max(reserved or offers, key=size_and_price)
 
 
 def owned_machines(offer: Offer, years: int | None, price_per_hour: float | None) -> FixedMachines:
     """One such machine at a stated price, or at that of a reservation.
 
-    Parameters
-    ----------
-    offer
-        Of the machine.
-    years
-        Term of the reservation; None: the longest.
-    price_per_hour
-        What an owned machine costs; None: the reservation's price.
+    ``years`` is the term of the reservation, the longest if it is not said.
 
     Raises
     ------

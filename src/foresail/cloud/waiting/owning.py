@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from foresail.cloud.waiting.blocks import block_seconds
@@ -28,18 +28,8 @@ def own_or_rent(
 ) -> OwningAnswer:
     """Simulate every setting on a log, and say which is best.
 
-    Parameters
-    ----------
-    inputs
-        The log, the machines to own and to rent, and what policies are told.
-    sweep
-        The settings.
-    worth
-        What waiting is worth.
-    workers, kept
-        As for ``try_settings``.
-    done
-        Called with how many settings are done and how many are known of, after each.
+    ``workers`` and ``kept`` are as for ``try_settings``; ``done`` is called after each setting with
+    how many are done and how many are known of.
 
     Raises
     ------
@@ -98,19 +88,16 @@ def _point(
     if own_mean:
         hours = result.delay_cost / own_mean
     return FrontierPoint(
-        setting.policy,
-        setting.machines,
-        setting.waiting_seconds,
-        setting.short_seconds,
-        result.total_cost,
-        result.on_demand_cost,
-        result.mean_wait_seconds,
-        hours,
-        result.rented_work,
-        result.rented_jobs,
-        result.fixed_utilisation,
-        prices,
-        waits,
+        **asdict(setting),
+        cost=result.total_cost,
+        on_demand_cost=result.on_demand_cost,
+        mean_wait_seconds=result.mean_wait_seconds,
+        waiting_hours=hours,
+        rented_work=result.rented_work,
+        rented_jobs=result.rented_jobs,
+        fixed_utilisation=result.fixed_utilisation,
+        prices=prices,
+        waits=waits,
     )
 
 

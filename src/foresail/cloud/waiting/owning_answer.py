@@ -78,16 +78,7 @@ def answered(
 ) -> OwningAnswer:
     """The best of what was tried; of how sure that is, it says nothing yet.
 
-    Parameters
-    ----------
-    points
-        What each setting came to.
-    sweep, worth
-        What was asked.
-    period_seconds, jobs, mean_machines
-        As in the answer.
-    truths
-        What a policy goes by that only an oracle knows.
+    ``truths`` says what a policy goes by that only an oracle knows.
 
     Raises
     ------

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Final
 
 from foresail.cloud.waiting.frontier import FrontierPoint
@@ -30,16 +29,8 @@ def own_or_rent_by_formula(
 ) -> OwningAnswer:
     """What is best by formulas, for a year of Poisson arrivals and exponential runtimes.
 
-    Parameters
-    ----------
-    load
-        Arrivals, runtimes and the relative price of a fixed server; each job takes one server.
-    server_per_hour
-        What a server is rented for.
-    sweep, worth
-        As for ``own_or_rent``; there is no formula for the speculative policy.
-    wrong
-        Shares of wrong predictions; the compound has no formula for them.
+    Each job takes one server, which is rented for ``server_per_hour``. There are no formulas for
+    the speculative policy, nor for wrong predictions of the compound.
 
     Raises
     ------
@@ -63,40 +54,24 @@ def _point(
 ) -> FrontierPoint:
     """What a year under a setting comes to."""
     on_demand = load.offered * server_per_hour * _YEAR_SECONDS / 3600.0
-    found = expected(
-        setting.policy,
-        load,
-        setting.machines,
-        math.inf if setting.waiting_seconds is None else setting.waiting_seconds,
-        setting.short_seconds or 0.0,
-        wrong,
-    )
+    found = expected(setting.policy, load, setting.machines, *setting.limits, wrong)
     wait, rented = float(found.wait_seconds), float(found.rented_work)
     busy = load.offered * (1.0 - rented)
     return FrontierPoint(
-        setting.policy,
-        setting.machines,
-        setting.waiting_seconds,
-        setting.short_seconds,
-        float(found.price) * on_demand,
-        on_demand,
-        wait,
-        load.arrivals_per_second * _YEAR_SECONDS * wait / 3600.0,
-        rented,
-        float(found.rented_jobs),
-        busy / setting.machines if setting.machines else 0.0,
+        **asdict(setting),
+        cost=float(found.price) * on_demand,
+        on_demand_cost=on_demand,
+        mean_wait_seconds=wait,
+        waiting_hours=load.arrivals_per_second * _YEAR_SECONDS * wait / 3600.0,
+        rented_work=rented,
+        rented_jobs=float(found.rented_jobs),
+        fixed_utilisation=busy / setting.machines if setting.machines else 0.0,
     )
 
 
 def _at_lowest_price(setting: WaitingSetting, load: Load, wrong: Mispredicted) -> WaitingSetting:
     """The same policy with as many machines as cost least."""
-    servers = cheapest_servers(
-        setting.policy,
-        load,
-        math.inf if setting.waiting_seconds is None else setting.waiting_seconds,
-        setting.short_seconds or 0.0,
-        wrong,
-    )
+    servers = cheapest_servers(setting.policy, load, *setting.limits, wrong)
     return replace(setting, machines=servers)
 
 

@@ -19,31 +19,21 @@ class ImpatientQueue(NamedTuple):
 
     Parameters
     ----------
-    served_at_once
-        Share of arrivals that find a free server.
     leaving
         Share of arrivals that are served elsewhere.
     wait_seconds
         Mean over all arrivals, where those that leave do so at once.
-    too_long
-        Share of arrivals that would wait longer than the threshold.
     """
 
-    served_at_once: Floats
     leaving: Floats
     wait_seconds: Floats
-    too_long: Floats
 
 
 def blocking(servers: ArrayLike, offered: ArrayLike) -> Floats:
     """Share of arrivals that find all servers busy when none waits (Erlang B).
 
-    Parameters
-    ----------
-    servers
-        Whole numbers, 0 or more.
-    offered
-        Arrival rate times mean service time, 0 or more; broadcast against ``servers``.
+    ``servers`` are whole numbers, 0 or more; ``offered`` is arrival rate times mean service time, 0
+    or more. They are broadcast.
 
     Raises
     ------
@@ -132,12 +122,7 @@ def with_patience(
         leaving = too_long + (1.0 - joined) * waiting
         wait = joined * np.where(endless, np.inf, density * moment)
     none = whole == 0
-    return ImpatientQueue(
-        served_at_once=np.where(none, 0.0, 1.0 - waiting - too_long),
-        leaving=np.where(none, 1.0, leaving),
-        wait_seconds=np.where(none, 0.0, wait),
-        too_long=np.where(none, 1.0, too_long),
-    )
+    return ImpatientQueue(np.where(none, 1.0, leaving), np.where(none, 0.0, wait))
 
 
 def lost_time(share: ArrayLike, seconds: ArrayLike) -> Floats:

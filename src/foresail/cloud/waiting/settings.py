@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from foresail.cloud.waiting.frontier import FrontierPoint
 from foresail.cloud.waiting.models import POLICIES as MODELLED
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.renamed import todays_name
@@ -36,6 +35,22 @@ class WaitingSetting:
     machines: int
     waiting_seconds: float | None
     short_seconds: float | None
+
+    @classmethod
+    def of(cls, policy: str, machines: int, waiting: float, short: float) -> WaitingSetting:
+        """With those of the thresholds (seconds) that the policy has."""
+        return cls(
+            policy,
+            machines,
+            waiting if policy in HAVE_WAITING else None,
+            short if policy in HAVE_SHORT else None,
+        )
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Both thresholds in seconds; one that it has not limits nothing."""
+        waiting = math.inf if self.waiting_seconds is None else self.waiting_seconds
+        return waiting, self.short_seconds or 0.0
 
     @property
     def place(self) -> tuple[int, float, float, int]:
@@ -105,28 +120,24 @@ class Sweep:
     def settings(self) -> list[WaitingSetting]:
         """All that is to be tried, with what there is today; none twice."""
         tried = [
-            WaitingSetting(
-                policy,
-                machines,
-                waiting if policy in HAVE_WAITING else None,
-                short if policy in HAVE_SHORT else None,
-            )
-            for policy, machines, waiting, short in product(
+            WaitingSetting.of(*each)
+            for each in product(
                 self.policies, self.counts, self.waiting_seconds, self.short_seconds
             )
         ]
         today = self.today
         return list(dict.fromkeys([*tried, *([today] if today else [])]))
 
-    def between(self, best: Sequence[FrontierPoint]) -> list[WaitingSetting]:
-        """Numbers of machines around those of some points, and their policies."""
+    def between(self, best: Sequence[WaitingSetting]) -> list[WaitingSetting]:
+        """Numbers of machines around those of some settings, and their policies."""
         found = []
-        for point in best:
-            below = max((c for c in self.counts if c < point.machines), default=point.machines)
-            above = min((c for c in self.counts if c > point.machines), default=point.machines)
+        for each in best:
+            own = each.machines
+            below = max((c for c in self.counts if c < own), default=own)
+            above = min((c for c in self.counts if c > own), default=own)
             step = max((above - below) // _FINER, 1)
             found += [
-                WaitingSetting(point.policy, count, point.waiting_seconds, point.short_seconds)
+                WaitingSetting(each.policy, count, each.waiting_seconds, each.short_seconds)
                 for count in range(below, above, step)
             ]
         return found
@@ -137,25 +148,14 @@ class Sweep:
         if self.owned is None:
             return None
         machines, policy = self.owned
-        return WaitingSetting(
-            policy,
-            machines,
-            self.waiting_seconds[0] if policy in HAVE_WAITING else None,
-            self.short_seconds[0] if policy in HAVE_SHORT else None,
-        )
+        return WaitingSetting.of(policy, machines, self.waiting_seconds[0], self.short_seconds[0])
 
 
 def usual_counts(mean_machines: float, fixed_price: float, most: int) -> tuple[int, ...]:
     """Numbers of machines to try: from none to where owning alone costs as much as renting all.
 
-    Parameters
-    ----------
-    mean_machines
-        Machines that the work would keep busy.
-    fixed_price
-        Of an owned machine relative to a rented one.
-    most
-        How many numbers, about.
+    ``mean_machines`` are those that the work would keep busy, ``fixed_price`` is that of an owned
+    machine relative to a rented one, and ``most`` is how many numbers there are, about.
     """
     last = max(math.ceil(mean_machines / max(fixed_price, 0.05)), 1)
     step = math.ceil(last / most)

@@ -18,7 +18,7 @@ from foresail.cloud.waiting.jobs import (
     rents,
     writable,
 )
-from foresail.cloud.waiting.kernels.wait_model import FEATURES, WaitModel
+from foresail.cloud.waiting.kernels.wait_model import FEATURES, WaitModel, without_trees
 from foresail.cloud.waiting.kernels.waiting import (
     AFTER_TRIAL,
     EXPIRED,
@@ -39,16 +39,7 @@ from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 
 _NONE = np.empty(0)
-_NO_MODEL = WaitModel(
-    _NONE,
-    _NONE,
-    np.empty(0, np.int64),
-    np.empty(0, np.int32),
-    _NONE,
-    np.empty(0, np.int32),
-    np.empty(0, np.int32),
-    np.empty((0, 1)),
-)
+_NO_MODEL = without_trees(_NONE, _NONE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +72,11 @@ class Simulated:
     columns: TraceColumns
     shapes: Shapes
     forecast_seconds: Floats | None = None
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """The same as kernels see it, not copied."""
+        return Outcomes(self.start_seconds, self.place, self.machine, self.features)
 
 
 def simulate(
@@ -189,16 +185,8 @@ def simulate(
     asked = ahead if plan is None else plan
     if foresight is not None and not strict:
         foresee(foresight, rules.patience_seconds, outcomes)
-    return Simulated(
-        outcomes.start,
-        outcomes.place,
-        outcomes.machine,
-        outcomes.features,
-        features_every,
-        columns,
-        shapes,
-        None if asked is None else asked.wait,
-    )
+    forecast = None if asked is None else asked.wait
+    return Simulated(*outcomes, features_every, columns, shapes, forecast)
 
 
 def _columns(

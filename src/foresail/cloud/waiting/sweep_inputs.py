@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from functools import cached_property
@@ -167,12 +166,8 @@ class SweepInputs:
         if delay is None and setting.policy == "weighing":
             delay = np.full(len(self.jobs), self.hour_value)
         told = Beliefs(self.runtimes[:many], waits, None if delay is None else delay[:many])
-        policy = waiting_policy(
-            setting.policy,
-            math.inf if setting.waiting_seconds is None else setting.waiting_seconds,
-            setting.short_seconds or 0.0,
-            self.queue if isinstance(self.queue, str) else "fcfs",
-        )
+        queue = self.queue if isinstance(self.queue, str) else "fcfs"
+        policy = waiting_policy(setting.policy, *setting.limits, queue)
         asked = (jobs, fixed, self.family, policy, told)
         match self.queue:
             case str():

@@ -47,16 +47,8 @@ def values_by_job(
 ) -> Floats:
     """Money for an hour's waiting of each job, shape (jobs,).
 
-    Parameters
-    ----------
-    users
-        Of the jobs; null where it is unknown.
-    values
-        By user.
-    otherwise
-        Of all other users' jobs.
-    source
-        Where the values are from.
+    ``users`` are those of the jobs, null where unknown; jobs of users that are not in ``values``
+    (from ``source``) have what ``otherwise`` says.
 
     Raises
     ------

@@ -8,18 +8,14 @@ from typing import ClassVar, Final
 
 import polars as pl
 
-from foresail.control.policy import parse_policy
 from foresail.experiments.generated import generated
 from foresail.experiments.study import GridPoint, Measure, StudyParameters
-from foresail.experiments.trial import clocked, metrics_of
+from foresail.experiments.trial import CycleTrial, clocked, metrics_of
 from foresail.model.decision import Decision
 from foresail.model.protocols import Scheduler
 from foresail.model.view import ClusterView
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_events import run_by_events
-from foresail.scenario.learned_before import HistoryWorkload
-from foresail.scenario.scenario import Scenario
-from foresail.simulator.conditions import ClusterConditions
 from foresail.traces.generators.flooded import FLOODING_USER
 from foresail.traces.schedule import Schedule
 
@@ -84,12 +80,7 @@ def cases_of(
 ) -> list[GridPoint]:
     """Every system with every seed at one load.
 
-    Parameters
-    ----------
-    parameters, generator, load
-        Of the study, and of the workload.
-    policies
-        What to set of the scheduler, by the system's name.
+    ``policies`` say what to set of the scheduler, by the system's name.
     """
     workload = recipe(parameters, generator, load)
     return [
@@ -112,36 +103,12 @@ def cases_of(
 
 
 @dataclass(frozen=True, slots=True)
-class WatchedTrial:
-    """A run in cycles on the nodes of a generated workload, with an eye on plans and on users.
-
-    Parameters
-    ----------
-    workload, history
-        Short forms of the generators of the run, and of what the predictor learns from first.
-    seed
-        Of both.
-    policy
-        Short form; its ``cycle_seconds`` become those of the trial.
-    cycle_seconds
-        The scheduler is asked once in so many seconds.
-    """
-
-    workload: str
-    history: str
-    seed: int
-    policy: str
-    cycle_seconds: float
+class WatchedTrial(CycleTrial):
+    """One with an eye on plans and on users."""
 
     def measure(self) -> dict[str, float]:
         """Metrics of the schedule, cost of cycles, plans that were kept, and waits by user."""
-        scenario = Scenario(
-            generated(self.workload, self.seed),
-            parse_policy(self.policy),
-            place="nodes",
-            conditions=ClusterConditions(cycle_seconds=self.cycle_seconds, seed=self.seed),
-            learned_before=HistoryWorkload(generated(self.history, self.seed)),
-        )
+        scenario = self.scenario(generated(self.workload, self.seed))
         controller = controller_of(scenario)
         clock, plans = clocked(controller.scheduler), noted(controller.scheduler)
         schedule = run_by_events(scenario, controller)

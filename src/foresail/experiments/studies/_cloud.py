@@ -12,7 +12,6 @@ from foresail.cloud.prices_reading import load_histories
 from foresail.cloud.transient.estimating import MachineKind
 from foresail.cloud.transient.joint import JointHistory, joined
 from foresail.cloud.transient.reading import kinds_of_markets, read_kinds
-from foresail.model.errors import InputError
 
 SOURCE: Final = "L. P. R. Ambati's thesis on cost-efficient provisioning"
 LEFT_OUT: Final = "Left out for want of price histories (`--set prices=FILE`): {}."
@@ -25,18 +24,6 @@ _ECU: Final[Mapping[str, float]] = MappingProxyType(
 """Compute units of EC2's types as they were published in 2015."""
 
 
-def check_file(field: str, path: Path | None) -> None:
-    """Refuse a file that is not there, before anything is run.
-
-    Raises
-    ------
-    InputError
-        If it was given and is not there.
-    """
-    if path is not None and not path.is_file():
-        raise InputError("there is no such file", source=path, field=field)
-
-
 def target(nines: float) -> float:
     """An availability of so many whole nines, with the digits that people write."""
     return float(f"0.{'9' * round(nines)}")
@@ -46,12 +33,8 @@ def target(nines: float) -> float:
 def markets(prices: str, machines: str) -> tuple[JointHistory, Mapping[str, MachineKind]]:
     """Histories of markets on one axis, and what each market's machines are.
 
-    Parameters
-    ----------
-    prices
-        Reference of the histories.
-    machines
-        File with the capacity of each instance type; empty: those of 2015 that are known here.
+    ``machines`` is a file with the capacity of each instance type; empty: those of 2015 that are
+    known here.
 
     Raises
     ------

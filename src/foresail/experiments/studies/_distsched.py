@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.experiments.shared_trial import SharedTrial
-from foresail.experiments.study import GridPoint, Measure, PublishedClaim, Study, StudyParameters
+from foresail.experiments.study import (
+    GridPoint,
+    Measure,
+    PublishedClaim,
+    Study,
+    StudyParameters,
+    points_at,
+)
 
 _SOURCE: Final = "DistSched (J. W. Park, Distribution-based cluster scheduling, 2019)"
 _GROUP: Final = "shared machines"
@@ -59,6 +66,7 @@ class DistSchedStudyParameters(StudyParameters):
     POSITIVE: ClassVar[tuple[str, ...]] = (
         *("machines", "jobs", "load", "history_hours", "cycle_seconds"),
     )
+    QUICK: ClassVar[Mapping[str, str]] = {"seeds": "5", "machines": "100", "jobs": "100"}
     FULL_MINUTES: ClassVar[float] = 600.0
 
     seeds: int = 10
@@ -69,50 +77,35 @@ class DistSchedStudyParameters(StudyParameters):
     cycle_seconds: float = 15.0
 
 
-QUICK: Final = {"seeds": "5", "machines": "100", "jobs": "100"}
-
-
 def cases_of(
     parameters: DistSchedStudyParameters,
     systems: Sequence[str],
-    machines: int | None = None,
-    made: Mapping[str, float] | None = None,
+    varied: str = "",
+    values: Sequence[float] = (),
 ) -> list[GridPoint]:
-    """Every system with every seed.
+    """Every system (a named policy) with every seed, at each value of what is varied, if anything.
 
-    Parameters
-    ----------
-    parameters
-        Of the study.
-    systems
-        Named policies.
-    machines
-        How many the same jobs run on, which is x then; None: those that the workload is made for.
-    made
-        A further parameter of the workload by its name, which is x then.
+    ``varied`` is ``machines``, how many the same jobs run on, or a further parameter of the
+    workload; its values are x.
     """
     size = {"machines": parameters.machines, "jobs": parameters.jobs, "load": parameters.load}
-    settings = {**size, "history_hours": parameters.history_hours, **(made or {})}
-    workload = f"packing({','.join(f'{name}={value:g}' for name, value in settings.items())})"
-    x = [*(made or {}).values(), *([] if machines is None else [float(machines)])]
-    return [
-        GridPoint(
-            _GROUP,
-            x[0] if x else None,
-            system,
-            seed,
-            SharedTrial(
-                workload,
-                f"{workload[:-1]},part=history)",
-                seed,
-                system,
-                parameters.cycle_seconds,
-                parameters.machines if machines is None else machines,
-            ),
-        )
-        for seed in range(parameters.seeds)
-        for system in systems
-    ]
+    settings = {**size, "history_hours": parameters.history_hours}
+    cycle = parameters.cycle_seconds
+    cases = []
+    for x in map(float, values) if varied else [None]:
+        made, machines = settings, parameters.machines
+        if varied == "machines" and x is not None:
+            machines = round(x)
+        elif x is not None:
+            made = settings | {varied: x}
+        run = f"packing({','.join(f'{name}={value:g}' for name, value in made.items())})"
+        history = f"{run[:-1]},part=history)"
+        for seed in range(parameters.seeds):
+            tasks = {
+                each: SharedTrial(run, history, seed, each, cycle, machines) for each in systems
+            }
+            cases += points_at(_GROUP, x, seed, tasks)
+    return cases
 
 
 def study_of(
@@ -126,17 +119,7 @@ def study_of(
     drawn: Sequence[Measure] = DRAWN,
     notes: Sequence[str] = (),
 ) -> Study:
-    """A study of DistSched.
-
-    Parameters
-    ----------
-    title, axis
-        As of any study.
-    section
-        Where in the publication it is told of.
-    cases, claims, measures, drawn, notes
-        Its runs and what is told of them; there are notes that all have.
-    """
+    """A study of DistSched; ``section`` is where it is told of, and ``notes`` join those of all."""
     return Study(
         title=title,
         source=f"{_SOURCE}, {section}",

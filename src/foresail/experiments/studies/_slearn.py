@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foresail.control.policy import parse_policy
 from foresail.experiments.generated import generated
-from foresail.experiments.study import GridPoint, Measure, PublishedClaim, StudyParameters
+from foresail.experiments.study import GridPoint, Measure, PublishedClaim, StudyParameters, Task
 from foresail.metrics.task_jobs import (
     normalised_waiting,
     queue_correctness,
@@ -80,8 +80,7 @@ class SLearnStudyParameters(StudyParameters):
     median_tasks: float = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Traces:
+class Traces(NamedTuple):
     """Short forms of the generators of a run and of its history, and what the trace is called."""
 
     name: str
@@ -119,6 +118,21 @@ def by_name(*policies: str) -> Mapping[str, str]:
     return {policy: policy for policy in policies}
 
 
+def points(
+    places: Iterable[Traces],
+    seeds: int,
+    systems: Mapping[str, str],
+    task: Callable[[str, str, int, str], Task],
+) -> tuple[GridPoint, ...]:
+    """Every system on every trace; a task is made of run, history, seed and what systems has."""
+    return tuple(
+        GridPoint(place.name, None, system, seed, task(place.run, place.history, seed, told))
+        for place in places
+        for seed in range(seeds)
+        for system, told in systems.items()
+    )
+
+
 def cases(
     places: Iterable[Traces],
     seeds: int,
@@ -127,29 +141,15 @@ def cases(
     faster: str | None = None,
     slower: str | None = None,
 ) -> tuple[GridPoint, ...]:
-    """Every system on every trace; the speed-up is that of one policy over another.
+    """Every policy, by its system's name, on every trace.
 
-    Parameters
-    ----------
-    places, seeds
-        The traces, and how many seeds of each.
-    policies
-        Of each system, by its name.
-    faster, slower
-        Whose speed-up over whom; the system itself where none is given.
+    The speed-up is that of ``faster`` over ``slower``: the system itself where none is given.
     """
-    return tuple(
-        GridPoint(
-            trace.name,
-            None,
-            system,
-            seed,
-            TaskTrial(trace.run, trace.history, seed, policy, faster or policy, slower or policy),
-        )
-        for trace in places
-        for seed in range(seeds)
-        for system, policy in policies.items()
-    )
+
+    def trial(run: str, history: str, seed: int, policy: str) -> TaskTrial:
+        return TaskTrial(run, history, seed, policy, faster or policy, slower or policy)
+
+    return points(places, seeds, policies, trial)
 
 
 def claims(

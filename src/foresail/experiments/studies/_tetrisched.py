@@ -88,11 +88,10 @@ def study_of_errors(
 ) -> Study:
     """A study of systems, and of the capacity stack, on generated workloads as estimates err."""
     policies = {**named(*systems), **STACKS}
-    cases = [
-        case
+    settings = [
+        setting(parameters, generator, error, error)
         for generator in generators
         for error in parameters.error_percents
-        for case in cases_of(parameters, setting(parameters, generator, error, error), policies)
     ]
     return Study(
         title=title,
@@ -100,7 +99,7 @@ def study_of_errors(
         axis=ERROR_AXIS,
         measures=MEASURES,
         drawn=DRAWN,
-        cases=tuple(cases),
+        cases=tuple(cases_of(parameters, settings, policies)),
         claims=tuple(claims),
         notes=notes_of(parameters),
     )
@@ -117,7 +116,7 @@ def setting(
         None,
         generator.upper(),
         x,
-        estimate_error_percent=error_percent,
+        {"estimate_error_percent": error_percent},
     )
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from foresail.experiments.studies import _trial_grid as grid
 from foresail.experiments.studies._trial_grid import TrialParameters, beginning_of
-from foresail.experiments.study import Measure
+from foresail.experiments.study import Mean, Measure
 
 MISSES: Final = Measure("slo_miss_rate", "deadlines missed", "share")
 GOODPUT: Final = Measure("goodput_hours_by_the_end", "goodput (node hours)")
@@ -21,6 +21,8 @@ MEASURES: Final = (
     *(grid.LATENCY, grid.BEST_EFFORT_JOBS, grid.PREEMPTIONS, grid.CYCLE, grid.SLOW_CYCLE),
 )
 DRAWN: Final = (MISSES.name, GOODPUT.name, BEST_EFFORT.name, grid.LATENCY.name)
+
+SOURCE: Final = "3Sigma (J. W. Park, Distribution-based cluster scheduling, 2019)"
 
 SIGMA: Final = "3sigma-published"
 PERFECT: Final = "point-perfect-published"
@@ -96,6 +98,11 @@ class E2EStudyParameters(ThreeSigmaParameters):
 
 
 QUICK: Final = {"seeds": "4", "hours": "1", "discarded_hours": "0", "cycle_seconds": "5"}
+
+
+def misses(system: str, *x: float, group: str | None = None) -> Mean:
+    """The share of deadlines missed by a system."""
+    return Mean(MISSES.name, system, group, x)
 
 
 def recipe(parameters: E2EStudyParameters, generator: str = "e2e", more: str = "") -> str:

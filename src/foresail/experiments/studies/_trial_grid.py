@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from foresail.experiments.study import GridPoint, Measure, StudyParameters
@@ -52,61 +52,42 @@ class TrialParameters(StudyParameters):
 
 @dataclass(frozen=True, slots=True)
 class TrialSetting:
-    """A place in a study, and what is run there.
+    """A place in a study, and what is run there: short forms of the run and of its history.
 
-    Parameters
-    ----------
-    workload, history
-        Short forms of the generators of the run, and of what predictors learn from before it.
-    group, x
-        Where in the study.
-    start_delay_seconds, runtime_noise
-        Of the cluster.
-    estimate_error_percent
-        By how much jobs misstate their runtime; None where the generator says what they request.
+    ``conditions`` are further fields of ``Trial``, of the cluster and of what jobs request.
     """
 
     workload: str
     history: str | None
     group: str
     x: float | None = None
-    start_delay_seconds: float = 0.0
-    runtime_noise: float = 0.0
-    estimate_error_percent: float | None = None
+    conditions: Mapping[str, float] = field(default_factory=dict)
 
 
 def cases_of(
-    parameters: TrialParameters, setting: TrialSetting, policies: Mapping[str, str]
+    parameters: TrialParameters, settings: Iterable[TrialSetting], policies: Mapping[str, str]
 ) -> list[GridPoint]:
-    """Every system with every seed in one setting.
+    """Every system with every seed in some settings.
 
-    Parameters
-    ----------
-    parameters
-        Of the study.
-    setting
-        Where in it, and what is run.
-    policies
-        Policy of each system by the system's name; ``{seed}`` in it becomes the seed.
+    ``policies`` has the policy of each system by its name; ``{seed}`` in it becomes the seed.
     """
     return [
         GridPoint(
-            setting.group,
-            setting.x,
+            each.group,
+            each.x,
             system,
             seed,
             Trial(
-                workload=setting.workload,
-                history=setting.history,
-                seed=seed,
-                policy=policy.replace("{seed}", str(seed)),
-                cycle_seconds=parameters.cycle_seconds,
-                estimate_error_percent=setting.estimate_error_percent,
-                start_delay_seconds=setting.start_delay_seconds,
-                runtime_noise=setting.runtime_noise,
+                each.workload,
+                each.history,
+                seed,
+                policy.replace("{seed}", str(seed)),
+                parameters.cycle_seconds,
                 discarded_hours=parameters.discarded_hours,
+                **each.conditions,
             ),
         )
+        for each in settings
         for seed in range(parameters.seeds)
         for system, policy in policies.items()
     ]

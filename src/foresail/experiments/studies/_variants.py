@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 
-from foresail.cloud.waiting.bill import bill_of
 from foresail.cloud.waiting.kernels.wait_model import WaitModel
 from foresail.cloud.waiting.learning import (
     WaitRows,
@@ -20,6 +19,7 @@ from foresail.cloud.waiting.learning import (
     split_rows,
     wait_rows,
 )
+from foresail.cloud.waiting.long_jobs import long_jobs_of
 from foresail.cloud.waiting.metrics import WaitingMetrics, measured
 from foresail.cloud.waiting.policies import Beliefs, Foresight, WaitingPolicy, waiting_policy
 from foresail.cloud.waiting.simulating import simulate
@@ -39,6 +39,7 @@ CORRELATION: Final = Measure("correlation", "MCC of waits beyond b")
 CORRELATION_SPLIT: Final = Measure("correlation_split", "MCC, published split")
 WAIT_ERROR: Final = Measure("percentage_error", "MAPE of waits")
 
+TRIALS: Final = "trials, waits known"
 KNOWING_NOTHING: Final = "runtimes by median"
 """All jobs are believed to run for as long as the middle one: what who knows nothing can tell."""
 
@@ -87,10 +88,10 @@ class VariantRun:
         )
         result = measured(found, fixed, chosen.policy, chosen.trial_price)
         oracle = _oracle(base)
-        bill = bill_of(found, chosen.policy, chosen.trial_price)
+        long = long_jobs_of(found, chosen.policy, chosen.trial_price)
         rented = oracle.rented_cost + oracle.trial_cost
         dearer = (result.rented_cost + result.trial_cost) / rented - 1.0 if rented else np.nan
-        trials = bill.trial_cost / rented if rented else np.nan
+        trials = long.trial_cost / rented if rented else np.nan
         waited = oracle.mean_wait_seconds
         return {
             **waiting.figures_of(result),
@@ -98,10 +99,20 @@ class VariantRun:
             "dearer_by_trials": trials,
             "dearer_by_waits": dearer - trials,
             "longer": result.mean_wait_seconds / waited - 1.0 if waited else np.nan,
-            "long_jobs": bill.long_jobs,
-            "blocked_long_jobs": bill.blocked_long_jobs,
-            "blocked_wait_seconds": bill.blocked_wait_seconds,
+            "long_jobs": long.long_jobs,
+            "blocked_long_jobs": long.blocked_long_jobs,
+            "blocked_wait_seconds": long.blocked_wait_seconds,
         }
+
+
+def compared(here: Baseline, model: str, learned: Baseline) -> Mapping[str, VariantRun]:
+    """The oracle, trials, trials with a model learned under a baseline, and who knows nothing."""
+    return {
+        "oracle": VariantRun(here, "oracle"),
+        TRIALS: VariantRun(here, "speculative"),
+        "combined": VariantRun(here, f"combined, {model}", model, learned),
+        KNOWING_NOTHING: VariantRun(here, KNOWING_NOTHING),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +129,10 @@ class ModelScore:
         Of a model that learned from other jobs; ``correlation_split`` is that of the published
         split, where the jobs of the test were submitted between those that were learned.
         """
-        limits = [self.threshold_seconds]
-        other = score_waits(_learned(self.baseline, self.model), _rows(self.baseline), limits)[0]
-        model, test = _learned_split(self.baseline, self.model)
-        split = score_waits(model, test, limits)[0]
+        base, limit = self.baseline, self.threshold_seconds
+        other = score_waits(_learned(base, self.model), _rows(base), limit)
+        model, test = _learned_split(base, self.model)
+        split = score_waits(model, test, limit)
         return {
             "correlation": other.correlation,
             "percentage_error": other.percentage_error,

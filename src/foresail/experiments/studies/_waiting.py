@@ -6,19 +6,40 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final
 
+from foresail.cloud.waiting.customised import customised_family
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs, proportional_family
-from foresail.cloud.waiting.metrics import WaitingMetrics
-from foresail.cloud.waiting.policies import WaitingPolicy, waiting_policy
-from foresail.cloud.waiting.year import university_year
-from foresail.experiments.studies._logs import log_of
-from foresail.experiments.study import Measure
+from foresail.cloud.waiting.metrics import (
+    WaitingMetrics,
+    matthews_correlation,
+    mean_absolute_percentage_error,
+    measured,
+)
+from foresail.cloud.waiting.policies import Beliefs, WaitingPolicy, waiting_policy
+from foresail.cloud.waiting.simulating import Simulated, simulate
+from foresail.cloud.waiting.stand_ins import CORE_HOUR as GOOGLE_CORE_HOUR
+from foresail.cloud.waiting.stand_ins import (
+    CUSTOM_CORE_HOUR,
+    CUSTOM_GIB_HOUR,
+    MACHINE_BYTES,
+    MACHINE_CORES,
+    google_week,
+    university_year,
+)
+from foresail.experiments.generated import log_of
+from foresail.experiments.studies import _cloud as cloud
+from foresail.experiments.study import Measure, StudyParameters
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.traces.university import Runtimes
 
-SOURCE: Final = "L. P. R. Ambati's thesis on cost-efficient provisioning"
+SOURCE: Final = cloud.SOURCE
 
+KNOWLEDGE: Final = (
+    Measure("percentage_error", "MAPE of runtimes"),
+    Measure("correlation", "MCC of short jobs"),
+)
 PRICE: Final = Measure("price", "price (1 = all on demand)")
 WAIT: Final = Measure("mean_wait_seconds", "mean wait", "duration")
 OPPORTUNITY: Final = Measure("opportunity_cost", "price x wait (s)")
@@ -34,29 +55,18 @@ CORE_HOUR: Final = 0.0481
 YEAR: Final = "generated year"
 
 
-class JobSource(Protocol):
-    """Where jobs come from, and where they can run."""
+@dataclass(frozen=True, slots=True)
+class YearParameters(StudyParameters):
+    """What the studies of the generated year have in common.
 
-    @property
-    def seed(self) -> int:
-        """Of what is generated; that of chance, for a log."""
-        ...
+    Parameters
+    ----------
+    jobs
+        So many first jobs of it; 0: all.
+    """
 
-    def read(self) -> TraceJobs:
-        """The jobs; kept by the process for the next run."""
-        ...
-
-    def another(self) -> JobSource:
-        """Other jobs of the same kind, for models to learn from."""
-        ...
-
-    def machines(self, percent: float) -> FixedMachines:
-        """As many fixed machines as hold a percentage of the mean load."""
-        ...
-
-    def family(self) -> Sequence[RentedType]:
-        """The machines to rent."""
-        ...
+    seeds: int = 1
+    jobs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +137,53 @@ def _read(trace: Trace) -> TraceJobs:
     return university_year(trace.jobs or None, trace.seed, runtimes=runtimes)
 
 
+@dataclass(frozen=True, slots=True)
+class Week:
+    """A week of a cell that is so many times as large as the published one, or a log."""
+
+    log: str
+    scale: float
+    seed: int
+
+    def read(self) -> TraceJobs:
+        """The jobs; kept by the process for the next run."""
+        return _read_week(self)
+
+    def another(self) -> Week:
+        """Another week; for a log itself, of which there is no other."""
+        return self if self.log else replace(self, seed=self.seed + APART)
+
+    def machines(self, percent: float) -> FixedMachines:
+        """The published machines, for a percentage of the mean load."""
+        jobs = self.read()
+        cores = percent / 100.0 * jobs.core_seconds / jobs.span_seconds
+        count = round(cores / MACHINE_CORES)
+        return FixedMachines(
+            max(count, 1),
+            MACHINE_CORES,
+            MACHINE_BYTES,
+            price_per_hour=_FIXED_PRICE * MACHINE_CORES * GOOGLE_CORE_HOUR,
+        )
+
+    def family(self) -> Sequence[RentedType]:
+        """Customised machines, or standard ones where it is not said how much memory jobs need."""
+        jobs = self.read()
+        if jobs.memory_bytes is None:
+            return FAMILY
+        return customised_family(jobs.requests, CUSTOM_CORE_HOUR, CUSTOM_GIB_HOUR)
+
+
+@lru_cache(maxsize=2)
+def _read_week(week: Week) -> TraceJobs:
+    if week.log:
+        return TraceJobs.of_workload(log_of(week.log, 0))
+    return google_week(week.scale, week.seed)
+
+
+JobSource = Trace | Week
+"""Where jobs come from, and where they can run."""
+
+
 def policy_of(system: str, waiting_seconds: float, short_seconds: float) -> WaitingPolicy:
     """A policy from its name and perhaps its queue: ``compound sjf``."""
     name, _, queue = system.partition(" ")
@@ -136,6 +193,23 @@ def policy_of(system: str, waiting_seconds: float, short_seconds: float) -> Wait
     if queue not in ("sjf", "strict-fcfs", "random"):
         raise InputError("no such queue", value=queue)
     return waiting_policy(name, waiting_seconds, short_seconds, queue)  # type: ignore[arg-type]
+
+
+def knowledge_of(estimates: Floats, jobs: TraceJobs, short_seconds: float) -> Mapping[str, float]:
+    """How well runtimes are known: MCC of short jobs, and MAPE."""
+    truth = jobs.runtime_seconds
+    return {
+        "correlation": matthews_correlation(estimates < short_seconds, truth < short_seconds),
+        "percentage_error": mean_absolute_percentage_error(estimates, truth),
+    }
+
+
+def ran(
+    jobs: TraceJobs, fixed: FixedMachines, policy: WaitingPolicy, told: Beliefs, seed: int = 0
+) -> tuple[Simulated, WaitingMetrics]:
+    """A policy simulated on the published family, and what it came to."""
+    found = simulate(jobs, fixed, FAMILY, policy, told, seed=seed)
+    return found, measured(found, fixed, policy)
 
 
 def figures_of(result: WaitingMetrics) -> Mapping[str, float]:

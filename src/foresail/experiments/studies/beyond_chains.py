@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from foresail.experiments.studies import _beyond as beyond
@@ -12,13 +11,8 @@ from foresail.model.registry import register
 _POLICIES: Final = {"each job alone": "", "end to end": "end_to_end=yes"}
 
 
-@dataclass(frozen=True, slots=True)
-class BeyondChainsParameters(beyond.BeyondParameters):
-    """Parameters of ``beyond-chains``."""
-
-
-@register("study", "beyond-chains", parameters=BeyondChainsParameters)
-def chains(parameters: BeyondChainsParameters) -> Study:
+@register("study", "beyond-chains", parameters=beyond.BeyondParameters)
+def chains(parameters: beyond.BeyondParameters) -> Study:
     """Deadlines at the end of chains of two to five jobs, known to the first one or not."""
     return Study(
         title="What does it give to know of deadlines at the end of a chain?",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from foresail.experiments.studies import _beyond as beyond
@@ -16,13 +15,8 @@ _POLICIES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BeyondFairShareParameters(beyond.BeyondParameters):
-    """Parameters of ``beyond-fair-share``."""
-
-
-@register("study", "beyond-fair-share", parameters=BeyondFairShareParameters)
-def fair_share(parameters: BeyondFairShareParameters) -> Study:
+@register("study", "beyond-fair-share", parameters=beyond.BeyondParameters)
+def fair_share(parameters: beyond.BeyondParameters) -> Study:
     """One user submits four of five jobs: waits of that user and of the others."""
     return Study(
         title="What do fair shares give to those who ask for little?",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from foresail.experiments.studies import _beyond as beyond
@@ -17,13 +16,8 @@ _POLICIES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class BeyondRiskParameters(beyond.BeyondParameters):
-    """Parameters of ``beyond-risk``."""
-
-
-@register("study", "beyond-risk", parameters=BeyondRiskParameters)
-def risk(parameters: BeyondRiskParameters) -> Study:
+@register("study", "beyond-risk", parameters=beyond.BeyondParameters)
+def risk(parameters: beyond.BeyondParameters) -> Study:
     """Plans that are kept with a probability, and plans that are compared in drawn futures."""
     expected, surer = "in expectation", "risk 0.05"
     return Study(

@@ -23,7 +23,6 @@ _SYSTEMS: Final = (
 class DistSchedAttributionParameters(distsched.DistSchedStudyParameters):
     """Parameters of ``distsched-attribution``."""
 
-    QUICK: ClassVar[dict[str, str]] = distsched.QUICK
     QUICK_MINUTES: ClassVar[float] = 5.0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,7 +21,11 @@ class ClusterSizeParameters(distsched.DistSchedStudyParameters):
         Numbers of machines that the same jobs run on.
     """
 
-    QUICK: ClassVar[dict[str, str]] = {**distsched.QUICK, "seeds": "3", "sizes": "[70,100,130]"}
+    QUICK: ClassVar[Mapping[str, str]] = {
+        **distsched.DistSchedStudyParameters.QUICK,
+        "seeds": "3",
+        "sizes": "[70,100,130]",
+    }
     QUICK_MINUTES: ClassVar[float] = 5.0
     FULL_MINUTES: ClassVar[float] = 3000.0
 
@@ -30,15 +35,10 @@ class ClusterSizeParameters(distsched.DistSchedStudyParameters):
 @register("study", "distsched-cluster-size", parameters=ClusterSizeParameters)
 def cluster_size(parameters: ClusterSizeParameters) -> Study:
     """The same jobs on smaller and larger clusters (figure 5.9)."""
-    cases = [
-        case
-        for size in parameters.sizes
-        for case in distsched.cases_of(parameters, distsched.MAIN, size)
-    ]
     return distsched.study_of(
         "What happens on smaller and larger clusters?",
         "figure 5.9",
-        cases,
+        distsched.cases_of(parameters, distsched.MAIN, "machines", parameters.sizes),
         _claims(float(min(parameters.sizes)), float(max(parameters.sizes))),
         axis="machines",
         drawn=(*distsched.DRAWN, distsched.NEVER, distsched.LATENCY),

@@ -22,7 +22,6 @@ class CorrelationParameters(distsched.DistSchedStudyParameters):
         Of what two tasks of a job use (its logarithm), in workloads.
     """
 
-    QUICK: ClassVar[dict[str, str]] = distsched.QUICK
     QUICK_MINUTES: ClassVar[float] = 6.0
 
     correlations: tuple[float, ...] = (0.0, 0.5, 1.0)
@@ -31,17 +30,11 @@ class CorrelationParameters(distsched.DistSchedStudyParameters):
 @register("study", "distsched-correlation", parameters=CorrelationParameters)
 def correlation(parameters: CorrelationParameters) -> Study:
     """Aggregates of tasks with a common factor against independent ones (not published)."""
-    cases = [
-        case
-        for each in parameters.correlations
-        for case in distsched.cases_of(
-            parameters, (distsched.DIST, _COMMON), made={"use_correlation": each}
-        )
-    ]
+    systems = (distsched.DIST, _COMMON)
     return distsched.study_of(
         "Is it worth knowing that tasks of one job use alike?",
         "beyond equation 5.2, where tasks are independent",
-        cases,
+        distsched.cases_of(parameters, systems, "use_correlation", parameters.correlations),
         [
             PublishedClaim(
                 f"With a common factor {label} than without (not published; correlation {x:g}).",

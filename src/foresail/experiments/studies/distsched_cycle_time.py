@@ -19,7 +19,6 @@ _BY_CLOCK: Final = Measure("cycle_milliseconds_p99", "99 % of cycles below, by t
 class CycleTimeParameters(distsched.DistSchedStudyParameters):
     """Parameters of ``distsched-cycle-time``."""
 
-    QUICK: ClassVar[dict[str, str]] = distsched.QUICK
     QUICK_MINUTES: ClassVar[float] = 2.0
 
 

@@ -14,7 +14,6 @@ from foresail.model.registry import register
 class DistSchedEndToEndParameters(distsched.DistSchedStudyParameters):
     """Parameters of ``distsched-end-to-end``."""
 
-    QUICK: ClassVar[dict[str, str]] = distsched.QUICK
     QUICK_MINUTES: ClassVar[float] = 3.0
 
 

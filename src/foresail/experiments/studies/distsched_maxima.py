@@ -18,7 +18,6 @@ _SYSTEMS: Final = (
 class MaximaParameters(distsched.DistSchedStudyParameters):
     """Parameters of ``distsched-maxima``."""
 
-    QUICK: ClassVar[dict[str, str]] = distsched.QUICK
     QUICK_MINUTES: ClassVar[float] = 3.0
 
 

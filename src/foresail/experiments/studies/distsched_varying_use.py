@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -22,7 +23,7 @@ class VaryingUseParameters(distsched.DistSchedStudyParameters):
         How many times as much tasks use in one phase as in others, in workloads; 1: no phases.
     """
 
-    QUICK: ClassVar[dict[str, str]] = {**distsched.QUICK, "seeds": "3"}
+    QUICK: ClassVar[Mapping[str, str]] = {**distsched.DistSchedStudyParameters.QUICK, "seeds": "3"}
     QUICK_MINUTES: ClassVar[float] = 6.0
 
     contrasts: tuple[float, ...] = (1.0, 4.0)
@@ -31,19 +32,11 @@ class VaryingUseParameters(distsched.DistSchedStudyParameters):
 @register("study", "distsched-varying-use", parameters=VaryingUseParameters)
 def varying_use(parameters: VaryingUseParameters) -> Study:
     """Use by the age of tasks against averages of their lives (not published)."""
-    cases = [
-        case
-        for each in parameters.contrasts
-        for case in distsched.cases_of(
-            parameters,
-            (distsched.DIST, _BY_AGE, distsched.ACTUAL, distsched.POINT),
-            made={"phase_contrast": each},
-        )
-    ]
+    systems = (distsched.DIST, _BY_AGE, distsched.ACTUAL, distsched.POINT)
     return distsched.study_of(
         "Is it worth knowing that what tasks use depends on their age?",
         "beyond section 5.2, where use does not depend on time",
-        cases,
+        distsched.cases_of(parameters, systems, "phase_contrast", parameters.contrasts),
         [
             PublishedClaim(
                 f"By age {label} than by averages (not published; contrast {x:g}).",

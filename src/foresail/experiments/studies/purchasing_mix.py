@@ -24,9 +24,9 @@ from foresail.cloud.purchasing.offline_plan import OfflineSettings
 from foresail.cloud.purchasing.practice import OnlineReport
 from foresail.cloud.purchasing.revocation import ExponentialRevocation
 from foresail.cloud.purchasing.terms import TransientTerms
-from foresail.cloud.waiting.year import university_year
+from foresail.cloud.waiting.stand_ins import university_year
+from foresail.experiments.generated import log_of
 from foresail.experiments.studies import _cloud as cloud
-from foresail.experiments.studies._logs import log_of
 from foresail.experiments.study import (
     GridPoint,
     Mean,
@@ -251,6 +251,7 @@ class PurchasingParameters(StudyParameters):
         A log to buy for as well.
     """
 
+    FILES: ClassVar[tuple[str, ...]] = ("log",)
     QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "share": "0.02", "small": "20"}
     QUICK_MINUTES: ClassVar[float] = 4.0
     FULL_MINUTES: ClassVar[float] = 60.0
@@ -262,7 +263,6 @@ class PurchasingParameters(StudyParameters):
 
     def __post_init__(self) -> None:
         StudyParameters.__post_init__(self)
-        cloud.check_file("log", self.log)
         require(0.0 < self.share <= 1.0, self, "share", "above 0 to 1")
         require_at_least(self, 1, "small")
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from foresail.experiments.studies import _slearn as slearn
-from foresail.experiments.study import GridPoint, Mean, Measure, PublishedClaim, Study
+from foresail.experiments.study import Mean, Measure, PublishedClaim, Study
 from foresail.metrics.task_jobs import bins
 from foresail.model.registry import register
 
@@ -49,27 +49,17 @@ class BinTrial:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class BinParameters(slearn.SLearnStudyParameters):
-    """Parameters of ``slearn-bins``."""
-
-
-@register("study", "slearn-bins", parameters=BinParameters)
-def slearn_bins(parameters: BinParameters) -> Study:
+@register("study", "slearn-bins", parameters=slearn.SLearnStudyParameters)
+def slearn_bins(parameters: slearn.SLearnStudyParameters) -> Study:
     """SLearn's speed-up over 3Sigma by width and size of the jobs (figure 8, table 9)."""
-    cases = [
-        GridPoint(trace.name, None, name, seed, BinTrial(trace.run, trace.history, seed, name))
-        for trace in slearn.traces(parameters)
-        for seed in range(parameters.seeds)
-        for name in _PUBLISHED
-    ]
+    places, systems = slearn.traces(parameters), slearn.by_name(*_PUBLISHED)
     return Study(
         title="Which jobs gain from sampling, by width and size?",
         source=f"{slearn.SOURCE}, figure 8 and table 9",
         axis="",
         measures=(slearn.FASTER, slearn.MEDIAN, _JOBS, _WORK),
         drawn=(slearn.FASTER.name,),
-        cases=tuple(cases),
+        cases=slearn.points(places, parameters.seeds, systems, BinTrial),
         claims=_claims(slearn.wider("2strace")) + _claims(slearn.narrow("2strace")),
         notes=(
             "Thin: fewer than three tasks; small: below 1000 s of work.",

@@ -10,7 +10,7 @@ import numpy as np
 
 from foresail.experiments.generated import generated
 from foresail.experiments.studies import _slearn as slearn
-from foresail.experiments.study import GridPoint, Mean, Measure, PublishedClaim, Study
+from foresail.experiments.study import Mean, Measure, PublishedClaim, Study
 from foresail.model.registry import register
 
 _EARLIEST: Final = "earliest deadline first"
@@ -74,18 +74,7 @@ def deadlines(parameters: SLearnDeadlineParameters) -> Study:
         axis="",
         measures=(_MET, slearn.COMPLETION),
         drawn=(_MET.name,),
-        cases=tuple(
-            GridPoint(
-                place.name,
-                None,
-                system,
-                seed,
-                DeadlineTrial(place.run, place.history, seed, policy),
-            )
-            for place in places
-            for seed in range(parameters.seeds)
-            for system, policy in _SYSTEMS.items()
-        ),
+        cases=slearn.points(places, parameters.seeds, _SYSTEMS, DeadlineTrial),
         claims=tuple(
             PublishedClaim(
                 f"Ours: by the odds as many deadlines are met as under {other}, or more "

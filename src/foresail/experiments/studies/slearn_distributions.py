@@ -47,16 +47,10 @@ class DistributionParameters(slearn.SLearnStudyParameters):
 def distributions(parameters: DistributionParameters) -> Study:
     """Waits, signed errors and work ahead by the share of jobs below (section 5.4)."""
     cases = [
-        GridPoint(
-            trace.name,
-            share,
-            system,
-            seed,
-            DistributionTrial(trace.run, trace.history, seed, system, share),
-        )
+        GridPoint(trace.name, share, each, seed, DistributionTrial(*trace[1:], seed, each, share))
         for trace in slearn.traces(parameters)
         for seed in range(parameters.seeds)
-        for system in _SYSTEMS
+        for each in _SYSTEMS
         for share in _SHARES
     ]
     return Study(

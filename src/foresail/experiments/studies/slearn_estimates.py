@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from foresail.experiments.studies import _slearn as slearn
@@ -30,13 +29,8 @@ _RIGHT: Final = {
 """Published shares of wide jobs in the right queue (table 7)."""
 
 
-@dataclass(frozen=True, slots=True)
-class EstimateParameters(slearn.SLearnStudyParameters):
-    """Parameters of ``slearn-estimates``."""
-
-
-@register("study", "slearn-estimates", parameters=EstimateParameters)
-def estimates(parameters: EstimateParameters) -> Study:
+@register("study", "slearn-estimates", parameters=slearn.SLearnStudyParameters)
+def estimates(parameters: slearn.SLearnStudyParameters) -> Study:
     """Errors of predicted sizes, and wide jobs in the right queue (figure 2, tables 7 and 10)."""
     return Study(
         title="How wrong are sampled and remembered runtimes, and which jobs do they misplace?",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from foresail.experiments.studies import _slearn as slearn
@@ -13,11 +12,6 @@ _ADAPTIVE: Final = "adaptive"
 _PERCENT: Final = (1, 2, 3, 4, 5, 10)
 _THIN: Final = (2, 3, 4, 5, 6)
 _THIN_LIMIT: Final = "thin limit"
-
-
-@dataclass(frozen=True, slots=True)
-class RatioParameters(slearn.SLearnStudyParameters):
-    """Parameters of ``slearn-ratios``."""
 
 
 def _fixed(percent: int) -> str:
@@ -35,8 +29,8 @@ _SYSTEMS: Final = {
 }
 
 
-@register("study", "slearn-ratios", parameters=RatioParameters)
-def ratios(parameters: RatioParameters) -> Study:
+@register("study", "slearn-ratios", parameters=slearn.SLearnStudyParameters)
+def ratios(parameters: slearn.SLearnStudyParameters) -> Study:
     """Fixed ratios of pilots against learned ones, and the thin limit (tables 6 and 8)."""
     return Study(
         title="How many tasks should be sampled, and of which jobs?",

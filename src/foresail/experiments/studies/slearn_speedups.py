@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from foresail.experiments.studies import _slearn as slearn
@@ -23,13 +22,8 @@ _FIFO_2S: Final = 3.29
 _ORACLE_2S: Final = 0.79
 
 
-@dataclass(frozen=True, slots=True)
-class SpeedupParameters(slearn.SLearnStudyParameters):
-    """Parameters of ``slearn-speedups``."""
-
-
-@register("study", "slearn-speedups", parameters=SpeedupParameters)
-def speedups(parameters: SpeedupParameters) -> Study:
+@register("study", "slearn-speedups", parameters=slearn.SLearnStudyParameters)
+def speedups(parameters: slearn.SLearnStudyParameters) -> Study:
     """SLearn's speed-up over every baseline on three traces (figure 6)."""
     return Study(
         title="How much sooner do jobs end if their first tasks tell how long they take?",

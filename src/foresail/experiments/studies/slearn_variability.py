@@ -13,7 +13,7 @@ from foresail.analysis.studies.task_variability import (
 )
 from foresail.experiments.generated import generated
 from foresail.experiments.studies import _slearn as slearn
-from foresail.experiments.study import GridPoint, Mean, Measure, PublishedClaim, Study
+from foresail.experiments.study import Mean, Measure, PublishedClaim, Study
 from foresail.model.registry import register
 
 _P50: Final = Measure("p50", "half of the jobs below")
@@ -66,27 +66,22 @@ class VariabilityTrial:
         return figures
 
 
-@dataclass(frozen=True, slots=True)
-class VariabilityParameters(slearn.SLearnStudyParameters):
-    """Parameters of ``slearn-variability``."""
-
-
-@register("study", "slearn-variability", parameters=VariabilityParameters)
-def variability(parameters: VariabilityParameters) -> Study:
+@register("study", "slearn-variability", parameters=slearn.SLearnStudyParameters)
+def variability(parameters: slearn.SLearnStudyParameters) -> Study:
     """Variation of similar jobs over time, and of tasks over space (table 4)."""
-    cases = [
-        GridPoint(trace.name, None, where, seed, VariabilityTrial(trace.history, seed, where))
-        for trace in slearn.traces(parameters)
-        for seed in range(parameters.seeds)
-        for where in _SCALARS
-    ]
+    places, systems = slearn.traces(parameters), slearn.by_name(*_SCALARS)
     return Study(
         title="Do similar jobs vary more over time than tasks do within a job?",
         source=f"{slearn.SOURCE}, figure 1 and table 4",
         axis="",
         measures=(_P50, _P90, _MORE),
         drawn=(_P50.name, _P90.name),
-        cases=tuple(cases),
+        cases=slearn.points(
+            places,
+            parameters.seeds,
+            systems,
+            lambda _, history, seed, where: VariabilityTrial(history, seed, where),
+        ),
         claims=slearn.claims(_claims),
         notes=(
             "Coefficients of variation: over time of the mean tasks of similar earlier jobs, by "

@@ -190,6 +190,7 @@ class SynchronizationParameters(StudyParameters):
         Spot histories, for speeds of real markets.
     """
 
+    FILES: ClassVar[tuple[str, ...]] = ("prices",)
     QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "runs": "20"}
     QUICK_MINUTES: ClassVar[float] = 0.5
     FULL_MINUTES: ClassVar[float] = 3.0
@@ -198,10 +199,6 @@ class SynchronizationParameters(StudyParameters):
     runs: int = 200
     lowest: float = 0.05
     prices: Path | None = None
-
-    def __post_init__(self) -> None:
-        StudyParameters.__post_init__(self)
-        cloud.check_file("prices", self.prices)
 
 
 @register("study", "synchronization-models", parameters=SynchronizationParameters)

@@ -57,11 +57,7 @@ def assumptions(parameters: TetriSchedAssumptionsParameters) -> Study:
         axis="assumed",
         measures=tetrisched.MEASURES,
         drawn=tetrisched.DRAWN,
-        cases=tuple(
-            case
-            for each in settings
-            for case in cases_of(parameters, each, {**systems, **tetrisched.STACKS})
-        ),
+        cases=tuple(cases_of(parameters, settings, {**systems, **tetrisched.STACKS})),
         claims=tuple(claim for each in settings for claim in _claims(each.group, each.x)),
         notes=(
             *tetrisched.notes_of(parameters),

@@ -115,7 +115,7 @@ def _cases(parameters: PlanAheadStudyParameters) -> tuple[GridPoint, ...]:
         case
         for window in parameters.window_seconds
         for case in cases_of(
-            parameters, tetrisched.setting(parameters, "gs_het", window), _policies(window)
+            parameters, [tetrisched.setting(parameters, "gs_het", window)], _policies(window)
         )
     )
 

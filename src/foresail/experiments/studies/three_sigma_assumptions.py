@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from foresail.experiments.studies import _three_sigma as three_sigma
 from foresail.experiments.studies._trial_grid import TrialSetting, cases_of, named
-from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study
+from foresail.experiments.study import GridPoint, Mean, Measure, PublishedClaim, Study
 from foresail.model.registry import register
 
 _HISTORY: Final = "runs of each job name learned from"
@@ -55,7 +55,7 @@ def assumptions(parameters: AssumptionsParameters) -> Study:
     settings = _settings(parameters)
     return Study(
         title="Where do 3Sigma's claims hold?",
-        source="3Sigma (J. W. Park, Distribution-based cluster scheduling, 2019), figure 4.6",
+        source=f"{three_sigma.SOURCE}, figure 4.6",
         axis="assumed",
         measures=three_sigma.MEASURES,
         drawn=three_sigma.DRAWN,
@@ -91,15 +91,15 @@ def _settings(parameters: AssumptionsParameters) -> list[TrialSetting]:
 def _cases(parameters: AssumptionsParameters, setting: TrialSetting) -> list[GridPoint]:
     """The published systems; ours too where it matters most, by what was learned before."""
     ours = three_sigma.OURS if setting.group == _HISTORY else ()
-    return cases_of(parameters, setting, named(*three_sigma.MAIN, *ours))
+    return cases_of(parameters, [setting], named(*three_sigma.MAIN, *ours))
 
 
 def _claims(group: str, x: float | None) -> tuple[PublishedClaim, ...]:
     assert x is not None
     where = f"{group}: {x:g}"
 
-    def mean(system: str, measure: str = three_sigma.MISSES.name) -> Mean:
-        return Mean(measure, system, group, (x,))
+    def mean(system: str, measure: Measure = three_sigma.MISSES) -> Mean:
+        return Mean(measure.name, system, group, (x,))
 
     return (
         PublishedClaim(
@@ -123,10 +123,10 @@ def _claims(group: str, x: float | None) -> tuple[PublishedClaim, ...]:
         PublishedClaim(
             f"More work of jobs with deadlines gets done in time than under PointRealEst "
             f"(published: 36 %; {where}).",
-            *mean(three_sigma.POINTS, three_sigma.SLO_GOODPUT.name).against(three_sigma.SIGMA),
+            *mean(three_sigma.POINTS, three_sigma.SLO_GOODPUT).against(three_sigma.SIGMA),
         ),
         PublishedClaim(
             f"Goodput of PointRealEst is lower (published: by 5.4 %; {where}).",
-            *mean(three_sigma.POINTS, three_sigma.GOODPUT.name).against(three_sigma.SIGMA),
+            *mean(three_sigma.POINTS, three_sigma.GOODPUT).against(three_sigma.SIGMA),
         ),
     )

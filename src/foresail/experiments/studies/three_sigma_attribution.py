@@ -45,19 +45,15 @@ class AttributionParameters(three_sigma.E2EStudyParameters):
 @register("study", "3sigma-attribution", parameters=AttributionParameters)
 def attribution(parameters: AttributionParameters) -> Study:
     """What each of 3Sigma's techniques gives, over deadline slack (figure 4.8)."""
-    cases = [
-        case
-        for slack in parameters.slack_percents
-        for case in cases_of(parameters, _setting(parameters, slack), named(*_SYSTEMS))
-    ]
+    settings = [_setting(parameters, slack) for slack in parameters.slack_percents]
     tightest, loosest = min(parameters.slack_percents), max(parameters.slack_percents)
     return Study(
         title="What does each of 3Sigma's techniques give?",
-        source="3Sigma (J. W. Park, Distribution-based cluster scheduling, 2019), figure 4.8",
+        source=f"{three_sigma.SOURCE}, figure 4.8",
         axis="deadline slack (%)",
         measures=three_sigma.MEASURES,
         drawn=three_sigma.DRAWN,
-        cases=tuple(cases),
+        cases=tuple(cases_of(parameters, settings, named(*_SYSTEMS))),
         claims=(*_claims(tightest), *_slack_claims(tightest, loosest)),
         notes=three_sigma.notes_of(parameters),
     )
@@ -68,36 +64,32 @@ def _setting(parameters: AttributionParameters, slack: float) -> TrialSetting:
     return TrialSetting(workload, three_sigma.history_of(workload, parameters), "DEADLINE-n", slack)
 
 
-def _misses(system: str, *x: float) -> Mean:
-    return Mean(three_sigma.MISSES.name, system, x=x)
-
-
 def _claims(tightest: float) -> tuple[PublishedClaim, ...]:
     return (
         PublishedClaim(
             "Handling over-estimates alone misses fewer deadlines than PointRealEst "
             "(3SigmaNoDist).",
-            *_misses("3sigma-no-dist-published").against(three_sigma.POINTS),
+            *three_sigma.misses("3sigma-no-dist-published").against(three_sigma.POINTS),
         ),
         PublishedClaim(
             "Without distributions more deadlines are missed than with them (3SigmaNoDist against "
             "3Sigma).",
-            *_misses(three_sigma.SIGMA).against("3sigma-no-dist-published"),
+            *three_sigma.misses(three_sigma.SIGMA).against("3sigma-no-dist-published"),
         ),
         PublishedClaim(
             "Distributions alone drop misses to the level of PointPerfEst (3SigmaNoOE; taken as: "
             "within 3 points).",
-            *_misses("3sigma-no-oe-published").against(three_sigma.PERFECT),
+            *three_sigma.misses("3sigma-no-oe-published").against(three_sigma.PERFECT),
             margin=0.03,
         ),
         PublishedClaim(
             "Distributions alone miss fewer deadlines than PointRealEst (3SigmaNoOE).",
-            *_misses("3sigma-no-oe-published").against(three_sigma.POINTS),
+            *three_sigma.misses("3sigma-no-oe-published").against(three_sigma.POINTS),
         ),
         PublishedClaim(
             "Blind over-estimate handling misses fewest at the smallest slack (3SigmaNoAdapt "
             "against 3Sigma).",
-            *_misses("3sigma-no-adapt-published", tightest).against(three_sigma.SIGMA),
+            *three_sigma.misses("3sigma-no-adapt-published", tightest).against(three_sigma.SIGMA),
         ),
         PublishedClaim(
             "Blind over-estimate handling costs best-effort goodput (3SigmaNoAdapt against "
@@ -108,7 +100,7 @@ def _claims(tightest: float) -> tuple[PublishedClaim, ...]:
         ),
         PublishedClaim(
             "3Sigma misses at least 60 % fewer deadlines than PointRealEst.",
-            *_misses(three_sigma.SIGMA).against(three_sigma.POINTS),
+            *three_sigma.misses(three_sigma.SIGMA).against(three_sigma.POINTS),
             factor=0.4,
         ),
     )
@@ -121,8 +113,8 @@ def _slack_claims(tightest: float, loosest: float) -> tuple[PublishedClaim, ...]
         for claim in (
             PublishedClaim(
                 f"Misses fall with slack ({system}).",
-                _misses(system, loosest),
-                _misses(system, tightest),
+                three_sigma.misses(system, loosest),
+                three_sigma.misses(system, tightest),
             ),
             PublishedClaim(
                 f"Best-effort goodput falls with slack ({system}).",

@@ -52,13 +52,13 @@ class EndToEndParameters(three_sigma.E2EStudyParameters):
 def end_to_end(parameters: EndToEndParameters) -> Study:
     """3Sigma against point estimates, perfect knowledge and strict priority (figure 4.6)."""
     ideal, real = _settings(parameters)
-    cases = cases_of(parameters, ideal, named(*three_sigma.MAIN))
-    cases += cases_of(parameters, ideal, named(*parameters.beside))
+    cases = cases_of(parameters, [ideal], named(*three_sigma.MAIN))
+    cases += cases_of(parameters, [ideal], named(*parameters.beside))
     if parameters.emulated:
-        cases += cases_of(parameters, real, named(*three_sigma.MAIN))
+        cases += cases_of(parameters, [real], named(*three_sigma.MAIN))
     return Study(
         title="Do distributions of runtimes keep more deadlines than single estimates?",
-        source="3Sigma (J. W. Park, Distribution-based cluster scheduling, 2019), figure 4.6",
+        source=f"{three_sigma.SOURCE}, figure 4.6",
         axis="",
         measures=three_sigma.MEASURES,
         drawn=three_sigma.DRAWN,
@@ -71,21 +71,19 @@ def end_to_end(parameters: EndToEndParameters) -> Study:
 def _settings(parameters: EndToEndParameters) -> tuple[TrialSetting, TrialSetting]:
     workload = three_sigma.recipe(parameters)
     history = three_sigma.history_of(workload, parameters)
+    conditions = {
+        "start_delay_seconds": parameters.start_delay_seconds,
+        "runtime_noise": parameters.runtime_noise,
+    }
     return (
         TrialSetting(workload, history, _IDEAL),
-        TrialSetting(
-            workload,
-            history,
-            _REAL,
-            start_delay_seconds=parameters.start_delay_seconds,
-            runtime_noise=parameters.runtime_noise,
-        ),
+        TrialSetting(workload, history, _REAL, conditions=conditions),
     )
 
 
 def _claims() -> tuple[PublishedClaim, ...]:
     def misses(system: str) -> Mean:
-        return Mean(three_sigma.MISSES.name, system, _IDEAL)
+        return three_sigma.misses(system, group=_IDEAL)
 
     return (
         PublishedClaim(
@@ -148,8 +146,8 @@ def _transfer_claims() -> tuple[PublishedClaim, ...]:
         PublishedClaim(
             f"On the real cluster {system} misses {points:g} points more or fewer than simulated "
             "(table 4.2; taken as: at most so many more).",
-            Mean(three_sigma.MISSES.name, system, _REAL),
-            Mean(three_sigma.MISSES.name, system, _IDEAL),
+            three_sigma.misses(system, group=_REAL),
+            three_sigma.misses(system, group=_IDEAL),
             margin=points / 100.0,
         )
         for system, points in _TABLE_4_2.items()

@@ -31,18 +31,14 @@ class LoadParameters(three_sigma.E2EStudyParameters):
 @register("study", "3sigma-load", parameters=LoadParameters)
 def load(parameters: LoadParameters) -> Study:
     """Deadlines and best-effort work as the load grows (figure 4.10)."""
-    cases = [
-        case
-        for each in parameters.loads
-        for case in cases_of(parameters, _setting(parameters, each), named(*three_sigma.MAIN))
-    ]
+    settings = [_setting(parameters, each) for each in parameters.loads]
     return Study(
         title="What happens as the load grows?",
-        source="3Sigma (J. W. Park, Distribution-based cluster scheduling, 2019), figure 4.10",
+        source=f"{three_sigma.SOURCE}, figure 4.10",
         axis="offered load",
         measures=three_sigma.MEASURES,
         drawn=three_sigma.DRAWN,
-        cases=tuple(cases),
+        cases=tuple(cases_of(parameters, settings, named(*three_sigma.MAIN))),
         claims=_claims(min(parameters.loads), max(parameters.loads)),
         notes=three_sigma.notes_of(parameters),
     )
@@ -55,8 +51,7 @@ def _setting(parameters: LoadParameters, each: float) -> TrialSetting:
 
 
 def _claims(least: float, most: float) -> tuple[PublishedClaim, ...]:
-    def misses(system: str, *x: float) -> Mean:
-        return Mean(three_sigma.MISSES.name, system, x=x)
+    misses = three_sigma.misses
 
     def best_effort(system: str, *x: float) -> Mean:
         return Mean(three_sigma.BEST_EFFORT.name, system, x=x)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from foresail.control.policy import dropping
 from foresail.experiments.studies import _three_sigma as three_sigma
 from foresail.experiments.studies._trial_grid import TrialSetting, cases_of
-from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.experiments.study import PublishedClaim, Study
 from foresail.model.registry import register
 
 _SMALL_SHIFT = 20.0
@@ -43,13 +43,13 @@ def perturbation(parameters: PerturbationParameters) -> Study:
         for shift in parameters.shift_percents
         for case in cases_of(
             parameters,
-            TrialSetting(workload, None, "perturbed E2E", shift),
+            [TrialSetting(workload, None, "perturbed E2E", shift)],
             _policies(parameters, shift),
         )
     ]
     return Study(
         title="How wrong may a distribution be, and how wide?",
-        source="3Sigma (J. W. Park, Distribution-based cluster scheduling, 2019), figure 4.9",
+        source=f"{three_sigma.SOURCE}, figure 4.9",
         axis="mean shift of beliefs (%)",
         measures=three_sigma.MEASURES,
         drawn=three_sigma.DRAWN,
@@ -86,9 +86,7 @@ def _claims(parameters: PerturbationParameters) -> tuple[PublishedClaim, ...]:
     small = tuple(shift for shift in shifts if abs(shift) <= _SMALL_SHIFT)
     large = tuple(shift for shift in shifts if abs(shift) > _SMALL_SHIFT)
 
-    def misses(system: str, *x: float) -> Mean:
-        return Mean(three_sigma.MISSES.name, system, x=x)
-
+    misses = three_sigma.misses
     better = tuple(
         PublishedClaim(
             f"Distributions miss fewer deadlines than points ({_system(spread)}).",

@@ -44,13 +44,13 @@ def sample_size(parameters: SampleSizeParameters) -> Study:
     for samples in parameters.samples:
         sampled = three_sigma.recipe(parameters, "e2e_sample", f",samples={samples}")
         setting = TrialSetting(sampled, None, "E2E-SAMPLE", samples)
-        cases += cases_of(parameters, setting, _SAMPLED)
+        cases += cases_of(parameters, [setting], _SAMPLED)
         # The same jobs without samples, which these two do not look at: run once for all sizes.
         bare = TrialSetting(three_sigma.recipe(parameters), None, "E2E-SAMPLE", samples)
-        cases += cases_of(parameters, bare, named(three_sigma.PERFECT, three_sigma.PRIORITY))
+        cases += cases_of(parameters, [bare], named(three_sigma.PERFECT, three_sigma.PRIORITY))
     return Study(
         title="How many earlier runs does a belief have to rest on?",
-        source="3Sigma (J. W. Park, Distribution-based cluster scheduling, 2019), figure 4.11",
+        source=f"{three_sigma.SOURCE}, figure 4.11",
         axis="samples of each job's distribution",
         measures=three_sigma.MEASURES,
         drawn=three_sigma.DRAWN,
@@ -61,9 +61,7 @@ def sample_size(parameters: SampleSizeParameters) -> Study:
 
 
 def _claims(fewest: int, most: int) -> tuple[PublishedClaim, ...]:
-    def misses(system: str, *x: float) -> Mean:
-        return Mean(three_sigma.MISSES.name, system, x=x)
-
+    misses = three_sigma.misses
     return (
         *(
             PublishedClaim(

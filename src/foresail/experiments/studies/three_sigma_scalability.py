@@ -45,24 +45,19 @@ class ScalabilityStudyParameters(three_sigma.ThreeSigmaParameters):
 @register("study", "3sigma-scalability", parameters=ScalabilityStudyParameters)
 def scalability(parameters: ScalabilityStudyParameters) -> Study:
     """What planning with distributions costs on a machine of Google's size (figure 4.12)."""
-    cases = [
-        case
-        for rate in parameters.jobs_per_hour
-        for case in cases_of(
-            parameters, _setting(parameters, rate), named(three_sigma.SIGMA, three_sigma.POINTS)
-        )
-    ]
+    settings = [_setting(parameters, rate) for rate in parameters.jobs_per_hour]
+    systems = named(three_sigma.SIGMA, three_sigma.POINTS)
     most = max(parameters.jobs_per_hour)
     return Study(
         title="What does planning with distributions cost on 12,583 nodes?",
-        source="3Sigma (J. W. Park, Distribution-based cluster scheduling, 2019), figure 4.12",
+        source=f"{three_sigma.SOURCE}, figure 4.12",
         axis="jobs per hour",
         measures=(
             *(grid.CYCLE, grid.SLOW_CYCLE, _SLOWEST, _PREDICTION),
             *(three_sigma.MISSES, three_sigma.GOODPUT),
         ),
         drawn=(grid.CYCLE.name, grid.SLOW_CYCLE.name),
-        cases=tuple(cases),
+        cases=tuple(cases_of(parameters, settings, systems)),
         claims=(
             PublishedClaim(
                 "Distributions make cycles only moderately slower than points (taken as: 99 % of "

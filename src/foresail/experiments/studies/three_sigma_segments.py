@@ -49,11 +49,11 @@ def segments(parameters: SegmentsParameters) -> Study:
     setting = TrialSetting(segment, f"{segment[:-1]},part=history)", _GROUP)
     return Study(
         title="Do distributions keep more deadlines on a real log?",
-        source="3Sigma (J. W. Park, Distribution-based cluster scheduling, 2019), figure 4.7",
+        source=f"{three_sigma.SOURCE}, figure 4.7",
         axis="",
         measures=three_sigma.MEASURES,
         drawn=three_sigma.DRAWN,
-        cases=tuple(cases_of(parameters, setting, named(*three_sigma.MAIN))),
+        cases=tuple(cases_of(parameters, [setting], named(*three_sigma.MAIN))),
         claims=_claims(),
         notes=(
             three_sigma.DROPPING,
@@ -68,9 +68,7 @@ def segments(parameters: SegmentsParameters) -> Study:
 
 
 def _claims() -> tuple[PublishedClaim, ...]:
-    def misses(system: str) -> Mean:
-        return Mean(three_sigma.MISSES.name, system)
-
+    misses = three_sigma.misses
     return (
         *(
             PublishedClaim(

@@ -150,6 +150,7 @@ class TransientCapacityParameters(StudyParameters):
         Capacity of each instance type there; EC2's of 2015 by default.
     """
 
+    FILES: ClassVar[tuple[str, ...]] = ("prices", "machines")
     QUICK: ClassVar[dict[str, str]] = {"seeds": "6", "types": "16"}
     QUICK_MINUTES: ClassVar[float] = 1.5
     FULL_MINUTES: ClassVar[float] = 8.0
@@ -160,11 +161,6 @@ class TransientCapacityParameters(StudyParameters):
     doubt_hours: float = 3.0
     prices: Path | None = None
     machines: Path | None = None
-
-    def __post_init__(self) -> None:
-        StudyParameters.__post_init__(self)
-        cloud.check_file("prices", self.prices)
-        cloud.check_file("machines", self.machines)
 
 
 @register("study", "transient-capacity", parameters=TransientCapacityParameters)

@@ -10,21 +10,14 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 import numpy as np
-import polars as pl
 
-from foresail.cloud.waiting.bill import bill_of
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.learning import perturbed
-from foresail.cloud.waiting.metrics import (
-    matthews_correlation,
-    mean_absolute_percentage_error,
-    measured,
-)
+from foresail.cloud.waiting.long_jobs import long_jobs_of
 from foresail.cloud.waiting.policies import Beliefs, Foresight, WaitingPolicy
-from foresail.cloud.waiting.simulating import simulate
-from foresail.evaluation.replaying import evaluate
+from foresail.evaluation.believed_runtimes import told_quantiles
+from foresail.experiments.generated import log_of
 from foresail.experiments.studies import _waiting as waiting
-from foresail.experiments.studies._logs import log_of
 from foresail.experiments.study import (
     GridPoint,
     Mean,
@@ -86,19 +79,14 @@ class BeliefRun:
                 untried_seconds=self.short_seconds if sure else math.inf,
             )
         estimates = self._estimates(jobs)
-        found = simulate(jobs, fixed, waiting.FAMILY, policy, Beliefs(estimates, Foresight()))
-        result = measured(found, fixed, policy)
+        found, result = waiting.ran(jobs, fixed, policy, Beliefs(estimates, Foresight()))
         numbers = {
             **waiting.figures_of(result),
-            "trial_cost": bill_of(found, policy).trial_cost / result.fixed_cost,
+            "trial_cost": long_jobs_of(found, policy).trial_cost / result.fixed_cost,
         }
         if tried:  # it is not said which jobs are short, or how long they run
             return numbers
-        short, truth = self.short_seconds, jobs.runtime_seconds
-        return numbers | {
-            "correlation": matthews_correlation(estimates < short, truth < short),
-            "percentage_error": mean_absolute_percentage_error(estimates, truth),
-        }
+        return {**numbers, **waiting.knowledge_of(estimates, jobs, self.short_seconds)}
 
     def _estimates(self, jobs: TraceJobs) -> Floats:
         """Seconds by job that thresholds are compared with."""
@@ -117,13 +105,7 @@ def _told(text: str, seed: int, predictor: str) -> tuple[Floats, Floats]:
 
     Of what it knows nothing of, these are 0 and without end: a job to be tried, or to wait.
     """
-    workload = log_of(text, seed)
-    told = evaluate(workload, predictor).jobs.select("job_id", "q10", "q50")
-    found = workload.jobs.select("job_id").join(told, on="job_id", how="left")
-    low, middle = (
-        found[name].cast(pl.Float64).fill_null(unknown).to_numpy().astype(np.float64)
-        for name, unknown in (("q10", 0.0), ("q50", np.inf))
-    )
+    low, middle = told_quantiles(log_of(text, seed), predictor, q10=0.0, q50=np.inf)
     return low, middle
 
 
@@ -190,8 +172,7 @@ def waiting_beliefs(parameters: BeliefParameters) -> Study:
             waiting.WAIT,
             waiting.RENTED_COST,
             Measure("trial_cost", "trials of long jobs / fixed cost", "share"),
-            Measure("correlation", "MCC of short jobs"),
-            Measure("percentage_error", "MAPE of runtimes"),
+            *reversed(waiting.KNOWLEDGE),
         ),
         drawn=("rented_to_fixed", "mean_wait_seconds", "correlation"),
         cases=tuple(cases),

@@ -12,7 +12,6 @@ import numpy as np
 
 from foresail.cloud.waiting.kernels.wait_model import WaitModel
 from foresail.cloud.waiting.learning import forest_waits, wait_rows
-from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.policies import Beliefs, waiting_policy
 from foresail.cloud.waiting.simulating import simulate
 from foresail.experiments.studies import _waiting as waiting
@@ -22,7 +21,6 @@ from foresail.experiments.study import (
     Measure,
     PublishedClaim,
     Study,
-    StudyParameters,
     points_at,
 )
 from foresail.model.registry import register
@@ -59,8 +57,7 @@ class DelayRun:
         told = Beliefs(
             jobs.runtime_seconds, model if self.system in ("weighing", "sww") else None, delay
         )
-        found = simulate(jobs, fixed, waiting.FAMILY, policy, told)
-        result = measured(found, fixed, policy)
+        _, result = waiting.ran(jobs, fixed, policy, told)
         all_costs = (result.total_cost + result.delay_cost) / result.on_demand_cost
         return {**waiting.figures_of(result), "all_costs": all_costs}
 
@@ -78,13 +75,11 @@ def _learned(trace: waiting.Trace, percent: float) -> WaitModel:
 
 
 @dataclass(frozen=True, slots=True)
-class DelayParameters(StudyParameters):
+class DelayParameters(waiting.YearParameters):
     """Parameters of ``waiting-delay``.
 
     Parameters
     ----------
-    jobs
-        So many first jobs of the generated year; 0: all.
     percent
         Of the mean load that fixed machines hold.
     waiting_hours
@@ -97,8 +92,6 @@ class DelayParameters(StudyParameters):
     QUICK_MINUTES: ClassVar[float] = 4.0
     FULL_MINUTES: ClassVar[float] = 30.0
 
-    seeds: int = 1
-    jobs: int = 0
     percent: float = 120.0
     waiting_hours: float = 24.0
     worths: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)

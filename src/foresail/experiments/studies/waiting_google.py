@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, Final
 
-from foresail.cloud.waiting.customised import customised_family
-from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs
-from foresail.cloud.waiting.week import (
-    CORE_HOUR,
-    CUSTOM_CORE_HOUR,
-    CUSTOM_GIB_HOUR,
-    MACHINE_BYTES,
-    MACHINE_CORES,
-    google_week,
-)
 from foresail.experiments.studies import _variants as variants
 from foresail.experiments.studies import _waiting as waiting
-from foresail.experiments.studies._logs import log_of
-from foresail.experiments.studies._variants import Baseline, ModelScore, VariantRun
-from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study, StudyParameters
+from foresail.experiments.studies._variants import Baseline, ModelScore
+from foresail.experiments.study import (
+    GridPoint,
+    Mean,
+    PublishedClaim,
+    Study,
+    StudyParameters,
+    points_at,
+)
 from foresail.model.errors import InputError
 from foresail.model.limits import require, require_positive
 from foresail.model.registry import register
@@ -33,51 +27,7 @@ _LONG_WAITS: Final = "waiting threshold b (h), figures 7.11 b and 7.12 b"
 _CELLS: Final = "the cell, % of the published one"
 _BASE_MINUTES: Final = 15.0
 _BASE_HOURS: Final = 24.0
-_TRIALS: Final = "trials, waits known"
 _LINEAR: Final = "linear"
-
-
-@dataclass(frozen=True, slots=True)
-class Week:
-    """A week of a cell that is so many times as large as the published one, or a log."""
-
-    log: str
-    scale: float
-    seed: int
-
-    def read(self) -> TraceJobs:
-        """The jobs; kept by the process for the next run."""
-        return _read(self)
-
-    def another(self) -> Week:
-        """Another week; for a log itself, of which there is no other."""
-        return self if self.log else replace(self, seed=self.seed + waiting.APART)
-
-    def machines(self, percent: float) -> FixedMachines:
-        """The published machines, for a percentage of the mean load."""
-        jobs = self.read()
-        cores = percent / 100.0 * jobs.core_seconds / jobs.span_seconds
-        count = round(cores / MACHINE_CORES)
-        return FixedMachines(
-            max(count, 1),
-            MACHINE_CORES,
-            MACHINE_BYTES,
-            price_per_hour=0.4 * MACHINE_CORES * CORE_HOUR,
-        )
-
-    def family(self) -> Sequence[RentedType]:
-        """Customised machines, or standard ones where it is not said how much memory jobs need."""
-        jobs = self.read()
-        if jobs.memory_bytes is None:
-            return waiting.FAMILY
-        return customised_family(jobs.requests, CUSTOM_CORE_HOUR, CUSTOM_GIB_HOUR)
-
-
-@lru_cache(maxsize=2)
-def _read(week: Week) -> TraceJobs:
-    if week.log:
-        return TraceJobs.of_workload(log_of(week.log, 0))
-    return google_week(week.scale, week.seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +130,8 @@ def waiting_google(parameters: WaitingGoogleParameters) -> Study:
 
 def _cases(parameters: WaitingGoogleParameters, seed: int) -> list[GridPoint]:
     log = "" if parameters.log is None else str(parameters.log)
-    week = Week(log, parameters.scale, seed)
+    week = waiting.Week(log, parameters.scale, seed)
     base = Baseline(week, parameters.percent, 3600.0 * _BASE_HOURS, 60.0 * _BASE_MINUTES)
-    best = parameters.best
     cases = [
         GridPoint(_MODELS, hours, model, seed, ModelScore(base, model, 3600.0 * hours))
         for model in parameters.models
@@ -190,20 +139,14 @@ def _cases(parameters: WaitingGoogleParameters, seed: int) -> list[GridPoint]:
     ]
 
     def compared(group: str, x: float, here: Baseline, learned: Baseline) -> list[GridPoint]:
-        runs = {
-            "oracle": VariantRun(here, "oracle"),
-            _TRIALS: VariantRun(here, "speculative"),
-            "combined": VariantRun(here, f"combined, {best}", best, learned),
-            variants.KNOWING_NOTHING: VariantRun(here, variants.KNOWING_NOTHING),
-        }
-        return [GridPoint(group, x, system, seed, run) for system, run in runs.items()]
+        return points_at(group, x, seed, variants.compared(here, parameters.best, learned))
 
     for minutes in parameters.short_minutes:
         cases += compared(_SHORT, minutes, replace(base, short_seconds=60.0 * minutes), base)
     for hours in parameters.waiting_hours:
         cases += compared(_LONG_WAITS, hours, replace(base, waiting_seconds=3600.0 * hours), base)
     for scale in () if log else parameters.scales:
-        here = replace(base, trace=Week("", scale, seed))
+        here = replace(base, trace=waiting.Week("", scale, seed))
         cases += compared(_CELLS, 100.0 * scale, here, here)
     return cases
 

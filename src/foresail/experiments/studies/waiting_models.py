@@ -19,13 +19,13 @@ from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study, StudyParameters
 from foresail.model.registry import register
 
-_LOAD: Final = models.Load(0.2, 0.002, 0.4)
-_WAITING_SECONDS: Final = 900.0
-_SHORT_SECONDS: Final = 180.0
+LOAD: Final = models.Load(0.2, 0.002, 0.4)
+WAITING_SECONDS: Final = 900.0
+SHORT_SECONDS: Final = 180.0
 _SERVERS: Final = (85, 90, 93, 95, 97, 99, 101, 102, 103, 104, 105, 106, 107, 108, 109, 112, 120)
 _SIMULATED: Final = (90, 93, 95, 99, 101, 104, 108)
 _POLICIES: Final = ("ajw", "njw", "ajw-t", "sww", "ljw", "compound")
-_FEWEST: Final = {"ajw": 104, "ljw": 99}
+FEWEST: Final = {"ajw": 104, "ljw": 99}
 """Servers with which a simulated queue that no job leaves is steady soon enough."""
 _FLEETS: Final = "fleets (b = 900 s, t = 180 s)"
 _SHORT: Final = "short jobs (101 servers)"
@@ -47,7 +47,7 @@ class WaitingFormula:
         """What the formula says; NaN throughout where waits have no end."""
         found = models.expected(
             self.policy,
-            _LOAD,
+            LOAD,
             self.servers,
             self.waiting_seconds,
             self.short_seconds,
@@ -86,7 +86,7 @@ class Simulation:
         )
         jobs = _exponential(self.jobs, self.seed)
         told = Foresight() if self.policy in ("sww", "compound") else None
-        fixed = FixedMachines(self.servers, 1, price_per_hour=_LOAD.fixed_price)
+        fixed = FixedMachines(self.servers, 1, price_per_hour=LOAD.fixed_price)
         family = (RentedType("server", 1, 1.0, 1.0),)
         found = simulate(jobs, fixed, family, policy, Beliefs.true_runtimes(jobs, told))
         return waiting.figures_of(measured(found, fixed, policy, trim=0.1))
@@ -96,8 +96,8 @@ class Simulation:
 def _exponential(count: int, seed: int) -> TraceJobs:
     random = np.random.default_rng(seed)
     return TraceJobs(
-        np.cumsum(random.exponential(1.0 / _LOAD.arrivals_per_second, count)),
-        random.exponential(1.0 / _LOAD.services_per_second, count),
+        np.cumsum(random.exponential(1.0 / LOAD.arrivals_per_second, count)),
+        random.exponential(1.0 / LOAD.services_per_second, count),
         np.ones(count, dtype=np.int64),
     )
 
@@ -143,14 +143,14 @@ def waiting_models(parameters: ModelParameters) -> Study:
 
 def _formulas(seed: int) -> list[GridPoint]:
     """The same in every seed, so that each simulation has them beside it; run once."""
-    limits = _WAITING_SECONDS, _SHORT_SECONDS
+    limits = WAITING_SECONDS, SHORT_SECONDS
     fleets = [
         GridPoint(_FLEETS, servers, policy, seed, WaitingFormula(policy, servers, *limits))
         for policy in _POLICIES
         for servers in _SERVERS
     ]
     short = [
-        GridPoint(_SHORT, t, policy, seed, WaitingFormula(policy, 101, _WAITING_SECONDS, t))
+        GridPoint(_SHORT, t, policy, seed, WaitingFormula(policy, 101, WAITING_SECONDS, t))
         for policy in ("ljw", "compound")
         for t in (0.0, 60.0, 180.0, 300.0, 600.0, 1200.0, 1800.0)
     ]
@@ -176,11 +176,11 @@ def _simulations(seed: int, jobs: int) -> list[GridPoint]:
             servers,
             f"{policy} simulated",
             seed,
-            Simulation(policy, servers, _WAITING_SECONDS, _SHORT_SECONDS, jobs, seed),
+            Simulation(policy, servers, WAITING_SECONDS, SHORT_SECONDS, jobs, seed),
         )
         for policy in _POLICIES
         for servers in _SIMULATED
-        if servers >= _FEWEST.get(policy, 0)
+        if servers >= FEWEST.get(policy, 0)
     ]
 
 
@@ -293,6 +293,6 @@ def _claims_on_short_jobs() -> list[PublishedClaim]:
         PublishedClaim(
             "... and where they do not, it still waits no longer than b.",
             Mean("mean_wait_seconds", "compound", _FLEETS, (90.0,)),
-            _WAITING_SECONDS,
+            WAITING_SECONDS,
         ),
     ]

@@ -14,7 +14,6 @@ from foresail.experiments.study import (
     Measure,
     PublishedClaim,
     Study,
-    StudyParameters,
     points_at,
 )
 from foresail.model.registry import register
@@ -27,17 +26,14 @@ _LONG_JOBS: Final = (
 )
 _COST: Final = Measure("total_cost", "cost of all machines")
 _BASE_HOURS: Final = 24.0
-_TRIALS: Final = "trials, waits known"
 
 
 @dataclass(frozen=True, slots=True)
-class PracticeParameters(StudyParameters):
+class PracticeParameters(waiting.YearParameters):
     """Parameters of ``waiting-practice``.
 
     Parameters
     ----------
-    jobs
-        So many first jobs of the generated year; 0: all.
     short_minutes
         Threshold t.
     waiting_hours
@@ -61,7 +57,6 @@ class PracticeParameters(StudyParameters):
     FULL_MINUTES: ClassVar[float] = 90.0
 
     seeds: int = 3
-    jobs: int = 0
     short_minutes: float = 15.0
     waiting_hours: tuple[float, ...] = (6.0, 12.0, 24.0, 48.0)
     percents: tuple[float, ...] = (80.0, 100.0, 120.0, 150.0)
@@ -119,13 +114,7 @@ def _cases(parameters: PracticeParameters, seed: int) -> list[GridPoint]:
     cases = []
     for hours in parameters.waiting_hours:
         here = replace(base, waiting_seconds=3600.0 * hours)
-        tasks = {
-            "oracle": VariantRun(here, "oracle"),
-            _TRIALS: VariantRun(here, "speculative"),
-            "combined": VariantRun(here, combined, model, base),
-            variants.KNOWING_NOTHING: VariantRun(here, variants.KNOWING_NOTHING),
-        }
-        cases += points_at(_THRESHOLDS, hours, seed, tasks)
+        cases += points_at(_THRESHOLDS, hours, seed, variants.compared(here, model, base))
         only = replace(alone, waiting_seconds=3600.0 * hours)
         tasks = {
             "oracle": VariantRun(only, "oracle"),
@@ -144,7 +133,9 @@ def _cases(parameters: PracticeParameters, seed: int) -> list[GridPoint]:
         here = replace(
             base, trace=waiting.Trace("", parameters.jobs, seed, middle_seconds=60.0 * minutes)
         )
-        cases.append(GridPoint(_LONG_JOBS, minutes, _TRIALS, seed, VariantRun(here, "speculative")))
+        cases.append(
+            GridPoint(_LONG_JOBS, minutes, variants.TRIALS, seed, VariantRun(here, "speculative"))
+        )
     return cases
 
 
@@ -203,7 +194,7 @@ def _claims(parameters: PracticeParameters) -> list[PublishedClaim]:
             PublishedClaim(
                 "With trials and all waits known, the on-demand cost is within 4 % of the oracle's "
                 f"(mean of runtimes between 3 min and 6 h: {minutes:g} min).",
-                mean("dearer", _TRIALS, _LONG_JOBS, minutes),
+                mean("dearer", variants.TRIALS, _LONG_JOBS, minutes),
                 0.04,
             )
             for minutes in parameters.middle_minutes

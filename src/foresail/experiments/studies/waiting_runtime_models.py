@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, Final, NamedTuple
@@ -13,20 +13,13 @@ import polars as pl
 
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.learning import RUNTIME_MODELS, learn_runtimes, perturbed
-from foresail.cloud.waiting.metrics import (
-    matthews_correlation,
-    mean_absolute_percentage_error,
-    measured,
-)
 from foresail.cloud.waiting.policies import Beliefs, Foresight, waiting_policy
-from foresail.cloud.waiting.simulating import simulate
 from foresail.evaluation.believed_runtimes import believed_runtimes
+from foresail.experiments.generated import log_of
 from foresail.experiments.studies import _waiting as waiting
-from foresail.experiments.studies._logs import log_of
 from foresail.experiments.study import (
     GridPoint,
     Mean,
-    Measure,
     PublishedClaim,
     Study,
     StudyParameters,
@@ -106,12 +99,10 @@ class ModelRun:
         jobs, estimates = self.learned.read()
         fixed = waiting.machines_for(jobs, self.learned.percent)
         policy = waiting_policy("compound", self.waiting_seconds, self.short_seconds)
-        found = simulate(jobs, fixed, waiting.FAMILY, policy, Beliefs(estimates, Foresight()))
-        short, truth = self.short_seconds, jobs.runtime_seconds
+        _, result = waiting.ran(jobs, fixed, policy, Beliefs(estimates, Foresight()))
         return {
-            **waiting.figures_of(measured(found, fixed, policy)),
-            "correlation": matthews_correlation(estimates < short, truth < short),
-            "percentage_error": mean_absolute_percentage_error(estimates, truth),
+            **waiting.figures_of(result),
+            **waiting.knowledge_of(estimates, jobs, self.short_seconds),
         }
 
 
@@ -127,10 +118,8 @@ class QueueRun:
         fixed = waiting.machines_for(jobs, self.learned.percent)
         queue = {_RANDOM: "ajw random", _ARRIVAL: "ajw"}.get(self.learned.system, "ajw sjf")
         policy = waiting.policy_of(queue, np.inf, 0.0)
-        found = simulate(
-            jobs, fixed, waiting.FAMILY, policy, Beliefs(estimates), seed=self.learned.seed
-        )
-        return waiting.figures_of(measured(found, fixed, policy))
+        _, result = waiting.ran(jobs, fixed, policy, Beliefs(estimates), self.learned.seed)
+        return waiting.figures_of(result)
 
 
 @lru_cache(maxsize=1)
@@ -145,12 +134,7 @@ def _parts(text: str, seed: int) -> _Parts:
             value=len(every),
             expected="some hundreds",
         )
-    last = TraceJobs(
-        every.submit_seconds[first:],
-        every.runtime_seconds[first:],
-        every.cores[first:],
-        None if every.memory_bytes is None else every.memory_bytes[first:],
-    )
+    last = replace(every.among(slice(first, None)), gpus=None)
     return _Parts(workload, _features(workload, every), last, first)
 
 
@@ -255,8 +239,7 @@ def waiting_runtime_models(parameters: RuntimeModelParameters) -> Study:
         source=f"{waiting.SOURCE}, figures 7.2 and 7.4, and section 7.3",
         axis="short threshold t (min)",
         measures=(
-            Measure("percentage_error", "MAPE of runtimes"),
-            Measure("correlation", "MCC of short jobs"),
+            *waiting.KNOWLEDGE,
             waiting.RENTED_COST,
             waiting.PRICE,
             waiting.WAIT,

@@ -11,22 +11,26 @@ import numpy as np
 from foresail.cloud.waiting import models
 from foresail.cloud.waiting.policies import Queue
 from foresail.experiments.studies import _waiting as waiting
-from foresail.experiments.studies.waiting_models import Simulation, WaitingFormula
+from foresail.experiments.studies.waiting_models import (
+    FEWEST,
+    LOAD,
+    SHORT_SECONDS,
+    WAITING_SECONDS,
+    ModelParameters,
+    Simulation,
+    WaitingFormula,
+)
 from foresail.experiments.study import (
     GridPoint,
     Mean,
     Measure,
     PublishedClaim,
     Study,
-    StudyParameters,
     Task,
     points_at,
 )
 from foresail.model.registry import register
 
-_LOAD: Final = models.Load(0.2, 0.002, 0.4)
-_WAITING_SECONDS: Final = 900.0
-_SHORT_SECONDS: Final = 180.0
 _MARGINAL: Final = Measure("marginal_use", "use of the last server", "share")
 
 _FLEETS: Final = (85, 90, 93, 95, 100, 103, 105, 108, 109, 112, 120)
@@ -42,8 +46,6 @@ _QUEUES: Final[Mapping[str, Queue]] = {_FIRST_COME: "fcfs", _SHORTEST: "sjf"}
 
 _POLICIES: Final = ("ajw", "ajw-t", "sww", "ljw", "compound")
 _SIMULATED: Final = (95, 99, 101, 104, 108)
-_FEWEST: Final = {"ajw": 104, "ljw": 99}
-"""Servers with which a simulated queue that no job leaves is steady soon enough."""
 _SKIPPED: Final = {"ajw": 2}
 """How many of the fleets that are compared are not simulated for a policy."""
 
@@ -56,8 +58,8 @@ class LastServer:
 
     def measure(self) -> Mapping[str, float]:
         """Its use, and the price with all of them."""
-        found = models.expected("njw", _LOAD, self.servers)
-        use = models.marginal_use("njw", _LOAD, np.array([self.servers]), _WAITING_SECONDS)
+        found = models.expected("njw", LOAD, self.servers)
+        use = models.marginal_use("njw", LOAD, np.array([self.servers]), WAITING_SECONDS)
         return {"marginal_use": float(use[0]), "price": float(found.price)}
 
 
@@ -72,7 +74,7 @@ class Conserving:
     def measure(self) -> Mapping[str, float]:
         """What the formula says."""
         found = models.short_waits_wait_conserving(
-            _LOAD, self.servers, self.waiting_seconds, self.over
+            LOAD, self.servers, self.waiting_seconds, self.over
         )
         return {
             "price": float(found.price),
@@ -82,21 +84,14 @@ class Conserving:
 
 
 @dataclass(frozen=True, slots=True)
-class ThresholdParameters(StudyParameters):
-    """Parameters of ``waiting-thresholds``.
-
-    Parameters
-    ----------
-    jobs
-        Per simulation.
-    """
+class ThresholdParameters(ModelParameters):
+    """Parameters of ``waiting-thresholds``."""
 
     QUICK: ClassVar[dict[str, str]] = {"seeds": "3", "jobs": "300000"}
     QUICK_MINUTES: ClassVar[float] = 0.5
     FULL_MINUTES: ClassVar[float] = 20.0
 
     seeds: int = 10
-    jobs: int = 2_000_000
 
 
 @register("study", "waiting-thresholds", parameters=ThresholdParameters)
@@ -134,8 +129,8 @@ def _formulas(seed: int) -> list[GridPoint]:
 def _formulas_of(servers: int) -> dict[str, dict[str, Task]]:
     """What is compared with so many servers, by group and system."""
 
-    def formula(policy: str, b: float = _WAITING_SECONDS, **wrong: float) -> Task:
-        return WaitingFormula(policy, servers, b, _SHORT_SECONDS, **wrong)
+    def formula(policy: str, b: float = WAITING_SECONDS, **wrong: float) -> Task:
+        return WaitingFormula(policy, servers, b, SHORT_SECONDS, **wrong)
 
     def wrong(percents: Sequence[int], task: Callable[[float], Task]) -> dict[str, Task]:
         return {f"{percent} % wrong": task(percent / 100.0) for percent in percents}
@@ -151,7 +146,7 @@ def _formulas_of(servers: int) -> dict[str, dict[str, Task]]:
         _OVER: wrong((0, 3, 5, 30), lambda share: formula("sww", over=share))
         | {"nobody waits": nobody},
         _CONSERVING: wrong(
-            (0, 3, 5, 30, 100), lambda share: Conserving(servers, _WAITING_SECONDS, share)
+            (0, 3, 5, 30, 100), lambda share: Conserving(servers, WAITING_SECONDS, share)
         )
         | {"nobody waits": nobody},
         _UNDER: wrong((0, 30, 100), lambda share: formula("sww", under=share))
@@ -160,14 +155,14 @@ def _formulas_of(servers: int) -> dict[str, dict[str, Task]]:
 
 
 def _simulations(seed: int, jobs: int) -> list[GridPoint]:
-    limits = _WAITING_SECONDS, _SHORT_SECONDS
+    limits = WAITING_SECONDS, SHORT_SECONDS
     return [
         GridPoint(
             group, servers, policy, seed, Simulation(policy, servers, *limits, jobs, seed, queue)
         )
         for policy in _POLICIES
         for servers in _SIMULATED
-        if servers >= _FEWEST.get(policy, 0)
+        if servers >= FEWEST.get(policy, 0)
         for group, queue in _QUEUES.items()
     ]
 

@@ -9,16 +9,13 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.policies import Beliefs, Foresight
-from foresail.cloud.waiting.simulating import simulate
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.study import (
     GridPoint,
     Mean,
     PublishedClaim,
     Study,
-    StudyParameters,
     points_at,
 )
 from foresail.model.registry import register
@@ -68,18 +65,16 @@ class TraceRun:
             wrong = random.random(len(jobs)) < share
             elsewhere = np.where(short, self.short_seconds, 0.0)
             estimates = np.where(wrong, elsewhere, estimates)
-        found = simulate(jobs, fixed, waiting.FAMILY, policy, Beliefs(estimates, told))
-        return waiting.figures_of(measured(found, fixed, policy))
+        _, result = waiting.ran(jobs, fixed, policy, Beliefs(estimates, told))
+        return waiting.figures_of(result)
 
 
 @dataclass(frozen=True, slots=True)
-class TraceParameters(StudyParameters):
+class TraceParameters(waiting.YearParameters):
     """Parameters of ``waiting-trace``.
 
     Parameters
     ----------
-    jobs
-        So many first jobs of the generated year; 0: all.
     waiting_hours, short_minutes
         Thresholds b and t.
     log
@@ -92,8 +87,6 @@ class TraceParameters(StudyParameters):
     QUICK_MINUTES: ClassVar[float] = 4.0
     FULL_MINUTES: ClassVar[float] = 15.0
 
-    seeds: int = 1
-    jobs: int = 0
     waiting_hours: float = 24.0
     short_minutes: float = 3.0
     log: Path | None = None

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final
 
-from foresail.experiments.studies import _cloud as cloud
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.studies.waiting_trace import TraceRun
 from foresail.experiments.study import (
@@ -14,7 +13,6 @@ from foresail.experiments.study import (
     Mean,
     PublishedClaim,
     Study,
-    StudyParameters,
     points_at,
 )
 from foresail.model.registry import register
@@ -33,13 +31,11 @@ _LJW_PERCENT: Final = 200.0 / 150.0 * 100.0
 
 
 @dataclass(frozen=True, slots=True)
-class TraceQueuesParameters(StudyParameters):
+class TraceQueuesParameters(waiting.YearParameters):
     """Parameters of ``waiting-trace-queues``.
 
     Parameters
     ----------
-    jobs
-        So many first jobs of the generated year; 0: all.
     waiting_hours, short_minutes
         Thresholds b and t.
     log
@@ -48,20 +44,16 @@ class TraceQueuesParameters(StudyParameters):
         Of a fixed machine, for the log.
     """
 
+    FILES: ClassVar[tuple[str, ...]] = ("log",)
     QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "jobs": "1000000"}
     QUICK_MINUTES: ClassVar[float] = 1.5
     FULL_MINUTES: ClassVar[float] = 25.0
 
     seeds: int = 3
-    jobs: int = 0
     waiting_hours: float = 24.0
     short_minutes: float = 3.0
     log: Path | None = None
     machine_cores: int = 32
-
-    def __post_init__(self) -> None:
-        StudyParameters.__post_init__(self)
-        cloud.check_file("log", self.log)
 
 
 @register("study", "waiting-trace-queues", parameters=TraceQueuesParameters)

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from foresail.experiments.studies import _variants as variants
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.studies._variants import Baseline, ModelScore, VariantRun
-from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study, StudyParameters
+from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study
 from foresail.model.registry import register
 
 _VARIANTS: Final = (
@@ -21,13 +21,11 @@ _BASE_MINUTES: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class VariantParameters(StudyParameters):
+class VariantParameters(waiting.YearParameters):
     """Parameters of ``waiting-variants``.
 
     Parameters
     ----------
-    jobs
-        So many first jobs of the generated year; 0: all.
     percent
         Of the mean load that fixed machines hold.
     waiting_hours
@@ -47,8 +45,6 @@ class VariantParameters(StudyParameters):
     QUICK_MINUTES: ClassVar[float] = 6.0
     FULL_MINUTES: ClassVar[float] = 90.0
 
-    seeds: int = 1
-    jobs: int = 0
     percent: float = 100.0
     waiting_hours: float = 24.0
     short_minutes: tuple[float, ...] = (5.0, 15.0, 30.0, 60.0)

@@ -9,7 +9,6 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from foresail.experiments.studies import _cloud as cloud
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.study import (
     GridPoint,
@@ -17,7 +16,6 @@ from foresail.experiments.study import (
     Measure,
     PublishedClaim,
     Study,
-    StudyParameters,
 )
 from foresail.model.registry import register
 
@@ -80,28 +78,22 @@ class Means:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkloadParameters(StudyParameters):
+class WorkloadParameters(waiting.YearParameters):
     """Parameters of ``waiting-workload``.
 
     Parameters
     ----------
-    jobs
-        So many first jobs of the generated year; 0: all.
     log
         A log to look at as well.
     """
 
+    FILES: ClassVar[tuple[str, ...]] = ("log",)
     QUICK: ClassVar[dict[str, str]] = {"seeds": "3", "jobs": "1000000"}
     QUICK_MINUTES: ClassVar[float] = 0.2
     FULL_MINUTES: ClassVar[float] = 4.0
 
     seeds: int = 5
-    jobs: int = 0
     log: Path | None = None
-
-    def __post_init__(self) -> None:
-        StudyParameters.__post_init__(self)
-        cloud.check_file("log", self.log)
 
 
 @register("study", "waiting-workload", parameters=WorkloadParameters)

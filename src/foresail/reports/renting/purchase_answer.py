@@ -31,7 +31,7 @@ class PurchaseAnswer:
     machines
         The advised amounts as machines.
     course
-        Demand over the log (``foresail.cloud.purchasing.course``), its level that of the advice.
+        Demand over the log (``foresail.cloud.purchasing.advising``), its level that of the advice.
     """
 
     log: str

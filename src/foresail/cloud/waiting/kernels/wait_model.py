@@ -53,6 +53,14 @@ class WaitModel(NamedTuple):
     leaves: NDArray[np.float64]
 
 
+def without_trees(base: NDArray[np.float64], weights: NDArray[np.float64]) -> WaitModel:
+    """A linear model."""
+    nodes, limits = np.empty(0, np.int32), np.empty(0)
+    return WaitModel(
+        base, weights, np.empty(0, np.int64), nodes, limits, nodes, nodes, np.empty((0, 1))
+    )
+
+
 @bare_kernel
 def predict_wait(
     model: WaitModel, features: NDArray[np.float64], quantiles: NDArray[np.float64]

@@ -1,7 +1,8 @@
-"""A stand-in for a week of a cell of Google's log of 2019 (section 7.5.3), which is not at hand.
+"""Stand-ins for the logs of the thesis, which are not at hand: a university's year, Google's week.
 
-Published: 14 million sampled jobs in a week, 4,000 fixed machines of 192 cores and 768 GB, prices
-of customised machines, unbalanced requests, and runtimes distributed much as the university's.
+Published of the week of a cell of Google's log of 2019 (section 7.5.3): 14 million sampled jobs,
+4,000 fixed machines of 192 cores and 768 GB, prices of customised machines, unbalanced requests,
+and runtimes distributed much as the university's.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 
 from foresail.cloud.waiting.jobs import GIB, TraceJobs
 from foresail.traces.bursts import Bursts, arrivals, levels
-from foresail.traces.university import MEAN_RUNTIME_SECONDS, Runtimes, cores_of
+from foresail.traces.university import MEAN_RUNTIME_SECONDS, Runtimes, cores_of, university_jobs
 
 WEEK_SECONDS: Final = 7.0 * 86400.0
 JOBS: Final = 14_000_000
@@ -31,6 +32,13 @@ _MEMORY_RATIOS: Final = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
 _RATIO_SHARES: Final = np.array([0.12, 0.17, 0.27, 0.28, 0.16])
 """Memory per core relative to that of all jobs together: of 2,502 jobs of Google's log of 2011."""
 _MEAN_GIB_PER_CORE: Final = 4.0
+
+
+def university_year(
+    jobs: int | None = None, seed: int = 0, runtimes: Runtimes | None = None
+) -> TraceJobs:
+    """Jobs of a year (section 6.7), or its first ones: those of the generator ``university``."""
+    return TraceJobs(*university_jobs(np.random.default_rng(seed), jobs, runtimes=runtimes))
 
 
 def google_week(scale: float = 1.0, seed: int = 0) -> TraceJobs:
