@@ -77,6 +77,8 @@ def check_decision(
             starts.append(start)
         else:
             refusals.append(refusal)
+    if not (decision.preemptions or decision.withdrawals):
+        return Verdict(tuple(starts), (), tuple(refusals))
     preemptions: list[Preempt] = []
     preempted: set[Unit] = set()
     for preempt in decision.preemptions:

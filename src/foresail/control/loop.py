@@ -165,6 +165,7 @@ class Controller:
         self._head: PlannedStart | None = None
         self._instructions: list[Instruction] = []
         self._ranks = _ENDS_FIRST if conventions.ties == "ends_first" else _SUBMISSIONS_FIRST
+        self._frees_at_ends = conventions.free == "actual"
         self._passes_per_event = conventions.passes == "per_event"
         self._passes_per_tick = conventions.passes == "per_tick"
 
@@ -733,7 +734,7 @@ class Controller:
         """What counts as free, and the running jobs that hold the rest."""
         state = self._state
         running = state.running_roster.listed()
-        if self.conventions.free == "actual":
+        if self._frees_at_ends:
             return state.capacity, running
         gone = [job for job in running if job.expected_end_seconds <= self._now]
         if not gone:

@@ -33,14 +33,14 @@ class _Changes(list[tuple[Entry | None, Entry | None]]):
         self.before = before
         self.following: _Changes[Entry] | None = None
 
-    def between(self, earlier: int, later: int) -> list[tuple[Entry | None, Entry | None]] | None:
-        """The changes from one number to before another, which is among these; None: forgotten."""
-        begin, before = self.begin, self.before
-        if begin <= earlier <= later:
-            return self[earlier - begin : later - begin]
+    def from_before(
+        self, earlier: int, later: int
+    ) -> list[tuple[Entry | None, Entry | None]] | None:
+        """From the number of an earlier change to before one of these; None: it is forgotten."""
+        before = self.before
         if before is None or not before.begin <= earlier <= later:
             return None
-        return before[earlier - before.begin :] + self[: later - begin]
+        return before[earlier - before.begin :] + self[: later - self.begin]
 
 
 class Roster(Generic[Key, Entry]):
@@ -177,6 +177,12 @@ class Followed(Generic[Entry]):
         if not isinstance(shown, Listed):
             self._roster = None
             return None
-        before, earlier = self._roster, self._version
-        roster, version = self._roster, self._version = shown.roster, shown.version
-        return shown.changes.between(earlier, version) if roster is before else None
+        before, earlier, later = self._roster, self._version, shown.version
+        self._roster, self._version = shown.roster, later
+        if shown.roster is not before:
+            return None
+        changes = shown.changes
+        begin = changes.begin
+        if begin <= earlier <= later:
+            return changes[earlier - begin : later - begin]
+        return changes.from_before(earlier, later)

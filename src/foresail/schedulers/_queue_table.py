@@ -328,11 +328,9 @@ class QueueTable:
         self._tables.counters[table.RESERVED] = len(promised)
         return len(started)
 
-    def _note(self, what: float, who: float, seconds: float = 0.0, cpus: float = 0.0) -> None:
+    def _note(self, what: float, who: float, seconds: float = 0.0) -> None:
         """Have a change made before the next pass; see ``schedulers.kernels.queue_table``."""
-        _CHANGE.pack_into(
-            self._change_rows, self._changed * _CHANGE_BYTES, what, who, seconds, cpus
-        )
+        _CHANGE.pack_into(self._change_rows, self._changed * _CHANGE_BYTES, what, who, seconds, 0.0)
         self._changed += 1
 
     def _make_room_for_changes(self, count: int) -> None:
@@ -514,7 +512,9 @@ class QueueTable:
             self._releases += sign
             end = max(running.expected_end_seconds, self._soonest)
             what = table.HOLDS if sign > 0 else table.LETS_GO
-            self._note(what, -1.0 - number, end, grains)
+            at = self._changed * _CHANGE_BYTES
+            _CHANGE.pack_into(self._change_rows, at, what, -1.0 - number, end, grains)
+            self._changed += 1
 
     # --- beginning anew
 

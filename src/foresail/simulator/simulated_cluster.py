@@ -31,8 +31,9 @@ from foresail.simulator.execution import ComingEnd, ExecutionModel
 
 @dataclass(slots=True)
 class _Running:
-    """What is known of an allocation while it runs."""
+    """What is known of an allocation while it runs; once it has ended, no number is its end."""
 
+    allocation: Allocation
     placement: Placement
     start_seconds: float
     end_seconds: float = math.inf
@@ -88,7 +89,7 @@ class SimulatedCluster:
         self._begin_seconds = begin_seconds
         self._begun: dict[Unit, int] = {}  # the latest attempt
         self._running: dict[Allocation, _Running] = {}
-        self._ends: list[tuple[float, int, Allocation]] = []  # a heap; some have moved since
+        self._ends: list[tuple[float, int, _Running]] = []  # a heap; some have moved since
         self._ends_told = 0
         self._soonest: float | None = None  # as long as nothing has changed since it was found
 
@@ -114,7 +115,7 @@ class SimulatedCluster:
         unit = unit_of(allocation)
         if allocation.attempt > self._begun.get(unit, 0):
             self._begun[unit] = allocation.attempt
-            self._running[allocation] = _Running(placement, now)
+            self._running[allocation] = _Running(allocation, placement, now)
             self._soonest = None
             self._expect(self._execution.started(allocation, placement, now))
 
@@ -134,9 +135,8 @@ class SimulatedCluster:
     def _find_soonest(self) -> float:
         ends, soonest = self._ends, self._execution.next_seconds
         while ends:
-            time, _, allocation = ends[0]
-            running = self._running.get(allocation)
-            if running is not None and running.end_seconds == time:
+            time = ends[0][0]
+            if ends[0][2].end_seconds == time:
                 soonest = min(soonest, time)
                 break
             heapq.heappop(ends)
@@ -147,9 +147,8 @@ class SimulatedCluster:
         events: list[Event] = []
         while math.inf > (time := self.next_seconds) <= now:
             if self._ends and self._ends[0][0] == time:
-                allocation = heapq.heappop(self._ends)[2]
-                because = self._running[allocation].ended_because
-                events.append(self._end(allocation, time, because))
+                running = heapq.heappop(self._ends)[2]
+                events.append(self._end(running, time, running.ended_because))
             elif self._execution.next_seconds == time:
                 self._expect(self._execution.advanced(time))
             else:
@@ -167,11 +166,13 @@ class SimulatedCluster:
             if running.ended_because is not EndedBecause.PREEMPTED:
                 running.end_seconds = max(end_seconds, self._begin_seconds)
                 running.ended_because = because
-                heapq.heappush(self._ends, (running.end_seconds, self._ends_told, allocation))
+                heapq.heappush(self._ends, (running.end_seconds, self._ends_told, running))
                 self._ends_told += 1
 
-    def _end(self, allocation: Allocation, now: float, because: EndedBecause) -> Ended:
-        running = self._running.pop(allocation)
+    def _end(self, running: _Running, now: float, because: EndedBecause) -> Ended:
+        allocation = running.allocation
+        del self._running[allocation]
+        running.end_seconds = math.nan
         used = self._execution.used(allocation, now)
         self._expect(self._execution.ended(allocation, now))
         job_id, stage, tasks, attempt = allocation
@@ -191,11 +192,11 @@ class SimulatedCluster:
                 self._room.change(self.cluster)
                 self._execution.nodes_changed(self.cluster, now)
         if not isinstance(event, NodeUp | NodeAdded):
-            for allocation in self._without_room():
-                yield self._end(allocation, now, EndedBecause.LOST)
+            for running in self._without_room():
+                yield self._end(running, now, EndedBecause.LOST)
         yield event
 
-    def _without_room(self) -> list[Allocation]:
+    def _without_room(self) -> list[_Running]:
         """What runs and does not fit, the first started having their place first."""
         left = self._room.copy()
         lost = []
@@ -204,7 +205,7 @@ class SimulatedCluster:
             if left.has_room(held, running.placement):
                 left.take(held, running.placement)
             else:
-                lost.append(allocation)
+                lost.append(running)
         return lost
 
 
