@@ -31,7 +31,7 @@ _CYCLE_SECONDS: Final = 4.0
 _POLICY: Final = f"3sigma(cycle_seconds={_CYCLE_SECONDS:g})"
 
 
-def main(pending: int, nodes: int, racks: int) -> None:
+def main(pending: int, nodes: int, racks: int = RACKS[0]) -> None:
     """Processor time of the cycles (seconds), and the most memory that the process had."""
     planner(_POLICY).decide(view_of(Scene(256, 512)))  # compiled before anything is timed
     view = view_of(Scene(nodes, pending, racks=racks))

@@ -58,10 +58,10 @@ def losses(advice: Advice) -> list[float]:
     halves = [each.within(first) for each in advice.tried]
     chosen = []
     for risk in (None, RISK):
-        found = recommend(halves, before, replace(advice.question, risk=risk), futures).tried
+        found = recommend(halves, before, replace(advice.question, risk=risk), futures)
         chosen.append(next(t for t, h in zip(advice.tried, halves, strict=True) if h is found))
     later = [each.within(second) for each in advice.tried if each.is_lasting]
-    best = after.expected(choose(later, after, advice.question).tried).worth
+    best = after.expected(choose(later, after, advice.question)).worth
     chosen.append(by_thumb(advice, half))
     return [after.expected(each.within(second)).worth / best - 1.0 for each in chosen]
 

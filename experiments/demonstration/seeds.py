@@ -5,7 +5,7 @@ usage: python experiments/demonstration/seeds.py [POLICY]
 
 from __future__ import annotations
 
-import sys
+import argparse
 
 from foresail.control.policy import parse_policy
 from foresail.metrics.summary import summary
@@ -33,7 +33,7 @@ def measured(workload: Workload, policy: str) -> tuple[float, float]:
     return found.average_bounded_slowdown, found.max_wait_seconds
 
 
-def main(policy: str = "foresail") -> None:
+def main(policy: str) -> None:
     """Print a table in Markdown."""
     print(f"| seed | EASY | `{policy}` | longest wait under EASY | against EASY's |")
     print("|--:|--:|--:|--:|--:|")
@@ -46,4 +46,6 @@ def main(policy: str = "foresail") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    arguments = argparse.ArgumentParser(description="EASY against a policy on logs of 31 seeds.")
+    arguments.add_argument("policy", nargs="?", default="foresail")
+    main(arguments.parse_args().policy)

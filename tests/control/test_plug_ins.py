@@ -24,6 +24,8 @@ class Bad:
     def decide(self, view):
         if self.how == "raises":
             return 1 / 0
+        if self.how == "exits":
+            raise SystemExit(0)
         if self.how == "nothing":
             return Decision()
         if self.how == "misplaces":
@@ -34,7 +36,7 @@ class Bad:
         return None
 
 
-for how in ("raises", "none", "nothing", "misplaces", "odd"):
+for how in ("raises", "exits", "none", "nothing", "misplaces", "odd"):
 
     def make(_, how=how):
         return Bad(how)
@@ -55,6 +57,7 @@ def plug_in(tmp_path):
     ("how", "words"),
     [
         ("raises", r"scheduler Bad of bad.py fails at 0 s in line 13: ZeroDivisionError"),
+        ("exits", r"scheduler Bad of bad.py fails at 0 s in line 15: SystemExit"),
         ("none", r"scheduler Bad of bad.py decides nothing that can be read at 0 s.*a Decision"),
         ("nothing", r"scheduler Bad of bad.py started none of 2 jobs; expected"),
         (

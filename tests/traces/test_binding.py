@@ -35,6 +35,12 @@ def made(gpus=None, memory=None, cpus=1.0, nodes=True) -> Workload:
     return Workload(jobs, WorkloadMeta("made", "made", 16), table if nodes else None)
 
 
+def _one_with_gpus() -> pl.DataFrame:
+    """Four jobs of a cpu, the first of a gpu as well."""
+    gpus = pl.Series("gpus_per_task", [1.0, 0.0, 0.0, 0.0])
+    return made(gpus=1.0).jobs.with_columns(gpus)
+
+
 @pytest.mark.parametrize("engine", [simulate, simulate_by_events])
 @pytest.mark.parametrize(
     ("workload", "words"),
@@ -44,9 +50,10 @@ def made(gpus=None, memory=None, cpus=1.0, nodes=True) -> Workload:
             made(gpus=2.0, nodes=False),
             r"4 of 4 jobs ask for gpus.*expected a filter.*replayable.*drop_gpus",
         ),
+        (made(gpus=1.0).with_jobs(_one_with_gpus()), r"1 of 4 jobs ask for gpus.*drop_gpus"),
         (made(memory=12 * GIB), r"4 of 4 jobs ask for more memory than processors.*--on-nodes"),
     ],
-    ids=["gpus", "gpus without nodes", "memory"],
+    ids=["gpus", "gpus without nodes", "gpus of one job", "memory"],
 )
 def test_a_pool_of_processors_refuses_what_it_cannot_count(engine, workload, words):
     """With the ways out: on nodes, where there are some, or a filter."""

@@ -659,7 +659,7 @@ class Controller:
             verdict = check_decision(
                 decision, state.startable, state.running, state.stopping, capacity
             )
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise blamed(self.scheduler, error, self._now) from error
         if verdict.refusals:
             self.first_refusal = self.first_refusal or verdict.refusals[0]

@@ -23,7 +23,7 @@ def no_decision(scheduler: Scheduler, decision: object, now: float) -> InputErro
     )
 
 
-def blamed(scheduler: Scheduler, error: Exception, now: float) -> Exception:
+def blamed(scheduler: Scheduler, error: BaseException, now: float) -> BaseException:
     """The error itself if the scheduler is one of ours; else one that says whose it is, and where.
 
     Parameters

@@ -11,6 +11,7 @@ functions ``min max log exp sqrt abs``.
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -66,6 +67,16 @@ _ARITHMETIC: Mapping[type[ast.operator], Callable[[float, float], object]] = Map
         ast.Pow: operator.pow,
     }
 )
+_OF_NUMBERS: Mapping[str, Callable[..., float]] = MappingProxyType(
+    {
+        "log": math.log,
+        "exp": math.exp,
+        "sqrt": math.sqrt,
+        "abs": abs,
+        "min": min,
+        "max": max,
+    }
+)
 _FUNCTIONS = {
     "log": (machine.LOGARITHM, 1),
     "exp": (machine.EXPONENTIAL, 1),
@@ -102,22 +113,26 @@ def compile_expression(text: str) -> OrderProgram:
 
 
 def _constant(node: ast.expr) -> float | None:
-    """What numbers alone come to; None where there is more than numbers, or it is no number."""
+    """What numbers alone come to, nan if that is no number; None where there is more than these."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return float(node.value)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         value = _constant(node.operand)
         return None if value is None else -value
-    if not (isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC):
+    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
+        operation, operands = _ARITHMETIC[type(node.op)], [node.left, node.right]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        operation, operands = _OF_NUMBERS[node.func.id], node.args
+    else:
         return None
-    left, right = _constant(node.left), _constant(node.right)
-    if left is None or right is None:
+    values = [value for value in map(_constant, operands) if value is not None]
+    if len(values) < len(operands):
         return None
     try:
-        found = _ARITHMETIC[type(node.op)](left, right)
-    except ArithmeticError:
-        return None
-    return found if isinstance(found, float) else None
+        found = operation(*values)
+    except (ArithmeticError, ValueError):
+        return math.nan
+    return found if isinstance(found, float) else math.nan
 
 
 class _Compiler:
@@ -141,7 +156,7 @@ class _Compiler:
             self._emit(machine.NEGATE)
         elif isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
             self._operands(node.left, node.right, depth)
-            self._refuse_division_by_nothing(node)
+            self._refuse_no_number(node)
             self._emit(_BINARY[type(node.op)])
         elif isinstance(node, ast.Compare) and len(node.ops) == 1:
             self._comparison(node.left, node.ops[0], node.comparators[0], depth)
@@ -154,8 +169,12 @@ class _Compiler:
         else:
             raise self._refused(ast.unparse(node))
 
-    def _refuse_division_by_nothing(self, node: ast.BinOp) -> None:
-        if isinstance(node.op, ast.Div) and _constant(node.right) == 0.0:
+    def _refuse_no_number(self, node: ast.BinOp | ast.Call) -> None:
+        """Refuse what is no number, whatever the job."""
+        value = _constant(node)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            value = math.nan if _constant(node.right) == 0.0 else value
+        if value is not None and not math.isfinite(value):
             raise InputError(
                 f"{ast.unparse(node)!r} is no number",
                 field="order",
@@ -197,6 +216,7 @@ class _Compiler:
             )
         for offset, argument in enumerate(node.args):
             self.visit(argument, depth + offset)
+        self._refuse_no_number(node)
         self._emit(code)
 
     def _refused(self, part: str) -> InputError:

@@ -42,8 +42,8 @@ def shares_of_nodes(workload: Workload) -> Mapping[str, NDArray[np.float64]]:
 def require_processors_bind(workload: Workload) -> None:
     """Refuse jobs that a pool of processors would run as if they asked for these alone.
 
-    Such are jobs that ask for gpus, unless each of them asks for as many processors (the pool is
-    then one of gpus), and those whose memory is, over time, a larger share of what the nodes have
+    Such are jobs that ask for gpus, unless all jobs ask for as many processors (the pool is then
+    one of gpus), and those whose memory is, over time, a larger share of what the nodes have
     than their processors are. Without a nodes table nothing is known of memory.
 
     Raises
@@ -53,8 +53,9 @@ def require_processors_bind(workload: Workload) -> None:
     """
     jobs = workload.jobs
     gpus = pl.col("gpus_per_task").fill_null(0.0)
-    asking = jobs.filter((gpus > 0.0) & (pl.col("tasks") > 0))
-    if (asking["gpus_per_task"] != asking["cpus_per_task"]).any():
+    some = jobs.filter(pl.col("tasks") > 0)
+    asking = some.filter(gpus > 0.0)
+    if asking.height and some.filter(gpus != pl.col("cpus_per_task")).height:
         _refuse(workload, asking.height, "gpus", "gpus_per_task", "drop_gpus")
     shares = shares_of_nodes(workload)
     if "memory_bytes" in shares and "cpus" in shares:
