@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numba
@@ -252,3 +254,15 @@ def test_kernels_without_a_folder_to_write_are_compiled_for_the_run(monkeypatch)
         return values * 2.0
 
     assert kernel(twice)(np.ones(2)).tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("command", [["policies"], ["simulate", "LOG", "--policy", "easy"]])
+def test_a_full_disk_behind_standard_output_is_a_sentence(command, log):
+    """Once, and with a status, not with a traceback."""
+    words = [str(log) if each == "LOG" else each for each in command]
+    called = [Path(sys.executable).with_name("foresail"), *words]
+    with Path("/dev/full").open("w") as full:
+        found = subprocess.run(called, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert found.returncode == 2
+    assert "foresail: standard output: cannot be written (No space left on device)" in found.stderr
+    assert "Traceback" not in found.stderr

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import importlib
+import os
 import sys
 import warnings
 from typing import Any, Final, TextIO
@@ -89,6 +91,7 @@ def foresail(
 
 
 _OBJECTS_BETWEEN_COLLECTIONS: Final = 50_000
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 def _show_warning(
@@ -119,7 +122,18 @@ def main() -> None:
     warnings.showwarning = _show_warning
     try:
         with progress_shown(sys.argv):
-            app()
+            try:
+                app()
+            finally:
+                sys.stdout.flush()
     except ForesailError as error:
         typer.echo(f"foresail: {error}", err=True)
+        sys.exit(2)
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        where = "standard output" if error.filename is None else error.filename
+        typer.echo(f"foresail: {where}: cannot be written ({error.strerror})", err=True)
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())  # so that what is left is not tried again at the end
         sys.exit(2)
