@@ -89,7 +89,7 @@ def test_the_check_changes_nothing():
     """Capacity is the same after a check as before it."""
     capacity = FreeResources(Cluster.of_processors(4))
     check(Decision((start("1", 2),)), capacity=capacity)
-    assert capacity.free_by_partition() == {"all": Resources(cpus=4)}
+    assert capacity.by_partition() == {"all": Resources(cpus=4)}
 
 
 def two_nodes() -> FreeResources:
@@ -125,7 +125,7 @@ def test_what_was_taken_comes_back():
     capacity = two_nodes()
     job, placement = two_tasks(1, GIB), Placement((("gpu", 2),), (("n1", 2),))
     capacity.take(job, placement)
-    assert capacity.free_by_partition()["gpu"] == Resources(2, 6 * GIB, 2)
+    assert capacity.by_partition()["gpu"] == Resources(2, 6 * GIB, 2)
     assert capacity.misplacement(job, placement) is not None
     capacity.give_back(job, placement)
     assert capacity.misplacement(job, placement) is None
@@ -157,7 +157,7 @@ def test_a_job_of_several_stages_holds_its_widest_in_one_partition():
     assert capacity.could_hold(job)
     assert capacity.misplacement(job, Placement((("x", 2), ("y", 2))))[0] == "not_whole"
     capacity.take(job, Placement.whole("x", 4))
-    assert capacity.free_by_partition() == {"x": Resources(0), "y": Resources(2)}
+    assert capacity.by_partition() == {"x": Resources(0), "y": Resources(2)}
     assert capacity.misplacement(job, Placement.whole("y", 4))[0] == "no_room"
 
 
@@ -165,14 +165,14 @@ def test_what_was_shown_as_free_never_changes():
     """A snapshot stays as it was while jobs come and go and nodes fail; so does a copy."""
     capacity = two_nodes()
     job, placement = two_tasks(1, GIB), Placement((("gpu", 2),), (("n1", 2),))
-    nodes, partitions, twin = capacity.free_by_node(), capacity.free_by_partition(), capacity.copy()
+    nodes, partitions, twin = capacity.by_node(), capacity.by_partition(), capacity.copy()
     before = dict(nodes), dict(partitions)
     capacity.take(job, placement)
     capacity.close("n2")
     assert (dict(nodes), dict(partitions)) == before
-    assert (dict(twin.free_by_node()), dict(twin.free_by_partition())) == before
-    assert dict(capacity.free_by_node()) == {"n1": Resources(0, 2 * GIB, 1)}
-    assert capacity.free_by_partition()["gpu"] == Resources(0, 2 * GIB, 1)
+    assert (dict(twin.by_node()), dict(twin.by_partition())) == before
+    assert dict(capacity.by_node()) == {"n1": Resources(0, 2 * GIB, 1)}
+    assert capacity.by_partition()["gpu"] == Resources(0, 2 * GIB, 1)
     with pytest.raises(TypeError):
         nodes["n1"] = Resources()
 
@@ -188,10 +188,10 @@ def test_a_node_that_is_back_stands_where_it_stood():
     capacity.give_back(job, placement)
     capacity.open("n1")
     capacity.open("n1")
-    assert list(capacity.free_by_node().items()) == [
+    assert list(capacity.by_node().items()) == [
         (name, Resources(2, 4 * GIB, 1)) for name in ("n1", "n2")
     ]
-    assert capacity.free_by_partition() == {"gpu": Resources(4, 8 * GIB, 2)}
+    assert capacity.by_partition() == {"gpu": Resources(4, 8 * GIB, 2)}
     with pytest.raises(KeyError):
         capacity.close("n3")
 

@@ -51,9 +51,7 @@ class Spied(Controller):
                 "plan": dict(self.plan),
                 "reasons": self.reasons(),
                 "stopping": frozenset(self._state.stopping),
-                "idle": sum(
-                    room.cpus for room in self._state.capacity.free_by_partition().values()
-                ),
+                "idle": sum(room.cpus for room in self._state.free.by_partition().values()),
             }
         )
         return told

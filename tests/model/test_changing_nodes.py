@@ -180,9 +180,9 @@ def test_what_is_free_follows_nodes_and_jobs(data):
                 known = changed(known, NodeRemoved(0.0, name))
                 account.change(known)
         by_node, by_rack = slow.free()
-        assert {name: room.cpus for name, room in account.free_by_node().items()} == by_node
-        free = {name: room.cpus for name, room in account.free_by_partition().items()}
+        assert {name: room.cpus for name, room in account.by_node().items()} == by_node
+        free = {name: room.cpus for name, room in account.by_partition().items()}
         assert free == by_rack
         assert account.down == slow.down
         order = [each.name for part in known.partitions for each in part.nodes]
-        assert list(account.free_by_node()) == [name for name in order if name not in slow.down]
+        assert list(account.by_node()) == [name for name in order if name not in slow.down]

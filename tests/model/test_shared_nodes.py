@@ -26,7 +26,7 @@ def test_more_is_asked_for_than_there_is():
     room = FreeResources(SHARED)
     assert room.misplacement(job(2.0), PLACE) is None
     room.take(job(2.0), PLACE)
-    assert room.free_by_node()["n1"].cpus == -4.0
+    assert room.by_node()["n1"].cpus == -4.0
     assert room.misplacement(job(2.0), PLACE) is None
     room.close("n1")
     assert not room.has_room(job(2.0), PLACE)

@@ -90,7 +90,7 @@ def known(fold):
 
 
 def wishes(state):
-    free = state.capacity.free_by_partition(), state.capacity.free_by_node()
+    free = state.free.by_partition(), state.free.by_node()
     return (set(state.held), set(state.held_back), set(state.cancelled), set(state.drained), *free)
 
 

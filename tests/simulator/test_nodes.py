@@ -336,7 +336,7 @@ def free_over_time(events, cluster):
                 assert room.has_room(jobs[job_id], placement)
                 placed[job_id] = placement
                 room.take(jobs[job_id], placement)
-        for place, free in (*room.free_by_partition().items(), *room.free_by_node().items()):
+        for place, free in (*room.by_partition().items(), *room.by_node().items()):
             least[place] = min(least.get(place, 0.0), free.cpus)
     return least
 

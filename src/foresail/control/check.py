@@ -36,7 +36,7 @@ def check_decision(
     startable: Mapping[str, PendingJob],
     running: Mapping[Unit, RunningJob],
     stopping: Container[Unit],
-    capacity: FreeResources,
+    free: FreeResources,
 ) -> Verdict:
     """Split a decision into what fits the state and what does not.
 
@@ -53,21 +53,21 @@ def check_decision(
         What runs: whole jobs by id, parts of others as such.
     stopping
         What of it was told to stop earlier.
-    capacity
+    free
         What is free before the decision; not changed.
     """
     if not (decision.starts or decision.preemptions or decision.withdrawals):
         return _NOTHING
     starts: list[Start] = []
     refusals: list[Refusal] = []
-    left = capacity.copy() if len(decision.starts) > 1 else capacity
+    left = free.copy() if len(decision.starts) > 1 else free
     started: set[str] = set()
     parts_left: _PartsLeft = {}
     for start in decision.starts:
         refusal = _refuse_start(start, started, startable, running, left, parts_left)
         if refusal is None:
             pending = startable[start.job_id]
-            if left is not capacity:  # there are others, who get what is left
+            if left is not free:  # there are others, who get what is left
                 left.take(pending.job.held(start.stage, start.tasks), start.placement)
             if start.stage:
                 part, tasks = (start.job_id, start.stage), start.tasks

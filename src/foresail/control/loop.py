@@ -495,7 +495,7 @@ class Controller:
         if self._can.takes_reservations is None or pending.job.deadline_seconds is None:
             return pending
         answer: Reservation | Rejection | None = Rejection("the cluster has no room for it")
-        if self._state.capacity.could_hold(pending.job):
+        if self._state.free.could_hold(pending.job):
             earliest = earliest_begin(pending.job, self._state, self._reservations, self._now)
             usable = self._state.usable_cluster
             answer = self._can.takes_reservations.reserve(pending, earliest, self._now, usable)
@@ -653,12 +653,10 @@ class Controller:
             self._tell_dues(state.reference)
         if self._learned_of:
             self._refresh_predictions()
-        capacity, running = self._visible()
+        free, running = self._visible()
         try:
-            decision = self._decide(capacity, running)
-            verdict = check_decision(
-                decision, state.startable, state.running, state.stopping, capacity
-            )
+            decision = self._decide(free, running)
+            verdict = check_decision(decision, state.startable, state.running, state.stopping, free)
         except (Exception, SystemExit) as error:
             raise blamed(self.scheduler, error, self._now) from error
         if verdict.refusals:
@@ -670,7 +668,7 @@ class Controller:
             self._log.decided(
                 decision,
                 len(running),
-                capacity,
+                free,
                 head=None if self._head is None else self._head.job_id,
                 head_delayed=head_delayed,
             )
@@ -684,7 +682,7 @@ class Controller:
         for job_id, due in reference.found(self._now):
             self._state.falls_due(job_id, due)
 
-    def _decide(self, capacity: FreeResources, running: Sequence[RunningJob]) -> Decision:
+    def _decide(self, free: FreeResources, running: Sequence[RunningJob]) -> Decision:
         """Ask the scheduler; what it said before need not be kept."""
         state = self._state
         self._reasons.of_pass = {}
@@ -692,10 +690,10 @@ class Controller:
             ClusterView(
                 self._now,
                 state.cluster,
-                capacity.free_by_partition(),
+                free.by_partition(),
                 state.startable_roster.listed(),
                 running,
-                capacity.free_by_node(),
+                free.by_node(),
                 state.waiting_for_roster.listed() if state.waiting_for else (),
                 self._planned,
             )
@@ -735,14 +733,14 @@ class Controller:
         state = self._state
         running = state.running_roster.listed()
         if self._frees_at_ends:
-            return state.capacity, running
+            return state.free, running
         gone = [job for job in running if job.expected_end_seconds <= self._now]
         if not gone:
-            return state.capacity, running
-        capacity = state.capacity.copy()
+            return state.free, running
+        free = state.free.copy()
         for job in gone:
-            capacity.give_back(job.held, job.placement)
-        return capacity, tuple(job for job in running if job.expected_end_seconds > self._now)
+            free.give_back(job.held, job.placement)
+        return free, tuple(job for job in running if job.expected_end_seconds > self._now)
 
     def _note_plan(self, decision: Decision) -> bool:
         """Keep the plan and the reasons of a pass; whether the job planned first is delayed."""

@@ -112,7 +112,7 @@ class StepLog:
         self,
         decision: Decision,
         running: int,
-        capacity: FreeResources,
+        free: FreeResources,
         *,
         head: str | None,
         head_delayed: bool,
@@ -120,14 +120,13 @@ class StepLog:
         """What a pass has come to: so many ran, and that much was free."""
         self._to_tell.take(decision.reasons)
         change = self._changes.of_plan(decision.plan, self._now)
-        free = capacity.free_by_partition()
         self._log.append(
             records.Decided(
                 self._step,
                 self._now,
                 len(self._state.startable),
                 running,
-                sum([room.cpus for room in free.values()]),
+                sum([room.cpus for room in free.by_partition().values()]),
                 tuple([start.job_id for start in decision.starts]),
                 tuple([preempt.job_id for preempt in decision.preemptions]),
                 change.plan,

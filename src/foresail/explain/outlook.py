@@ -112,7 +112,7 @@ def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
         start from its submission on, or from now on if that is later.
     """
     state = controller.state
-    free = controller.state.capacity.free_by_partition()
+    free = controller.state.free.by_partition()
     cpus = {name: room.cpus for name, room in free.items()}
     running = tuple(state.running_roster.in_order())
     for each in running:

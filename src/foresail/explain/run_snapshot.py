@@ -250,7 +250,7 @@ class LogFold:
         waiting = state.pending()
         living = {each.job.job_id for each in waiting}
         planned = {each.job_id: each for each in planned_starts if each.job_id in living}
-        free = state.capacity.free_by_partition().values()
+        free = state.free.by_partition().values()
         known = _Known(now, max(0.0, sum(room.cpus for room in free)), plan.made_at, planned)
         return RunSnapshot(
             now=now,

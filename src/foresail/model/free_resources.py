@@ -66,15 +66,15 @@ class FreeResources:
         twin.__dict__.update(self.__dict__)
         return twin
 
-    def free_by_partition(self) -> Mapping[str, Resources]:
+    def by_partition(self) -> Mapping[str, Resources]:
         """Unused resources by partition name, as they are now.
 
-        What is returned never changes; so it is with ``free_by_node``.
+        What is returned never changes; so it is with ``by_node``.
         """
         self._partitions_are_shown = True
         return MappingProxyType(self._partitions)
 
-    def free_by_node(self) -> Mapping[str, Resources]:
+    def by_node(self) -> Mapping[str, Resources]:
         """Unused resources by node name, of nodes that are up, in the cluster's order."""
         self._nodes_are_shown = True
         return MappingProxyType(self._nodes)

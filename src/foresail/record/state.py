@@ -108,7 +108,7 @@ class State:
     and are held), ``running`` (by start), each with the ``Roster`` that knows its order and its
     changes; ``held`` (ids of all that are held, be it behind others), ``cancelled`` (of those that
     run and are to end), ``stopping`` (what runs and was told to stop), ``estimates`` (current
-    estimate of the runtime of what runs), ``ended``, ``capacity``, ``down`` and ``drained`` (names
+    estimate of the runtime of what runs), ``ended``, ``free``, ``down`` and ``drained`` (names
     of nodes on which nothing starts), ``submissions`` (how many jobs there have been: the next
     one's arrival number), ``reference`` (what is told of each passage of a job, if anything is).
 
@@ -135,7 +135,7 @@ class State:
         self.cluster = cluster
         self.starts_tasks = starts_tasks
         self.reference = reference
-        self.capacity = FreeResources(cluster)
+        self.free = FreeResources(cluster)
         self._slowdowns = Slowdowns(cluster)
         self.startable_roster: Roster[str, PendingJob] = Roster(_by_arrival)
         self.waiting_for_roster: Roster[str, PendingJob] = Roster(_by_arrival)
@@ -174,7 +174,7 @@ class State:
         """Another state, in which all is now as it is here; it is compared with nothing."""
         twin = copy.copy(self)
         twin.reference = None
-        twin.capacity = self.capacity.copy()
+        twin.free = self.free.copy()
         twin.startable_roster = _twin(self.startable_roster, _by_arrival)
         twin.waiting_for_roster = _twin(self.waiting_for_roster, _by_arrival)
         twin.too_wide_roster = _twin(self.too_wide_roster, _by_arrival)
@@ -353,7 +353,7 @@ class State:
             stage,
             tasks,
         )
-        self.capacity.take(running.held, placement)
+        self.free.take(running.held, placement)
         self._starts += 1
         self.running_roster.put(unit, running)
         self.estimates[unit] = estimate
@@ -473,7 +473,7 @@ class State:
         """
         match event:
             case NodeDown(node=node):
-                self.capacity.close(node)
+                self.free.close(node)
                 self.down.add(node)
             case NodeUp(node=node):
                 self.down.discard(node)
@@ -483,7 +483,7 @@ class State:
                     self.down.discard(event.node)
                     self.drained.discard(event.node)
                 self.cluster = changed(self.cluster, event)
-                self.capacity.change(self.cluster)
+                self.free.change(self.cluster)
                 self._slowdowns = Slowdowns(self.cluster)
                 self._sort_by_width()
 
@@ -496,14 +496,14 @@ class State:
         match event:
             case NodeDrained():
                 self.drained.add(node)
-                self.capacity.close(node)
+                self.free.close(node)
             case NodeResumed():
                 self.drained.discard(node)
                 self._open_if_used(node)
 
     def _open_if_used(self, node: str) -> None:
         if node not in self.down and node not in self.drained:
-            self.capacity.open(node)
+            self.free.open(node)
 
     def _sort_by_width(self) -> None:
         """Let those wait apart that there is no room for now, and no others."""
@@ -530,8 +530,8 @@ class State:
         """Whether the empty cluster has room for what of the job needs to start at once."""
         if pending.job.job_id in self._in_parts:
             parts = self._in_parts[pending.job.job_id]
-            return all(self.capacity.could_hold(each) for each in parts.smallest())
-        return self.capacity.could_hold(pending.job)
+            return all(self.free.could_hold(each) for each in parts.smallest())
+        return self.free.could_hold(pending.job)
 
     def _show(self, parts: PartsOfJob) -> None:
         """Let a job wait for what of it may start now, or no more."""
@@ -576,7 +576,7 @@ class State:
 
     def _release(self, unit: Unit) -> None:
         running = self.running_roster.take(unit)
-        self.capacity.give_back(running.held, running.placement)
+        self.free.give_back(running.held, running.placement)
         self.stopping.discard(unit)
         del self.estimates[unit]
 

@@ -212,7 +212,7 @@ class SimulatedCluster:
 def _room_at(cluster: Cluster, conditions: ClusterConditions, now: float) -> FreeResources:
     """All that nodes offer which are up at a time."""
     room = FreeResources(cluster)
-    there = room.free_by_node()
+    there = room.by_node()
     for outage in conditions.outages:
         if outage.down_seconds <= now < outage.up_seconds and outage.node in there:
             room.close(outage.node)
