@@ -11,7 +11,7 @@ from foresail.checks.tiny import tiny_workload
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.empirical import Empirical
-from foresail.explain.run_snapshot import LogFold, extent_of, moment_of
+from foresail.explain.run_snapshot import LogFold, extent_of, snapshot_of
 from foresail.model.cluster import Cluster
 from foresail.model.conventions import IN_CYCLES, PREDICTSIM, STANDARD
 from foresail.model.decision import Decision, Placement, PlannedStart, Start
@@ -99,18 +99,18 @@ def spied(workload, parts, cluster, conditions=None, conventions=IN_CYCLES):
 
 def all_moments(records, seen):
     """Every step's moment, from one reading of the log."""
-    clock, follower = LogClock(), LogFold()
+    clock, fold = LogClock(), LogFold()
     known = iter(seen)
     current = next(known)
     step = 0
     for record in records:
         if getattr(record, "step", step) != step:
             step += 1
-            yield follower.moment(current["now"], clock), current
+            yield fold.snapshot(current["now"], clock), current
             current = next(known)
         clock.see(record)
-        follower.follow(record)
-    yield follower.moment(current["now"], clock), current
+        fold.follow(record)
+    yield fold.snapshot(current["now"], clock), current
 
 
 def contested(seed=4):
@@ -167,7 +167,7 @@ def test_moments_of_a_cluster_with_nodes(policy):
     assert "dependency" in waits
     for known in seen[::40]:
         last = [each for each in seen if each["now"] == known["now"]][-1]
-        assert_same(moment_of(records, known["now"]), last)
+        assert_same(snapshot_of(records, known["now"]), last)
 
 
 @given(
@@ -238,7 +238,7 @@ def test_preempted_jobs_wait_again_with_their_first_belief():
     )
     for moment, known in all_moments(records, seen):
         assert_same(moment, known)
-    (first,) = (each for each in moment_of(records, 31.0).past if each.job.job_id == "1")
+    (first,) = (each for each in snapshot_of(records, 31.0).past if each.job.job_id == "1")
     assert (first.start_seconds, first.end_seconds, first.ended_because) == (0, 30, "preempted")
 
 
@@ -248,16 +248,19 @@ def test_a_drain_ends_the_plan():
     controller = Controller(Cluster.of_processors(4), Easy(), Constant(50), Doubling(), log=log)
     jobs = [Job.gang(name, 0, 3) for name in ("1", "2", "3")]
     controller.step(0, [Submitted(0, job) for job in jobs])
-    assert [each.planned is not None for each in moment_of(log.records, 0).waiting] == [True, False]
+    assert [each.planned is not None for each in snapshot_of(log.records, 0).waiting] == [
+        True,
+        False,
+    ]
     controller.drain()
     controller.step(5, [Cancelled(5, "3")])
-    moment = moment_of(log.records, 5)
+    moment = snapshot_of(log.records, 5)
     assert moment.draining
     assert [(each.pending.job.job_id, each.planned) for each in moment.waiting] == [("2", None)]
     assert moment.waiting[0].reason.code == "draining"
     controller.reopen()
     controller.step(9, [Ended(9, Outcome("1", 0, 9))])
-    assert [each.job.job_id for each in moment_of(log.records, 9).running] == ["2"]
+    assert [each.job.job_id for each in snapshot_of(log.records, 9).running] == ["2"]
 
 
 def test_a_log_on_disk_gives_the_same_moment(tmp_path):
@@ -273,11 +276,11 @@ def test_a_log_on_disk_gives_the_same_moment(tmp_path):
     assert extent.zero_seconds == zero
     assert extent.busiest_seconds == zero + 5
     assert extent.end_seconds == zero + 1900
-    moment = moment_of(records, zero + 5)
+    moment = snapshot_of(records, zero + 5)
     assert moment.since_start == 5
     assert moment.waiting[0].planned.start_seconds == zero + 1200
     path.write_bytes(path.read_bytes()[:-7])
-    assert moment_of(list(read_log(path)), zero + 5) == moment
+    assert snapshot_of(list(read_log(path)), zero + 5) == moment
 
 
 def test_logs_that_cannot_be_are_named():
@@ -286,7 +289,7 @@ def test_logs_that_cannot_be_are_named():
         extent_of([MANIFEST], "events.jsonl")
     end = EventTaken(0, 5.0, Ended(5.0, Outcome("9", 0, 5)))
     with pytest.raises(InputError, match=r"never submitted.*9"):
-        moment_of([MANIFEST, end], 10.0)
+        snapshot_of([MANIFEST, end], 10.0)
 
 
 def test_logs_without_quantiles_tell_the_range_they_have():
@@ -320,7 +323,7 @@ def test_plans_that_slide_are_told_once():
     assert told == [{"2": 60.0, "3": 120.0}, {}, {}, {"2": 123.0}, {}, {}]
     starts = {
         each.pending.job.job_id: each.planned.start_seconds
-        for each in moment_of(log.records, 5).waiting
+        for each in snapshot_of(log.records, 5).waiting
         if each.planned
     }
     assert starts == {"2": 125.0, "3": 125.0}

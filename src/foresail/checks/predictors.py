@@ -93,7 +93,7 @@ def given_elapsed(make: Make) -> None:
 
 def strangers(make: Make) -> None:
     """Unseen users and missing fields are predicted, before any history and after it."""
-    for predictor in (_revealed(make()), _taught(make)):
+    for predictor in (_revealed(make()), _trained(make)):
         for job in (_job("new", user="nobody before"), _bare_job("bare")):
             mean = predictor.predict(job, 9e6).mean()
             demand(math.isfinite(mean), f"a mean of {mean} for {job.job_id!r}")
@@ -130,7 +130,7 @@ def input_unchanged(make: Make) -> None:
 
 def preempted_attempts(make: Make) -> None:
     """An attempt that was preempted after a second is not learned as a runtime of a second."""
-    untouched, preempted = _taught(make), _taught(make)
+    untouched, preempted = _trained(make), _trained(make)
     victim = _job("victim", submit=8e6)
     for predictor in (untouched, preempted):
         predictor.predict(victim, 8e6)
@@ -148,7 +148,7 @@ def preempted_attempts(make: Make) -> None:
 
 def asked_again(make: Make) -> None:
     """To be asked again about a job that waits, if it can be, teaches nothing."""
-    unasked, asked = _taught(make), _taught(make)
+    unasked, asked = _trained(make), _trained(make)
     if not isinstance(asked, RefreshesPredictions):
         return
     victim = _job("victim", submit=8e6)
@@ -164,18 +164,18 @@ def asked_again(make: Make) -> None:
 
 def restored(make: Make) -> None:
     """A fresh instance restored from a snapshot, if it has any, believes the same."""
-    taught, fresh = _taught(make), make()
-    if hasattr(taught, "snapshot") and hasattr(fresh, "restore"):
-        fresh.restore(taught.snapshot())
-        _demand_same(taught, fresh)
+    trained, fresh = _trained(make), make()
+    if hasattr(trained, "snapshot") and hasattr(fresh, "restore"):
+        fresh.restore(trained.snapshot())
+        _demand_same(trained, fresh)
 
 
 def absorbed(make: Make) -> None:
     """A fresh instance that absorbs what another has learned, if it can, believes the same."""
-    taught, fresh = _taught(make), make()
+    trained, fresh = _trained(make), make()
     if hasattr(fresh, "absorb"):
-        fresh.absorb(taught)
-        _demand_same(taught, fresh)
+        fresh.absorb(trained)
+        _demand_same(trained, fresh)
 
 
 def _demand_same(one: Predictor, other: Predictor) -> None:
@@ -298,7 +298,7 @@ def _revealed(predictor: Predictor) -> Predictor:
     return predictor
 
 
-def _taught(make: Make) -> Predictor:
+def _trained(make: Make) -> Predictor:
     """A fresh predictor after the history, in the order in which a run would tell it."""
     predictor = _revealed(make())
     told: list[tuple[float, int, int]] = []
@@ -319,10 +319,10 @@ def _taught(make: Make) -> Predictor:
 
 
 def _beliefs(make: Make) -> list[Distribution]:
-    """Beliefs of a fresh and of a taught instance, about known and unknown users."""
+    """Beliefs of a fresh and of a trained instance, about known and unknown users."""
     jobs = [_job("new"), _job("new", "u3"), _job("new", None), _bare_job("bare")]
     return [
         predictor.predict(job, 9e6)
-        for predictor in (_revealed(make()), _taught(make))
+        for predictor in (_revealed(make()), _trained(make))
         for job in jobs
     ]

@@ -57,7 +57,7 @@ def require_time(text: str, option: str) -> float:
         ) from error
 
 
-def moment_at(records: Sequence[Record], at: str | None, log: Path, option: str) -> RunSnapshot:
+def snapshot_at(records: Sequence[Record], at: str | None, log: Path, option: str) -> RunSnapshot:
     """The moment that a time since the run's start names, or the busiest one.
 
     Raises
@@ -65,12 +65,12 @@ def moment_at(records: Sequence[Record], at: str | None, log: Path, option: str)
     InputError
         If the time is none, or outside the run, or nothing was ever scheduled.
     """
-    from foresail.explain.run_snapshot import extent_of, moment_of
+    from foresail.explain.run_snapshot import extent_of, snapshot_of
     from foresail.model.words import duration
 
     extent = extent_of(records, log)
     if at is None:
-        return moment_of(records, extent.busiest_seconds)
+        return snapshot_of(records, extent.busiest_seconds)
     seconds = require_time(at, option)
     last = extent.end_seconds - extent.zero_seconds
     if seconds > last:
@@ -81,11 +81,11 @@ def moment_at(records: Sequence[Record], at: str | None, log: Path, option: str)
             value=at,
             expected=f"at most {duration(last)} ({last:.0f} s)",
         )
-    return moment_of(records, extent.zero_seconds + seconds)
+    return snapshot_of(records, extent.zero_seconds + seconds)
 
 
 def course_of(log: Path, at: str | None) -> RunCourse | None:
-    """What the event log of a simulation adds to its report; raises as ``moment_at``.
+    """What the event log of a simulation adds to its report; raises as ``snapshot_at``.
 
     Nothing if no time is named and nothing was ever scheduled.
     """
@@ -98,5 +98,5 @@ def course_of(log: Path, at: str | None) -> RunCourse | None:
     records = list(read_log(log))
     if at is None and not any(isinstance(record, Decided) for record in records):
         return None
-    plan = PlanPart.of(moment_at(records, at, log, "--moment"))
+    plan = PlanPart.of(snapshot_at(records, at, log, "--moment"))
     return RunCourse(plan, waiting_by_reason(waits_by_reason(records)))

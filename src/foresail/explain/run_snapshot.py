@@ -165,7 +165,7 @@ def extent_of(records: Iterable[Record], source: object = None) -> RunExtent:
     return RunExtent(clock.zero, end, busiest)
 
 
-def moment_of(records: Iterable[Record], now: float) -> RunSnapshot:
+def snapshot_of(records: Iterable[Record], now: float) -> RunSnapshot:
     """The state of a run at a time (seconds on the log's clock), steps at that very time included.
 
     A log that has been continued begins anew with each manifest.
@@ -175,13 +175,13 @@ def moment_of(records: Iterable[Record], now: float) -> RunSnapshot:
     InputError
         If the log does not fit together: a job starts or ends that was never submitted.
     """
-    clock, follower = LogClock(), LogFold()
+    clock, fold = LogClock(), LogFold()
     for record in records:
         clock.see(record)
         if getattr(record, "time", now) > now:
             break
-        follower.follow(record)
-    return follower.moment(now, clock)
+        fold.follow(record)
+    return fold.snapshot(now, clock)
 
 
 class LogFold:
@@ -243,7 +243,7 @@ class LogFold:
             case NodeResumed(node=node):
                 self._drained.pop(node, None)
 
-    def moment(self, now: float, clock: LogClock) -> RunSnapshot:
+    def snapshot(self, now: float, clock: LogClock) -> RunSnapshot:
         """All of it, at a time that no record taken is later than."""
         state, plan = self._run.state, self._run.plan
         planned_starts = () if plan.is_void else plan.planned()

@@ -17,7 +17,7 @@ from foresail.explain.chances import (
     chance_of_start,
     still_running,
 )
-from foresail.explain.run_snapshot import moment_of
+from foresail.explain.run_snapshot import snapshot_of
 from foresail.explain.waits import ReasonShare, waits_by_reason
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement, Start
@@ -348,7 +348,7 @@ def test_the_picture_is_drawn_as_png(busy, tmp_path):
 
 def test_a_moment_of_nothing_but_a_manifest():
     """Nothing runs, nothing waits, all is idle."""
-    made = moment_of([Manifest("toy", Cluster.of_processors(4))], 0.0)
+    made = snapshot_of([Manifest("toy", Cluster.of_processors(4))], 0.0)
     assert (made.running, made.waiting, made.idle_cpus) == ((), (), 4.0)
 
 
