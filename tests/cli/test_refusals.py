@@ -266,3 +266,10 @@ def test_a_full_disk_behind_standard_output_is_a_sentence(command, log):
     assert found.returncode == 2
     assert "foresail: standard output: cannot be written (No space left on device)" in found.stderr
     assert "Traceback" not in found.stderr
+
+
+def test_a_standard_output_that_is_closed_is_not_needed():
+    """As where a script has closed it: nothing to say, and nothing wrong."""
+    called = ["sh", "-c", f"{Path(sys.executable).with_name('foresail')} policies >&-"]
+    found = subprocess.run(called, stderr=subprocess.PIPE, text=True, check=False)
+    assert (found.returncode, found.stderr) == (0, "")

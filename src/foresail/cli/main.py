@@ -9,6 +9,7 @@ import importlib
 import os
 import sys
 import warnings
+from pathlib import Path
 from typing import Any, Final, TextIO
 
 import typer
@@ -120,6 +121,8 @@ def main() -> None:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     atexit.register(gc.freeze)
     warnings.showwarning = _show_warning
+    if sys.stdout is None:  # the caller has closed it
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - until the end
     try:
         with progress_shown(sys.argv):
             try:
@@ -134,6 +137,6 @@ def main() -> None:
             raise
         where = "standard output" if error.filename is None else error.filename
         typer.echo(f"foresail: {where}: cannot be written ({error.strerror})", err=True)
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())  # so that what is left is not tried again at the end
+        if error.filename is None:  # what is left of it is not to be tried again at the end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(2)

@@ -72,8 +72,8 @@ def generate(name: str, parameters: Any, seed: int) -> Workload:
             raise InputError(
                 "out of range", field=key, value=value, expected=f"at most {MOST_PROCESSORS:,}"
             )
-    generator: Generator = find("generator", name).build(parameters)
-    workload = generator.generate(np.random.default_rng(seed))
+    maker: Generator = find("generator", name).build(parameters)
+    workload = maker.generate(np.random.default_rng(seed))
     given = {key: str(value) for key, value in asdict(parameters).items() if value is not None}
     return workload.with_meta(
         source=f"{name} generator",
