@@ -14,6 +14,7 @@ from foresail.control.step_log import StepLog
 from foresail.control.waiting_reasons import WaitingReasons
 from foresail.model.allocation import Part, Unit, unit_of
 from foresail.model.cluster import Cluster
+from foresail.model.construction import replaced
 from foresail.model.conventions import STANDARD, Conventions
 from foresail.model.decision import (
     Decision,
@@ -476,7 +477,7 @@ class Controller:
         if self._can.plans_runtimes is not None:
             planned = self._can.plans_runtimes.planned_seconds(pending)
             if planned != pending.planned_seconds:
-                pending = replace(pending, planned_seconds=planned)
+                pending = replaced(pending, planned_seconds=planned)
         return pending
 
     def _submit(self, event: Submitted) -> None:
@@ -501,7 +502,7 @@ class Controller:
             answer = self._can.takes_reservations.reserve(pending, earliest, self._now, usable)
         if answer is not None:
             self._reservations[pending.job.job_id] = answer
-        return replace(pending, reservation=answer)
+        return replaced(pending, reservation=answer)
 
     def _tell_reservation(self, job_id: str, answer: Reservation | Rejection) -> None:
         """Record the answer to a job's request, and be there when what is promised begins."""
@@ -529,7 +530,7 @@ class Controller:
             self._withdraw(withdrawn)
         if running is not None:
             if outcome.slowdown != running.slowdown:
-                outcome = replace(outcome, slowdown=running.slowdown)
+                outcome = replaced(outcome, slowdown=running.slowdown)
             self.predictor.observe(running.job, outcome)
             if self._can.observes_restarts is not None and outcome.ended_because in GOES_BACK:
                 self._can.observes_restarts.went_back(running.job, outcome)
@@ -544,7 +545,7 @@ class Controller:
             return
         job = running.job
         for observer in self._observe_tasks:
-            observer.part_ended(job, replace(outcome, slowdown=running.slowdown))
+            observer.part_ended(job, replaced(outcome, slowdown=running.slowdown))
         if parts.because is outcome.ended_because:
             self._stop_rest(parts)
         if parts.ended_because is not None:
@@ -599,7 +600,7 @@ class Controller:
                     belief = self._learner.refreshes_predictions.refreshed(pending.job, self._now)
                     self._state.believe(pending.job.job_id, belief)
                     if self._log is not None and differ(belief, pending.prediction):
-                        self._log.predicted(replace(pending, prediction=belief))
+                        self._log.predicted(replaced(pending, prediction=belief))
         self._learned_of.clear()
 
     def _withdraw(self, withdrawn: Iterable[Withdrawn]) -> None:
@@ -715,14 +716,14 @@ class Controller:
         for start in verdict.starts:
             running = state.start(unit_of(start), start.placement, now)
             again = running.attempt > 1
-            instructions.append(replace(start, attempt=running.attempt) if again else start)
+            instructions.append(replaced(start, attempt=running.attempt) if again else start)
             self._wake(running)
             if self._learner.watches_starts is not None and state.begins_its_job(running):
                 self._learner.watches_starts.started(running.job, now)
         for preempt in verdict.preemptions:
             state.stop(unit_of(preempt))
             attempt = state.running[unit_of(preempt)].attempt
-            instructions.append(replace(preempt, attempt=attempt))
+            instructions.append(replaced(preempt, attempt=attempt))
         for withdraw in verdict.withdrawals:
             instructions.append(withdraw)
             self._release(withdraw.job_id)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
+from foresail.model.construction import quickly_made
 from foresail.model.reason import AlikeReasons, Reason
 from foresail.model.roster import Followed
 from foresail.model.view import PendingJob
 from foresail.record.state import State
 
 
-class ToTell(NamedTuple):
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class ToTell:
     """What a log is to be told of reasons.
 
     Parameters

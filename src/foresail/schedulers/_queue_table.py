@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from dataclasses import dataclass, field
 from struct import Struct
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -35,6 +35,7 @@ from foresail.kernels.waiting_jobs import (
     WIDTH,
 )
 from foresail.model.cluster import Partition
+from foresail.model.construction import quickly_made
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
@@ -65,7 +66,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class Passed(NamedTuple):
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class Passed:
     """What a pass has come to.
 
     Slots to start, how many cpus were free before, and planned starts (seconds) by slot of the
@@ -77,7 +80,7 @@ class Passed(NamedTuple):
     free: float
     reserved: Mapping[int, float]
     started_elsewhere: Collection[int] = ()
-    promised_elsewhere: Mapping[int, float] = MappingProxyType({})
+    promised_elsewhere: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def started(self) -> set[int]:
@@ -91,7 +94,9 @@ class Passed(NamedTuple):
         return {*started, *promised} if started or promised else ()
 
 
-class CodedJobs(NamedTuple):
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class CodedJobs:
     """Slots (64-bit integers) of jobs that wait for one kind of reason, and a number of each.
 
     That number is how many wait before it where the code is BEHIND, else its cpus.
@@ -293,17 +298,19 @@ class QueueTable:
         """Cpus that are free once all have started."""
         return passed.free - sum(float(self._tables.jobs[slot, WIDTH]) for slot in passed.starts)
 
-    def changed_codes(self, passed: Passed, behind: int, since: int) -> list[CodedJobs] | None:
+    def changed_codes(
+        self, passed: Passed, free: float, behind: int, since: int
+    ) -> list[CodedJobs] | None:
         """Jobs that wait for another kind of reason than after an earlier pass.
 
-        ``behind`` is the code of jobs that would fit. None: that pass was another one than the last
-        that was asked about.
+        ``free`` cpus are left; ``behind`` is the code of jobs that would fit. None: that pass was
+        another one than the last that was asked about.
         """
         known = self._coded_version == since
         started = len(passed.starts)
         if passed.started_elsewhere or passed.promised_elsewhere:
             started = self._count_elsewhere(passed)
-        count = table.find_changed_codes(self.free_after(passed), behind, started, self._places)
+        count = table.find_changed_codes(free, behind, started, self._places)
         self._coded_version = self.version
         if not known:
             return None

@@ -11,6 +11,7 @@ from foresail.model.adapter import Capabilities
 from foresail.model.allocation import Allocation, Unit, unit_of
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
+from foresail.model.construction import quickly_made
 from foresail.model.decision import Instruction, Placement, Preempt, Start
 from foresail.model.errors import InputError
 from foresail.model.event import (
@@ -29,6 +30,7 @@ from foresail.simulator.conditions import IDEAL, ClusterConditions
 from foresail.simulator.execution import ComingEnd, ExecutionModel
 
 
+@quickly_made
 @dataclass(slots=True)
 class _Running:
     """What is known of an allocation while it runs; once it has ended, no number is its end."""
@@ -161,11 +163,11 @@ class SimulatedCluster:
 
     def _expect(self, ends: Iterable[ComingEnd]) -> None:
         """Note when allocations will end, but for those that were told to stop."""
-        for allocation, end_seconds, because in ends:
-            running = self._running[allocation]
+        for end in ends:
+            running = self._running[end.allocation]
             if running.ended_because is not EndedBecause.PREEMPTED:
-                running.end_seconds = max(end_seconds, self._begin_seconds)
-                running.ended_because = because
+                running.end_seconds = max(end.end_seconds, self._begin_seconds)
+                running.ended_because = end.ended_because
                 heapq.heappush(self._ends, (running.end_seconds, self._ends_told, running))
                 self._ends_told += 1
 
@@ -175,9 +177,18 @@ class SimulatedCluster:
         running.end_seconds = math.nan
         used = self._execution.used(allocation, now)
         self._expect(self._execution.ended(allocation, now))
-        job_id, stage, tasks, attempt = allocation
-        began, code, slowdown = running.start_seconds, None, 1.0
-        outcome = Outcome(job_id, began, now, because, code, attempt, slowdown, stage, tasks, used)
+        outcome = Outcome(
+            allocation.job_id,
+            running.start_seconds,
+            now,
+            because,
+            None,
+            allocation.attempt,
+            1.0,
+            allocation.stage,
+            allocation.tasks,
+            used,
+        )
         return Ended(now, outcome)
 
     def _change(self, event: NodeEvent, now: float) -> Iterator[Event]:
