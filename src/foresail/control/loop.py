@@ -220,16 +220,6 @@ class Controller:
         """Whether nothing new is started any more."""
         return self._reasons.draining
 
-    def submitted_job(self, job_id: str) -> PendingJob:
-        """A pending or running job as it was submitted, with its prediction.
-
-        Raises
-        ------
-        KeyError
-            If the job is neither.
-        """
-        return self._state.submitted_job(job_id)
-
     def drain(self) -> None:
         """Start nothing new from the next step on; what runs runs to its end."""
         self._reasons.draining = True
@@ -527,7 +517,8 @@ class Controller:
         else:
             withdrawn = self._state.end(outcome.job_id, outcome.ended_because, self._now)
             self._release(outcome.job_id)
-            self._withdraw(withdrawn)
+            if withdrawn:
+                self._withdraw(withdrawn)
         if running is not None:
             if outcome.slowdown != running.slowdown:
                 outcome = replaced(outcome, slowdown=running.slowdown)

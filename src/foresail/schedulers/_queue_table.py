@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
@@ -335,9 +336,11 @@ class QueueTable:
         self._tables.counters[table.RESERVED] = len(promised)
         return len(started)
 
-    def _note(self, what: float, who: float, seconds: float = 0.0) -> None:
+    def _note(self, what: float, who: float, seconds: float = 0.0, cpus: float = 0.0) -> None:
         """Have a change made before the next pass; see ``schedulers.kernels.queue_table``."""
-        _CHANGE.pack_into(self._change_rows, self._changed * _CHANGE_BYTES, what, who, seconds, 0.0)
+        _CHANGE.pack_into(
+            self._change_rows, self._changed * _CHANGE_BYTES, what, who, seconds, cpus
+        )
         self._changed += 1
 
     def _make_room_for_changes(self, count: int) -> None:
@@ -497,31 +500,37 @@ class QueueTable:
         self._make_room_for_changes(len(changes))
         for before, after in changes:
             if before is not None:
-                self._change_held(before, -1)
+                self._let_go(before)
             if after is not None:
-                self._change_held(after, 1)
+                self._hold(after)
         return True
 
-    def _change_held(self, running: RunningJob, sign: int) -> None:
-        """A job begins to hold cpus here (1), or lets them go (-1)."""
+    def _hold(self, running: RunningJob) -> None:
+        """A job begins to hold cpus here."""
         if self._follows_probes:
-            what = table.RUNS if sign > 0 else table.RUNS_NO_MORE
-            self._note(what, self._kind(running.job))
+            self._note(table.RUNS, self._kind(running.job))
         number = running.start_order
-        if sign > 0:
-            cpus = held_cpus(running.job, running.placement, self.partition.name)
-            parts, grains = self._holds[number] = _exactly(cpus)
-        else:
-            parts, grains = self._holds.pop(number, _NOTHING)
+        cpus = held_cpus(running.job, running.placement, self.partition.name)
+        parts, grains = self._holds[number] = _exactly(cpus)
         if parts:
-            self._held += sign * parts
-            self._held_grains += sign * grains
-            self._releases += sign
+            self._held += parts
+            self._held_grains += grains
+            self._releases += 1
             end = max(running.expected_end_seconds, self._soonest)
-            what = table.HOLDS if sign > 0 else table.LETS_GO
-            at = self._changed * _CHANGE_BYTES
-            _CHANGE.pack_into(self._change_rows, at, what, -1.0 - number, end, grains)
-            self._changed += 1
+            self._note(table.HOLDS, -1.0 - number, end, grains)
+
+    def _let_go(self, running: RunningJob) -> None:
+        """A job lets its cpus here go."""
+        if self._follows_probes:
+            self._note(table.RUNS_NO_MORE, self._kind(running.job))
+        number = running.start_order
+        parts, grains = self._holds.pop(number, _NOTHING)
+        if parts:
+            self._held -= parts
+            self._held_grains -= grains
+            self._releases -= 1
+            end = max(running.expected_end_seconds, self._soonest)
+            self._note(table.LETS_GO, -1.0 - number, end, grains)
 
     # --- beginning anew
 
@@ -614,6 +623,7 @@ class QueueTable:
         return code
 
 
+@lru_cache(maxsize=4096)
 def _exactly(cpus: float) -> tuple[int, float]:
     """Cpus in the smallest parts that are counted, and in grains."""
     return int(cpus * _PER_CPU), whole_grain(cpus)

@@ -27,6 +27,7 @@ from foresail.model.protocols import (
 from foresail.model.reservation import Reservation
 from foresail.model.watching import Measure, Watch
 from foresail.record.schedule_rows import ScheduleRow, attempt_row, part_columns, schedule_table
+from foresail.record.state import State
 from foresail.simulator.conditions import IDEAL, ClusterConditions, most_processors
 from foresail.simulator.driver import Driver
 from foresail.simulator.execution import FixedRuntimes
@@ -106,8 +107,10 @@ def simulate_events(
         controller.predictor.reveal_use(used_by_job(workload, age_parts))
     processors = most_processors(controller.cluster, conditions.node_changes)
 
+    state = controller.state
+
     def job_of(job_id: str) -> Job:
-        return controller.submitted_job(job_id).job
+        return state.submitted_job(job_id).job
 
     if workload.has_own_requests and not workload.options:
         raise InputError(
@@ -138,7 +141,7 @@ def simulate_events(
         if isinstance(controller.scheduler, WatchesUse):
             controller.scheduler.watch_use(execution.measured)
     else:
-        in_parts = controller.state.starts_tasks
+        in_parts = state.starts_tasks
         runtime_of = runtimes_of_allocations(workload) if in_parts else _of_whole_jobs(truth)
         execution = FixedRuntimes(
             runtime_of,
@@ -162,7 +165,7 @@ def simulate_events(
         ends: dict[Allocation, float] = {}
         rows = []
         for outcome in driver.run():
-            rows.append(_row(outcome, controller))
+            rows.append(_row(outcome, state))
             if used is not None:
                 ends[outcome.allocation] = outcome.end_seconds
     if used is not None and isinstance(execution, SharedMachines):
@@ -200,10 +203,10 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*usual)
 
 
-def _row(outcome: Outcome, controller: Controller) -> ScheduleRow:
-    """The row of an attempt whose end the controller has not heard of yet."""
-    running = controller.running[unit_of(outcome)]
-    belief = controller.submitted_job(outcome.job_id).prediction
+def _row(outcome: Outcome, state: State) -> ScheduleRow:
+    """The row of an attempt whose end is not in the state yet."""
+    running = state.running[unit_of(outcome)]
+    belief = state.submitted_job(outcome.job_id).prediction
     predicted = (belief.mean(), belief.quantile(0.10), belief.quantile(0.90))
     placement = running.placement
     row = attempt_row(outcome, predicted, running.corrections, running.overtook, placement)

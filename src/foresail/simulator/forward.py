@@ -66,7 +66,7 @@ def simulate_forward(
         controller.predictor.reveal(runtime_seconds)
 
     def job_of(job_id: str) -> Job:
-        return controller.submitted_job(job_id).job
+        return controller.state.submitted_job(job_id).job
 
     execution = FixedRuntimes(
         lambda allocation: runtime_seconds[allocation.job_id],
