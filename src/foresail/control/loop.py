@@ -742,9 +742,10 @@ class Controller:
         self._head = head
         if before is None or head is None or before.job_id != head.job_id:
             return False
-        delayed = head.start_seconds > before.start_seconds
-        self.counters.delayed_heads += delayed
-        return delayed
+        if head.start_seconds <= before.start_seconds:
+            return False
+        self.counters.delayed_heads += 1
+        return True
 
 
 _NOTHING: Final = Decision()

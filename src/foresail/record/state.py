@@ -328,10 +328,12 @@ class State:
             raise self._impossible(job_id, "start", now)
         overtook = self._first_in_line() != job_id
         pending = self.startable[job_id]
+        held = pending.job
         if isinstance(unit, str):
             self.startable_roster.take(job_id)
             went_back = self._went_back.get(job_id, 0)
         else:
+            held = held.held(stage, tasks)
             parts = self._in_parts[job_id]
             went_back = parts.went_back.get(unit, 0)
             parts.start(unit, now, self._starts)
@@ -353,7 +355,7 @@ class State:
             stage,
             tasks,
         )
-        self.free.take(running.held, placement)
+        self.free.take(held, placement)
         self._starts += 1
         self.running_roster.put(unit, running)
         self.estimates[unit] = estimate

@@ -54,6 +54,9 @@ _SPARE: Final = 1024
 _PER_CPU: Final = 2.0**60
 """Sums of cpus are counted in parts so small that they are exact."""
 
+_ROWS_PER_CHANGE: Final = 4
+"""At most: of a running job, before and after, what it holds, and that it is one of its kind."""
+
 _NOTHING: Final = (0, 0.0)
 """What a job holds elsewhere than where it runs, as ``_exactly`` tells it."""
 
@@ -343,14 +346,9 @@ class QueueTable:
         )
         self._changed += 1
 
-    def _make_room_for_changes(self, count: int) -> None:
-        """For so many more, of which each needs up to four rows.
-
-        Of one who runs, before and after: that it holds cpus, and that it is one of its kind.
-        """
-        needed = self._changed + 4 * count
-        if needed > self._most_changes:
-            self._replace(changes=lengthened(self._tables.changes, 2 * needed))
+    def _lengthen_changes(self, needed: int) -> None:
+        """Have room for so many at least."""
+        self._replace(changes=lengthened(self._tables.changes, 2 * needed))
 
     # --- following views
 
@@ -384,7 +382,9 @@ class QueueTable:
             return False
         if not changes:
             return True
-        self._make_room_for_changes(len(changes))
+        needed = self._changed + _ROWS_PER_CHANGE * len(changes)
+        if needed > self._most_changes:
+            self._lengthen_changes(needed)
         for before, after in changes:
             if before is None:
                 assert after is not None
@@ -497,7 +497,9 @@ class QueueTable:
             return changes is not None
         if len(changes) > _FEW + 2 * self._releases:
             return False
-        self._make_room_for_changes(len(changes))
+        needed = self._changed + _ROWS_PER_CHANGE * len(changes)
+        if needed > self._most_changes:
+            self._lengthen_changes(needed)
         for before, after in changes:
             if before is not None:
                 self._let_go(before)
@@ -588,7 +590,9 @@ class QueueTable:
         self._changed = len(others)
         self._tables.changes[: self._changed] = others
         if self._follows_probes:
-            self._make_room_for_changes(len(view.running))
+            needed = self._changed + len(view.running)
+            if needed > self._most_changes:
+                self._lengthen_changes(needed)
             for each in view.running:
                 self._note(table.RUNS, self._kind(each.job))
         name = self.partition.name

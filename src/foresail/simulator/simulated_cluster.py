@@ -147,7 +147,8 @@ class SimulatedCluster:
     def reports(self, now: float) -> Sequence[Event]:
         """What has ended, and which nodes went and came, up to now."""
         events: list[Event] = []
-        while math.inf > (time := self.next_seconds) <= now:
+        time = self.next_seconds
+        while math.inf > time <= now:
             if self._ends and self._ends[0][0] == time:
                 running = heapq.heappop(self._ends)[2]
                 events.append(self._end(running, time, running.ended_because))
@@ -155,7 +156,7 @@ class SimulatedCluster:
                 self._expect(self._execution.advanced(time))
             else:
                 events += self._change(self._node_events.pop(), time)
-            self._soonest = None
+            time = self._soonest = self._find_soonest()
         return events
 
     def close(self) -> None:
