@@ -107,10 +107,8 @@ def simulate_events(
         controller.predictor.reveal_use(used_by_job(workload, age_parts))
     processors = most_processors(controller.cluster, conditions.node_changes)
 
-    state = controller.state
-
     def job_of(job_id: str) -> Job:
-        return state.submitted_job(job_id).job
+        return controller.state.submitted_job(job_id).job
 
     if workload.has_own_requests and not workload.options:
         raise InputError(
@@ -141,7 +139,7 @@ def simulate_events(
         if isinstance(controller.scheduler, WatchesUse):
             controller.scheduler.watch_use(execution.measured)
     else:
-        in_parts = state.starts_tasks
+        in_parts = controller.state.starts_tasks
         runtime_of = runtimes_of_allocations(workload) if in_parts else _of_whole_jobs(truth)
         execution = FixedRuntimes(
             runtime_of,
@@ -165,7 +163,7 @@ def simulate_events(
         ends: dict[Allocation, float] = {}
         rows = []
         for outcome in driver.run():
-            rows.append(_row(outcome, state))
+            rows.append(_row(outcome, controller.state))
             if used is not None:
                 ends[outcome.allocation] = outcome.end_seconds
     if used is not None and isinstance(execution, SharedMachines):
