@@ -17,7 +17,6 @@ from foresail.live.run_directory import RunDirectory
 from foresail.live.twin import Difference, ImpossibleReport, differences
 from foresail.model.decision import Instruction, Preempt, Start, TickAt, WakeAt, Withdraw
 from foresail.model.errors import InputError
-from foresail.model.protocols import NeedsTruth
 from foresail.model.words import count
 from foresail.record.log_text import read_log
 from foresail.record.records import Manifest
@@ -60,15 +59,14 @@ def _differences(run: Path, log: Path) -> Iterator[Difference]:
     def build(manifest: Manifest) -> Controller:
         policy, conventions = parse_policy(manifest.policy), manifest.conventions
         scenario = Scenario(None, policy, manifest.cluster, conventions, learned_before=before)
-        controller = controller_of(scenario)
-        if isinstance(controller.predictor, NeedsTruth):
+        if policy.needs_truth:
             raise InputError(
                 "its predictor was told how long jobs run, which the log does not hold",
                 source=log,
                 value=manifest.policy,
                 expected="the log of a policy whose predictor learns",
             )
-        return controller
+        return controller_of(scenario)
 
     try:
         yield from differences(read_log(log), build)

@@ -39,7 +39,7 @@ from foresail.model.event import HistoryOutcome
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.protocols import NeedsTruth
+from foresail.model.protocols import capabilities_of_scheduler
 from foresail.model.resources import Resources
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_events import run_by_events
@@ -91,7 +91,7 @@ class ReplayScheduling:
     @property
     def by_true_runtimes(self) -> bool:
         """Whether it goes by what only an oracle knows."""
-        return isinstance(self.policy.predictor.build(), NeedsTruth)
+        return self.policy.needs_truth
 
     @cached_property
     def digest(self) -> str:
@@ -150,7 +150,7 @@ class ReplayScheduling:
         if not held.any():
             return rented
         scheduler = self.policy.scheduler.build()
-        counts_cpus = hasattr(scheduler, "compiled")
+        counts_cpus = capabilities_of_scheduler(scheduler).is_compiled
         if counts_cpus and self._asks_for_gpus:
             raise InputError("this scheduler counts no gpus", field="scheduler", value=self.name)
         table = self.workload.jobs.head(len(jobs)).filter(pl.Series(held))

@@ -6,7 +6,7 @@ import platform
 
 from foresail import __version__
 from foresail.control.loop import Controller
-from foresail.model.protocols import NeedsTruth, Scheduler
+from foresail.model.protocols import Scheduler, capabilities_of_predictor
 from foresail.record.log import EventLog
 from foresail.record.records import Manifest
 from foresail.scenario.scenario import Scenario
@@ -28,7 +28,7 @@ def controller_of(
     policy, before = scenario.policy_in_force, scenario.learned_before
     own, predictor, correction = policy.build()
     decides = own if scheduler is None else scheduler
-    if before is not None and not isinstance(predictor, NeedsTruth):
+    if before is not None and capabilities_of_predictor(predictor).needs_truth is None:
         before.teach(policy, predictor)
     conventions = scenario.conventions_in_force
     return Controller(scenario.cluster, decides, predictor, correction, conventions, log=log)

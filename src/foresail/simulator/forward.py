@@ -13,7 +13,6 @@ from foresail.control.loop import Controller
 from foresail.model.decision import Instruction, Preempt, TickAt, WakeAt
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
-from foresail.model.protocols import NeedsTruth
 from foresail.model.reservation import Reservation
 from foresail.model.view import PendingJob, RunningJob
 from foresail.simulator.conditions import IDEAL, ClusterConditions
@@ -62,8 +61,8 @@ def simulate_forward(
     InputError
         If an outage or a change is of a node that does not exist, or a node is added that does.
     """
-    if isinstance(controller.predictor, NeedsTruth):
-        controller.predictor.reveal(runtime_seconds)
+    if controller.predictor_can.needs_truth is not None:
+        controller.predictor_can.needs_truth.reveal(runtime_seconds)
 
     def job_of(job_id: str) -> Job:
         return controller.submitted_job(job_id).job
