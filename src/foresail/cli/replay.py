@@ -8,12 +8,11 @@ from typing import Annotated, Final
 
 import typer
 
-from foresail.cli._moments import log_of
+from foresail.cli._moments import learned_before, log_of
 from foresail.cli.plugin_options import Plugins
 from foresail.cli.progress import doing
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.live.run_directory import RunDirectory
 from foresail.live.twin import Difference, ImpossibleReport, differences
 from foresail.model.decision import Instruction, Preempt, Start, TickAt, WakeAt, Withdraw
 from foresail.model.errors import InputError
@@ -22,7 +21,6 @@ from foresail.record.log_text import read_log
 from foresail.record.records import Manifest
 from foresail.record.state import ImpossibleTransition
 from foresail.scenario.beginning import controller_of
-from foresail.scenario.by_daemon import scenario_of_run
 from foresail.scenario.scenario import Scenario
 
 app = typer.Typer(add_completion=False)
@@ -53,8 +51,7 @@ def replay(
 
 
 def _differences(run: Path, log: Path) -> Iterator[Difference]:
-    is_real = (run / "run.json").is_file()
-    before = scenario_of_run(RunDirectory.open(run)).learned_before if is_real else None
+    before = learned_before(run)
 
     def build(manifest: Manifest) -> Controller:
         policy, conventions = parse_policy(manifest.policy), manifest.conventions

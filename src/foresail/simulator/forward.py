@@ -28,7 +28,7 @@ def simulate_forward(
     *,
     enforce_limits: bool = False,
     conditions: ClusterConditions = IDEAL,
-) -> list[Outcome]:
+) -> Iterator[Outcome]:
     """Go on from where a run stands until nothing more can happen.
 
     Jobs that wait wait on, jobs that run have run for as long as they have. Jobs that were told to
@@ -51,13 +51,14 @@ def simulate_forward(
 
     Returns
     -------
-    list of Outcome
-        The attempts in order of their ends; none of a job that never starts, or never ends.
+    Iterator of Outcome
+        The attempts in order of their ends, each as soon as it is known; none of a job that never
+        starts, or never ends. Who asks for no more lets the rest of the future be.
 
     Raises
     ------
     KeyError
-        If the runtime of a job is not given.
+        If the runtime of a job is not given, when it is needed.
     InputError
         If an outage or a change is of a node that does not exist, or a node is added that does.
     """
@@ -80,7 +81,7 @@ def simulate_forward(
         cluster.start(running.allocation, running.placement, running.start_seconds)
     driver = Driver(controller, cluster, submissions, conditions.cycle_seconds)
     driver.follow(_instructed(controller))
-    return list(driver.run())
+    return driver.run()
 
 
 def draw_runtimes(
