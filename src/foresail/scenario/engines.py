@@ -110,7 +110,7 @@ def engine_of(scenario: Scenario) -> ScenarioEngine:
 
 def task_queues_of(policy: Policy) -> QueuesTasks | None:
     """The scheduler of a policy, if it has the queues of tasks that a replay has."""
-    scheduler = policy.scheduler.build()
+    scheduler = policy.build()[0]
     return scheduler if isinstance(scheduler, QueuesTasks) else None
 
 
