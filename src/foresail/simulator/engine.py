@@ -18,12 +18,6 @@ from foresail.model.errors import InputError
 from foresail.model.event import Event
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.protocols import (
-    NeedsRealUse,
-    NeedsTruth,
-    WatchesUse,
-    capabilities_of_predictor,
-)
 from foresail.model.reservation import Reservation
 from foresail.model.watching import Measure, Watch
 from foresail.record.schedule_rows import ScheduleRow, attempt_row, part_columns, schedule_table
@@ -100,11 +94,12 @@ def simulate_events(
     """
     began = time.perf_counter()
     truth = workload.truth()
-    if isinstance(controller.predictor, NeedsTruth):
-        controller.predictor.reveal(truth)
-    age_parts = capabilities_of_predictor(controller.predictor).age_parts
-    if isinstance(controller.predictor, NeedsRealUse):
-        controller.predictor.reveal_use(used_by_job(workload, age_parts))
+    predictor, scheduler = controller.predictor_can, controller.scheduler_can
+    if predictor.needs_truth is not None:
+        predictor.needs_truth.reveal(truth)
+    age_parts = predictor.age_parts
+    if predictor.needs_real_use is not None:
+        predictor.needs_real_use.reveal_use(used_by_job(workload, age_parts))
     processors = most_processors(controller.cluster, conditions.node_changes)
 
     def job_of(job_id: str) -> Job:
@@ -136,8 +131,8 @@ def simulate_events(
             enforces_limits=enforce_limits,
             told=None if used is None else news.append,
         )
-        if isinstance(controller.scheduler, WatchesUse):
-            controller.scheduler.watch_use(execution.measured)
+        if scheduler.watches_use is not None:
+            scheduler.watches_use.watch_use(execution.measured)
     else:
         in_parts = controller.state.starts_tasks
         runtime_of = runtimes_of_allocations(workload) if in_parts else _of_whole_jobs(truth)

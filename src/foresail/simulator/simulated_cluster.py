@@ -32,7 +32,7 @@ from foresail.simulator.execution import ComingEnd, ExecutionModel
 
 @quickly_made
 @dataclass(slots=True)
-class _Running:
+class _RunningAllocation:
     """What is known of an allocation while it runs; once it has ended, no number is its end."""
 
     allocation: Allocation
@@ -90,8 +90,10 @@ class SimulatedCluster:
         self._room = _room_at(cluster, conditions, begin_seconds)
         self._begin_seconds = begin_seconds
         self._begun: dict[Unit, int] = {}  # the latest attempt
-        self._running: dict[Allocation, _Running] = {}
-        self._ends: list[tuple[float, int, _Running]] = []  # a heap; some have moved since
+        self._running: dict[Allocation, _RunningAllocation] = {}
+        self._ends: list[
+            tuple[float, int, _RunningAllocation]
+        ] = []  # a heap; some have moved since
         self._ends_told = 0
         self._soonest: float | None = None  # as long as nothing has changed since it was found
 
@@ -117,7 +119,7 @@ class SimulatedCluster:
         unit = unit_of(allocation)
         if allocation.attempt > self._begun.get(unit, 0):
             self._begun[unit] = allocation.attempt
-            self._running[allocation] = _Running(allocation, placement, now)
+            self._running[allocation] = _RunningAllocation(allocation, placement, now)
             self._soonest = None
             self._expect(self._execution.started(allocation, placement, now))
 
@@ -172,7 +174,7 @@ class SimulatedCluster:
                 heapq.heappush(self._ends, (running.end_seconds, self._ends_told, running))
                 self._ends_told += 1
 
-    def _end(self, running: _Running, now: float, because: EndedBecause) -> Ended:
+    def _end(self, running: _RunningAllocation, now: float, because: EndedBecause) -> Ended:
         allocation = running.allocation
         del self._running[allocation]
         running.end_seconds = math.nan
@@ -208,7 +210,7 @@ class SimulatedCluster:
                 yield self._end(running, now, EndedBecause.LOST)
         yield event
 
-    def _without_room(self) -> list[_Running]:
+    def _without_room(self) -> list[_RunningAllocation]:
         """What runs and does not fit, the first started having their place first."""
         left = self._room.copy()
         lost = []
