@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from foresail.model.errors import InputError
-from foresail.model.words import duration
+from foresail.model.words import duration, from_now
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -116,6 +116,6 @@ def _range(quantiles: Mapping[str, float | None], now: float) -> str:
         middle = "now"
     else:
         clock = time.strftime("%Y-%m-%d %H:%M", time.localtime(median))
-        middle = f"in {duration(median - now)} ({clock})"
-    latest = "never" if high is None else f"in {duration(max(0.0, high - now))}"
-    return f"{middle}, between in {duration(max(0.0, low - now))} and {latest} four times in five"
+        middle = f"{from_now(median - now)} ({clock})"
+    latest = "never" if high is None else from_now(max(0.0, high - now))
+    return f"{middle}, between {from_now(max(0.0, low - now))} and {latest} four times in five"
