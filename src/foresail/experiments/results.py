@@ -21,6 +21,7 @@ from foresail.control.policy import parse_policy
 from foresail.experiments.measuring import Measured
 from foresail.experiments.plan import CampaignPlan, LogSource
 from foresail.model.conventions import recorded_name
+from foresail.model.documents import require_end
 from foresail.model.errors import InputError
 from foresail.model.registry import loaded_plugins
 from foresail.model.short_form import part_of
@@ -67,6 +68,7 @@ def workload_digest(log: LogSource, filters: Sequence[str]) -> str:
     try:
         folder = log.path.is_dir()
         for file in sorted(log.path.iterdir()) if folder else [log.path]:
+            require_end(file)
             if folder:
                 digest.update(file.name.encode())
             with file.open("rb") as stream:
