@@ -345,6 +345,8 @@ def _environment(job: CommandJob, attempt: int) -> Mapping[str, str]:
         "FORESAIL_TASKS": str(job.tasks),
         "OMP_NUM_THREADS": str(max(1, job.cpus // job.tasks)),
     }
+    if "SLURM_ARRAY_TASK_ID" in job.environment:
+        given["SLURM_ARRAY_JOB_ID"] = job.job_id.partition("_")[0]
     if job.memory_bytes is not None:
         given["FORESAIL_MEMORY_BYTES"] = str(int(job.memory_bytes))
     return {**own, **given, **job.environment}
