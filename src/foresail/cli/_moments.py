@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from foresail.model.errors import InputError
+from foresail.traces.durations import duration_of
 
 if TYPE_CHECKING:
     from foresail.explain.run_snapshot import RunSnapshot
@@ -34,29 +35,6 @@ def log_of(run: Path) -> Path:
     return run / _LOG
 
 
-def require_time(text: str, option: str) -> float:
-    """Seconds since the start of a run that an option names.
-
-    Raises
-    ------
-    InputError
-        If it is no such time.
-    """
-    from foresail.traces.durations import DURATION_FORMS, parse_duration
-
-    if text.strip() in {"0", "0s"}:
-        return 0.0
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise InputError(
-            "is no time since the start of the run",
-            field=option,
-            value=text,
-            expected=DURATION_FORMS,
-        ) from error
-
-
 def snapshot_at(records: Sequence[Record], at: str | None, log: Path, option: str) -> RunSnapshot:
     """The moment that a time since the run's start names, or the busiest one.
 
@@ -71,7 +49,7 @@ def snapshot_at(records: Sequence[Record], at: str | None, log: Path, option: st
     extent = extent_of(records, log)
     if at is None:
         return snapshot_of(records, extent.busiest_seconds)
-    seconds = require_time(at, option)
+    seconds = duration_of(at, option)
     last = extent.end_seconds - extent.zero_seconds
     if seconds > last:
         raise InputError(

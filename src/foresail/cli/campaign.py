@@ -13,7 +13,7 @@ import typer
 from foresail.cli import _replaying as replaying
 from foresail.cli._scenarios import ConventionsName, EnforceLimits
 from foresail.cli.command_line import made_by
-from foresail.cli.formats import TableFormat, TableFormatOption
+from foresail.cli.formats import TableFormat, TableFormatOption, plain_rows, print_json
 from foresail.cli.plugin_options import Plugins
 from foresail.cli.progress import doing
 
@@ -286,9 +286,7 @@ def _print(
     from foresail.cli.tables import print_table
 
     if output_format is TableFormat.JSON:
-        import json
-
-        typer.echo(json.dumps(table.fill_nan(None).to_dicts(), indent=2, ensure_ascii=False))
+        print_json(plain_rows(table))
     elif output_format is TableFormat.CSV:
         typer.echo(table.write_csv(), nl=False)
     else:

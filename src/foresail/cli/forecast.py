@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
 
+from foresail.cli.formats import print_json
 from foresail.model.errors import InputError
 from foresail.model.words import duration, from_now
 
@@ -63,7 +63,7 @@ def forecast(
         if risk is not None and job_id is not None:
             answers["ask for"] = client.suggested_request(job_id, risk)
     if as_json:
-        typer.echo(json.dumps(answers, indent=2))
+        print_json(answers)
         return
     for heading, answer in answers.items():
         for line in _lines(answer, time.time()):
@@ -73,16 +73,11 @@ def forecast(
 def _changes(
     cpus: int | None, requested_time: str | None, submitted_in: str | None
 ) -> dict[str, Any]:
-    from foresail.traces.durations import DURATION_FORMS, parse_duration
+    from foresail.traces.durations import duration_of
 
     changes: dict[str, Any] = {"cpus": cpus, "requested_time": requested_time}
     if submitted_in is not None:
-        try:
-            changes["submitted_in"] = parse_duration(submitted_in)
-        except ValueError as error:
-            raise InputError(
-                "not a duration", field="--in", value=submitted_in, expected=DURATION_FORMS
-            ) from error
+        changes["submitted_in"] = duration_of(submitted_in, "--in")
     return {name: value for name, value in changes.items() if value is not None}
 
 
