@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from foresail.cli.campaign import app as campaign
 from foresail.cli.cloud import app as cloud
 from foresail.cli.compare import app as compare
 from foresail.cli.policies import app as policies
@@ -109,6 +112,35 @@ def test_commands_under_a_policy_of_ones_own(tmp_path, monkeypatch):
     Path("jobs.csv").write_text("command\ntrue\n")
     here = ("--directory", "here", "--cpus", 1)
     assert said(run, "jobs.csv", *here, "--policy", "shortest_likely", "--plugin", SCHEDULER)
+
+
+def test_campaigns_with_a_policy_of_ones_own(tmp_path):
+    """In processes of their own, too; when the file changes, its policies alone are run again."""
+    logs, results, scheduler = [tmp_path / "a", tmp_path / "b"], tmp_path / "r", tmp_path / "m.py"
+    for log, jobs in zip(logs, (20, 30), strict=True):
+        assert said(trace, "generate", "lublin", "--jobs", jobs, "--output", log)
+    text = SCHEDULER.read_text().replace('"shortest_likely"', '"mine"')
+    policies = ["--with", "mine", "--with", "easy"]
+    asked = ["campaign", "run", *logs, *policies, "--output", results, "--plugin", scheduler]
+    command = [Path(sys.executable).with_name("foresail"), *map(str, asked)]
+
+    def replayed():
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    scheduler.write_text(text)
+    assert "4 of 4 runs replayed" in replayed()
+    assert "0 of 4 runs replayed" in replayed()
+    scheduler.write_text(text + "# otherwise\n")
+    assert "2 of 4 runs replayed, 2 were there" in replayed()
+    assert "mine" in said(campaign, "choose", results, "--plugin", scheduler)
+    assert "EASY" in said(campaign, "report", results, "--plugin", scheduler)
+
+
+def test_workers_elsewhere_have_no_plug_ins(log, own, tmp_path):
+    """Which is said before anything is read."""
+    elsewhere = ("--dask", "tcp://localhost:1", "--plugin", own)
+    with pytest.raises(InputError, match="'--plugin'"):
+        said(campaign, "run", log, "--with", "easy", "--output", tmp_path / "results", *elsewhere)
 
 
 def test_a_file_that_is_not_there_is_named(log):

@@ -15,7 +15,7 @@ from foresail.model.errors import ForesailError, InputError
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.value import DeadlineValue, DecayingValue
 from foresail.strl.own_requests import RequestPlaces
-from foresail.traces.durations import parse_duration
+from foresail.traces.durations import duration_of, parse_duration
 
 TOML = """
 [[job]]
@@ -270,6 +270,13 @@ def test_durations_that_could_be_misread_are_refused(text):
     """The message says what would be accepted."""
     with pytest.raises(ValueError, match="duration"):
         parse_duration(text)
+
+
+def test_a_duration_of_an_option_may_be_nothing_and_is_refused_by_its_name():
+    """A grace or a delay of 0 is one."""
+    assert [duration_of(text, "--grace") for text in (" 0", "0s", "2 min")] == [0.0, 0.0, 120.0]
+    with pytest.raises(InputError, match=r"'--grace': not a duration .found '-1'.; expected 0, or"):
+        duration_of("-1", "--grace")
 
 
 def test_a_request_of_its_own_is_read_and_kept(tmp_path):

@@ -15,6 +15,7 @@ from foresail.live.adapters.local.process_spawner import ProcessSpawner
 from foresail.live.jobs_file import JobLines
 from foresail.live.submissions import LineInput
 from foresail.live.twin import differences
+from foresail.model.decision import Decision, Placement, Start
 from foresail.model.errors import InputError
 from foresail.model.event import HistoryOutcome
 from foresail.model.outcome import EndedBecause
@@ -22,7 +23,15 @@ from foresail.record.log_text import read_log
 from foresail.record.records import EventTaken
 from foresail.scenario import by_daemon
 from foresail.traces import schema
-from standins import RecordingObserver, SmallPolicy, command, new_run, supervise
+from standins import (
+    Double,
+    LastRuntime,
+    RecordingObserver,
+    SmallPolicy,
+    command,
+    new_run,
+    supervise,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -326,3 +335,49 @@ def test_the_next_job_starts_as_soon_as_one_ends(tmp_path):
     gaps = (table["start_seconds"].shift(-1) - table["end_seconds"]).drop_nulls()
     assert gaps.min() >= 0
     assert gaps.median() < 0.02 + 5 * usual
+
+
+class StartsNowhere:
+    """Would start each job in a partition that there is not."""
+
+    def decide(self, view):
+        elsewhere = Placement.whole("elsewhere", 1)
+        return Decision(tuple(Start(each.job.job_id, elsewhere) for each in view.pending))
+
+
+class NeverStarts:
+    def decide(self, view):
+        return Decision()
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "refused"),
+    [
+        (NeverStarts, ""),
+        (
+            StartsNowhere,
+            "; it would have started job 'a': the cluster has no partition 'elsewhere'",
+        ),
+    ],
+)
+def test_a_scheduler_that_starts_nothing_is_told_once(tmp_path, monkeypatch, scheduler, refused):
+    """Though it is asked again for each further line; and what it would have done is said."""
+    parts = scheduler(), LastRuntime(), Double()
+    monkeypatch.setattr(SmallPolicy, "build", lambda policy: parts)
+    reading, writing = os.pipe()
+    shown = RecordingObserver()
+
+    def note(sentence):
+        shown.sentences.append(sentence)
+        os.write(writing, b"true\n")
+        os.close(writing)
+
+    shown.note = note
+    run = new_run(tmp_path / "run", [command("a", "true"), command("b", "true")])
+    result = supervise(run, shown, LineInput(reading, JobLines(2, tmp_path, "standard input")))
+    os.close(reading)
+    assert len(result.left) == 3
+    assert shown.sentences == [
+        f"nothing runs, and the scheduler {scheduler.__name__} of test_local_cluster.py "
+        f"starts none of 2 waiting jobs{refused}"
+    ]

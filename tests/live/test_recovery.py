@@ -367,15 +367,15 @@ def test_a_full_disk_ends_the_session_and_costs_nothing(tmp_path, room):
 
 def test_a_shim_waits_for_room_to_say_how_it_ended(tmp_path, monkeypatch):
     """A command that has run is not run again because its end could not be written down."""
-    write_now = job_shim._write_now
+    write = job_shim._write
     refusals = [OSError(errno.ENOSPC, "full"), OSError(errno.EDQUOT, "full")]
 
-    def refuse(path, content):
+    def refuse(path, text):
         if refusals:
             raise refusals.pop()
-        return write_now(path, content)
+        return write(path, text)
 
     monkeypatch.setattr(job_shim, "_PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr(job_shim, "_write_now", refuse)
-    job_shim.record(str(tmp_path / "only.1"), "0 1.0 2.0 exit\n")
+    monkeypatch.setattr(job_shim, "_write", refuse)
+    job_shim.patiently(lambda: job_shim.record(str(tmp_path / "only.1"), "0 1.0 2.0 exit\n"))
     assert Attempt("only", 1, tmp_path).status().exit_code == 0

@@ -79,6 +79,19 @@ def test_a_script_with_directives_and_a_file_of_jobs(typed, tmp_path):
     assert typed("logs", jobs[-1]) == "5\n"
 
 
+def test_members_of_an_array_know_themselves_by_the_names_of_slurm(typed, tmp_path):
+    script = tmp_path / "array.sh"
+    script.write_text(
+        "#!/bin/sh\n#SBATCH --array=2-8:3\n"
+        "echo $SLURM_ARRAY_JOB_ID $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT, "
+        "$SLURM_ARRAY_TASK_MIN to $SLURM_ARRAY_TASK_MAX\n"
+    )
+    members = typed("submit", "--wait", "array.sh").split()
+    array = members[0].partition("_")[0]
+    assert members == [f"{array}_2", f"{array}_5", f"{array}_8"]
+    assert typed("logs", members[1]) == f"{array} 5 of 3, 2 to 8\n"
+
+
 def test_a_job_is_held_forecast_released_and_cancelled(typed):
     job = typed("submit", "--hold", "--time", "1min", "--", "sleep", "60").strip()
     assert "held until it is released" in typed("jobs")

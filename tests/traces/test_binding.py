@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
+from foresail.cli.compare import app
 from foresail.control.policy import parse_policy
 from foresail.model.errors import InputError
 from foresail.traces import schema
 from foresail.traces.filtering import FilterChoice, apply_filters
+from foresail.traces.folder import write_folder
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from made_scenarios import simulate, simulate_by_events, simulate_on_nodes
 
@@ -79,6 +82,17 @@ def test_a_pool_of_processors_refuses_what_it_cannot_count(engine, workload, wor
 def test_where_processors_bind_they_are_enough(workload):
     """Nothing changes where processors are what the machine runs out of, or nobody can say."""
     assert simulate(workload, FCFS).jobs["start_seconds"].to_list() == [0.0] * 4
+
+
+def test_memory_that_is_not_counted_is_told_to_whoever_simulates(tmp_path):
+    """Once, where jobs ask for some and nobody knows of how much; not where that is known."""
+    unknown, known = made(memory=12 * GIB, nodes=False), made(memory=1.5 * GIB)
+    for name, workload in (("unknown", unknown), ("known", known)):
+        write_folder(workload, tmp_path / name)
+    arguments = ["--with", "fcfs,requested"]
+    runner, words = CliRunner(), "4 of 4 jobs ask for memory, which is not counted: the log does"
+    assert runner.invoke(app, [str(tmp_path / "unknown"), *arguments]).stderr.count(words) == 1
+    assert "memory" not in runner.invoke(app, [str(tmp_path / "known"), *arguments]).stderr
 
 
 @pytest.mark.parametrize("asked", [{"gpus": 2.0}, {"memory": 16 * GIB}], ids=["gpus", "memory"])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from foresail.model.errors import InputError
+from foresail.traces.durations import duration_of
 
 if TYPE_CHECKING:
     from foresail.explain.run_snapshot import RunSnapshot
@@ -33,29 +34,6 @@ def log_of(run: Path) -> Path:
             "holds no event log", source=run, expected=f"the folder of a run, with {_LOG} in it"
         )
     return run / _LOG
-
-
-def require_time(text: str, option: str) -> float:
-    """Seconds since the start of a run that an option names.
-
-    Raises
-    ------
-    InputError
-        If it is no such time.
-    """
-    from foresail.traces.durations import DURATION_FORMS, parse_duration
-
-    if text.strip() in {"0", "0s"}:
-        return 0.0
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise InputError(
-            "is no time since the start of the run",
-            field=option,
-            value=text,
-            expected=DURATION_FORMS,
-        ) from error
 
 
 def snapshot_at(records: Sequence[Record], at: str | None, log: Path, option: str) -> RunSnapshot:
@@ -85,7 +63,7 @@ def seconds_at(records: Sequence[Record], at: str, log: Path, option: str) -> fl
     from foresail.model.words import duration
 
     extent = extent_of(records, log)
-    seconds = require_time(at, option)
+    seconds = duration_of(at, option)
     last = extent.end_seconds - extent.zero_seconds
     if seconds > last:
         raise InputError(

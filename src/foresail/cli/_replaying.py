@@ -93,6 +93,7 @@ def schedules_of(
     makes a log one that all of the policies can replay.
     """
     from foresail.scenario.running import run_scenario
+    from foresail.traces.binding import memory_left_out
 
     asked = options.scenarios(policies)
     if folder is not None:
@@ -104,6 +105,8 @@ def schedules_of(
         with doing("compiling in two processes, once for all later runs") as entered:
             entered.watch(beside.measure)
             beside.meet()
+    if any(each.place == "processors" for each in asked) and (said := memory_left_out(workload)):
+        typer.echo(said, err=True)
     schedules = []
     for number, each in enumerate(asked, start=1):
         of_how_many = f"policy {number} of {len(asked)}: " if len(asked) > 1 else ""

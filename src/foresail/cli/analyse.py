@@ -10,7 +10,7 @@ import typer
 
 from foresail.cli import _replaying as replaying
 from foresail.cli.command_line import made_by
-from foresail.cli.formats import Format, FormatOption
+from foresail.cli.formats import Format, FormatOption, print_json
 from foresail.cli.log_options import LogOptions
 from foresail.cli.option_records import with_option_records
 from foresail.cli.progress import doing
@@ -95,7 +95,6 @@ def _write(found: Sequence[Analysed], folder: Path) -> None:
 
 
 def _print_json(found: Sequence[Analysed]) -> None:
-    import json
     from dataclasses import asdict
 
     from foresail.analysis.characteristics import STUDIED, compared
@@ -130,7 +129,7 @@ def _print_json(found: Sequence[Analysed]) -> None:
             for row, cells in compared(found)
         ],
     }
-    typer.echo(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False))
+    print_json(content)
 
 
 def _print_tables(found: Sequence[Analysed]) -> None:

@@ -13,7 +13,8 @@ import typer
 from foresail.cli import _replaying as replaying
 from foresail.cli._scenarios import ConventionsName, EnforceLimits
 from foresail.cli.command_line import made_by
-from foresail.cli.formats import TableFormat, TableFormatOption
+from foresail.cli.formats import TableFormat, TableFormatOption, plain_rows, print_json
+from foresail.cli.plugin_options import Plugins
 from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
@@ -80,11 +81,13 @@ def run(
             "--dask", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler."
         ),
     ] = None,
+    plugins: Plugins = None,
 ) -> None:
     """Replay every policy on every log; go on where an earlier start was interrupted."""
     from foresail.experiments.results import Results
     from foresail.experiments.running import carry_out
 
+    _require_found_by_workers(plugins, dask)
     if len(sources) == 1 and sources[0].suffix == ".toml":
         given = triples or policies or filters or enforce_limits or conventions != "standard"
         plan = _from_file(sources[0], bool(given))
@@ -107,12 +110,14 @@ def report(
     longest_wait: LongestWait = None,
     baseline: Baseline = "easy",
     output_format: TableFormatOption = TableFormat.TABLE,
+    plugins: Plugins = None,
 ) -> None:
     """Write report.html and the tables behind it into the folder; print slowdowns per log."""
     from foresail.experiments.page import HEADINGS, write_report
     from foresail.experiments.results import Results
     from foresail.model.words import number
 
+    del plugins  # they are loaded
     rule = _rule(normalised, longest_wait, baseline)
     command = made_by()
     with doing("writing the report"):
@@ -136,6 +141,7 @@ def choose(
     longest_wait: LongestWait = None,
     baseline: Baseline = "easy",
     output_format: TableFormatOption = TableFormat.TABLE,
+    plugins: Plugins = None,
 ) -> None:
     """For each log, the policy that the results on the other logs recommend."""
     from foresail.control.policy import parse_policy
@@ -143,6 +149,7 @@ def choose(
     from foresail.experiments.selection import SCORE, candidates, leave_one_out, ranking
     from foresail.model.words import number, percent
 
+    del plugins  # they are loaded
     rule = _rule(normalised, longest_wait, baseline)
     results = Results(folder).table()
     policies = [parse_policy(text).text for text in among or candidates(results)]
@@ -166,6 +173,18 @@ def choose(
     typer.echo(f"mean reduction: {percent(mean)}", err=True)
     if not best.is_empty():
         typer.echo(f"for another log like these: {best['policy'][0]}", err=True)
+
+
+def _require_found_by_workers(plugins: list[Path] | None, dask: str | None) -> None:
+    from foresail.model.errors import InputError
+
+    if plugins and dask is not None:
+        raise InputError(
+            "the workers of a Dask cluster have no files of yours",
+            field="--plugin",
+            value=str(plugins[0]),
+            expected="--workers, or a package with an entry point foresail.plugins on each of them",
+        )
 
 
 def _from_file(path: Path, options_given: bool) -> CampaignPlan:
@@ -267,9 +286,7 @@ def _print(
     from foresail.cli.tables import print_table
 
     if output_format is TableFormat.JSON:
-        import json
-
-        typer.echo(json.dumps(table.fill_nan(None).to_dicts(), indent=2, ensure_ascii=False))
+        print_json(plain_rows(table))
     elif output_format is TableFormat.CSV:
         typer.echo(table.write_csv(), nl=False)
     else:

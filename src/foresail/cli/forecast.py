@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from foresail.cli.command_line import refuse
+from foresail.cli.formats import print_json
 from foresail.cli.plugin_options import Plugins
 from foresail.model.errors import InputError
-from foresail.model.words import duration
+from foresail.model.words import duration, from_now
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -122,7 +122,7 @@ def _say(
     answers: Mapping[str, Mapping[str, Any]], now: float, clock: _Clock, *, as_json: bool
 ) -> None:
     if as_json:
-        typer.echo(json.dumps(answers, indent=2))
+        print_json(answers)
         return
     for heading, answer in answers.items():
         for line in _lines(answer, now, clock):
@@ -132,16 +132,11 @@ def _say(
 def _changes(
     cpus: int | None, requested_time: str | None, submitted_in: str | None
 ) -> dict[str, Any]:
-    from foresail.traces.durations import DURATION_FORMS, parse_duration
+    from foresail.traces.durations import duration_of
 
     changes: dict[str, Any] = {"cpus": cpus, "requested_time": requested_time}
     if submitted_in is not None:
-        try:
-            changes["submitted_in"] = parse_duration(submitted_in)
-        except ValueError as error:
-            raise InputError(
-                "not a duration", field="--in", value=submitted_in, expected=DURATION_FORMS
-            ) from error
+        changes["submitted_in"] = duration_of(submitted_in, "--in")
     return {name: value for name, value in changes.items() if value is not None}
 
 
@@ -171,6 +166,6 @@ def _range(quantiles: Mapping[str, float | None], now: float, clock: _Clock) -> 
     low, median, high = (quantiles[key] for key in ("p10", "p50", "p90"))
     if median is None or low is None:
         return "at no known time"
-    middle = "now" if median - now < 1.0 else f"in {duration(median - now)} ({clock(median)})"
-    latest = "never" if high is None else f"in {duration(max(0.0, high - now))}"
-    return f"{middle}, between in {duration(max(0.0, low - now))} and {latest} four times in five"
+    middle = "now" if median - now < 1.0 else f"{from_now(median - now)} ({clock(median)})"
+    latest = "never" if high is None else from_now(max(0.0, high - now))
+    return f"{middle}, between {from_now(max(0.0, low - now))} and {latest} four times in five"

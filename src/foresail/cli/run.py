@@ -131,6 +131,7 @@ def _begin(
     from foresail.scenario.engines import engine_of
     from foresail.scenario.own_requests import places_of_requests
     from foresail.scenario.scenario import Scenario
+    from foresail.traces.durations import duration_of
 
     scenario = Scenario(None, parse_policy(policy), commands=RunDirectory(directory))
     engine_of(scenario)
@@ -142,7 +143,7 @@ def _begin(
         source_sha256=None if from_input else sha256(bytes_of(Path(jobs))).hexdigest(),
         policy=scenario.policy.text,
         cpus=width,
-        grace_seconds=_grace_seconds(grace),
+        grace_seconds=duration_of(grace, "--grace"),
         history=None if history is None else str(history),
         learned=None if learned is None else str(learned),
         learned_as="" if learned is None else uuid.uuid4().hex,
@@ -157,19 +158,6 @@ def _begin(
     if sys.stdin.isatty():
         typer.echo("one command a line, or a JSON object; Ctrl-D ends the list", err=True)
     return run, LineInput(sys.stdin.fileno(), JobLines(width, Path.cwd(), source, places))
-
-
-def _grace_seconds(text: str) -> float:
-    from foresail.traces.durations import parse_duration
-
-    if text.strip() in {"0", "0s"}:
-        return 0.0
-    try:
-        return parse_duration(text)
-    except ValueError as error:
-        raise InputError(
-            "not a duration", field="--grace", value=text, expected=str(error)
-        ) from error
 
 
 def _history_path(chosen: Path | None) -> Path:

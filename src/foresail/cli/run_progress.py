@@ -21,7 +21,7 @@ from foresail.live.run_directory import RunDirectory
 from foresail.live.session import SessionResult
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
-from foresail.model.words import duration
+from foresail.model.words import duration, from_now
 from foresail.record.jobs_fold import JobsFold
 
 _ROWS: Final = 8
@@ -223,8 +223,7 @@ def _relative(sentence: str, now: float) -> str:
     words = sentence.split(" ")
     for i in range(len(words) - 1):
         if words[i + 1] == "s" and words[i].isdigit() and float(words[i]) > now / 2:
-            ahead = max(0.0, float(words[i]) - now)
-            words[i - 1 : i + 2] = ["in", _coarse(ahead)]
+            words[i - 1 : i + 2] = [from_now(max(0.0, float(words[i]) - now))]
             return " ".join(words)
     return sentence
 

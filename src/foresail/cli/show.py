@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from foresail.cli.formats import print_json
 from foresail.model.words import count, duration, listed
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def show(
     with connected() as client:
         job = client.job(job_id)
     if as_json:
-        typer.echo(json.dumps(job, indent=2))
+        print_json(job)
         return
     lines = list(_lines(job, time.time()))
     width = max(len(name) for name, _ in lines)

@@ -14,6 +14,7 @@ from foresail.cli.formats import TableFormat, TableFormatOption
 from foresail.cli.log_options import LogOptions
 from foresail.cli.option_records import with_option_records
 from foresail.model.errors import InputError
+from foresail.traces.durations import duration_of
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -47,7 +48,7 @@ def simulate(
 ) -> None:
     """Replay a log under one policy."""
     if moment is not None:
-        moments.require_time(moment, "--moment")
+        duration_of(moment, "--moment")
         if options.events is None or output is None:
             raise InputError("only with --events and --output", field="--moment", value=moment)
     read = partial(replaying.load, log, log_options, filters)

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from foresail.model.decision import Refusal
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.protocols import Scheduler
+from foresail.model.words import count
 
 _OWN = "foresail."
 
@@ -52,11 +53,22 @@ def nothing_started(scheduler: Scheduler, jobs: int, first: Refusal | None) -> I
 
     ``first`` is the first of its decisions that was refused.
     """
-    did = "" if first is None else f"; it would have started job {first.job_id!r}: {first.sentence}"
     return InputError(
-        f"{_named(scheduler)} started none of {jobs:,} jobs{did}",
+        f"{_named(scheduler)} started none of {jobs:,} jobs{_refused(first)}",
         field="decide",
         expected="a scheduler that starts jobs for which there is room",
+    )
+
+
+def nothing_starts(scheduler: Scheduler, jobs: int, first: Refusal | None) -> str:
+    """As ``nothing_started``, of a run that goes on: so many jobs wait."""
+    waiting = count(jobs, "waiting job")
+    return f"nothing runs, and {_named(scheduler)} starts none of {waiting}{_refused(first)}"
+
+
+def _refused(first: Refusal | None) -> str:
+    return (
+        "" if first is None else f"; it would have started job {first.job_id!r}: {first.sentence}"
     )
 
 

@@ -152,7 +152,7 @@ class Policy:
     def is_built_in(self) -> bool:
         """Whether any process finds its parts: none comes from a file of the user's."""
         parts = (self.scheduler, self.predictor, self.correction)
-        return all(part.entry.build.__module__.startswith("foresail.") for part in parts)
+        return all(part.entry.is_built_in for part in parts)
 
     @property
     def starts_tasks(self) -> bool:

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait
+from pathlib import Path
 from typing import TypeVar
 
 from foresail.model.errors import ForesailError
+from foresail.model.registry import load_plugin, loaded_plugins
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -28,7 +30,7 @@ def in_processes(
     """Call a function for each item, the first ones first.
 
     ``call`` is a function of a module; it, the hashable items and results are sent between at most
-    so many processes.
+    so many processes, in each of which the plug-ins that are loaded here are loaded too.
 
     Raises
     ------
@@ -40,6 +42,7 @@ def in_processes(
         max(min(workers, len(items)), 1),
         multiprocessing.get_context("spawn"),
         initializer=_start_worker,
+        initargs=(tuple(loaded_plugins()),),
     )
     try:
         pending = {executor.submit(call, item): item for item in items}
@@ -54,8 +57,10 @@ def in_processes(
         executor.shutdown(cancel_futures=True)
 
 
-def _start_worker() -> None:
+def _start_worker(plugins: Sequence[Path]) -> None:
     """Leave Ctrl-C to the parent, and end when the parent has gone, however it went."""
+    for plugin in plugins:
+        load_plugin(plugin)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -17,10 +17,14 @@ from typing import Any, Final
 import polars as pl
 
 from foresail import __version__
+from foresail.control.policy import parse_policy
 from foresail.experiments.measuring import Measured
 from foresail.experiments.plan import CampaignPlan, LogSource
 from foresail.model.conventions import recorded_name
+from foresail.model.documents import require_end
 from foresail.model.errors import InputError
+from foresail.model.registry import loaded_plugins
+from foresail.model.short_form import part_of
 from foresail.model.whole_files import make_folder, write_whole
 
 _PLAN_FILE: Final = "plan.json"
@@ -64,13 +68,16 @@ def workload_digest(log: LogSource, filters: Sequence[str]) -> str:
     try:
         folder = log.path.is_dir()
         for file in sorted(log.path.iterdir()) if folder else [log.path]:
+            require_end(file)
             if folder:
                 digest.update(file.name.encode())
             with file.open("rb") as stream:
                 digest.update(hashlib.file_digest(stream, "sha256").digest())
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", source=log.path) from error
-    return _digest(digest.hexdigest(), log.reader, log.processors, list(filters), __version__)
+    known = all(part_of("filter", text).entry.is_built_in for text in filters)
+    read = digest.hexdigest(), log.reader, log.processors, list(filters), __version__
+    return _digest(*read, *_plugins_unless(known))
 
 
 def runs_of(plan: CampaignPlan) -> tuple[Run, ...]:
@@ -84,9 +91,10 @@ def runs_of(plan: CampaignPlan) -> tuple[Run, ...]:
     digests = {log: workload_digest(log, plan.filters) for log in plan.logs}
     largest_first = sorted(plan.logs, key=lambda log: -_bytes(log.path))
     settings = plan.conventions, plan.enforce_limits
+    own = {each: _plugins_unless(parse_policy(each).is_built_in) for each in plan.policies}
     return tuple(
         Run(
-            _digest(digests[log], policy, *settings, __version__),
+            _digest(digests[log], policy, *settings, __version__, *own[policy]),
             log.name,
             policy,
             digests[log],
@@ -202,6 +210,11 @@ def _read(path: Path) -> dict[str, Any]:
         return dict(json.loads(path.read_bytes()))
     except (OSError, ValueError) as error:
         raise InputError("a damaged result; delete it and run again", source=path) from error
+
+
+def _plugins_unless(built_in: bool) -> Iterable[str]:
+    """Digests of the files of plug-ins, on which hangs what is not built in."""
+    return () if built_in else sorted(loaded_plugins().values())
 
 
 def _digest(*parts: object) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 
 from foresail.explain.run_snapshot import WaitingJob
 from foresail.model.reason import Reason, ReasonCode
-from foresail.model.words import count, duration, is_or_are
+from foresail.model.words import count, from_now, is_or_are
 
 REASONS: Final = {
     ReasonCode.RESERVED: "planned for later",
@@ -45,7 +45,7 @@ def reason_words(reason: Reason, now: float) -> str:
 
 def _first_words(reason: Reason, turn_ago_seconds: float, now: float) -> str:
     """Why a job goes first: what EASY would have done with it by now."""
-    easy = f"EASY would have come to it {duration(turn_ago_seconds)} ago"
+    easy = f"EASY would have come to it {from_now(-turn_ago_seconds)}"
     start = reason.numbers.get("start")
     if isinstance(start, float | int):
         return f"goes first: {easy}; {_cpus(reason)} should be free {in_words(start - now)}"
@@ -62,7 +62,7 @@ def in_words(seconds: float) -> str:
     """How far off something is: ``now``, ``in 20 min``, ``at no known time``."""
     if math.isinf(seconds):
         return "at no known time"
-    return "now" if seconds <= 0.0 else f"in {duration(seconds)}"
+    return from_now(max(0.0, seconds))
 
 
 def waiting_words(waiting: WaitingJob, now: float) -> str:
@@ -76,5 +76,5 @@ def waiting_words(waiting: WaitingJob, now: float) -> str:
     return (
         said
         if since < 1.0 or not waiting.reason.numbers
-        else f"{said} (as it was {duration(since)} ago)"
+        else f"{said} (as it was {from_now(-since)})"
     )

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Final
 
 from foresail.control.loop import Controller
+from foresail.control.plug_ins import nothing_starts
 from foresail.live.history import RunHistory
 from foresail.live.interrupts import Interrupts
 from foresail.live.learned import LearnedFile
@@ -97,6 +98,7 @@ class Daemon:
         self._polled: int | None = None
         self._stopping = False
         self._leaving = False
+        self._stands_still = False
 
     @property
     def left(self) -> tuple[str, ...]:
@@ -153,7 +155,22 @@ class Daemon:
                     self._history.add(now, job, event.outcome)
             for instruction in instructions:
                 self._carry_out(instruction, now)
+            self._say_when_nothing_starts()
         self._observer.refreshed(self.controller, self.jobs)
+
+    def _say_when_nothing_starts(self) -> None:
+        """Tell, once until that changes, of a scheduler that leaves a free cluster idle."""
+        controller, state, before = self.controller, self.controller.state, self._stands_still
+        will_not_start = not (controller.running or controller.draining or controller.plan)
+        self._stands_still = (
+            will_not_start
+            and bool(state.startable)
+            and not (state.down or state.drained or self.jobs.ticks)
+            and controller.look_again_seconds == math.inf
+        )
+        if self._stands_still and not before:
+            waiting, refused = len(state.startable), controller.first_refusal
+            self._observer.note(nothing_starts(controller.scheduler, waiting, refused))
 
     def _carry_out(self, instruction: Instruction, now: float) -> None:
         """Hand over what is for the cluster; the times to report at are in the log's fold."""

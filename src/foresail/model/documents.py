@@ -9,6 +9,7 @@ import csv
 import io
 import json
 import re
+import stat
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,22 @@ from typing import Any, Final
 from foresail.model.errors import InputError
 
 _LINE: Final = re.compile(r"\(at line (\d+), column (\d+)\)")
+
+
+def require_end(path: Path) -> None:
+    """Refuse what may never end when it is read; that there is nothing is for others to say.
+
+    Raises
+    ------
+    InputError
+        If it is a device.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        raise InputError("is a device", source=path, expected="a file, or a pipe")
 
 
 def text_of(path: Path) -> str:
@@ -36,8 +53,9 @@ def bytes_of(path: Path) -> bytes:
     Raises
     ------
     InputError
-        If it cannot be read.
+        If it cannot be read, or is a device.
     """
+    require_end(path)
     try:
         return path.read_bytes()
     except OSError as error:

@@ -11,6 +11,7 @@ imported. Files outside the packages come in through the entry point group ``for
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -74,8 +75,14 @@ class Entry:
         """First line of the plug-in's docstring."""
         return (self.build.__doc__ or "").strip().partition("\n")[0]
 
+    @property
+    def is_built_in(self) -> bool:
+        """Whether any process finds it: it comes from no file of the user's."""
+        return self.build.__module__.startswith("foresail.")
+
 
 _ENTRIES: dict[tuple[str, str], Entry] = {}
+_PLUGINS: dict[Path, str] = {}
 
 
 def register(family: str, name: str, parameters: type = NoParameters) -> Callable[[Build], Build]:
@@ -163,6 +170,12 @@ def load_plugin(path: Path) -> None:
     for entry in _ENTRIES.values():
         if entry.build.__module__ == spec.name:
             _require_takes_parameters(entry, path)
+    _PLUGINS[path] = hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def loaded_plugins() -> Mapping[Path, str]:
+    """The files outside the package that were imported, with the digests of their contents."""
+    return MappingProxyType(_PLUGINS)
 
 
 def _require_takes_parameters(entry: Entry, path: Path) -> None:

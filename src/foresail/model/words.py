@@ -38,6 +38,14 @@ def duration(seconds: float | None) -> str:
     return _two_units(round(seconds / _HOUR), 24, "d", "h")
 
 
+def from_now(seconds: float) -> str:
+    """How far off a moment is, to tenths of a second: ``in 20 min``, ``now``, ``0.1 s ago``."""
+    tenths = round(seconds, 1)
+    if not tenths:
+        return "now"
+    return f"in {duration(tenths)}" if tenths > 0 else f"{duration(-tenths)} ago"
+
+
 def number(value: float | None) -> str:
     """A plain number with three significant digits: ``0.0123``, ``92.6``, ``28,481``.
 

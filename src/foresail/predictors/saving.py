@@ -21,6 +21,7 @@ import zstandard
 from numpy.typing import NDArray
 
 from foresail.kernels.columns import USER
+from foresail.model.documents import require_end
 from foresail.model.errors import InputError
 from foresail.model.whole_files import write_whole
 from foresail.predictors.stepped import PredictorSnapshot, SteppedPredictor
@@ -197,6 +198,7 @@ def _array(archive: zipfile.ZipFile, name: str, shape: Sequence[Any]) -> NDArray
 
 
 def _read(path: Path) -> tuple[StateHeader, PredictorSnapshot]:
+    require_end(path)
     try:
         with zipfile.ZipFile(path) as archive:
             plain: dict[str, Any] = json.loads(archive.read(_HEADER))

@@ -15,6 +15,7 @@ from pydantic_core import from_json
 
 from foresail.model import decision, event
 from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.documents import require_end
 from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
 from foresail.model.job_size import JobSize
@@ -127,6 +128,7 @@ def read_log(path: Path) -> Iterator[Record]:
         If the file cannot be read, does not begin with a manifest, or holds a line that is not a
         record.
     """
+    require_end(path)
     number = 0
     try:
         with path.open(encoding="utf-8") as lines:

@@ -11,13 +11,13 @@ functions ``min max log exp sqrt abs``.
 from __future__ import annotations
 
 import ast
-import math
-import operator
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foresail.kernels import expression as machine
 from foresail.kernels.columns import CPUS, REQUESTED, SUBMIT, SUMMARY_NAMES
@@ -58,25 +58,27 @@ _BINARY = {
     ast.Div: machine.DIVIDE,
     ast.Pow: machine.POWER,
 }
-_ARITHMETIC: Mapping[type[ast.operator], Callable[[float, float], object]] = MappingProxyType(
+_OF_VALUES: Mapping[object, Callable[..., Any]] = MappingProxyType(
     {
-        ast.Add: operator.add,
-        ast.Sub: operator.sub,
-        ast.Mult: operator.mul,
-        ast.Div: operator.truediv,
-        ast.Pow: operator.pow,
+        ast.Add: np.add,
+        ast.Sub: np.subtract,
+        ast.Mult: np.multiply,
+        ast.Div: np.divide,
+        ast.Pow: np.power,
+        ast.Lt: np.less,
+        ast.LtE: np.less_equal,
+        ast.Gt: np.greater,
+        ast.GtE: np.greater_equal,
+        "log": lambda value: np.log(np.maximum(value, 0.0)),
+        "exp": np.exp,
+        "sqrt": np.sqrt,
+        "abs": np.abs,
+        "min": np.fmin,
+        "max": np.fmax,
     }
 )
-_OF_NUMBERS: Mapping[str, Callable[..., float]] = MappingProxyType(
-    {
-        "log": math.log,
-        "exp": math.exp,
-        "sqrt": math.sqrt,
-        "abs": abs,
-        "min": min,
-        "max": max,
-    }
-)
+"""What operators and functions make of arrays, as the kernel does of numbers."""
+
 _FUNCTIONS = {
     "log": (machine.LOGARITHM, 1),
     "exp": (machine.EXPONENTIAL, 1),
@@ -85,6 +87,7 @@ _FUNCTIONS = {
     "min": (machine.MINIMUM, 2),
     "max": (machine.MAXIMUM, 2),
 }
+_JOBS_TRIED, _LARGEST_POWER = 64, 8.0
 _EXPECTED = "an order's name or an expression over job fields, such as predicted * cpus"
 
 
@@ -95,16 +98,20 @@ def compile_expression(text: str) -> OrderProgram:
     Raises
     ------
     InputError
-        If the text is not such an expression.
+        If the text is not such an expression, or no number for any of some jobs of all sizes.
     UnknownNameError
         If it names a field or function that does not exist.
     """
     text = NAMED_ORDERS.get(text, text)
     compiler = _Compiler(text)
     try:
-        compiler.visit(ast.parse(text, mode="eval").body, depth=1)
+        tree = ast.parse(text, mode="eval").body
+        compiler.visit(tree, depth=1)
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError) as error:
         raise InputError("not an expression", value=text, expected=_EXPECTED) from error
+    tried = _values(tree, _some_jobs())
+    if tried is not None and not np.isfinite(tried).any():
+        raise _no_number(f"{ast.unparse(tree)!r} is no number for any job", text)
     return OrderProgram(
         code=np.array(compiler.code, dtype=np.float64),
         changes_with_time=compiler.changes_with_time,
@@ -112,27 +119,46 @@ def compile_expression(text: str) -> OrderProgram:
     )
 
 
-def _constant(node: ast.expr) -> float | None:
-    """What numbers alone come to, nan if that is no number; None where there is more than these."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        return float(node.value)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        value = _constant(node.operand)
-        return None if value is None else -value
-    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
-        operation, operands = _ARITHMETIC[type(node.op)], [node.left, node.right]
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        operation, operands = _OF_NUMBERS[node.func.id], node.args
-    else:
-        return None
-    values = [value for value in map(_constant, operands) if value is not None]
+@lru_cache
+def _some_jobs() -> Mapping[str, NDArray[np.float64]]:
+    """Jobs of all sizes to try expressions with: fields, each of shape (jobs,); at first ones."""
+    powers = np.random.default_rng(0).uniform(0.0, _LARGEST_POWER, (len(_FIELDS), _JOBS_TRIED))
+    powers[:, 0] = 0.0
+    jobs = dict(zip(_FIELDS, np.round(10.0**powers), strict=True))
+    jobs["now"] = jobs["submit"] + jobs["wait"]
+    jobs["urgency"] /= jobs["predicted"]
+    return jobs
+
+
+def _values(node: ast.expr, jobs: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:
+    """What an expression comes to for jobs; None where a field is not known."""
+    operation: Callable[..., Any]
+    match node:
+        case ast.Constant(value=number):
+            return np.array(number, dtype=np.float64)
+        case ast.Name(id=name):
+            return jobs.get(todays_name("order", name))
+        case ast.UnaryOp(operand=operand):
+            operation, operands = np.negative, [operand]
+        case ast.BinOp(left=left, op=op, right=right):
+            operation, operands = _OF_VALUES[type(op)], [left, right]
+        case ast.Compare(left=left, ops=[op], comparators=[right]):
+            operation, operands = _OF_VALUES[type(op)], [left, right]
+        case ast.Call(func=ast.Name(id=name), args=operands):
+            operation = _OF_VALUES[name]
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            operation, operands = np.where, [test, body, orelse]
+        case _:
+            return None
+    values = [value for value in (_values(each, jobs) for each in operands) if value is not None]
     if len(values) < len(operands):
         return None
-    try:
-        found = operation(*values)
-    except (ArithmeticError, ValueError):
-        return math.nan
-    return found if isinstance(found, float) else math.nan
+    with np.errstate(all="ignore"):
+        return np.asarray(operation(*values), dtype=np.float64)
+
+
+def _no_number(sentence: str, text: str) -> InputError:
+    return InputError(sentence, field="order", value=text, expected=_EXPECTED)
 
 
 class _Compiler:
@@ -171,16 +197,14 @@ class _Compiler:
 
     def _refuse_no_number(self, node: ast.BinOp | ast.Call) -> None:
         """Refuse what is no number, whatever the job."""
-        value = _constant(node)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-            value = math.nan if _constant(node.right) == 0.0 else value
-        if value is not None and not math.isfinite(value):
-            raise InputError(
-                f"{ast.unparse(node)!r} is no number",
-                field="order",
-                value=self.text,
-                expected=_EXPECTED,
-            )
+        value = _values(node, {})
+        by_zero = (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.Div)
+            and _values(node.right, {}) == 0.0
+        )
+        if by_zero or (value is not None and not np.isfinite(value)):
+            raise _no_number(f"{ast.unparse(node)!r} is no number", self.text)
 
     def _emit(self, code: int, operand: float = 0.0) -> None:
         self.code += [code, operand]

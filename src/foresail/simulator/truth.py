@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 import numpy as np
 import polars as pl
@@ -11,10 +10,7 @@ from numpy.typing import NDArray
 
 from foresail.model.allocation import Allocation
 from foresail.model.errors import InputError
-from foresail.traces.workload import ONLY_STAGE, Workload
-
-_LONGEST_SECONDS: Final = 1e10
-"""Beyond these, times are in another unit, or mistakes, and sums with them lose small ones."""
+from foresail.traces.workload import LONGEST_RUNTIME_SECONDS, ONLY_STAGE, Workload
 
 
 def real_runtimes(workload: Workload, *, enforce_limits: bool = False) -> NDArray[np.float64]:
@@ -64,7 +60,7 @@ def known_runtimes(workload: Workload) -> NDArray[np.float64]:
     _refuse(workload, unknown, "cpus", workload.cpus, "a number, or the filter fill_processors")
     known = "a known runtime, 0 or more, or the filter drop_no_runtime"
     _refuse(workload, ~(runtime >= 0), "runtime_seconds", runtime, known)
-    endless = runtime > _LONGEST_SECONDS
+    endless = runtime > LONGEST_RUNTIME_SECONDS
     _refuse(workload, endless, "runtime_seconds", runtime, "seconds, fewer than of three centuries")
     return runtime
 
@@ -98,7 +94,8 @@ def _task_runtimes(tasks: pl.DataFrame, workload: Workload) -> dict[tuple[str, s
     """Runtimes of a stage's tasks in order of their numbers, by job and stage."""
     known = tasks.join(workload.jobs.select("job_id"), on="job_id", how="semi")
     runtime = pl.col("runtime_seconds")
-    bad = known.filter((runtime.is_between(0.0, _LONGEST_SECONDS)).fill_null(value=False).not_())
+    possible = runtime.is_between(0.0, LONGEST_RUNTIME_SECONDS)
+    bad = known.filter(possible.fill_null(value=False).not_())
     if bad.height:
         first = bad.row(0, named=True)
         raise InputError(

@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.model.errors import InputError
+from foresail.model.words import count
 from foresail.traces.workload import Workload
 
 _REQUESTED = {
@@ -44,7 +45,8 @@ def require_processors_bind(workload: Workload) -> None:
 
     Such are jobs that ask for gpus, unless all jobs ask for as many processors (the pool is then
     one of gpus), and those whose memory is, over time, a larger share of what the nodes have
-    than their processors are. Without a nodes table nothing is known of memory.
+    than their processors are. Without a nodes table nothing is known of memory
+    (``memory_left_out``).
 
     Raises
     ------
@@ -64,6 +66,20 @@ def require_processors_bind(workload: Workload) -> None:
         if memory > cpus:
             many = int((shares["memory_bytes"] > shares["cpus"]).sum())
             _refuse(workload, many, "more memory than processors", "memory_bytes_per_task", "")
+
+
+def memory_left_out(workload: Workload) -> str | None:
+    """What people should know of memory that jobs ask for where nobody knows how much there is.
+
+    None where it is known, or no job asks for any.
+    """
+    asking = workload.jobs.filter(pl.col("memory_bytes_per_task") > 0.0).height
+    if not asking or "memory_bytes" in shares_of_nodes(workload):
+        return None
+    return (
+        f"{asking:,} of {count(len(workload), 'job')} ask for memory, which is not counted: "
+        "the log does not say how much there is"
+    )
 
 
 def _refuse(workload: Workload, jobs: int, what: str, field: str, without: str) -> None:

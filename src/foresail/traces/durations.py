@@ -6,6 +6,8 @@ import re
 import sys
 from typing import Final
 
+from foresail.model.errors import InputError
+
 DURATION_FORMS: Final = 'seconds or a duration such as "10 min", "1h30m" or "00:10:00"'
 """What a person may write, for error messages."""
 
@@ -47,6 +49,22 @@ def parse_duration(text: str | float) -> float:
     if not 0 < seconds <= sys.float_info.max:  # a whole number may be beyond all others
         raise ValueError(f"a positive number of {DURATION_FORMS}")
     return float(seconds)
+
+
+def duration_of(text: str, field: str) -> float:
+    """Seconds of a duration that a person gave for a field or an option; 0 is one too.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    try:
+        return 0.0 if text.strip() in {"0", "0s"} else parse_duration(text)
+    except ValueError as error:
+        raise InputError(
+            "not a duration", field=field, value=text, expected=f"0, or {error}"
+        ) from error
 
 
 def _seconds_of(text: str) -> float:

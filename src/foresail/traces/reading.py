@@ -22,6 +22,7 @@ from foresail.model.registry import Entry, NoParameters, entries, find
 from foresail.traces import schema
 from foresail.traces.source import LogFile, head
 from foresail.traces.workload import (
+    LONGEST_RUNTIME_SECONDS,
     MOST_PROCESSORS,
     LostRows,
     Workload,
@@ -54,6 +55,15 @@ _NOT_NEGATIVE: Final = (
     "used_memory_bytes",
     "think_seconds",
 )
+
+_POSSIBLE: Final = {
+    "tasks": (
+        MOST_PROCESSORS,
+        f"at most {MOST_PROCESSORS:,}, as many as any machine has processors",
+    ),
+    "runtime_seconds": (LONGEST_RUNTIME_SECONDS, "seconds, fewer than of three centuries"),
+}
+"""Up to which amounts columns are believed, in words too."""
 
 _AMOUNT: Final = "a number of at least 0"
 _MEASURED: Final = tuple(
@@ -320,12 +330,12 @@ class Intake:
                 repair(f"unknown_for_negative_{name}", chunk, negative, name, _AMOUNT)
                 known = pl.when(pl.col(name) >= 0).then(pl.col(name))
                 chunk = chunk.with_columns(known.alias(name))
-        wide = (chunk["tasks"] > MOST_PROCESSORS).fill_null(value=False)
-        if wide.any():
-            most = f"at most {MOST_PROCESSORS:,}, as many as any machine has processors"
-            repair("unknown_for_impossible_tasks", chunk, wide, "tasks", most)
-            known = pl.when(pl.col("tasks") <= MOST_PROCESSORS).then(pl.col("tasks"))
-            chunk = chunk.with_columns(known.alias("tasks"))
+        for name, (most, expected) in _POSSIBLE.items():
+            beyond = (chunk[name] > most).fill_null(value=False)
+            if beyond.any():
+                repair(f"unknown_for_impossible_{name}", chunk, beyond, name, expected)
+                known = pl.when(pl.col(name) <= most).then(pl.col(name))
+                chunk = chunk.with_columns(known.alias(name))
         return chunk
 
     def _watch_order(self, chunk: pl.DataFrame) -> None:

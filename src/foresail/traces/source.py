@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import zstandard
 
+from foresail.model.documents import require_end
 from foresail.model.errors import InputError
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
@@ -59,6 +60,7 @@ class LogFile:
             raise InputError("the file is empty", source=self.path)
 
     def _raw(self) -> Iterator[bytes]:
+        require_end(self.path)
         try:
             with self.path.open("rb") as file:
                 while data := file.read(_READ_BYTES):

@@ -25,6 +25,8 @@ from foresail.traces import schema
 MOST_PROCESSORS: Final = 10**9
 """Beyond these, numbers of processors are mistakes."""
 
+LONGEST_RUNTIME_SECONDS: Final = 1e10
+"""Beyond these, times are in another unit, or mistakes, and sums with them lose small ones."""
 
 ONLY_STAGE: Final = "main"
 """Name of a stage that the tasks table gives none."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.model.words import count, duration, folded, number, percent, signed
+from foresail.model.words import count, duration, folded, from_now, number, percent, signed
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,23 @@ from foresail.model.words import count, duration, folded, number, percent, signe
 def test_durations(seconds, said):
     """Durations are said as people say them."""
     assert duration(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (-0.0993, "0.1 s ago"),
+        (-0.04, "now"),
+        (0.0, "now"),
+        (0.0993, "in 0.1 s"),
+        (9.876, "in 9.9 s"),
+        (-7800.0, "2 h 10 min ago"),
+        (math.inf, "in ∞"),
+    ],
+)
+def test_moments_are_said_to_tenths_of_a_second(seconds, said):
+    """Whoever reads it has needed longer than the rest."""
+    assert from_now(seconds) == said
 
 
 @given(st.floats(0, 1e9))

@@ -97,6 +97,9 @@ def row(values: list[float], line: bytes, repairs: Counter[str]) -> dict[str, An
         if value is not None and value < 0:
             repairs[f"unknown_for_negative_{name}"] += 1
             value = None
+        if name == "runtime_seconds" and value is not None and value > 1e10:
+            repairs["unknown_for_impossible_runtime_seconds"] += 1
+            value = None
         if value is not None and name.endswith(("bytes", "bytes_per_task")):
             value *= 1024
         job[name] = value

@@ -150,6 +150,7 @@ def test_unusable_logs_are_refused(tmp_path, text, words):
         (FIRST[:-1] + b" caf\xe9\n", "replaced_undecodable_text", 1),
         (b"; MaxProcs: many\n" + FIRST, "ignored_header_directive", 1),
         (FIRST.replace(b"-1 4 200", b"-1 -7 200"), "unknown_for_negative_requested_processors", 1),
+        (FIRST.replace(b"100", b"1e18"), "unknown_for_impossible_runtime_seconds", 1),
         (FIRST.replace(b"-1 4 200", b"-1 4000000000 200"), "unknown_for_impossible_tasks", 1),
     ],
 )

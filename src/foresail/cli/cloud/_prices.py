@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from foresail.cli.formats import Format
+from foresail.cli.formats import Format, print_json
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -127,17 +126,9 @@ def numbers_of(texts: Sequence[str], field: str) -> tuple[float, ...]:
 
 def times_of(texts: Sequence[str], field: str) -> tuple[float, ...]:
     """Durations in seconds, each alone or several with commas; 0 is one too."""
-    from foresail.traces.durations import parse_duration
+    from foresail.traces.durations import duration_of
 
-    times = []
-    for each in (part.strip() for text in texts for part in text.split(",")):
-        try:
-            times.append(0.0 if each.rstrip("s") == "0" else parse_duration(each))
-        except ValueError as error:
-            raise InputError(
-                "not a duration", field=field, value=each, expected=f"0, or {error}"
-            ) from None
-    return tuple(times)
+    return tuple(duration_of(each.strip(), field) for text in texts for each in text.split(","))
 
 
 def show(
@@ -155,11 +146,6 @@ def show(
     for table in tables:
         typer.echo()
         print_numbers(table)
-
-
-def print_json(record: object) -> None:
-    """A record, or several, for a program."""
-    typer.echo(json.dumps(record, indent=2, allow_nan=False))
 
 
 def print_numbers(table: NumbersTable, left: int = 1) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from foresail.cli.cloud._options import AnswerOptions
-from foresail.cli.cloud._prices import echo, print_json, print_numbers
-from foresail.cli.formats import Format
+from foresail.cli.cloud._prices import echo, print_numbers
+from foresail.cli.formats import Format, print_json
 
 if TYPE_CHECKING:
     from foresail.reports.renting.tiers_page import TieredAnswer

@@ -19,12 +19,11 @@ from foresail.cli.cloud._prices import (
     PriceOptions,
     echo,
     prices_of,
-    print_json,
     print_numbers,
     require_jobs,
     times_of,
 )
-from foresail.cli.formats import Format
+from foresail.cli.formats import Format, print_json
 from foresail.cli.log_options import LogOptions
 from foresail.cli.progress import doing
 

@@ -11,7 +11,7 @@ import typer
 
 from foresail.cli import _replaying as replaying
 from foresail.cli.command_line import made_by
-from foresail.cli.formats import Format, FormatOption
+from foresail.cli.formats import Format, FormatOption, plain_rows, print_json
 from foresail.cli.log_options import LogOptions
 from foresail.cli.progress import doing, in_shares
 from foresail.cli.tables import console
@@ -124,9 +124,7 @@ def command(
             with doing("writing the report"):
                 _write(workload, evaluations, folder)
     if output_format is Format.JSON:
-        import json
-
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        print_json(told)
 
 
 def _parts(predictors: Sequence[str], quantity: str) -> list[PlugIn]:
@@ -172,7 +170,7 @@ def _as_json(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
     from foresail.evaluation.tables import detail
 
     return [
-        scores(each).as_json() | {name: table.to_dicts() for name, table in detail(each).items()}
+        scores(each).as_json() | {name: plain_rows(table) for name, table in detail(each).items()}
         for each in evaluations
     ]
 

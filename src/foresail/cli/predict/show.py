@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from foresail.cli.formats import Format, FormatOption
+from foresail.cli.formats import Format, FormatOption, print_json
 from foresail.cli.plugin_options import Plugins
 from foresail.cli.progress import doing
 
@@ -33,7 +32,7 @@ def command(
         load_state(state, predictor, part.text)
         told = _told(state, header, predictor)
     if output_format is Format.JSON:
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        print_json(told)
         return
     _print(told)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from foresail.cli.formats import Format, FormatOption
+from foresail.cli.formats import Format, FormatOption, print_json
 from foresail.cli.strl._options import RequestFile
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ def command(path: RequestFile, output_format: FormatOption = Format.TABLE) -> No
 def _print_json(
     errors: tuple[InputError, ...], odd: tuple[Remark, ...], found: RequestSizes
 ) -> None:
-    import json
     from dataclasses import asdict
 
     content = {
@@ -61,7 +60,7 @@ def _print_json(
         ],
         "statistics": asdict(found),
     }
-    typer.echo(json.dumps(content, indent=2))
+    print_json(content)
 
 
 def _print_words(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from foresail.cli.formats import Format, FormatOption
+from foresail.cli.formats import Format, FormatOption, print_json
 from foresail.cli.progress import doing
 from foresail.cli.strl._options import RequestFile
 
@@ -81,7 +81,6 @@ def _given(document: Document, solved: SolvedRequest) -> list[dict[str, Any]]:
 
 
 def _print_json(solved: SolvedRequest, rows: list[dict[str, Any]], slot_seconds: float) -> None:
-    import json
     from dataclasses import asdict
     from math import isfinite
 
@@ -98,7 +97,7 @@ def _print_json(solved: SolvedRequest, rows: list[dict[str, Any]], slot_seconds:
         "solve_seconds": solved.solve_seconds,
         "finish_seconds": solved.finish_seconds,
     }
-    typer.echo(json.dumps(content, indent=2))
+    print_json(content)
 
 
 def _print_table(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from foresail.cli.formats import Format, FormatOption
+from foresail.cli.formats import Format, FormatOption, print_json
 from foresail.cli.log_options import LogOptions, LogPath, read_log
 from foresail.cli.progress import doing
 
@@ -39,7 +39,6 @@ def command(
 
 
 def _print_json(found: Facts) -> None:
-    import json
     from dataclasses import asdict
 
     from foresail.traces.facts import QUANTILES
@@ -49,7 +48,7 @@ def _print_json(found: Facts) -> None:
     content["quantiles"] = {
         name: dict(zip(levels, values, strict=True)) for name, values in found.quantiles.items()
     }
-    typer.echo(json.dumps(content | {"missing": found.missing}, indent=2))
+    print_json(content | {"missing": found.missing})
 
 
 def _print_tables(found: Facts) -> None:

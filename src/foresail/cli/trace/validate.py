@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from foresail.cli.formats import Format, FormatOption
+from foresail.cli.formats import Format, FormatOption, print_json
 from foresail.cli.log_options import LogOptions, LogPath, read_log
 from foresail.cli.progress import doing
 
@@ -30,10 +30,9 @@ def command(
     with doing(f"validating {path.name}"):
         report = validate(workload)
     if output_format == Format.JSON:
-        import json
         from dataclasses import asdict
 
-        typer.echo(json.dumps(asdict(report) | {"clean": report.clean}, indent=2))
+        print_json(asdict(report) | {"clean": report.clean})
     else:
         _print_words(report)
     strict = log_options.strict

@@ -11,7 +11,7 @@ import polars as pl
 
 from foresail.explain.reason_words import in_words, waiting_words
 from foresail.explain.run_snapshot import WaitingJob
-from foresail.model.words import duration, number
+from foresail.model.words import duration, from_now, number
 from foresail.reports.document import as_html, missing
 from foresail.reports.figure import Figure
 from foresail.reports.html_parts import (
@@ -190,7 +190,7 @@ def _cells(view: PlanView, waiting: WaitingJob) -> list[str]:
         _for_how_long(now - job.submit_seconds),
         runtime,
         "not planned" if waiting.planned is None else in_words(waiting.planned.start_seconds - now),
-        "–" if deadline is None else _off(deadline - now),
+        "–" if deadline is None else from_now(deadline - now),
         "–" if deadline is None else chance_words(chance, waiting.planned is not None),
         waiting_words(waiting, now),
     ]
@@ -198,7 +198,3 @@ def _cells(view: PlanView, waiting: WaitingJob) -> list[str]:
 
 def _for_how_long(seconds: float) -> str:
     return duration(seconds) if seconds >= 1.0 else "under 1 s"
-
-
-def _off(seconds: float) -> str:
-    return f"in {duration(seconds)}" if seconds >= 0 else f"{duration(-seconds)} ago"

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.explain.run_snapshot import RunSnapshot
-from foresail.model.words import count, duration
+from foresail.model.words import count, duration, from_now
 from foresail.reports.figure import Figure, packed
 from foresail.reports.plan.bands import BandUse, band_uses, bands_of, is_too_dense
 from foresail.reports.plan.lanes import Band
@@ -395,8 +395,7 @@ def _told(bar: Bar, words: str, now: float) -> str:
             f"{duration(bar.high_seconds - bar.start_seconds)} (80 %)"
         )
     if job.deadline_seconds is not None and words != "ended":
-        off = job.deadline_seconds - now
-        when = f"in {duration(off)}" if off >= 0 else f"{duration(-off)} ago"
+        when = from_now(job.deadline_seconds - now)
         lines.append(f"deadline {when}, chance {chance_words(bar.chance, True)}")
     return "<br>".join(lines)
 

@@ -27,14 +27,14 @@ from foresail.strl.own_requests import RequestPlaces
 MOST_JOBS: Final = 10_000
 """How many jobs one call may submit, members of arrays counted."""
 
-INDEX_VARIABLE: Final = "FORESAIL_ARRAY_INDEX"
-"""Of the environment of an array's members: which one it is."""
-
 _RANGE: Final = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?")
 _ID: Final = re.compile(r"[0-9]{1,18}(_[0-9]{1,9})?")
 
 Text = Annotated[str, Field(min_length=1, max_length=100_000)]
 Short = Annotated[str, Field(max_length=1_000)]
+
+_INDEX_VARIABLES: Final = ("FORESAIL_ARRAY_INDEX", "SLURM_ARRAY_TASK_ID")
+"""Of the environment of an array's members: which one it is."""
 
 
 def _without_limit(array: object) -> object:
@@ -181,12 +181,23 @@ def _requests_of(
     draft: _Draft, ids: Sequence[str], meant: Mapping[str, tuple[str, ...]]
 ) -> Iterator[Submit]:
     after = tuple(dict.fromkeys(chain.from_iterable(meant[each] for each in draft.after)))
-    indices = draft.indices or (None,)
-    for job_id, index in zip(ids, indices, strict=True):
-        job = replace(draft.job, job_id=job_id, after=after)
-        if index is not None:
-            job = replace(job, environment={**job.environment, INDEX_VARIABLE: str(index)})
-        yield Submit(job, held=draft.held)
+    job = replace(draft.job, after=after)
+    if draft.indices is None:
+        yield Submit(replace(job, job_id=ids[0]), held=draft.held)
+        return
+    shared = {**job.environment, **_of_array(draft.indices)}
+    for job_id, index in zip(ids, draft.indices, strict=True):
+        environment = shared | dict.fromkeys(_INDEX_VARIABLES, str(index))
+        yield Submit(replace(job, job_id=job_id, environment=environment), held=draft.held)
+
+
+def _of_array(indices: Sequence[int]) -> Mapping[str, str]:
+    """What Slurm's variables tell all members of an array; its id is told where a job starts."""
+    return {
+        "SLURM_ARRAY_TASK_COUNT": str(len(indices)),
+        "SLURM_ARRAY_TASK_MIN": str(min(indices)),
+        "SLURM_ARRAY_TASK_MAX": str(max(indices)),
+    }
 
 
 def checked_submission(

@@ -52,6 +52,8 @@ class _Watched:
         What was measured of it.
     is_adopted
         Whether an earlier adapter began it, which has kept what it measured.
+    told
+        What was last said of why it does not go on.
     """
 
     attempt: Attempt
@@ -60,6 +62,7 @@ class _Watched:
     used: ProcessesUse | None = None
     looks: list[UseSample] = field(default_factory=list)
     is_adopted: bool = False
+    told: str = ""
 
     def look(self, use: ProcessesUse, now: float) -> UseSample | None:
         """Note what it has used by now; a sample of that if none overlaps with it."""
@@ -171,6 +174,7 @@ class LocalAdapter:
         """How attempts have ended whose shims have gone; looks at what the others use."""
         if self._watched and now >= self._looked_seconds + self._sample_seconds:
             self._look(now)
+            self._say_what_waits_for_room()
         for pidfd, _ in self._shims.poll(0):
             watched = self._watched[self._by_pidfd.pop(pidfd)]
             self._shims.unregister(pidfd)
@@ -201,6 +205,22 @@ class LocalAdapter:
                 attempt.end_for_memory()
         if samples:
             self._run.keep_samples(samples)
+
+    def _say_what_waits_for_room(self) -> None:
+        """Tell, once, of attempts whose shims wait to write their claim or their end."""
+        for watched in self._watched.values():
+            attempt = watched.attempt
+            obstacle = None if attempt.is_under_way() else attempt.obstacle()
+            if obstacle is None:
+                continue
+            sentence = (
+                f"has ended but cannot record that: {obstacle}; it counts as ended"
+                if attempt.was_begun()
+                else f"has been started but cannot write its claim: {obstacle}; it begins"
+            )
+            if sentence != watched.told:
+                watched.told = sentence
+                self._run.note(f"{attempt.job_id} {sentence} as soon as there is room")
 
     def _used(self) -> Iterator[tuple[_Watched, ProcessesUse]]:
         """What attempts have used by now, of those that have a process."""
@@ -325,6 +345,8 @@ def _environment(job: CommandJob, attempt: int) -> Mapping[str, str]:
         "FORESAIL_TASKS": str(job.tasks),
         "OMP_NUM_THREADS": str(max(1, job.cpus // job.tasks)),
     }
+    if "SLURM_ARRAY_TASK_ID" in job.environment:
+        given["SLURM_ARRAY_JOB_ID"] = job.job_id.partition("_")[0]
     if job.memory_bytes is not None:
         given["FORESAIL_MEMORY_BYTES"] = str(int(job.memory_bytes))
     return {**own, **given, **job.environment}

@@ -111,6 +111,22 @@ class Attempt:
         cpu_seconds = None if not spent or spent == ["-"] else float(spent[0])
         return AttemptStatus(int(code), float(start), float(end), because, cpu_seconds)
 
+    def is_under_way(self) -> bool:
+        """Whether it was claimed and its command has not ended."""
+        claim = self.claim()
+        return claim is not None and claim.command.is_alive()
+
+    def obstacle(self) -> str | None:
+        """Why its shim cannot write what it must; None if nothing is in the way."""
+        probe = self._prefix.with_name(self._prefix.name + ".probe")
+        try:
+            probe.write_text("\n")
+        except OSError as error:
+            return error.strerror
+        finally:
+            probe.unlink(missing_ok=True)
+        return None
+
     def is_over_memory(self) -> bool:
         """Whether it was told to stop because it held more memory than it may."""
         return self._prefix.with_name(self._prefix.name + ".memory").exists()

@@ -14,7 +14,11 @@ import os
 import signal
 import sys
 import time
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
 
 _CANNOT_RUN = 127
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -42,6 +46,17 @@ def boot_id() -> str:
         return boot.read().strip()
 
 
+def patiently(act: Callable[[], _T]) -> _T:
+    """Do what needs room on a disk, however long it takes until there is some."""
+    while True:
+        try:
+            return act()
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+        time.sleep(_PATIENCE_SECONDS)
+
+
 def claim(prefix: str, text: str) -> bool:
     """Make ``prefix.claim`` appear, whole; False if the attempt was claimed before.
 
@@ -67,17 +82,7 @@ def record(prefix: str, text: str) -> None:
 
 
 def _write(path: str, text: str) -> str:
-    """Write a small file, however long it takes until the disk has room for it."""
-    while True:
-        try:
-            return _write_now(path, text.encode())
-        except OSError as error:
-            if error.errno not in _NO_ROOM:
-                raise
-        time.sleep(_PATIENCE_SECONDS)
-
-
-def _write_now(path: str, content: bytes) -> str:
+    content = text.encode()
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:
         if os.write(file, content) < len(content):
@@ -239,11 +244,17 @@ def keep(prefix: str, request: dict[str, Any]) -> None:
         os.close(go_write)
         _become_command(go_read, request)
     os.close(go_read)
-    started = time.time()
     who = " ".join(f"{pid} {state_and_start_ticks(pid)[1]}" for pid in (os.getpid(), child))
     cpus = ",".join(map(str, request["cpus"])) or "-"
     cgroup = request["cgroup"]
-    if not claim(prefix, f"{boot_id()} {who} {started!r} {cpus} {cgroup or '-'}\n"):
+
+    def begun() -> float | None:
+        started = time.time()
+        text = f"{boot_id()} {who} {started!r} {cpus} {cgroup or '-'}\n"
+        return started if claim(prefix, text) else None
+
+    started = patiently(begun)
+    if started is None:
         os.close(go_write)
         os.waitpid(child, 0)
         return
@@ -262,7 +273,7 @@ def keep(prefix: str, request: dict[str, Any]) -> None:
             why = "memory"
             _complain("it needed more memory than it may have")
         remove_cgroup(cgroup)
-    record(prefix, f"{code} {started!r} {ended!r} {why} {spent}\n")
+    patiently(lambda: record(prefix, f"{code} {started!r} {ended!r} {why} {spent}\n"))
 
 
 def _become_shim(request: dict[str, Any]) -> None:
@@ -275,7 +286,7 @@ def _become_shim(request: dict[str, Any]) -> None:
             (1, request["output"], append),
             (2, request["errors"], append),
         ):
-            file = os.open(path, flags, 0o644)
+            file = patiently(partial(os.open, path, flags, 0o644))
             os.dup2(file, number)
             os.close(file)
         keep(request["prefix"], request)
