@@ -65,6 +65,10 @@ class Measure:
     label: str
     kind: Literal["share", "duration", "number"] = "number"
 
+    def of(self, system: str, *x: float, group: str | None = None) -> Mean:
+        """The mean of it over runs of a system, at some points or all."""
+        return Mean(self.name, system, group, x)
+
     def said(self, value: float | None) -> str:
         """A value in words."""
         return {"share": percent, "duration": duration, "number": number}[self.kind](value)
@@ -89,30 +93,40 @@ class Mean:
     group: str | None = None
     x: tuple[float, ...] = ()
 
-    def against(self, system: str) -> tuple[Mean, Mean]:
-        """Itself and the same of another system: what a claim takes as less and more."""
-        return self, replace(self, system=system)
+    def against(self, system: str, *, factor: float = 1.0, margin: float = 0.0) -> Bound:
+        """Itself as the less, the same of another system as the more."""
+        return Bound(self, replace(self, system=system), factor, margin)
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedClaim:
-    """What was published, as ``less <= factor * more + margin``.
+class Bound:
+    """``less <= factor * more + margin``.
 
     Parameters
     ----------
-    published
-        The claim in words, with its numbers.
     less, more
-        Means, or numbers where the claim states one.
+        Means, or numbers where a claim states one.
     factor, margin
         What is added to the bare order; a factor of 0.4 means 60 % less.
     """
 
-    published: str
     less: Mean | float
     more: Mean | float
     factor: float = 1.0
     margin: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedClaim:
+    """What was published: the claim in words, with its numbers, and what it comes to."""
+
+    published: str
+    bound: Bound
+
+
+def published(*claims: Mapping[str, Bound]) -> tuple[PublishedClaim, ...]:
+    """Claims from what they say in words and what that comes to."""
+    return tuple(PublishedClaim(*claim) for part in claims for claim in part.items())
 
 
 @dataclass(frozen=True, slots=True)

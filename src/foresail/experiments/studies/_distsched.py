@@ -8,12 +8,13 @@ from typing import ClassVar, Final
 
 from foresail.experiments.shared_trial import SharedTrial
 from foresail.experiments.study import (
+    Bound,
     GridPoint,
     Measure,
-    PublishedClaim,
     Study,
     StudyParameters,
     points_at,
+    published,
 )
 
 _SOURCE: Final = "DistSched (J. W. Park, Distribution-based cluster scheduling, 2019)"
@@ -112,7 +113,7 @@ def study_of(
     title: str,
     section: str,
     cases: Sequence[GridPoint],
-    claims: Sequence[PublishedClaim],
+    claims: Mapping[str, Bound],
     *,
     axis: str = "",
     measures: Sequence[Measure] = MEASURES,
@@ -127,7 +128,7 @@ def study_of(
         measures=tuple(measures),
         drawn=tuple(each.name for each in drawn),
         cases=tuple(cases),
-        claims=tuple(claims),
+        claims=published(claims),
         notes=(*_NOTES, *notes),
     )
 

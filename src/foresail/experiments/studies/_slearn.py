@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from foresail.control.policy import parse_policy
 from foresail.experiments.generated import generated
-from foresail.experiments.study import GridPoint, Measure, PublishedClaim, StudyParameters, Task
+from foresail.experiments.study import (
+    Bound,
+    GridPoint,
+    Measure,
+    PublishedClaim,
+    StudyParameters,
+    Task,
+    published,
+)
 from foresail.metrics.task_jobs import (
     normalised_waiting,
     queue_correctness,
@@ -153,12 +161,10 @@ def cases(
 
 
 def claims(
-    about: Callable[[str, str], Iterable[PublishedClaim]],
+    about: Callable[[str, str], Mapping[str, Bound]],
 ) -> tuple[PublishedClaim, ...]:
     """What is claimed about each trace (its calibration and its group), wider jobs first."""
-    return tuple(
-        claim for name in (wider, narrow) for trace in TRACES for claim in about(trace, name(trace))
-    )
+    return published(*(about(trace, name(trace)) for name in (wider, narrow) for trace in TRACES))
 
 
 @dataclass(frozen=True, slots=True)

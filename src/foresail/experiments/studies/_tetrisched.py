@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -84,7 +84,7 @@ def study_of_errors(
     figures: str,
     generators: Sequence[str],
     systems: Sequence[str],
-    claims: Iterable[PublishedClaim],
+    claims: tuple[PublishedClaim, ...],
 ) -> Study:
     """A study of systems, and of the capacity stack, on generated workloads as estimates err."""
     policies = {**named(*systems), **STACKS}
@@ -100,7 +100,7 @@ def study_of_errors(
         measures=MEASURES,
         drawn=DRAWN,
         cases=tuple(cases_of(parameters, settings, policies)),
-        claims=tuple(claims),
+        claims=claims,
         notes=notes_of(parameters),
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.experiments.studies import _distsched as distsched
-from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.experiments.study import Bound, Study
 from foresail.model.registry import register
 
 _BY_AGE: Final = "dist-by-age"
@@ -37,11 +37,9 @@ def varying_use(parameters: VaryingUseParameters) -> Study:
         "Is it worth knowing that what tasks use depends on their age?",
         "beyond section 5.2, where use does not depend on time",
         distsched.cases_of(parameters, systems, "phase_contrast", parameters.contrasts),
-        [
-            PublishedClaim(
-                f"By age {label} than by averages (not published; contrast {x:g}).",
-                Mean(measure.name, _BY_AGE, x=(x,)),
-                Mean(measure.name, distsched.DIST, x=(x,)),
+        {
+            f"By age {label} than by averages (not published; contrast {x:g}).": Bound(
+                measure.of(_BY_AGE, x), measure.of(distsched.DIST, x)
             )
             for x in parameters.contrasts
             for measure, label in (
@@ -49,7 +47,7 @@ def varying_use(parameters: VaryingUseParameters) -> Study:
                 (distsched.THROTTLES, "no more tasks are throttled"),
                 (distsched.EVICTIONS, "no more tasks are evicted"),
             )
-        ],
+        },
         axis="contrast of phases",
         drawn=(*distsched.DRAWN, distsched.EVICTIONS),
         notes=(

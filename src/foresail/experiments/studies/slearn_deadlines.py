@@ -10,7 +10,7 @@ import numpy as np
 
 from foresail.experiments.generated import generated
 from foresail.experiments.studies import _slearn as slearn
-from foresail.experiments.study import Mean, Measure, PublishedClaim, Study
+from foresail.experiments.study import Bound, Measure, Study, published
 from foresail.model.registry import register
 
 _EARLIEST: Final = "earliest deadline first"
@@ -75,15 +75,15 @@ def deadlines(parameters: SLearnDeadlineParameters) -> Study:
         measures=(_MET, slearn.COMPLETION),
         drawn=(_MET.name,),
         cases=slearn.points(places, parameters.seeds, _SYSTEMS, DeadlineTrial),
-        claims=tuple(
-            PublishedClaim(
+        claims=published(
+            {
                 f"Ours: by the odds as many deadlines are met as under {other}, or more "
-                f"({place.name}).",
-                Mean(_MET.name, other, place.name),
-                Mean(_MET.name, _ODDS, place.name),
-            )
-            for place in places
-            for other in (slearn.SLEARN, _EARLIEST)
+                f"({place.name}).": Bound(
+                    _MET.of(other, group=place.name), _MET.of(_ODDS, group=place.name)
+                )
+                for place in places
+                for other in (slearn.SLEARN, _EARLIEST)
+            }
         ),
         notes=(
             "A deadline is the submission and what the job takes alone on all slots (its longest "

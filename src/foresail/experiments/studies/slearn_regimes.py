@@ -12,12 +12,12 @@ from foresail.analysis.gaussian import MISORDERED_BY_HISTORY, misordered_by_samp
 from foresail.experiments.studies import _slearn as slearn
 from foresail.experiments.study import (
     BestMap,
+    Bound,
     GridPoint,
-    Mean,
     Measure,
-    PublishedClaim,
     Study,
     StudyParameters,
+    published,
 )
 from foresail.model.registry import register
 
@@ -139,15 +139,15 @@ def regimes(parameters: RegimeParameters) -> Study:
         measures=(slearn.COMPLETION, slearn.ERROR, _MISORDERED, _LOSS),
         drawn=(),
         cases=tuple(cases),
-        claims=tuple(
-            PublishedClaim(
-                "Ours: both together lose by no more than noise against the better of the two "
-                f"(taken as: 2 %; {_group(width, space)}).",
-                Mean(_LOSS.name, _BOTH, _group(width, space)),
-                _NOISE,
-            )
-            for width in parameters.widths
-            for space in parameters.variations
+        claims=published(
+            {
+                f"Ours: both together lose by no more than noise against the better of the two "
+                f"(taken as: 2 %; {_group(width, space)}).": Bound(
+                    _LOSS.of(_BOTH, group=_group(width, space)), _NOISE
+                )
+                for width in parameters.widths
+                for space in parameters.variations
+            }
         ),
         notes=(
             f"Every job has as many tasks; {_PERCENT} % of them are pilots, one at least. Jobs "

@@ -8,7 +8,7 @@ from typing import ClassVar
 from foresail.control.policy import dropping
 from foresail.experiments.studies import _three_sigma as three_sigma
 from foresail.experiments.studies._trial_grid import TrialSetting, cases_of
-from foresail.experiments.study import PublishedClaim, Study
+from foresail.experiments.study import Bound, Study, published
 from foresail.model.registry import register
 
 _SMALL_SHIFT = 20.0
@@ -54,7 +54,7 @@ def perturbation(parameters: PerturbationParameters) -> Study:
         measures=three_sigma.MEASURES,
         drawn=three_sigma.DRAWN,
         cases=tuple(cases),
-        claims=_claims(parameters),
+        claims=published(_claims(parameters)),
         notes=(
             *three_sigma.notes_of(parameters),
             "Each job's shift is normal about the target with a deviation of 10 points; beliefs "
@@ -80,33 +80,28 @@ def _system(spread: float) -> str:
     return f"CoV {spread:g} %"
 
 
-def _claims(parameters: PerturbationParameters) -> tuple[PublishedClaim, ...]:
+def _claims(parameters: PerturbationParameters) -> dict[str, Bound]:
     narrow, wide = _system(parameters.spread_percents[0]), _system(parameters.spread_percents[-1])
     shifts = parameters.shift_percents
     small = tuple(shift for shift in shifts if abs(shift) <= _SMALL_SHIFT)
     large = tuple(shift for shift in shifts if abs(shift) > _SMALL_SHIFT)
 
     misses = three_sigma.misses
-    better = tuple(
-        PublishedClaim(
-            f"Distributions miss fewer deadlines than points ({_system(spread)}).",
-            *misses(_system(spread)).against("point"),
-        )
+    better = {
+        f"Distributions miss fewer deadlines than points ({_system(spread)}).": misses(
+            _system(spread)
+        ).against("point")
         for spread in parameters.spread_percents
-    )
-    return (
-        *better,
-        PublishedClaim(
-            "At shift 0 distributions miss half as many deadlines as points.",
-            *misses(narrow, 0.0).against("point"),
-            factor=0.5,
-        ),
-        PublishedClaim(
-            "At small shifts (within 20 %) narrow distributions miss fewer than wide ones.",
-            *misses(narrow, *small).against(wide),
-        ),
-        PublishedClaim(
-            "At larger shifts wide distributions miss fewer than narrow ones.",
-            *misses(wide, *large).against(narrow),
-        ),
-    )
+    }
+    return {
+        **better,
+        "At shift 0 distributions miss half as many deadlines as points.": misses(
+            narrow, 0.0
+        ).against("point", factor=0.5),
+        "At small shifts (within 20 %) narrow distributions miss fewer than wide ones.": misses(
+            narrow, *small
+        ).against(wide),
+        "At larger shifts wide distributions miss fewer than narrow ones.": misses(
+            wide, *large
+        ).against(narrow),
+    }

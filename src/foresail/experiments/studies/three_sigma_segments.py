@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 from foresail.experiments.studies import _three_sigma as three_sigma
 from foresail.experiments.studies._trial_grid import TrialSetting, beginning_of, cases_of, named
-from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.experiments.study import Bound, Study, published
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 
@@ -54,7 +54,7 @@ def segments(parameters: SegmentsParameters) -> Study:
         measures=three_sigma.MEASURES,
         drawn=three_sigma.DRAWN,
         cases=tuple(cases_of(parameters, [setting], named(*three_sigma.MAIN))),
-        claims=_claims(),
+        claims=published(_claims()),
         notes=(
             three_sigma.DROPPING,
             three_sigma.GOODPUT_NOTE,
@@ -67,24 +67,18 @@ def segments(parameters: SegmentsParameters) -> Study:
     )
 
 
-def _claims() -> tuple[PublishedClaim, ...]:
+def _claims() -> dict[str, Bound]:
     misses = three_sigma.misses
-    return (
-        *(
-            PublishedClaim(
-                f"3Sigma misses fewer deadlines than {system}.",
-                *misses(three_sigma.SIGMA).against(system),
+    return {
+        **{
+            f"3Sigma misses fewer deadlines than {system}.": misses(three_sigma.SIGMA).against(
+                system
             )
             for system in (three_sigma.POINTS, three_sigma.PRIORITY)
-        ),
-        PublishedClaim(
-            "3Sigma approximately matches PointPerfEst (taken as: within 3 points; published: "
-            "slightly better on two logs).",
-            *misses(three_sigma.SIGMA).against(three_sigma.PERFECT),
-            margin=0.03,
-        ),
-        PublishedClaim(
-            "3Sigma does more work by the end than PointRealEst.",
-            *Mean(three_sigma.GOODPUT.name, three_sigma.POINTS).against(three_sigma.SIGMA),
-        ),
-    )
+        },
+        "3Sigma approximately matches PointPerfEst (taken as: within 3 points; published: slightly "
+        "better on two logs).": misses(three_sigma.SIGMA).against(three_sigma.PERFECT, margin=0.03),
+        "3Sigma does more work by the end than PointRealEst.": three_sigma.GOODPUT.of(
+            three_sigma.POINTS
+        ).against(three_sigma.SIGMA),
+    }

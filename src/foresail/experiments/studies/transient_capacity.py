@@ -17,12 +17,13 @@ from foresail.cloud.transient.plan import CapacityPlan
 from foresail.cloud.transient.planning import UnreachableError, plan
 from foresail.experiments.studies import _cloud as cloud
 from foresail.experiments.study import (
+    Bound,
     GridPoint,
     Mean,
     Measure,
-    PublishedClaim,
     Study,
     StudyParameters,
+    published,
 )
 from foresail.model.registry import register
 
@@ -191,7 +192,7 @@ def transient_capacity(parameters: TransientCapacityParameters) -> Study:
         measures=(_COST, _SURPLUS, _REACHED, _TYPES, _SHORT),
         drawn=(_COST.name, _SURPLUS.name),
         cases=tuple(cases),
-        claims=tuple(claim for group in groups for claim in _claims(group)),
+        claims=published(*(part for group in groups for part in _claims(group))),
         notes=(
             "The published markets are EC2's of late 2017 in 14 zones, each zone a repetition. "
             "Drawn pools have availabilities of 0.9 to 0.999 and prices of 20 to 40 %, each pool "
@@ -231,7 +232,7 @@ def _market_cases(parameters: TransientCapacityParameters, prices: str) -> list[
     ]
 
 
-def _claims(group: str) -> list[PublishedClaim]:
+def _claims(group: str) -> list[dict[str, Bound]]:
     def cost(system: str, nines: float) -> Mean:
         return Mean("on_demand_share", system, group, (nines,))
 
@@ -239,24 +240,18 @@ def _claims(group: str) -> list[PublishedClaim]:
         return Mean("surplus_share", system, group, (nines,))
 
     systems = (_RULE, _REFINED) if group == _DRAWN else (_RULE, _DOUBTING)
-    claims = []
-    for system in systems:
-        claims += [
-            PublishedClaim(
-                f"Two nines cost 38 % of on-demand or less ({system}, {group}).",
-                cost(system, 2.0),
-                0.38,
+    return [
+        {
+            f"Two nines cost 38 % of on-demand or less ({system}, {group}).": Bound(
+                cost(system, 2.0), 0.38
             ),
-            PublishedClaim("... six nines 53 % or less.", cost(system, 6.0), 0.53),
-            PublishedClaim(
-                "... six nines cost more than two.", cost(system, 2.0), cost(system, 6.0)
+            "... six nines 53 % or less.": Bound(cost(system, 6.0), 0.53),
+            "... six nines cost more than two.": Bound(cost(system, 2.0), cost(system, 6.0)),
+            "... but less than on-demand machines.": Bound(cost(system, 6.0), 1.0),
+            "... five nines take 30 % more capacity than is needed, or less.": Bound(
+                surplus(system, 5.0), 0.30
             ),
-            PublishedClaim("... but less than on-demand machines.", cost(system, 6.0), 1.0),
-            PublishedClaim(
-                "... five nines take 30 % more capacity than is needed, or less.",
-                surplus(system, 5.0),
-                0.30,
-            ),
-            PublishedClaim("... six nines 50 % more, or less.", surplus(system, 6.0), 0.50),
-        ]
-    return claims
+            "... six nines 50 % more, or less.": Bound(surplus(system, 6.0), 0.50),
+        }
+        for system in systems
+    ]

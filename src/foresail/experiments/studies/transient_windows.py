@@ -15,12 +15,13 @@ from foresail.cloud.transient.estimating import estimated_offers, mean_availabil
 from foresail.cloud.transient.methods import Method
 from foresail.experiments.studies import _cloud as cloud
 from foresail.experiments.study import (
+    Bound,
     GridPoint,
     Mean,
     Measure,
-    PublishedClaim,
     Study,
     StudyParameters,
+    published,
 )
 from foresail.model.errors import InputError
 from foresail.model.limits import require_each_positive
@@ -175,7 +176,7 @@ def transient_windows(parameters: WindowParameters) -> Study:
             for system in (_RULE, _NINE, _ORACLE, _DOUBTING, _DOUBTING_NINE)
             for days in parameters.window_days
         ),
-        claims=_claims(parameters.window_days),
+        claims=published(_claims(parameters.window_days)),
         notes=(
             "Four nines are 53 minutes a year, three nines 526, five nines 5. Nines kept are the "
             "mean over stretches; minutes are dominated by the worst stretch.",
@@ -210,35 +211,24 @@ def _task(parameters: WindowParameters, system: str, days: float, seed: int) -> 
     )
 
 
-def _claims(windows: tuple[float, ...]) -> tuple[PublishedClaim, ...]:
+def _claims(windows: tuple[float, ...]) -> dict[str, Bound]:
     def short(system: str, *days: float) -> Mean:
         return Mean("short_minutes", system, _GROUP, days)
 
     allowed = (1.0 - cloud.target(_TARGET)) * cloud.YEAR_MINUTES
     shortest, longest = min(windows), max(windows)
-    return (
-        PublishedClaim("A plan for four nines does not keep them.", allowed, short(_RULE)),
-        PublishedClaim(
-            "... but about three (taken as: at most twice as long without it as three nines "
-            "allow).",
-            short(_RULE),
-            20.0 * allowed,
+    return {
+        "A plan for four nines does not keep them.": Bound(allowed, short(_RULE)),
+        "... but about three (taken as: at most twice "
+        "as long without it as three nines allow).": Bound(short(_RULE), 20.0 * allowed),
+        "... in the mean stretch as well (nines of each).": Bound(
+            Mean("nines", _RULE, _GROUP), _TARGET
         ),
-        PublishedClaim(
-            "... in the mean stretch as well (nines of each).",
-            Mean("nines", _RULE, _GROUP),
-            _TARGET,
+        "A plan for a nine more keeps four.": Bound(short(_NINE), allowed),
+        "An oracle always keeps them.": Bound(short(_ORACLE), allowed),
+        f"The window hardly matters (taken as: {longest:g} days are short no less than half as "
+        f"long as {shortest:g}).": Bound(short(_RULE, shortest), short(_RULE, longest), factor=2.0),
+        "With doubt, a plan for a nine more keeps four as well.": Bound(
+            short(_DOUBTING_NINE), allowed
         ),
-        PublishedClaim("A plan for a nine more keeps four.", short(_NINE), allowed),
-        PublishedClaim("An oracle always keeps them.", short(_ORACLE), allowed),
-        PublishedClaim(
-            f"The window hardly matters (taken as: {longest:g} days are short no less than half "
-            f"as long as {shortest:g}).",
-            short(_RULE, shortest),
-            short(_RULE, longest),
-            factor=2.0,
-        ),
-        PublishedClaim(
-            "With doubt, a plan for a nine more keeps four as well.", short(_DOUBTING_NINE), allowed
-        ),
-    )
+    }

@@ -19,13 +19,14 @@ from foresail.evaluation.believed_runtimes import told_quantiles
 from foresail.experiments.generated import log_of
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.study import (
+    Bound,
     GridPoint,
     Mean,
     Measure,
-    PublishedClaim,
     Study,
     StudyParameters,
     points_at,
+    published,
 )
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
@@ -176,7 +177,7 @@ def waiting_beliefs(parameters: BeliefParameters) -> Study:
         ),
         drawn=("rented_to_fixed", "mean_wait_seconds", "correlation"),
         cases=tuple(cases),
-        claims=tuple(_claims(parameters.predictors)),
+        claims=published(_claims(parameters.predictors)),
         notes=(
             "The published models (linear, forest, support vectors, network) knew users and "
             "requests; these are Foresail's predictors, which learn from every job that ends.",
@@ -187,31 +188,22 @@ def waiting_beliefs(parameters: BeliefParameters) -> Study:
     )
 
 
-def _claims(predictors: tuple[str, ...]) -> list[PublishedClaim]:
-    return [
-        *(
-            PublishedClaim(
-                f"Predicted runtimes hardly tell short jobs from long: MCC near 0 (taken as: below "
-                f"0.2; {each}).",
-                Mean("correlation", each),
-                0.2,
-            )
+def _claims(predictors: tuple[str, ...]) -> dict[str, Bound]:
+    return {
+        **{
+            f"Predicted runtimes hardly tell short jobs from long: "
+            f"MCC near 0 (taken as: below 0.2; {each}).": Bound(Mean("correlation", each), 0.2)
             for each in predictors
-        ),
-        *(
-            PublishedClaim(
-                f"Predicted runtimes make the on-demand cost 50 % higher than the oracle's or more "
-                f"({each}).",
-                *Mean("rented_to_fixed", _ORACLE).against(each),
-                factor=1.0 / 1.5,
-            )
+        },
+        **{
+            f"Predicted runtimes make the on-demand cost 50 % higher than the oracle's "
+            f"or more ({each}).": Mean("rented_to_fixed", _ORACLE).against(each, factor=1.0 / 1.5)
             for each in predictors
-        ),
-        *(
-            PublishedClaim(
-                f"Ours: if surely long jobs are not tried, the on-demand cost is less ({each}).",
-                *Mean("rented_to_fixed", each + _SURE).against(_TRIED),
-            )
+        },
+        **{
+            f"Ours: if surely long jobs are not tried, the on-demand cost is less ({each}).": Mean(
+                "rented_to_fixed", each + _SURE
+            ).against(_TRIED)
             for each in predictors
-        ),
-    ]
+        },
+    }

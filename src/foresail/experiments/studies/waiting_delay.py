@@ -15,14 +15,7 @@ from foresail.cloud.waiting.learning import forest_waits, wait_rows
 from foresail.cloud.waiting.policies import Beliefs, waiting_policy
 from foresail.cloud.waiting.simulating import simulate
 from foresail.experiments.studies import _waiting as waiting
-from foresail.experiments.study import (
-    GridPoint,
-    Mean,
-    Measure,
-    PublishedClaim,
-    Study,
-    points_at,
-)
+from foresail.experiments.study import GridPoint, Mean, Measure, Study, points_at, published
 from foresail.model.registry import register
 
 _SYSTEMS: Final = ("weighing", "sww", "ajw", "njw")
@@ -119,13 +112,14 @@ def waiting_delay(parameters: DelayParameters) -> Study:
         ),
         drawn=("all_costs", "price", "mean_wait_seconds"),
         cases=tuple(cases),
-        claims=tuple(
-            PublishedClaim(
-                f"Weighing costs less than that {name}, if delays are worth {worth:g}.",
-                *Mean("all_costs", "weighing", _GROUP, (worth,)).against(system),
-            )
-            for worth in parameters.worths
-            for system, name in (("ajw", "all wait"), ("njw", "none waits"))
+        claims=published(
+            {
+                f"Weighing costs less than that {name}, if delays are worth {worth:g}.": Mean(
+                    "all_costs", "weighing", _GROUP, (worth,)
+                ).against(system)
+                for worth in parameters.worths
+                for system, name in (("ajw", "all wait"), ("njw", "none waits"))
+            }
         ),
         notes=(
             "Claims are ours; nothing of this was published.",

@@ -18,12 +18,13 @@ from foresail.evaluation.believed_runtimes import believed_runtimes
 from foresail.experiments.generated import log_of
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.study import (
+    Bound,
     GridPoint,
     Mean,
-    PublishedClaim,
     Study,
     StudyParameters,
     points_at,
+    published,
 )
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
@@ -246,7 +247,7 @@ def waiting_runtime_models(parameters: RuntimeModelParameters) -> Study:
         ),
         drawn=("percentage_error", "correlation", "rented_to_fixed", "mean_wait_seconds"),
         cases=tuple(cases),
-        claims=tuple(_claims(parameters)),
+        claims=published(_claims(parameters)),
         notes=(
             "Models learn from the first three quarters of the jobs (at most 20,000, drawn; "
             "5,000 for support vectors), and all figures are of the last quarter.",
@@ -260,57 +261,37 @@ def waiting_runtime_models(parameters: RuntimeModelParameters) -> Study:
     )
 
 
-def _claims(parameters: RuntimeModelParameters) -> list[PublishedClaim]:
+def _claims(parameters: RuntimeModelParameters) -> dict[str, Bound]:
     def mean(measure: str, system: str, group: str = _POLICY) -> Mean:
         return Mean(measure, system, group)
 
     def usual(measure: str, system: str) -> Mean:
         return Mean(measure, system, _POLICY, (_BASELINE_MINUTES,))
 
-    claims = []
+    claims: dict[str, Bound] = {}
     for model in parameters.models:
-        claims += [
-            PublishedClaim(
-                f"The error of predicted runtimes is high (figure 7.2 a; taken as: MAPE above 100 "
-                f"%; {model}).",
-                1.0,
-                mean("percentage_error", model),
-            ),
-            PublishedClaim(
-                f"Short jobs are hardly told from long ones (figure 7.2 b; taken as: MCC below "
-                f"0.2; {model}).",
-                mean("correlation", model),
-                0.2,
-            ),
-        ]
+        claims |= {
+            f"The error of predicted runtimes is high (figure 7.2 a; "
+            f"taken as: MAPE above 100 %; {model}).": Bound(1.0, mean("percentage_error", model)),
+            f"Short jobs are hardly told from long ones (figure "
+            f"7.2 b; taken as: MCC below 0.2; {model}).": Bound(mean("correlation", model), 0.2),
+        }
     if _BEST in parameters.models:
-        claims += [
-            PublishedClaim(
-                "By such runtimes the on-demand cost is 50 to 75 % higher than the oracle's "
-                "(figure 7.4 a, t of 15 minutes; taken as: 50 % or more; support vectors).",
-                *usual("rented_to_fixed", _ORACLE).against(_BEST),
-                factor=1.0 / 1.5,
-            ),
-            PublishedClaim(
-                "... and hardly anybody waits (figure 7.4 b; taken as: a tenth of the oracle's "
-                "wait).",
-                *usual("mean_wait_seconds", _BEST).against(_ORACLE),
-                factor=0.1,
-            ),
-            PublishedClaim(
-                "Shortest first by predicted runtimes waits longer than by known ones: 1.71 h "
-                "against 0.6 h (support vectors).",
-                *mean("mean_wait_seconds", _ORACLE, _QUEUE).against(_BEST),
-            ),
-            PublishedClaim(
-                "... and less than in any order: 1.71 h against 3.1 h.",
-                *mean("mean_wait_seconds", _BEST, _QUEUE).against(_RANDOM),
-            ),
-        ]
-    claims.append(
-        PublishedClaim(
-            "Any order waits less than the order of arrival: 3.1 h against 8.1 h.",
-            *mean("mean_wait_seconds", _RANDOM, _QUEUE).against(_ARRIVAL),
-        )
-    )
+        claims |= {
+            "By such runtimes the on-demand cost is 50 to 75 % higher than the oracle's (figure "
+            "7.4 a, t of 15 minutes; taken as: 50 % or more; "
+            "support vectors).": usual("rented_to_fixed", _ORACLE).against(_BEST, factor=1.0 / 1.5),
+            "... and hardly anybody waits (figure 7.4 b; taken as: a tenth of "
+            "the oracle's wait).": usual("mean_wait_seconds", _BEST).against(_ORACLE, factor=0.1),
+            "Shortest first by predicted runtimes waits longer than by known ones: 1.71 h against "
+            "0.6 h (support vectors).": mean("mean_wait_seconds", _ORACLE, _QUEUE).against(_BEST),
+            "... and less than in any order: 1.71 h against 3.1 h.": mean(
+                "mean_wait_seconds", _BEST, _QUEUE
+            ).against(_RANDOM),
+        }
+    claims |= {
+        "Any order waits less than the order of arrival: 3.1 h against 8.1 h.": mean(
+            "mean_wait_seconds", _RANDOM, _QUEUE
+        ).against(_ARRIVAL)
+    }
     return claims
