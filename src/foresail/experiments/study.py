@@ -161,8 +161,6 @@ class Study:
         The question it answers.
     source
         The publication and its figures.
-    axis
-        What ``x`` means, as people call it; empty where no case has one.
     measures
         What tables show.
     drawn
@@ -171,6 +169,8 @@ class Study:
         The grid.
     claims
         What was published.
+    axis
+        What ``x`` means, as people call it; empty where no case has one.
     notes
         Where this study differs from the published one, and what its source leaves open.
     maps
@@ -179,11 +179,11 @@ class Study:
 
     title: str
     source: str
-    axis: str
     measures: tuple[Measure, ...]
     drawn: tuple[str, ...]
     cases: tuple[GridPoint, ...]
     claims: tuple[PublishedClaim, ...]
+    axis: str = ""
     notes: tuple[str, ...] = ()
     maps: tuple[BestMap, ...] = ()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -22,6 +23,16 @@ def start(job: Job, room: FreeRoom, starts: list[Start]) -> bool:
     room.take(job, placement)
     starts.append(Start(job.job_id, placement))
     return True
+
+
+def start_in_order(
+    jobs: Iterable[Job], room: FreeRoom, starts: list[Start], reasons: dict[str, Reason]
+) -> Iterator[Job]:
+    """Start what fits of the jobs, one after the other; those that do not, with why they wait."""
+    for job in jobs:
+        if not start(job, room, starts):
+            reasons[job.job_id] = no_room(job.cpus, max(room.cpus, 0.0))
+            yield job
 
 
 def make_room(job: Job, room: FreeRoom, victims: list[RunningJob]) -> list[Preempt]:

@@ -26,13 +26,14 @@ from foresail.model.cluster import Partition
 from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause
 from foresail.model.protocols import NeedsTruth
-from foresail.model.watching import Measure, Watch
+from foresail.model.watching import Watch
 from foresail.predictors.event_order import END, SUBMISSION, order_of_events
 from foresail.schedulers.kernels import task_jobs
 from foresail.schedulers.kernels.task_jobs import TaskJobs
 from foresail.schedulers.of_tasks.queueing import QueuesTasks
 from foresail.simulator.kernels import task_loop as _loop
 from foresail.simulator.kernels.event_heap import HEAP_COLUMNS
+from foresail.simulator.replay import submitted
 from foresail.traces import schema
 from foresail.traces.nodes import processors_of
 from foresail.traces.schedule import Schedule, ScheduleMeta
@@ -154,7 +155,7 @@ def replay_task_arrays(
     tables = _tables(queues, stages, submit, classes, asked)
     step_address(_loop.task_loop)  # compiled, if it is not yet, outside of what is measured
     if watch is not None:
-        watch(_measure(tables))
+        watch(submitted(submit, tables.counters, _loop.ARRIVED))
     begin = time.perf_counter()
     _loop.task_loop(tables)
     seconds = time.perf_counter() - begin
@@ -177,17 +178,6 @@ def replay_task_arrays(
         jobs[:, task_jobs.RATIO].astype(np.int64),
         seconds,
     )
-
-
-def _measure(tables: _loop.TaskReplay) -> Measure:
-    """How far a replay is: it runs without Python's lock, and counts where others can see it."""
-    submit, counters = tables.submit, tables.counters
-
-    def measure() -> tuple[float, float]:
-        at = min(int(counters[_loop.ARRIVED]), len(submit) - 1)
-        return float(submit[at] - submit[0]), float(submit[-1] - submit[0])
-
-    return measure
 
 
 @dataclass(frozen=True)

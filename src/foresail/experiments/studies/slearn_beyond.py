@@ -49,7 +49,6 @@ def beyond(parameters: SLearnBeyondParameters) -> Study:
     return Study(
         title="Which jobs are too narrow to be sampled, and does their last task matter?",
         source="Extensions named in SLearn's section 7; ours",
-        axis="",
         measures=(slearn.FASTER, slearn.MEDIAN, slearn.COMPLETION, slearn.ERROR),
         drawn=(slearn.FASTER.name,),
         cases=slearn.cases(places, parameters.seeds, _SYSTEMS, slower=slearn.SLEARN),

@@ -56,7 +56,6 @@ def slearn_bins(parameters: slearn.SLearnStudyParameters) -> Study:
     return Study(
         title="Which jobs gain from sampling, by width and size?",
         source=f"{slearn.SOURCE}, figure 8 and table 9",
-        axis="",
         measures=(slearn.FASTER, slearn.MEDIAN, _JOBS, _WORK),
         drawn=(slearn.FASTER.name,),
         cases=slearn.points(places, parameters.seeds, systems, BinTrial),

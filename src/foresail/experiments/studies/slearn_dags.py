@@ -34,7 +34,6 @@ def dags(parameters: DagParameters) -> Study:
     return Study(
         title="What do the first stage's tasks tell of the stages after it?",
         source=f"{slearn.SOURCE}, figure 9",
-        axis="",
         measures=(slearn.FASTER, slearn.MEDIAN, slearn.COMPLETION, slearn.ERROR, slearn.RIGHT),
         drawn=(slearn.FASTER.name,),
         cases=slearn.cases(places, parameters.seeds, _SYSTEMS, faster=_HYBRID),

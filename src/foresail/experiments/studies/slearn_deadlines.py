@@ -71,7 +71,6 @@ def deadlines(parameters: SLearnDeadlineParameters) -> Study:
     return Study(
         title="Whose jobs of many tasks are in time?",
         source="Deadlines are named as an extension in SLearn's section 7; ours",
-        axis="",
         measures=(_MET, slearn.COMPLETION),
         drawn=(_MET.name,),
         cases=slearn.points(places, parameters.seeds, _SYSTEMS, DeadlineTrial),

@@ -35,7 +35,6 @@ def estimates(parameters: slearn.SLearnStudyParameters) -> Study:
     return Study(
         title="How wrong are sampled and remembered runtimes, and which jobs do they misplace?",
         source=f"{slearn.SOURCE}, figure 2, tables 7 and 10",
-        axis="",
         measures=(
             *(slearn.ERROR, slearn.LARGE_ERROR, slearn.OVER),
             *(slearn.RIGHT, slearn.TOO_LOW, slearn.TOO_HIGH),

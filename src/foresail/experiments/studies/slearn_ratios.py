@@ -35,7 +35,6 @@ def ratios(parameters: slearn.SLearnStudyParameters) -> Study:
     return Study(
         title="How many tasks should be sampled, and of which jobs?",
         source=f"{slearn.SOURCE}, tables 6 and 8",
-        axis="",
         measures=(slearn.FASTER, slearn.MEDIAN, slearn.COMPLETION, slearn.ERROR),
         drawn=(slearn.FASTER.name,),
         cases=slearn.cases(

@@ -48,7 +48,6 @@ def speeds(parameters: SLearnSpeedsParameters) -> Study:
     return Study(
         title="Does it matter how fast the machine of a pilot is?",
         source="Extension named in SLearn's section 7; ours",
-        axis="",
         measures=(slearn.FASTER, slearn.MEDIAN, slearn.COMPLETION, slearn.ERROR, slearn.RIGHT),
         drawn=(slearn.FASTER.name, slearn.ERROR.name),
         cases=slearn.cases(places, parameters.seeds, _SYSTEMS, faster=slearn.SLEARN),

@@ -28,7 +28,6 @@ def speedups(parameters: slearn.SLearnStudyParameters) -> Study:
     return Study(
         title="How much sooner do jobs end if their first tasks tell how long they take?",
         source=f"{slearn.SOURCE}, figure 6",
-        axis="",
         measures=(
             *(slearn.FASTER, slearn.MEDIAN, slearn.NINE_TENTHS),
             *(slearn.COMPLETION, slearn.WAITING),

@@ -73,7 +73,6 @@ def variability(parameters: slearn.SLearnStudyParameters) -> Study:
     return Study(
         title="Do similar jobs vary more over time than tasks do within a job?",
         source=f"{slearn.SOURCE}, figure 1 and table 4",
-        axis="",
         measures=(_P50, _P90, _MORE),
         drawn=(_P50.name, _P90.name),
         cases=slearn.points(

@@ -59,7 +59,6 @@ def end_to_end(parameters: EndToEndParameters) -> Study:
     return Study(
         title="Do distributions of runtimes keep more deadlines than single estimates?",
         source=f"{three_sigma.SOURCE}, figure 4.6",
-        axis="",
         measures=three_sigma.MEASURES,
         drawn=three_sigma.DRAWN,
         cases=tuple(cases),

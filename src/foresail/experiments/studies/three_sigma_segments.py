@@ -50,7 +50,6 @@ def segments(parameters: SegmentsParameters) -> Study:
     return Study(
         title="Do distributions keep more deadlines on a real log?",
         source=f"{three_sigma.SOURCE}, figure 4.7",
-        axis="",
         measures=three_sigma.MEASURES,
         drawn=three_sigma.DRAWN,
         cases=tuple(cases_of(parameters, [setting], named(*three_sigma.MAIN))),
