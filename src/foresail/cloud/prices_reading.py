@@ -24,7 +24,7 @@ Kind = TypeVar("Kind", bound="PriceSource")
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What somebody wrote to say where prices are.
+    """What was written to say where prices are.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ class ReasonsToTell:
         return ToTell(told, moved - in_columns, in_columns, anew)
 
     def _moved(self) -> set[str] | None:
-        """Who came, went or is believed to be another; None: not all is remembered."""
+        """Which jobs came, went or are believed to be others; None: not all is remembered."""
         moved: set[str] | None = set()
         for roster, followed in zip(self._rosters, self._followed, strict=True):
             changes = followed.changes_to(roster.listed())

@@ -70,5 +70,5 @@ def clairvoyant_triples() -> tuple[str, ...]:
 
 
 def is_clairvoyant(policy: Policy) -> bool:
-    """Whether a policy was told the real runtimes, so that nobody could use it."""
+    """Whether a policy was told the real runtimes, so that no cluster could use it."""
     return policy.predictor.entry.name == "clairvoyant"

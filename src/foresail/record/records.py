@@ -224,7 +224,7 @@ class PolicyChanged:
 class Forgotten:
     """From this step on a run that goes on knows nothing more of these jobs, which have ended.
 
-    The log still tells of them: whoever reads it to know what happened passes over this record.
+    The log still tells of them: what reads it to know what happened passes over this record.
     """
 
     step: int

@@ -44,7 +44,7 @@ def make_room(job: Job, room: FreeRoom, victims: list[RunningJob]) -> list[Preem
     Parameters
     ----------
     job
-        Who needs room.
+        What needs room.
     room
         What is free; less what the job is to have of it, on return.
     victims

@@ -118,8 +118,8 @@ _NODE_NEWS: Final[Mapping[type, str]] = {
 class Feed:
     """Keeps the latest records and wakes those who follow, each at its own pace.
 
-    Whoever is too slow for what is kept reads on from the store, so that nobody makes the daemon
-    wait, and nothing is left out.
+    A follower that is too slow for what is kept reads on from the store, so that the daemon never
+    waits, and nothing is left out.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ class Feed:
         self._loop.call_soon_threadsafe(self._turn)
 
     def _turn(self) -> None:
-        """Wake all who wait; whoever comes from now on waits for the next."""
+        """Wake all followers; those that come from now on wait for the next."""
         if self._news is not None:
             self._news.set()
             self._news = asyncio.Event()

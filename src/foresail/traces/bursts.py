@@ -13,7 +13,7 @@ from foresail.model.arrays import Floats
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """How jobs come in bursts, which nobody published; chosen so that waits are near.
+    """How jobs come in bursts, which is not published; chosen so that waits are near.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class Runtimes:
     Parameters
     ----------
     middle_mean_seconds
-        Mean of the 36 % between three minutes and six hours, which nobody published. The less it
+        Mean of the 36 % between three minutes and six hours, which is not published. The less it
         is, the fewer jobs do most of the work: those beyond six hours then run for longer. By
         default what leaves those a mean of 25 hours beyond the six, so that they are exponential.
 

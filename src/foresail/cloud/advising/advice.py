@@ -190,10 +190,10 @@ def advise(
     """
     if transient is not None and believed_seconds is None:
         raise InputError(
-            "what runs on transient machines is chosen by runtimes, which nobody knows",
+            "what runs on transient machines is chosen by runtimes, which are not known",
             field="runtimes",
             value=TRUTH,
-            expected="runtimes as somebody believes them on submission",
+            expected="runtimes as they are believed on submission",
         )
     counted = _countable(workload)
     require_within_horizon(counted.workload)

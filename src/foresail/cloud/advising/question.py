@@ -1,4 +1,4 @@
-"""What somebody who pays for machines asks, and the rules of waiting that are considered."""
+"""What is asked by who pays for machines, and the rules of waiting that are considered."""
 
 from __future__ import annotations
 

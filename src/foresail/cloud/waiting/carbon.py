@@ -135,7 +135,7 @@ def green_starts(
         writable(value),  # grams per kWh and step, for an hour's delay in steps
         start,
     )
-    # Who starts at once does so exactly, whatever division and multiplication made of it.
+    # A job that starts at once does so exactly, whatever division and multiplication made of it.
     at_once = jobs.submit_seconds
     return np.where(start > submit, np.maximum((start + begin) * step, at_once), at_once)
 

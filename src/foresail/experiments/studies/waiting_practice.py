@@ -34,7 +34,7 @@ class PracticeParameters(waiting.YearParameters):
     percents
         Of the mean load that fixed machines hold, which figures go by.
     middle_minutes
-        Mean runtimes of the jobs between three minutes and six hours, which nobody published; 80
+        Mean runtimes of the jobs between three minutes and six hours, which is not published; 80
         is that of the generated year. The less it is, the fewer jobs are long.
     model
         Model of waits: ``linear``, or, with scikit-learn, ``forest`` or ``boosting``.

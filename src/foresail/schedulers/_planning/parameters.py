@@ -80,7 +80,7 @@ class PlanAheadParameters:
     fair_by
         Whether shares and budgets belong to users or to groups.
     shares
-        Shares of those who have more or less than one: ``[alice:3,bob:0.5]``.
+        Shares of those that have more or less than one: ``[alice:3,bob:0.5]``.
     share_half_life_seconds
         How long ago what a user has had counts for half.
     """

@@ -29,9 +29,9 @@ class Starting:
     Parameters
     ----------
     choice
-        Who starts when.
+        Which job starts when.
     jobs, found
-        Numbers of the jobs that are to start now, and where; None for whom there is no room yet.
+        Numbers of the jobs that are to start now, and where; None where there is no room yet.
     stopped
         Ids of the running jobs that are stopped for them.
     """
@@ -45,7 +45,7 @@ class Starting:
 def starting(
     view: ClusterView, demands: Demands, places: CellMap, choice: PlanChoice, refill: bool
 ) -> Starting:
-    """Who starts now and where.
+    """Which jobs start now, and where.
 
     If no nodes are found for some, though none are waited for, these start later or elsewhere, and
     others are planned on what that leaves (``refill``); a few times, until all have nodes.

@@ -26,7 +26,7 @@ class UsersParameters:
 
     def __post_init__(self) -> None:
         if not self.users:
-            raise InputError("nobody would be kept", field="users", expected="names of users")
+            raise InputError("no user would be kept", field="users", expected="names of users")
 
 
 @register("filter", "keep_users", parameters=UsersParameters)

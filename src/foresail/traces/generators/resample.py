@@ -96,7 +96,7 @@ def resampled(
     placed = bootstrap.draw(blocks, weeks, parameters.load_factor, parameters.run_weeks, random)
     if not placed.job.size:
         raise InputError(
-            "nobody was drawn",
+            "no user was drawn",
             source=workload.meta.source,
             field="load_factor",
             value=parameters.load_factor,
