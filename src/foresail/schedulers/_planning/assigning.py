@@ -44,7 +44,7 @@ def placements(
         The jobs, the set of places each is to run in, and what starting it is worth.
     resources, free_cells, stopped_cells
         What is free of some resources in every cell, and what jobs hold which are about to be
-        stopped; shapes (resources, cells). A job that is to have some of these waits for them; what is
+        stopped; shapes (resources, cells). A job that is to have these waits for them; what is
         free goes to the worthiest first.
     view
         What is free on nodes, in all resources.

@@ -115,7 +115,7 @@ class PlanAhead:
         return pending.prediction.mean()
 
     def decide(self, view: ClusterView) -> Decision:
-        """Start what is to start now, plan the other jobs, and stop those that have to make room."""
+        """Start what is to start now, plan other jobs, and stop those that have to make room."""
         if not view.pending:
             self.last = None
             return Decision()

@@ -176,7 +176,7 @@ def _is_better(values: Floats, than: Floats) -> bool:
 
 
 def listed(demands: Demands, choice: PlanChoice) -> ListedPlan:
-    """A plan by slots as a list; a job that is not planned follows, the most worth per cpu first."""
+    """A plan by slots as a list; what is not planned follows, the most worth per cpu first."""
     problem = demands.problem
     planned = choice.planned
     worth = problem.worth[choice.group[planned], choice.slot[planned]]
