@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from field_docs import field_docs
 from sphinx.application import Sphinx
 
 
@@ -125,8 +127,21 @@ PAGES: Final[Mapping[str, Page]] = {
 
 def connect(app: Sphinx) -> None:
     """Put right what ``autodoc`` cannot know of docstrings and protocols."""
+    app.connect("autodoc-process-docstring", _name_fields)
     app.connect("autodoc-process-docstring", _separate_plurals)
     app.connect("autodoc-process-signature", _protocol_signature)
+
+
+def _name_fields(*arguments: Any) -> None:
+    """A text about several fields stands below the last of them, and names them all."""
+    _, what, name, _, _, lines = arguments
+    if what != "attribute":
+        return
+    owner, _, field = name.rpartition(".")
+    module, _, record = owner.rpartition(".")
+    for names, _ in field_docs(getattr(importlib.import_module(module), record)):
+        if names[-1] == field and len(names) > 1:
+            lines[0] = f"{', '.join(f'``{each}``' for each in names)}: {lines[0]}"
 
 
 def _separate_plurals(*arguments: Any) -> None:
