@@ -12,24 +12,16 @@ from foresail.record.state import State
 
 
 class ToTell(NamedTuple):
-    """What a log is to be told of reasons.
-
-    Parameters
-    ----------
-    columns
-        Those that the scheduler says have changed.
-    job_ids
-        Jobs whose others may have, too; they wait, or waited. None: any that wait.
-    in_columns
-        Jobs that have come or changed, of which the columns say all that there is to say.
-    anew
-        Jobs of which the log is to be told if they wait, whatever it knows.
-    """
+    """What a log is to be told of reasons."""
 
     columns: Sequence[AlikeReasons]
+    """Those that the scheduler says have changed."""
     job_ids: set[str] | None
+    """Jobs whose others may have, too; they wait, or waited. None: any that wait."""
     in_columns: set[str]
+    """Jobs that have come or changed, of which the columns say all that there is to say."""
     anew: set[str]
+    """Jobs of which the log is to be told if they wait, whatever it knows."""
 
 
 class ReasonsToTell:
