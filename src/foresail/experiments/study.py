@@ -23,27 +23,18 @@ class Task(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GridPoint:
-    """A point of a study's grid.
-
-    Parameters
-    ----------
-    group
-        Which of the study's settings, such as a workload; each has figures of its own.
-    x
-        Where on the figures' axis; None in groups that have none.
-    system
-        Who is compared with whom.
-    seed
-        Systems of one seed meet the same chance, so that their difference is paired.
-    task
-        How it is run.
-    """
+    """A point of a study's grid."""
 
     group: str
+    """Which of the study's settings, such as a workload; each has figures of its own."""
     x: float | None
+    """Where on the figures' axis; None in groups that have none."""
     system: str
+    """Who is compared with whom."""
     seed: int
+    """Systems of one seed meet the same chance, so that their difference is paired."""
     task: Task
+    """How it is run."""
 
 
 def points_at(group: str, x: float | None, seed: int, tasks: Mapping[str, Task]) -> list[GridPoint]:
@@ -76,22 +67,15 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """The mean of a measure over some cases of each seed.
-
-    Parameters
-    ----------
-    measure, system
-        Of what, and whose.
-    group
-        In which group; None for all of them.
-    x
-        At which points; none for all of them.
-    """
+    """The mean of a measure over some cases of each seed."""
 
     measure: str
     system: str
+    """Of what, and whose."""
     group: str | None = None
+    """In which group; None for all of them."""
     x: tuple[float, ...] = ()
+    """At which points; none for all of them."""
 
     def against(self, system: str, *, factor: float = 1.0, margin: float = 0.0) -> Bound:
         """Itself as the less, the same of another system as the more."""
@@ -100,20 +84,14 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """``less <= factor * more + margin``.
-
-    Parameters
-    ----------
-    less, more
-        Means, or numbers where a claim states one.
-    factor, margin
-        What is added to the bare order; a factor of 0.4 means 60 % less.
-    """
+    """``less <= factor * more + margin``."""
 
     less: Mean | float
     more: Mean | float
+    """Means, or numbers where a claim states one."""
     factor: float = 1.0
     margin: float = 0.0
+    """What is added to the bare order; a factor of 0.4 means 60 % less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,61 +109,40 @@ def published(*claims: Mapping[str, Bound]) -> tuple[PublishedClaim, ...]:
 
 @dataclass(frozen=True, slots=True)
 class BestMap:
-    """A picture of who is best where: the study's axis across, groups of it upwards.
-
-    Parameters
-    ----------
-    title
-        The question that it answers.
-    measure
-        Of which the least mean is best.
-    axis
-        What the groups differ in.
-    rows
-        What the axis says of each group, by the group.
-    """
+    """A picture of who is best where: the study's axis across, groups of it upwards."""
 
     title: str
+    """The question that it answers."""
     measure: str
+    """Of which the least mean is best."""
     axis: str
+    """What the groups differ in."""
     rows: Mapping[str, str]
+    """What the axis says of each group, by the group."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """All that is known of a study before it is run.
-
-    Parameters
-    ----------
-    title
-        The question it answers.
-    source
-        The publication and its figures.
-    measures
-        What tables show.
-    drawn
-        Names of the measures that have figures.
-    cases
-        The grid.
-    claims
-        What was published.
-    axis
-        What ``x`` means, as people call it; empty where no case has one.
-    notes
-        Where this study differs from the published one, and what its source leaves open.
-    maps
-        Pictures of who is best where.
-    """
+    """All that is known of a study before it is run."""
 
     title: str
+    """The question it answers."""
     source: str
+    """The publication and its figures."""
     measures: tuple[Measure, ...]
+    """What tables show."""
     drawn: tuple[str, ...]
+    """Names of the measures that have figures."""
     cases: tuple[GridPoint, ...]
+    """The grid."""
     claims: tuple[PublishedClaim, ...]
+    """What was published."""
     axis: str = ""
+    """What ``x`` means, as people call it; empty where no case has one."""
     notes: tuple[str, ...] = ()
+    """Where this study differs from the published one, and what its source leaves open."""
     maps: tuple[BestMap, ...] = ()
+    """Pictures of who is best where."""
 
     def __post_init__(self) -> None:
         if not self.cases:
@@ -208,13 +165,7 @@ class Study:
 
 @dataclass(frozen=True, slots=True)
 class StudyParameters:
-    """What the parameters record of every study has; its defaults are the published size.
-
-    Parameters
-    ----------
-    seeds
-        How many seeds, counted from 0.
-    """
+    """What the parameters record of every study has; its defaults are the published size."""
 
     QUICK: ClassVar[Mapping[str, str]] = {}
     """Settings that make it a study of some minutes, as text."""
@@ -227,6 +178,7 @@ class StudyParameters:
     """Names of the parameters that are files; refused before anything is run if they are not."""
 
     seeds: int = 5
+    """How many seeds, counted from 0."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "seeds")

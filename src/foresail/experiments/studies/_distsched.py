@@ -48,21 +48,7 @@ MAIN: Final = (DIST, ACTUAL, POINT, REQUEST)
 
 @dataclass(frozen=True, slots=True)
 class DistSchedStudyParameters(StudyParameters):
-    """What the studies of DistSched have in common; the defaults are as published.
-
-    Parameters
-    ----------
-    seeds
-        How many workloads; the published ones differ in deadlines alone, these in all of the jobs.
-    machines, jobs
-        The cluster that the workload is made for, and how many jobs it has in two hours.
-    load
-        Work that is used, as a share of that cluster.
-    history_hours
-        Length of what predictors learn from before.
-    cycle_seconds
-        How often the scheduler is asked.
-    """
+    """What the studies of DistSched have in common; the defaults are as published."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = (
         *("machines", "jobs", "load", "history_hours", "cycle_seconds"),
@@ -71,11 +57,17 @@ class DistSchedStudyParameters(StudyParameters):
     FULL_MINUTES: ClassVar[float] = 600.0
 
     seeds: int = 10
+    """How many workloads; the published ones differ in deadlines alone, these in all of the
+    jobs."""
     machines: int = 700
     jobs: int = 700
+    """The cluster that the workload is made for, and how many jobs it has in two hours."""
     load: float = 0.8
+    """Work that is used, as a share of that cluster."""
     history_hours: float = 20.0
+    """Length of what predictors learn from before."""
     cycle_seconds: float = 15.0
+    """How often the scheduler is asked."""
 
 
 def cases_of(

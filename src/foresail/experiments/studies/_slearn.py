@@ -169,26 +169,18 @@ def claims(
 
 @dataclass(frozen=True, slots=True)
 class TaskTrial:
-    """A replay of tasks, and how much faster one policy is than another on the same jobs.
-
-    Parameters
-    ----------
-    workload, history
-        Short forms of the generators of the run, and of what the predictor has learned from.
-    seed
-        Of both.
-    policy
-        Whose estimates and completion times are measured.
-    faster, slower
-        Whose speed-up over whom; one of them is the policy, as a rule.
-    """
+    """A replay of tasks, and how much faster one policy is than another on the same jobs."""
 
     workload: str
     history: str
+    """Short forms of the generators of the run, and of what the predictor has learned from."""
     seed: int
+    """Of both."""
     policy: str
+    """Whose estimates and completion times are measured."""
     faster: str
     slower: str
+    """Whose speed-up over whom; one of them is the policy, as a rule."""
 
     def measure(self) -> dict[str, float]:
         """The measures of this module, as far as the policy has estimates."""

@@ -65,17 +65,12 @@ class TetriSchedStudyParameters(TrialParameters):
 
 @dataclass(frozen=True, slots=True)
 class EstimateErrorsParameters(TetriSchedStudyParameters):
-    """What the studies have in common whose axis is the error of estimates.
-
-    Parameters
-    ----------
-    error_percents
-        By how much jobs misstate their runtime.
-    """
+    """What the studies have in common whose axis is the error of estimates."""
 
     QUICK: ClassVar[dict[str, str]] = {**QUICK, "error_percents": "[-50,0,50]"}
 
     error_percents: tuple[float, ...] = (-50.0, -20.0, 0.0, 20.0, 50.0, 100.0)
+    """By how much jobs misstate their runtime."""
 
 
 def study_of_errors(

@@ -13,13 +13,7 @@ from foresail.model.registry import register
 
 @dataclass(frozen=True, slots=True)
 class ClusterSizeParameters(distsched.DistSchedStudyParameters):
-    """Parameters of ``distsched-cluster-size``.
-
-    Parameters
-    ----------
-    sizes
-        Numbers of machines that the same jobs run on.
-    """
+    """Parameters of ``distsched-cluster-size``."""
 
     QUICK: ClassVar[Mapping[str, str]] = {
         **distsched.DistSchedStudyParameters.QUICK,
@@ -30,6 +24,7 @@ class ClusterSizeParameters(distsched.DistSchedStudyParameters):
     FULL_MINUTES: ClassVar[float] = 3000.0
 
     sizes: tuple[int, ...] = (50, 100, 300, 500, 700, 900, 1100)
+    """Numbers of machines that the same jobs run on."""
 
 
 @register("study", "distsched-cluster-size", parameters=ClusterSizeParameters)

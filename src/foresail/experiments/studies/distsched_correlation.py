@@ -14,17 +14,12 @@ _COMMON: Final = "dist-common"
 
 @dataclass(frozen=True, slots=True)
 class CorrelationParameters(distsched.DistSchedStudyParameters):
-    """Parameters of ``distsched-correlation``.
-
-    Parameters
-    ----------
-    correlations
-        Of what two tasks of a job use (its logarithm), in workloads.
-    """
+    """Parameters of ``distsched-correlation``."""
 
     QUICK_MINUTES: ClassVar[float] = 6.0
 
     correlations: tuple[float, ...] = (0.0, 0.5, 1.0)
+    """Of what two tasks of a job use (its logarithm), in workloads."""
 
 
 @register("study", "distsched-correlation", parameters=CorrelationParameters)

@@ -15,18 +15,13 @@ _BY_AGE: Final = "dist-by-age"
 
 @dataclass(frozen=True, slots=True)
 class VaryingUseParameters(distsched.DistSchedStudyParameters):
-    """Parameters of ``distsched-varying-use``.
-
-    Parameters
-    ----------
-    contrasts
-        How many times as much tasks use in one phase as in others, in workloads; 1: no phases.
-    """
+    """Parameters of ``distsched-varying-use``."""
 
     QUICK: ClassVar[Mapping[str, str]] = {**distsched.DistSchedStudyParameters.QUICK, "seeds": "3"}
     QUICK_MINUTES: ClassVar[float] = 6.0
 
     contrasts: tuple[float, ...] = (1.0, 4.0)
+    """How many times as much tasks use in one phase as in others, in workloads; 1: no phases."""
 
 
 @register("study", "distsched-varying-use", parameters=VaryingUseParameters)

@@ -134,21 +134,14 @@ class Purchase:
 
 @dataclass(frozen=True, slots=True)
 class SmallCases:
-    """Random demands that are small enough for the exact optimum.
-
-    Parameters
-    ----------
-    terms
-        Name of the terms on sale.
-    draws
-        How many demands.
-    seed
-        Of them.
-    """
+    """Random demands that are small enough for the exact optimum."""
 
     terms: str
+    """Name of the terms on sale."""
     draws: int
+    """How many demands."""
     seed: int
+    """Of them."""
 
     def measure(self) -> Mapping[str, float]:
         """How much more the levels cost than they must."""

@@ -23,23 +23,16 @@ _NOISE: Final = 1.01
 
 @dataclass(frozen=True, slots=True)
 class SLearnBeyondParameters(slearn.SLearnStudyParameters):
-    """Parameters of ``slearn-beyond``.
-
-    Parameters
-    ----------
-    equal_jobs
-        Of each run whose jobs are all as wide.
-    widths
-        Tasks of every job of such a run.
-    variations
-        Of these runs' tasks: the coefficient over space.
-    """
+    """Parameters of ``slearn-beyond``."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = ("median_tasks", "equal_jobs")
 
     equal_jobs: int = 400
+    """Of each run whose jobs are all as wide."""
     widths: tuple[int, ...] = (10, 50, 150)
+    """Tasks of every job of such a run."""
     variations: tuple[float, ...] = (0.3, 1.5)
+    """Of these runs' tasks: the coefficient over space."""
 
 
 @register("study", "slearn-beyond", parameters=SLearnBeyondParameters)

@@ -47,21 +47,15 @@ class DeadlineTrial:
 
 @dataclass(frozen=True, slots=True)
 class SLearnDeadlineParameters(slearn.SLearnStudyParameters):
-    """Parameters of ``slearn-deadlines``.
-
-    Parameters
-    ----------
-    tight_percent, wide_percent
-        Slacks of the jobs with deadlines.
-    some
-        Share of the jobs that have tight deadlines, where not all have one.
-    """
+    """Parameters of ``slearn-deadlines``."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = ("median_tasks", "some")
 
     tight_percent: tuple[float, ...] = (30.0, 60.0, 100.0)
     wide_percent: tuple[float, ...] = (100.0, 300.0, 1000.0)
+    """Slacks of the jobs with deadlines."""
     some: float = 0.5
+    """Share of the jobs that have tight deadlines, where not all have one."""
 
 
 @register("study", "slearn-deadlines", parameters=SLearnDeadlineParameters)

@@ -22,17 +22,12 @@ _NOISE: Final = 1.01
 
 @dataclass(frozen=True, slots=True)
 class SLearnSpeedsParameters(slearn.SLearnStudyParameters):
-    """Parameters of ``slearn-speeds``.
-
-    Parameters
-    ----------
-    ranges
-        How far speeds go below and above 1: a third of the slots has each, a third has 1.
-    """
+    """Parameters of ``slearn-speeds``."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = ("median_tasks",)
 
     ranges: tuple[float, ...] = (0.25, 0.75)
+    """How far speeds go below and above 1: a third of the slots has each, a third has 1."""
 
 
 @register("study", "slearn-speeds", parameters=SLearnSpeedsParameters)

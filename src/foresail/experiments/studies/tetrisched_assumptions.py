@@ -17,17 +17,7 @@ _LOAD: Final = "offered load"
 
 @dataclass(frozen=True, slots=True)
 class TetriSchedAssumptionsParameters(tetrisched.TetriSchedStudyParameters):
-    """Parameters of ``tetrisched-assumptions``; each list is tried with the others at defaults.
-
-    Parameters
-    ----------
-    slacks
-        Slacks of the deadlines in per cent, each for all jobs of a run.
-    slowdowns
-        Values of ``slowdown``.
-    loads
-        Values of ``load``.
-    """
+    """Parameters of ``tetrisched-assumptions``; each list is tried with the others at defaults."""
 
     QUICK: ClassVar[dict[str, str]] = {
         **tetrisched.QUICK,
@@ -40,8 +30,11 @@ class TetriSchedAssumptionsParameters(tetrisched.TetriSchedStudyParameters):
     FULL_MINUTES: ClassVar[float] = 120.0
 
     slacks: tuple[float, ...] = (20.0, 60.0, 140.0, 275.0)
+    """Slacks of the deadlines in per cent, each for all jobs of a run."""
     slowdowns: tuple[float, ...] = (1.0, 1.5, 2.0)
+    """Values of ``slowdown``."""
     loads: tuple[float, ...] = (0.7, 1.0, 1.4)
+    """Values of ``load``."""
 
 
 @register("study", "tetrisched-assumptions", parameters=TetriSchedAssumptionsParameters)

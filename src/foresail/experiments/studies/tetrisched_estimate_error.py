@@ -15,18 +15,13 @@ _FIGURES: Final = {"gr_mix": 6, "gr_slo": 7, "gs_mix": 8}
 
 @dataclass(frozen=True, slots=True)
 class EstimateErrorParameters(tetrisched.EstimateErrorsParameters):
-    """Parameters of ``tetrisched-estimate-error``.
-
-    Parameters
-    ----------
-    workloads
-        Generators: of figures 6, 7 and 8.
-    """
+    """Parameters of ``tetrisched-estimate-error``."""
 
     QUICK_MINUTES: ClassVar[float] = 4.0
     FULL_MINUTES: ClassVar[float] = 20.0
 
     workloads: tuple[str, ...] = tuple(_FIGURES)
+    """Generators: of figures 6, 7 and 8."""
 
 
 @register("study", "tetrisched-estimate-error", parameters=EstimateErrorParameters)

@@ -17,19 +17,14 @@ _SATURATED: Final = 96.0
 
 @dataclass(frozen=True, slots=True)
 class PlanAheadStudyParameters(tetrisched.TetriSchedStudyParameters):
-    """Parameters of ``tetrisched-plan-ahead`` and ``tetrisched-scalability``.
-
-    Parameters
-    ----------
-    window_seconds
-        How long after now the last start that is considered is, in whole slots of 4 s.
-    """
+    """Parameters of ``tetrisched-plan-ahead`` and ``tetrisched-scalability``."""
 
     QUICK: ClassVar[dict[str, str]] = {**tetrisched.QUICK, "window_seconds": "[0,48,96,144]"}
     QUICK_MINUTES: ClassVar[float] = 3.0
     FULL_MINUTES: ClassVar[float] = 15.0
 
     window_seconds: tuple[float, ...] = (0.0, 24.0, 48.0, 72.0, 96.0, 120.0, 144.0)
+    """How long after now the last start that is considered is, in whole slots of 4 s."""
 
 
 @register("study", "tetrisched-plan-ahead", parameters=PlanAheadStudyParameters)

@@ -18,19 +18,7 @@ _LOAD: Final = "offered load"
 
 @dataclass(frozen=True, slots=True)
 class AssumptionsParameters(three_sigma.E2EStudyParameters):
-    """Parameters of ``3sigma-assumptions``; each list is tried with the others as published.
-
-    Parameters
-    ----------
-    histories
-        Values of ``history_runs_per_name``.
-    slacks
-        Slacks of the deadlines in per cent, each for all jobs of a run.
-    slowdowns
-        Values of ``slowdown``.
-    loads
-        Values of ``load``.
-    """
+    """Parameters of ``3sigma-assumptions``; each list is tried with the others as published."""
 
     QUICK: ClassVar[dict[str, str]] = {
         **three_sigma.QUICK,
@@ -44,9 +32,13 @@ class AssumptionsParameters(three_sigma.E2EStudyParameters):
     FULL_MINUTES: ClassVar[float] = 600.0
 
     histories: tuple[float, ...] = (2.0, 10.0, 100.0)
+    """Values of ``history_runs_per_name``."""
     slacks: tuple[float, ...] = (20.0, 60.0, 140.0)
+    """Slacks of the deadlines in per cent, each for all jobs of a run."""
     slowdowns: tuple[float, ...] = (1.0, 1.5, 2.0)
+    """Values of ``slowdown``."""
     loads: tuple[float, ...] = (1.0, 1.4, 1.6)
+    """Values of ``load``."""
 
 
 @register("study", "3sigma-assumptions", parameters=AssumptionsParameters)

@@ -23,13 +23,7 @@ _SYSTEMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AttributionParameters(three_sigma.E2EStudyParameters):
-    """Parameters of ``3sigma-attribution``.
-
-    Parameters
-    ----------
-    slack_percents
-        Slacks of the deadlines, each for all jobs of a run.
-    """
+    """Parameters of ``3sigma-attribution``."""
 
     QUICK: ClassVar[dict[str, str]] = {
         **three_sigma.QUICK,
@@ -40,6 +34,7 @@ class AttributionParameters(three_sigma.E2EStudyParameters):
     FULL_MINUTES: ClassVar[float] = 240.0
 
     slack_percents: tuple[float, ...] = tuple(range(20, 200, 20))
+    """Slacks of the deadlines, each for all jobs of a run."""
 
 
 @register("study", "3sigma-attribution", parameters=AttributionParameters)

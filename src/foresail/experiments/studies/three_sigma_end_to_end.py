@@ -25,27 +25,20 @@ _TABLE_4_2: Final = {
 
 @dataclass(frozen=True, slots=True)
 class EndToEndParameters(three_sigma.E2EStudyParameters):
-    """Parameters of ``3sigma-end-to-end``.
-
-    Parameters
-    ----------
-    beside
-        Policies to run beside the published systems.
-    emulated
-        Whether to run the emulated real cluster too (table 4.2).
-    start_delay_seconds, runtime_noise
-        Of the emulated real cluster: mean time before a job runs on its nodes, and deviation of
-        the logarithm of the runtime.
-    """
+    """Parameters of ``3sigma-end-to-end``."""
 
     QUICK: ClassVar[dict[str, str]] = three_sigma.QUICK
     QUICK_MINUTES: ClassVar[float] = 4.0
     FULL_MINUTES: ClassVar[float] = 120.0
 
     beside: tuple[str, ...] = three_sigma.OURS
+    """Policies to run beside the published systems."""
     emulated: bool = True
+    """Whether to run the emulated real cluster too (table 4.2)."""
     start_delay_seconds: float = 3.0
     runtime_noise: float = 0.03
+    """Of the emulated real cluster: mean time before a job runs on its nodes, and deviation of the
+    logarithm of the runtime."""
 
 
 @register("study", "3sigma-end-to-end", parameters=EndToEndParameters)

@@ -13,19 +13,14 @@ from foresail.model.registry import register
 
 @dataclass(frozen=True, slots=True)
 class LoadParameters(three_sigma.E2EStudyParameters):
-    """Parameters of ``3sigma-load``.
-
-    Parameters
-    ----------
-    loads
-        Offered loads, half of each from jobs with deadlines; instead of ``load``.
-    """
+    """Parameters of ``3sigma-load``."""
 
     QUICK: ClassVar[dict[str, str]] = {**three_sigma.QUICK, "loads": "[1,1.4,1.6]"}
     QUICK_MINUTES: ClassVar[float] = 3.0
     FULL_MINUTES: ClassVar[float] = 60.0
 
     loads: tuple[float, ...] = (1.0, 1.2, 1.4, 1.6)
+    """Offered loads, half of each from jobs with deadlines; instead of ``load``."""
 
 
 @register("study", "3sigma-load", parameters=LoadParameters)

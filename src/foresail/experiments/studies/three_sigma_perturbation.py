@@ -16,22 +16,16 @@ _SMALL_SHIFT = 20.0
 
 @dataclass(frozen=True, slots=True)
 class PerturbationParameters(three_sigma.E2EStudyParameters):
-    """Parameters of ``3sigma-perturbation``.
-
-    Parameters
-    ----------
-    shift_percents
-        By how much of the runtime beliefs are off on average.
-    spread_percents
-        Standard deviations of beliefs in per cent of the runtime, the narrowest first.
-    """
+    """Parameters of ``3sigma-perturbation``."""
 
     QUICK: ClassVar[dict[str, str]] = {**three_sigma.QUICK, "shift_percents": "[-50,0,50]"}
     QUICK_MINUTES: ClassVar[float] = 4.0
     FULL_MINUTES: ClassVar[float] = 60.0
 
     shift_percents: tuple[float, ...] = (-50.0, -20.0, 0.0, 20.0, 50.0, 100.0)
+    """By how much of the runtime beliefs are off on average."""
     spread_percents: tuple[float, ...] = (10.0, 20.0, 50.0)
+    """Standard deviations of beliefs in per cent of the runtime, the narrowest first."""
 
 
 @register("study", "3sigma-perturbation", parameters=PerturbationParameters)

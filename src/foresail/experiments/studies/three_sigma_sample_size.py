@@ -22,19 +22,14 @@ _ENOUGH: Final = 25
 
 @dataclass(frozen=True, slots=True)
 class SampleSizeParameters(three_sigma.E2EStudyParameters):
-    """Parameters of ``3sigma-sample-size``.
-
-    Parameters
-    ----------
-    samples
-        How many samples of its own distribution each job's belief is made of.
-    """
+    """Parameters of ``3sigma-sample-size``."""
 
     QUICK: ClassVar[dict[str, str]] = {**three_sigma.QUICK, "samples": "[5,25,100]"}
     QUICK_MINUTES: ClassVar[float] = 2.0
     FULL_MINUTES: ClassVar[float] = 60.0
 
     samples: tuple[int, ...] = (5, 10, 25, 50, 75, 100)
+    """How many samples of its own distribution each job's belief is made of."""
 
 
 @register("study", "3sigma-sample-size", parameters=SampleSizeParameters)

@@ -133,23 +133,7 @@ def _figures(planned: CapacityPlan | None) -> Mapping[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class TransientCapacityParameters(StudyParameters):
-    """Parameters of ``transient-capacity``.
-
-    Parameters
-    ----------
-    seeds
-        How many pools of types are drawn, and stretches a history is cut into.
-    capacity
-        That a service needs (ECU).
-    types
-        In a drawn pool.
-    doubt_hours
-        Hours put to what was seen, half of them down, where there is doubt.
-    prices
-        Price histories of spot markets.
-    machines
-        Capacity of each instance type there; EC2's of 2015 by default.
-    """
+    """Parameters of ``transient-capacity``."""
 
     FILES: ClassVar[tuple[str, ...]] = ("prices", "machines")
     QUICK: ClassVar[dict[str, str]] = {"seeds": "6", "types": "16"}
@@ -157,11 +141,17 @@ class TransientCapacityParameters(StudyParameters):
     FULL_MINUTES: ClassVar[float] = 8.0
 
     seeds: int = 12
+    """How many pools of types are drawn, and stretches a history is cut into."""
     capacity: float = 5000.0
+    """That a service needs (ECU)."""
     types: int = 24
+    """In a drawn pool."""
     doubt_hours: float = 3.0
+    """Hours put to what was seen, half of them down, where there is doubt."""
     prices: Path | None = None
+    """Price histories of spot markets."""
     machines: Path | None = None
+    """Capacity of each instance type there; EC2's of 2015 by default."""
 
 
 @register("study", "transient-capacity", parameters=TransientCapacityParameters)

@@ -87,29 +87,21 @@ class Minutes:
 
 @dataclass(frozen=True, slots=True)
 class ServiceParameters(StudyParameters):
-    """Parameters of ``transient-service``.
-
-    Parameters
-    ----------
-    seeds
-        How often revocations and requests are drawn.
-    replicas, clients
-        Of the service, and those that send to it.
-    seconds
-        How long they send.
-    absent_seconds
-        From when a replica is out of service until another takes its place, with a cold memory.
-    """
+    """Parameters of ``transient-service``."""
 
     QUICK: ClassVar[dict[str, str]] = {"seeds": "5"}
     QUICK_MINUTES: ClassVar[float] = 0.5
     FULL_MINUTES: ClassVar[float] = 2.0
 
     seeds: int = 20
+    """How often revocations and requests are drawn."""
     replicas: int = 10
     clients: int = 20
+    """Of the service, and those that send to it."""
     seconds: float = 300.0
+    """How long they send."""
     absent_seconds: float = 30.0
+    """From when a replica is out of service until another takes its place, with a cold memory."""
 
     def __post_init__(self) -> None:
         StudyParameters.__post_init__(self)

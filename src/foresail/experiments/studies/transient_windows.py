@@ -117,25 +117,7 @@ class TrailingWindows:
 
 @dataclass(frozen=True, slots=True)
 class WindowParameters(StudyParameters):
-    """Parameters of ``transient-windows``.
-
-    Parameters
-    ----------
-    seeds
-        How many equal stretches the histories are cut into after the longest window.
-    capacity
-        That a service needs (ECU).
-    window_days
-        How far back plans look.
-    held_days
-        How long each plan is held to.
-    doubt_hours
-        Hours put to what was seen, half of them down, where there is doubt.
-    prices
-        Price histories of spot markets.
-    machines
-        Capacity of each instance type there; EC2's of 2015 by default.
-    """
+    """Parameters of ``transient-windows``."""
 
     FILES: ClassVar[tuple[str, ...]] = ("prices", "machines")
     QUICK: ClassVar[dict[str, str]] = {"seeds": "6", "window_days": "[7,28]", "capacity": "500"}
@@ -143,12 +125,19 @@ class WindowParameters(StudyParameters):
     FULL_MINUTES: ClassVar[float] = 8.0
 
     seeds: int = 6
+    """How many equal stretches the histories are cut into after the longest window."""
     capacity: float = 5000.0
+    """That a service needs (ECU)."""
     window_days: tuple[float, ...] = (3.0, 7.0, 14.0, 28.0, 42.0)
+    """How far back plans look."""
     held_days: float = 7.0
+    """How long each plan is held to."""
     doubt_hours: float = 3.0
+    """Hours put to what was seen, half of them down, where there is doubt."""
     prices: Path | None = None
+    """Price histories of spot markets."""
     machines: Path | None = None
+    """Capacity of each instance type there; EC2's of 2015 by default."""
 
     def __post_init__(self) -> None:
         StudyParameters.__post_init__(self)

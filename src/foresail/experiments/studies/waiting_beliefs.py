@@ -112,32 +112,23 @@ def _told(text: str, seed: int, predictor: str) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class BeliefParameters(StudyParameters):
-    """Parameters of ``waiting-beliefs``.
-
-    Parameters
-    ----------
-    workload
-        Short form of a generator whose jobs have users, unless a log is given.
-    log
-        A log.
-    percent
-        Of the mean load that is owned.
-    waiting_minutes, short_minutes
-        Thresholds b and t, of which the latter makes the figures' axis.
-    predictors
-        Who tells runtimes, in short form.
-    """
+    """Parameters of ``waiting-beliefs``."""
 
     QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "workload": "e2e(hours=10)"}
     QUICK_MINUTES: ClassVar[float] = 2.0
     FULL_MINUTES: ClassVar[float] = 15.0
 
     workload: str = "e2e(hours=48)"
+    """Short form of a generator whose jobs have users, unless a log is given."""
     log: Path | None = None
+    """A log."""
     percent: float = 100.0
+    """Of the mean load that is owned."""
     waiting_minutes: float = 120.0
     short_minutes: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0)
+    """Thresholds b and t, of which the latter makes the figures' axis."""
     predictors: tuple[str, ...] = ("recent", "regression", "jvu", "history", "combined")
+    """Who tells runtimes, in short form."""
 
     def __post_init__(self) -> None:
         StudyParameters.__post_init__(self)

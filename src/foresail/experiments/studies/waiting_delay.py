@@ -69,25 +69,18 @@ def _learned(trace: waiting.Trace, percent: float) -> WaitModel:
 
 @dataclass(frozen=True, slots=True)
 class DelayParameters(waiting.YearParameters):
-    """Parameters of ``waiting-delay``.
-
-    Parameters
-    ----------
-    percent
-        Of the mean load that fixed machines hold.
-    waiting_hours
-        The longest wait under ``sww``.
-    worths
-        Core-hours that an hour's delay of a job is worth, in the middle.
-    """
+    """Parameters of ``waiting-delay``."""
 
     QUICK: ClassVar[dict[str, str]] = {"seeds": "3", "jobs": "1000000", "worths": "[0.01,0.1,1]"}
     QUICK_MINUTES: ClassVar[float] = 4.0
     FULL_MINUTES: ClassVar[float] = 30.0
 
     percent: float = 120.0
+    """Of the mean load that fixed machines hold."""
     waiting_hours: float = 24.0
+    """The longest wait under ``sww``."""
     worths: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+    """Core-hours that an hour's delay of a job is worth, in the middle."""
 
 
 @register("study", "waiting-delay", parameters=DelayParameters)

@@ -62,24 +62,16 @@ class _Parts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LearnedJobs:
-    """Jobs of a log of which the first three quarters are learned, the others measured.
-
-    Parameters
-    ----------
-    workload
-        Path of a log, or the short form of a generator.
-    seed
-        Of the generator, of the examples that models learn from, and of a random order.
-    percent
-        Of the measured jobs' mean load that is owned, as one pool of cores.
-    system
-        A published model, a predictor's short form, or who needs none.
-    """
+    """Jobs of a log of which the first three quarters are learned, the others measured."""
 
     workload: str
+    """Path of a log, or the short form of a generator."""
     seed: int
+    """Of the generator, of the examples that models learn from, and of a random order."""
     percent: float
+    """Of the measured jobs' mean load that is owned, as one pool of cores."""
     system: str
+    """A published model, a predictor's short form, or who needs none."""
 
     def read(self) -> tuple[TraceJobs, Floats]:
         """The measured jobs, and their runtimes as the system tells them."""
@@ -173,36 +165,26 @@ def _estimates(text: str, seed: int, system: str) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeModelParameters(StudyParameters):
-    """Parameters of ``waiting-runtime-models``.
-
-    Parameters
-    ----------
-    workload
-        Short form of a generator whose jobs have users, unless a log is given.
-    log
-        A log.
-    percent, queue_percent
-        Of the mean load that is owned under the compound policy, and where every job waits.
-    waiting_minutes, short_minutes
-        Thresholds b and t, of which the latter makes the figures' axis.
-    models
-        Published models: ``linear``, ``forest``, ``svr``, ``network``; they need scikit-learn.
-    predictors
-        Foresail's own, in short form; they learn from every job that ends.
-    """
+    """Parameters of ``waiting-runtime-models``."""
 
     QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "workload": "lublin(jobs=20000)"}
     QUICK_MINUTES: ClassVar[float] = 3.0
     FULL_MINUTES: ClassVar[float] = 20.0
 
     workload: str = "lublin(jobs=200000)"
+    """Short form of a generator whose jobs have users, unless a log is given."""
     log: Path | None = None
+    """A log."""
     percent: float = 100.0
     queue_percent: float = 150.0
+    """Of the mean load that is owned under the compound policy, and where every job waits."""
     waiting_minutes: float = 1440.0
     short_minutes: tuple[float, ...] = (3.0, 15.0, 60.0)
+    """Thresholds b and t, of which the latter makes the figures' axis."""
     models: tuple[str, ...] = RUNTIME_MODELS
+    """Published models: ``linear``, ``forest``, ``svr``, ``network``; they need scikit-learn."""
     predictors: tuple[str, ...] = ("combined",)
+    """Foresail's own, in short form; they learn from every job that ends."""
 
     def __post_init__(self) -> None:
         StudyParameters.__post_init__(self)

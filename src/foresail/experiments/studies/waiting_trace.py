@@ -65,17 +65,7 @@ class TraceRun:
 
 @dataclass(frozen=True, slots=True)
 class TraceParameters(waiting.YearParameters):
-    """Parameters of ``waiting-trace``.
-
-    Parameters
-    ----------
-    waiting_hours, short_minutes
-        Thresholds b and t.
-    log
-        A log to run as well.
-    machine_cores
-        Of a fixed machine, for the log; 0: its fixed cores are one pool.
-    """
+    """Parameters of ``waiting-trace``."""
 
     QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "jobs": "2000000"}
     QUICK_MINUTES: ClassVar[float] = 4.0
@@ -83,8 +73,11 @@ class TraceParameters(waiting.YearParameters):
 
     waiting_hours: float = 24.0
     short_minutes: float = 3.0
+    """Thresholds b and t."""
     log: Path | None = None
+    """A log to run as well."""
     machine_cores: int = 0
+    """Of a fixed machine, for the log; 0: its fixed cores are one pool."""
 
 
 @register("study", "waiting-trace", parameters=TraceParameters)

@@ -22,19 +22,7 @@ _BASE_MINUTES: Final = 15.0
 
 @dataclass(frozen=True, slots=True)
 class VariantParameters(waiting.YearParameters):
-    """Parameters of ``waiting-variants``.
-
-    Parameters
-    ----------
-    percent
-        Of the mean load that fixed machines hold.
-    waiting_hours
-        Threshold b.
-    short_minutes
-        Thresholds t, which figures go by.
-    models
-        Models of waits: ``linear``, and, with scikit-learn, ``forest`` and ``boosting``.
-    """
+    """Parameters of ``waiting-variants``."""
 
     QUICK: ClassVar[dict[str, str]] = {
         "seeds": "3",
@@ -46,9 +34,13 @@ class VariantParameters(waiting.YearParameters):
     FULL_MINUTES: ClassVar[float] = 90.0
 
     percent: float = 100.0
+    """Of the mean load that fixed machines hold."""
     waiting_hours: float = 24.0
+    """Threshold b."""
     short_minutes: tuple[float, ...] = (5.0, 15.0, 30.0, 60.0)
+    """Thresholds t, which figures go by."""
     models: tuple[str, ...] = ("linear", "forest", "boosting")
+    """Models of waits: ``linear``, and, with scikit-learn, ``forest`` and ``boosting``."""
 
 
 @register("study", "waiting-variants", parameters=VariantParameters)
