@@ -110,19 +110,13 @@ HELD_UP_SECONDS: Final = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class HeldUp:
-    """Jobs that pay for what others gain.
-
-    Parameters
-    ----------
-    share
-        Of the jobs in both schedules, those that wait more than 1.1 times as long as under the
-        baseline, and an hour.
-    mean_seconds
-        How much longer than under the baseline these wait on average; 0 if there are none.
-    """
+    """Jobs that pay for what others gain."""
 
     share: float
+    """Of the jobs in both schedules, those that wait more than 1.1 times as long as under the
+    baseline, and an hour."""
     mean_seconds: float
+    """How much longer than under the baseline these wait on average; 0 if there are none."""
 
 
 def held_up(pairs: pl.DataFrame) -> HeldUp:
