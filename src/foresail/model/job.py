@@ -15,28 +15,19 @@ from foresail.model.value import DeadlineValue, ValueFunction
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Tasks of a job; a job's stages form a DAG through ``after``.
-
-    Parameters
-    ----------
-    tasks
-        How many tasks the stage has.
-    request
-        Resources asked for *per task*.
-    name
-        Name within the job.
-    after
-        Names of the stages that must have ended first.
-    together
-        Whether its tasks need each other, and so start together. Those that do not may start one
-        by one, under schedulers that do so (``StartsTasks``); any other starts them together too.
-    """
+    """Tasks of a job; a job's stages form a DAG through ``after``."""
 
     tasks: int
+    """How many tasks the stage has."""
     request: Resources
+    """Resources asked for *per task*."""
     name: str = "main"
+    """Name within the job."""
     after: tuple[str, ...] = ()
+    """Names of the stages that must have ended first."""
     together: bool = True
+    """Whether its tasks need each other, and so start together. Those that do not may start one by
+    one, under schedulers that do so (``StartsTasks``); any other starts them together too."""
 
     @property
     def total(self) -> Resources:
