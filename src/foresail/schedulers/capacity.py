@@ -25,22 +25,15 @@ _ANYWHERE: Final = Placement(())
 
 @dataclass(frozen=True, slots=True)
 class CapacityParameters:
-    """Parameters of ``capacity``.
-
-    Parameters
-    ----------
-    reservations
-        When a job is promised nodes: as late as its deadline allows (``latest``), or as early as
-        nodes can be promised (``earliest``).
-    preemption
-        Jobs without a reservation (or behind theirs) are stopped for those within theirs.
-    cycle_seconds
-        How often the scheduler is asked: reservations begin with a cycle.
-    """
+    """Parameters of ``capacity``."""
 
     reservations: Literal["latest", "earliest"] = "latest"
+    """When a job is promised nodes: as late as its deadline allows (``latest``), or as early as
+    nodes can be promised (``earliest``)."""
     preemption: bool = True
+    """Jobs without a reservation (or behind theirs) are stopped for those within theirs."""
     cycle_seconds: float = 4.0
+    """How often the scheduler is asked: reservations begin with a cycle."""
 
     def __post_init__(self) -> None:
         require_positive(self, "cycle_seconds")

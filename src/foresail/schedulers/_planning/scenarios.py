@@ -39,21 +39,14 @@ _ERRORS: Final = 2.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ListedPlan:
-    """A plan as a list: jobs in the order in which they are to start, and the group of each.
-
-    Parameters
-    ----------
-    order
-        Numbers of jobs.
-    group
-        Per job of the problem; -1 for jobs that are not in the list.
-    stopped
-        Running jobs that are stopped.
-    """
+    """A plan as a list: jobs in the order in which they are to start, and the group of each."""
 
     order: Integers
+    """Numbers of jobs."""
     group: Integers
+    """Per job of the problem; -1 for jobs that are not in the list."""
     stopped: Booleans
+    """Running jobs that are stopped."""
 
 
 class DrawnFutures:

@@ -24,22 +24,15 @@ _ROUNDS: Final = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Starting:
-    """What a choice comes to now.
-
-    Parameters
-    ----------
-    choice
-        Which job starts when.
-    jobs, found
-        Numbers of the jobs that are to start now, and where; None where there is no room yet.
-    stopped
-        Ids of the running jobs that are stopped for them.
-    """
+    """What a choice comes to now."""
 
     choice: PlanChoice
+    """Which job starts when."""
     jobs: Sequence[int]
     found: Sequence[Placement | None]
+    """Numbers of the jobs that are to start now, and where; None where there is no room yet."""
     stopped: Sequence[str]
+    """Ids of the running jobs that are stopped for them."""
 
 
 def starting(

@@ -30,18 +30,12 @@ _WORTHIEST_UP_TO: Final = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """How far a round through the queue has come: by number of arrival.
-
-    Parameters
-    ----------
-    last
-        Which job was looked at last.
-    until
-        The job that the round ends with; later ones wait for the next, lest it never end.
-    """
+    """How far a round through the queue has come: by number of arrival."""
 
     last: int = -1
+    """Which job was looked at last."""
     until: int = -1
+    """The job that the round ends with; later ones wait for the next, lest it never end."""
 
 
 @dataclass(frozen=True, slots=True)

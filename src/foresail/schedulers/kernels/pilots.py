@@ -89,24 +89,16 @@ _UNIT: Final = 2.0**-53
 
 
 class Pilots(NamedTuple):
-    """Rules and memory of sampling.
-
-    Parameters
-    ----------
-    numbers
-        As above; shape (PILOT_NUMBERS,).
-    scores
-        A row per ratio from 0; shape (RATIOS + 1, FIRST_OUTCOME + outcomes kept).
-    proved
-        What history turned out to be worth (``proved_history``).
-    narrow
-        What jobs have taken by their width (``narrow_jobs``).
-    """
+    """Rules and memory of sampling."""
 
     numbers: Floats
+    """As above; shape (PILOT_NUMBERS,)."""
     scores: Floats
+    """A row per ratio from 0; shape (RATIOS + 1, FIRST_OUTCOME + outcomes kept)."""
     proved: Floats
+    """What history turned out to be worth (``proved_history``)."""
     narrow: Floats
+    """What jobs have taken by their width (``narrow_jobs``)."""
 
 
 _TABLE = types.float64[:, ::1]
