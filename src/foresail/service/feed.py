@@ -38,24 +38,16 @@ _AT_ONCE: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a record of the log tells those who follow.
-
-    Parameters
-    ----------
-    number
-        Of the record.
-    kind
-        ``job``, ``node`` or ``step``; empty where it tells them nothing.
-    job_id
-        Whom it is about, of kind ``job``.
-    says
-        What it says.
-    """
+    """What a record of the log tells those who follow."""
 
     number: int
+    """Of the record."""
     kind: str = ""
+    """``job``, ``node`` or ``step``; empty where it tells them nothing."""
     job_id: str = ""
+    """Whom it is about, of kind ``job``."""
     says: Mapping[str, Any] | None = None
+    """What it says."""
 
 
 def told(number: int, record: Record) -> Told:
