@@ -50,46 +50,34 @@ _WEEK_SECONDS: Final = 604_800.0
 
 @dataclass(frozen=True)
 class TasksReplayed:
-    """A replay's arrays.
-
-    Parameters
-    ----------
-    stages
-        The tasks, in the order of the following.
-    start, end
-        Seconds; shape (tasks,).
-    classes, slot_class
-        What the classes of slots are called, the fastest first, and in which one each task ran; the
-        latter has the shape (tasks,).
-    queue
-        To which each task was charged; shape (tasks,).
-    pilot
-        Whether it was a pilot; shape (tasks,).
-    submit, job_end
-        Seconds; shape (jobs,).
-    estimate, estimated
-        Seconds of all tasks of each job as the scheduler estimated them, and when; nan where it
-        did not; shape (jobs,).
-    pilots, ratio_percent
-        How many pilots each job had, and the learned ratio that gave them (0: none); shape (jobs,).
-    seconds
-        What the replay proper took.
-    """
+    """A replay's arrays."""
 
     stages: TaskStages
+    """The tasks, in the order of the following."""
     start: Floats
     end: Floats
+    """Seconds; shape (tasks,)."""
     classes: tuple[str, ...]
     slot_class: Integers
+    """What the classes of slots are called, the fastest first, and in which one each task ran; the
+    latter has the shape (tasks,)."""
     queue: Integers
+    """To which each task was charged; shape (tasks,)."""
     pilot: NDArray[np.bool_]
+    """Whether it was a pilot; shape (tasks,)."""
     submit: Floats
     job_end: Floats
+    """Seconds; shape (jobs,)."""
     estimate: Floats
     estimated: Floats
+    """Seconds of all tasks of each job as the scheduler estimated them, and when; nan where it did
+    not; shape (jobs,)."""
     pilots: Integers
     ratio_percent: Integers
+    """How many pilots each job had, and the learned ratio that gave them (0: none); shape
+    (jobs,)."""
     seconds: float
+    """What the replay proper took."""
 
 
 def steps_of_tasks(policy: Policy) -> tuple[Step, ...]:
