@@ -63,42 +63,28 @@ class LostRows:
 
 @dataclass(frozen=True)
 class WorkloadMeta:
-    """What is known of a workload as a whole; stored as ``meta.json``.
-
-    Parameters
-    ----------
-    source
-        File name the jobs were read from, or the generator's name.
-    reader
-        Name of the reader or generator.
-    processors
-        Processors of the machine, where the source says so.
-    origin_unix_seconds
-        Unix time of second zero, where the source says so.
-    time_zone
-        Name of the zone, where the source says so.
-    header
-        Further header directives of the source, as text.
-    repairs
-        Rows that the reader repaired or dropped, counted by the name of the repair.
-    lost
-        Of the rows that were dropped because no job could be made of them: each cause.
-    filters
-        Cleaning filters applied since, in order, each with the number of jobs it touched.
-    sha256
-        Digest of the source file.
-    """
+    """What is known of a workload as a whole; stored as ``meta.json``."""
 
     source: str
+    """File name the jobs were read from, or the generator's name."""
     reader: str
+    """Name of the reader or generator."""
     processors: int | None = None
+    """Processors of the machine, where the source says so."""
     origin_unix_seconds: float | None = None
+    """Unix time of second zero, where the source says so."""
     time_zone: str | None = None
+    """Name of the zone, where the source says so."""
     header: Mapping[str, str] = field(default_factory=dict)
+    """Further header directives of the source, as text."""
     repairs: Mapping[str, int] = field(default_factory=dict)
+    """Rows that the reader repaired or dropped, counted by the name of the repair."""
     lost: tuple[LostRows, ...] = ()
+    """Of the rows that were dropped because no job could be made of them: each cause."""
     filters: tuple[tuple[str, int], ...] = ()
+    """Cleaning filters applied since, in order, each with the number of jobs it touched."""
     sha256: str | None = None
+    """Digest of the source file."""
 
     def nothing_left(self, problem: str, expected: str) -> InputError:
         """What to say of a workload without jobs: which filters dropped or changed how many."""

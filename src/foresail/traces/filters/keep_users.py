@@ -14,15 +14,10 @@ from foresail.traces.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class UsersParameters:
-    """Who is kept.
-
-    Parameters
-    ----------
-    users
-        Names of the users.
-    """
+    """Who is kept."""
 
     users: tuple[str, ...] = ()
+    """Names of the users."""
 
     def __post_init__(self) -> None:
         if not self.users:
