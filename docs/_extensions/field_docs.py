@@ -1,4 +1,4 @@
-"""What records say of their fields: the text below a field, or below several that it is about."""
+"""What records say of their fields: the text below one, or below several without a gap."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ def field_docs(record: type) -> list[tuple[list[str], str]]:
     assert isinstance(found, ast.ClassDef)
     told: list[tuple[list[str], str]] = []
     names: list[str] = []
+    last = 0
     for node in found.body:
+        if node.lineno > last + 1:
+            names = []
+        last = node.end_lineno or node.lineno
         match node:
             case ast.AnnAssign(target=ast.Name(id=name)):
                 names.append(name)

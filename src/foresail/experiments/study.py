@@ -44,17 +44,13 @@ def points_at(group: str, x: float | None, seed: int, tasks: Mapping[str, Task])
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Something that runs measure: its name in the results, and how people call it.
-
-    Parameters
-    ----------
-    kind
-        ``share`` of one, ``duration`` in seconds, or a plain ``number``.
-    """
+    """Something that runs measure: its name in the results, and how people call it."""
 
     name: str
     label: str
+
     kind: Literal["share", "duration", "number"] = "number"
+    """``share`` of one, ``duration`` in seconds, or a plain ``number``."""
 
     def of(self, system: str, *x: float, group: str | None = None) -> Mean:
         """The mean of it over runs of a system, at some points or all."""

@@ -99,20 +99,15 @@ def summary(study: Study, runs: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A claim beside what came out.
-
-    Parameters
-    ----------
-    ours
-        Our figures in words.
-    verdict
-        ``holds`` and ``does not hold`` where the interval over seeds is on one side of the claim,
-        ``within the interval`` where it is on both, ``not run`` where a side is missing.
-    """
+    """A claim beside what came out."""
 
     claim: PublishedClaim
+
     ours: str
+    """Our figures in words."""
     verdict: Verdict
+    """``holds`` and ``does not hold`` where the interval over seeds is on one side of the claim,
+    ``within the interval`` where it is on both, ``not run`` where a side is missing."""
 
 
 def judge(study: Study, runs: pl.DataFrame, claim: PublishedClaim) -> Judgement:

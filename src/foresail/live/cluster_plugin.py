@@ -13,22 +13,17 @@ from foresail.model.adapter import Capabilities, ClusterAdapter, ClusterTrial
 
 @dataclass(frozen=True, slots=True)
 class UseSample:
-    """What an attempt used between two looks (Unix seconds).
-
-    Parameters
-    ----------
-    average_cpus
-        Cpus in the mean.
-    memory_bytes
-        Memory at the second look.
-    """
+    """What an attempt used between two looks (Unix seconds)."""
 
     job_id: str
     attempt: int
     start_seconds: float
     end_seconds: float
+
     average_cpus: float
+    """Cpus in the mean."""
     memory_bytes: float
+    """Memory at the second look."""
 
 
 def keep_no_samples(samples: Sequence[UseSample]) -> None:

@@ -38,43 +38,33 @@ class Stage:
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The specification of a job: all that a scheduler or a predictor may know of it.
-
-    Parameters
-    ----------
-    job_id
-        Unique within a workload.
-    submit_seconds
-        When it was submitted, seconds from the workload's origin.
-    stages
-        At least one; most jobs have exactly one, whose tasks are a gang.
-    requested_seconds
-        The user's limit; None when none was given.
-    after
-        Ids of the jobs that must have ended before this one may start.
-    attributes
-        Further fields of the source (executable, application, ...) that predictors may use.
-    preference
-        Where it runs best; None if all nodes are alike to it.
-    options
-        Where it may run, and nowhere else; none if it says nothing of that. Only schedulers that
-        place jobs by options (``PlacesByOptions``) are given jobs with some.
-    """
+    """The specification of a job: all that a scheduler or a predictor may know of it."""
 
     job_id: str
+    """Unique within a workload."""
     submit_seconds: float
+    """When it was submitted, seconds from the workload's origin."""
     stages: tuple[Stage, ...]
+    """At least one; most jobs have exactly one, whose tasks are a gang."""
     requested_seconds: float | None = None
+    """The user's limit; None when none was given."""
     user: str | None = None
     group: str | None = None
     queue: str | None = None
     partition: str | None = None
     name: str | None = None
+
     after: tuple[str, ...] = ()
+    """Ids of the jobs that must have ended before this one may start."""
     value: ValueFunction | None = None
+
     attributes: Mapping[str, str] = field(default_factory=dict)
+    """Further fields of the source (executable, application, ...) that predictors may use."""
     preference: Preference | None = None
+    """Where it runs best; None if all nodes are alike to it."""
     options: tuple[PlacementOption, ...] = ()
+    """Where it may run, and nowhere else; none if it says nothing of that. Only schedulers that
+    place jobs by options (``PlacesByOptions``) are given jobs with some."""
 
     @property
     def cpus(self) -> float:

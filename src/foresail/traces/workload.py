@@ -96,28 +96,20 @@ class WorkloadMeta:
 
 @dataclass(frozen=True)
 class Workload:
-    """Jobs in order of submission, with their truth.
-
-    Parameters
-    ----------
-    jobs
-        Table with (at least) the columns of ``schema.JOBS``, sorted by submission (stable).
-    nodes
-        Table with the columns of ``schema.NODES``, where the source has one.
-    tasks
-        Table with the columns of ``schema.TASKS``, where the source knows tasks.
-    usage
-        Table with the columns of ``schema.USAGE``, where the source measured use over time.
-    options
-        What jobs ask for in the column ``strl``, by job id, once that is read for a cluster.
-    """
+    """Jobs in order of submission, with their truth."""
 
     jobs: pl.DataFrame
+    """Table with (at least) the columns of ``schema.JOBS``, sorted by submission (stable)."""
     meta: WorkloadMeta
+
     nodes: pl.DataFrame | None = None
+    """Table with the columns of ``schema.NODES``, where the source has one."""
     tasks: pl.DataFrame | None = None
+    """Table with the columns of ``schema.TASKS``, where the source knows tasks."""
     usage: pl.DataFrame | None = None
+    """Table with the columns of ``schema.USAGE``, where the source measured use over time."""
     options: Mapping[str, tuple[PlacementOption, ...]] = field(default_factory=dict)
+    """What jobs ask for in the column ``strl``, by job id, once that is read for a cluster."""
 
     def __len__(self) -> int:
         return self.jobs.height

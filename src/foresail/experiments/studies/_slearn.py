@@ -68,15 +68,7 @@ WIDE_BEGINS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class SLearnStudyParameters(StudyParameters):
-    """What these studies have in common.
-
-    Parameters
-    ----------
-    jobs
-        Of a run.
-    median_tasks
-        Of the traces whose jobs are wider than SLearn's section 5.3.5 says.
-    """
+    """What these studies have in common."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = ("median_tasks",)
     QUICK: ClassVar[Mapping[str, str]] = {"seeds": "6"}
@@ -84,8 +76,11 @@ class SLearnStudyParameters(StudyParameters):
     FULL_MINUTES: ClassVar[float] = 6.0
 
     seeds: int = 20
+
     jobs: int = 1250
+    """Of a run."""
     median_tasks: float = 60.0
+    """Of the traces whose jobs are wider than SLearn's section 5.3.5 says."""
 
 
 class Traces(NamedTuple):

@@ -43,24 +43,18 @@ QUICK: Final = {"seeds": "4", "hours": "0.75", "discarded_hours": "0.25"}
 
 @dataclass(frozen=True, slots=True)
 class TetriSchedStudyParameters(TrialParameters):
-    """What the studies of TetriSched have in common.
-
-    Parameters
-    ----------
-    load
-        Offered load: work where it runs best over what the nodes can do.
-    slack_percents
-        Slacks of the deadlines, each as likely.
-    slowdown
-        How many times longer a job runs on nodes that it does not prefer.
-    """
+    """What the studies of TetriSched have in common."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = (*TrialParameters.POSITIVE, "load")
 
     cycle_seconds: float = 4.0
+
     load: float = 1.0
+    """Offered load: work where it runs best over what the nodes can do."""
     slack_percents: tuple[float, ...] = (20.0, 40.0, 60.0, 80.0)
+    """Slacks of the deadlines, each as likely."""
     slowdown: float = 1.5
+    """How many times longer a job runs on nodes that it does not prefer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,16 +57,12 @@ YEAR: Final = "generated year"
 
 @dataclass(frozen=True, slots=True)
 class YearParameters(StudyParameters):
-    """What the studies of the generated year have in common.
-
-    Parameters
-    ----------
-    jobs
-        So many first jobs of it; 0: all.
-    """
+    """What the studies of the generated year have in common."""
 
     seeds: int = 1
+
     jobs: int = 0
+    """So many first jobs of it; 0: all."""
 
 
 @dataclass(frozen=True, slots=True)

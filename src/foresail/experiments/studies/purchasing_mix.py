@@ -89,29 +89,21 @@ _LIVES: Final = {_WEEK: 168.0, _DAY: 24.0, _NEVER: None}
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """The options of a provider for a demand.
-
-    Parameters
-    ----------
-    log
-        Path of a log, of which the policy learns from the first third; empty: two generated years,
-        of which it learns from the first.
-    share
-        Of the generated jobs that are bought for.
-    seed
-        Of the years.
-    lifetime_hours
-        Mean life of a transient machine; None: none are sold.
-    transient_price
-        Of it, relative to on demand.
-    """
+    """The options of a provider for a demand."""
 
     log: str
+    """Path of a log, of which the policy learns from the first third; empty: two generated years,
+    of which it learns from the first."""
     share: float
+    """Of the generated jobs that are bought for."""
     seed: int
+    """Of the years."""
     provider: str
+
     lifetime_hours: float | None
+    """Mean life of a transient machine; None: none are sold."""
     transient_price: float = _TRANSIENT_PRICE
+    """Of it, relative to on demand."""
 
     def measure(self) -> Mapping[str, float]:
         """What the optimum and the policy pay, and what they use."""
@@ -233,17 +225,7 @@ def _demand(log: str, share: float, seed: int) -> tuple[Workload, float]:
 
 @dataclass(frozen=True, slots=True)
 class PurchasingParameters(StudyParameters):
-    """Parameters of ``purchasing-mix``.
-
-    Parameters
-    ----------
-    share
-        Of the generated jobs that are bought for.
-    small
-        Random small cases of each seed, held against the exact optimum.
-    log
-        A log to buy for as well.
-    """
+    """Parameters of ``purchasing-mix``."""
 
     FILES: ClassVar[tuple[str, ...]] = ("log",)
     QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "share": "0.02", "small": "20"}
@@ -251,9 +233,13 @@ class PurchasingParameters(StudyParameters):
     FULL_MINUTES: ClassVar[float] = 60.0
 
     seeds: int = 5
+
     share: float = 0.3
+    """Of the generated jobs that are bought for."""
     small: int = 100
+    """Random small cases of each seed, held against the exact optimum."""
     log: Path | None = None
+    """A log to buy for as well."""
 
     def __post_init__(self) -> None:
         StudyParameters.__post_init__(self)

@@ -38,21 +38,15 @@ _NOISE: Final = 1.02
 
 @dataclass(frozen=True, slots=True)
 class RegimeTrial:
-    """Jobs of one width with one variation over time and over space, under one of the three.
-
-    Parameters
-    ----------
-    system
-        ``history``, ``sampling`` or ``both``.
-    width, job_variation, task_variation, jobs
-        As for the generator ``task_regimes``.
-    """
+    """Jobs of one width with one variation over time and over space, under one of the three."""
 
     system: str
+    """``history``, ``sampling`` or ``both``."""
     width: int
     job_variation: float
     task_variation: float
     jobs: int
+    """As for the generator ``task_regimes``."""
     seed: int
 
     def measure(self) -> Mapping[str, float]:
@@ -92,17 +86,7 @@ class RegimeTrial:
 
 @dataclass(frozen=True, slots=True)
 class RegimeParameters(StudyParameters):
-    """Parameters of ``slearn-regimes``.
-
-    Parameters
-    ----------
-    jobs
-        Of each run.
-    widths
-        Tasks of every job.
-    variations
-        Coefficients of variation over time and over space.
-    """
+    """Parameters of ``slearn-regimes``."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = ("jobs",)
     QUICK: ClassVar[dict[str, str]] = {"seeds": "5"}
@@ -110,9 +94,13 @@ class RegimeParameters(StudyParameters):
     FULL_MINUTES: ClassVar[float] = 20.0
 
     seeds: int = 20
+
     jobs: int = 400
+    """Of each run."""
     widths: tuple[int, ...] = (10, 50, 150)
+    """Tasks of every job."""
     variations: tuple[float, ...] = (0.1, 0.3, 0.7, 1.5)
+    """Coefficients of variation over time and over space."""
 
 
 @register("study", "slearn-regimes", parameters=RegimeParameters)

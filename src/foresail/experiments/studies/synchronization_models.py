@@ -119,24 +119,19 @@ class ModelBarrier:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A model at one number of workers, with speeds that are drawn.
-
-    Parameters
-    ----------
-    lowest
-        Least speed of a worker.
-    runs
-        Of the program.
-    prices
-        Reference of spot histories whose markets' speeds are drawn; empty: uniform speeds.
-    """
+    """A model at one number of workers, with speeds that are drawn."""
 
     model: str
     workers: int
+
     lowest: float
+    """Least speed of a worker."""
     runs: int
+    """Of the program."""
     seed: int
+
     prices: str = ""
+    """Reference of spot histories whose markets' speeds are drawn; empty: uniform speeds."""
 
     def measure(self) -> Mapping[str, float]:
         """Mean time and money of the runs."""
@@ -179,17 +174,7 @@ def _measured(prices: str, lowest: float) -> Empirical:
 
 @dataclass(frozen=True, slots=True)
 class SynchronizationParameters(StudyParameters):
-    """Parameters of ``synchronization-models``.
-
-    Parameters
-    ----------
-    runs
-        Of the program, per seed, where speeds are drawn.
-    lowest
-        Least speed of a worker there: without one the mean time has no end.
-    prices
-        Spot histories, for speeds of real markets.
-    """
+    """Parameters of ``synchronization-models``."""
 
     FILES: ClassVar[tuple[str, ...]] = ("prices",)
     QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "runs": "20"}
@@ -197,9 +182,13 @@ class SynchronizationParameters(StudyParameters):
     FULL_MINUTES: ClassVar[float] = 3.0
 
     seeds: int = 10
+
     runs: int = 200
+    """Of the program, per seed, where speeds are drawn."""
     lowest: float = 0.05
+    """Least speed of a worker there: without one the mean time has no end."""
     prices: Path | None = None
+    """Spot histories, for speeds of real markets."""
 
 
 @register("study", "synchronization-models", parameters=SynchronizationParameters)

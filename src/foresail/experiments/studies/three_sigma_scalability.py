@@ -17,15 +17,7 @@ _SLOWEST: Final = Measure("cycle_milliseconds_max", "slowest cycle (ms)")
 
 @dataclass(frozen=True, slots=True)
 class ScalabilityStudyParameters(three_sigma.ThreeSigmaParameters):
-    """Parameters of ``3sigma-scalability``.
-
-    Parameters
-    ----------
-    jobs_per_hour
-        Rates of submission.
-    history_hours
-        Length of what predictors learn from before the run.
-    """
+    """Parameters of ``3sigma-scalability``."""
 
     QUICK: ClassVar[dict[str, str]] = {
         "seeds": "3",
@@ -38,8 +30,11 @@ class ScalabilityStudyParameters(three_sigma.ThreeSigmaParameters):
 
     nodes: int = 12_583
     cycle_seconds: float = 2.0
+
     jobs_per_hour: tuple[int, ...] = (2000, 3000, 4000)
+    """Rates of submission."""
     history_hours: float = 10.0
+    """Length of what predictors learn from before the run."""
 
 
 @register("study", "3sigma-scalability", parameters=ScalabilityStudyParameters)

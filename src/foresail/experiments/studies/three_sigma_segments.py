@@ -17,13 +17,7 @@ _GROUP: Final = "segments"
 
 @dataclass(frozen=True, slots=True)
 class SegmentsParameters(three_sigma.ThreeSigmaParameters):
-    """Parameters of ``3sigma-segments``.
-
-    Parameters
-    ----------
-    log
-        The log; each seed draws a segment of it. ``--log PATH`` gives it.
-    """
+    """Parameters of ``3sigma-segments``."""
 
     QUICK: ClassVar[dict[str, str]] = {"seeds": "8", "cycle_seconds": "30", "discarded_hours": "0"}
     QUICK_MINUTES: ClassVar[float] = 3.0
@@ -31,7 +25,9 @@ class SegmentsParameters(three_sigma.ThreeSigmaParameters):
 
     seeds: int = 10
     cycle_seconds: float = 10.0
+
     log: str = ""
+    """The log; each seed draws a segment of it. ``--log PATH`` gives it."""
 
     def __post_init__(self) -> None:
         three_sigma.ThreeSigmaParameters.__post_init__(self)

@@ -77,24 +77,19 @@ class DrawnPool:
 
 @dataclass(frozen=True, slots=True)
 class MarketPool:
-    """A capacity on spot markets, as one of so many equal stretches of their history shows them.
-
-    Parameters
-    ----------
-    doubt_hours
-        As for ``estimated_offers``.
-    place, stretches
-        Which stretch, of how many.
-    """
+    """A capacity on spot markets, as one of so many equal stretches of their history shows them."""
 
     prices: str
     machines: str
     method: Method
     nines: float
     capacity: float
+
     doubt_hours: float
+    """As for ``estimated_offers``."""
     place: int
     stretches: int
+    """Which stretch, of how many."""
 
     def measure(self) -> Mapping[str, float]:
         """What the plan costs and rents, and how much of the same time it is short."""

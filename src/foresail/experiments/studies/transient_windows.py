@@ -46,19 +46,7 @@ _LEAST_SHORT: Final = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class TrailingWindows:
-    """Plans of a trailing window, each held to the days after it, in one stretch of a history.
-
-    Parameters
-    ----------
-    window_days
-        How far back each plan looks; None: an oracle, which looks at what it plans for.
-    held_days
-        How long each plan is held to.
-    first_days
-        Where the first plan begins: the same for all windows.
-    place, stretches
-        Which stretch after that, of how many.
-    """
+    """Plans of a trailing window, each held to the days after it, in one stretch of a history."""
 
     prices: str
     machines: str
@@ -67,11 +55,16 @@ class TrailingWindows:
     extra_nines: float
     doubt_hours: float
     capacity: float
+
     window_days: float | None
+    """How far back each plan looks; None: an oracle, which looks at what it plans for."""
     held_days: float
+    """How long each plan is held to."""
     first_days: float
+    """Where the first plan begins: the same for all windows."""
     place: int
     stretches: int
+    """Which stretch after that, of how many."""
 
     def measure(self) -> Mapping[str, float]:
         """Time without the capacity, and what was paid."""

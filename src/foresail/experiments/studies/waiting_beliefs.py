@@ -44,26 +44,20 @@ class BeliefRun:
     """The compound policy, short jobs being those whose believed median is below the threshold.
 
     Or trials of all jobs, or of all but those that are believed to be long with 90 %.
-
-    Parameters
-    ----------
-    workload
-        Path of a log, or the short form of a generator.
-    seed
-        Of the generator.
-    percent
-        Of the mean load that is owned, as one pool of cores.
-    system
-        A predictor's short form, perhaps with what says that it only tells surely long jobs; or
-        who needs none: ``oracle``, ``10 % off``, ``speculative``.
     """
 
     workload: str
+    """Path of a log, or the short form of a generator."""
     seed: int
+    """Of the generator."""
     percent: float
+    """Of the mean load that is owned, as one pool of cores."""
     waiting_seconds: float
     short_seconds: float
+
     system: str
+    """A predictor's short form, perhaps with what says that it only tells surely long jobs; or who
+    needs none: ``oracle``, ``10 % off``, ``speculative``."""
 
     def measure(self) -> Mapping[str, float]:
         """What it cost, and how well short jobs were known (MCC, MAPE)."""

@@ -33,24 +33,7 @@ _LINEAR: Final = "linear"
 
 @dataclass(frozen=True, slots=True)
 class WaitingGoogleParameters(StudyParameters):
-    """Parameters of ``waiting-google``.
-
-    Parameters
-    ----------
-    log
-        A log to run instead of the generated week, such as Google's own.
-    scale
-        Size of the generated cell; 1 is the published one with 14 million jobs.
-    scales
-        Sizes that figures of the cell's size go by.
-    percent
-        Of the mean load that fixed machines hold. The week starts on idle machines, so that all of
-        the mean load would leave little to decide.
-    short_minutes, waiting_hours
-        Thresholds t and b, which figures go by; 15 and 24 are the baseline.
-    models
-        Models of waits: ``linear``, and, with scikit-learn, ``forest`` and ``boosting``.
-    """
+    """Parameters of ``waiting-google``."""
 
     QUICK: ClassVar[dict[str, str]] = {
         "seeds": "3",
@@ -63,13 +46,21 @@ class WaitingGoogleParameters(StudyParameters):
     FULL_MINUTES: ClassVar[float] = 240.0
 
     seeds: int = 1
+
     log: Path | None = None
+    """A log to run instead of the generated week, such as Google's own."""
     scale: float = 1.0
+    """Size of the generated cell; 1 is the published one with 14 million jobs."""
     scales: tuple[float, ...] = (0.01, 0.1, 1.0)
+    """Sizes that figures of the cell's size go by."""
     percent: float = 80.0
+    """Of the mean load that fixed machines hold. The week starts on idle machines, so that all of
+    the mean load would leave little to decide."""
     short_minutes: tuple[float, ...] = (5.0, 15.0, 30.0, 60.0)
     waiting_hours: tuple[float, ...] = (6.0, 12.0, 24.0, 48.0)
+    """Thresholds t and b, which figures go by; 15 and 24 are the baseline."""
     models: tuple[str, ...] = ("linear", "forest", "boosting")
+    """Models of waits: ``linear``, and, with scikit-learn, ``forest`` and ``boosting``."""
 
     def __post_init__(self) -> None:
         StudyParameters.__post_init__(self)

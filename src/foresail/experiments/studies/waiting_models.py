@@ -104,20 +104,16 @@ def _exponential(count: int, seed: int) -> TraceJobs:
 
 @dataclass(frozen=True, slots=True)
 class ModelParameters(StudyParameters):
-    """Parameters of ``waiting-models``.
-
-    Parameters
-    ----------
-    jobs
-        Per simulation.
-    """
+    """Parameters of ``waiting-models``."""
 
     QUICK: ClassVar[dict[str, str]] = {"seeds": "3", "jobs": "500000"}
     QUICK_MINUTES: ClassVar[float] = 2.0
     FULL_MINUTES: ClassVar[float] = 20.0
 
     seeds: int = 20
+
     jobs: int = 2_000_000
+    """Per simulation."""
 
 
 @register("study", "waiting-models", parameters=ModelParameters)

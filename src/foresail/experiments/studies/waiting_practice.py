@@ -23,22 +23,7 @@ _BASE_HOURS: Final = 24.0
 
 @dataclass(frozen=True, slots=True)
 class PracticeParameters(waiting.YearParameters):
-    """Parameters of ``waiting-practice``.
-
-    Parameters
-    ----------
-    short_minutes
-        Threshold t.
-    waiting_hours
-        Thresholds b, which figures go by; 24 is the baseline.
-    percents
-        Of the mean load that fixed machines hold, which figures go by.
-    middle_minutes
-        Mean runtimes of the jobs between three minutes and six hours, which is not published; 80
-        is that of the generated year. The less it is, the fewer jobs are long.
-    model
-        Model of waits: ``linear``, or, with scikit-learn, ``forest`` or ``boosting``.
-    """
+    """Parameters of ``waiting-practice``."""
 
     QUICK: ClassVar[dict[str, str]] = {
         "seeds": "3",
@@ -50,11 +35,18 @@ class PracticeParameters(waiting.YearParameters):
     FULL_MINUTES: ClassVar[float] = 90.0
 
     seeds: int = 3
+
     short_minutes: float = 15.0
+    """Threshold t."""
     waiting_hours: tuple[float, ...] = (6.0, 12.0, 24.0, 48.0)
+    """Thresholds b, which figures go by; 24 is the baseline."""
     percents: tuple[float, ...] = (80.0, 100.0, 120.0, 150.0)
+    """Of the mean load that fixed machines hold, which figures go by."""
     middle_minutes: tuple[float, ...] = (80.0, 33.0, 17.0, 8.0)
+    """Mean runtimes of the jobs between three minutes and six hours, which is not published; 80 is
+    that of the generated year. The less it is, the fewer jobs are long."""
     model: str = "forest"
+    """Model of waits: ``linear``, or, with scikit-learn, ``forest`` or ``boosting``."""
 
 
 @register("study", "waiting-practice", parameters=PracticeParameters)

@@ -26,17 +26,7 @@ _LJW_PERCENT: Final = 200.0 / 150.0 * 100.0
 
 @dataclass(frozen=True, slots=True)
 class TraceQueuesParameters(waiting.YearParameters):
-    """Parameters of ``waiting-trace-queues``.
-
-    Parameters
-    ----------
-    waiting_hours, short_minutes
-        Thresholds b and t.
-    log
-        A log to run instead of the year.
-    machine_cores
-        Of a fixed machine, for the log.
-    """
+    """Parameters of ``waiting-trace-queues``."""
 
     FILES: ClassVar[tuple[str, ...]] = ("log",)
     QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "jobs": "1000000"}
@@ -44,10 +34,14 @@ class TraceQueuesParameters(waiting.YearParameters):
     FULL_MINUTES: ClassVar[float] = 25.0
 
     seeds: int = 3
+
     waiting_hours: float = 24.0
     short_minutes: float = 3.0
+    """Thresholds b and t."""
     log: Path | None = None
+    """A log to run instead of the year."""
     machine_cores: int = 32
+    """Of a fixed machine, for the log."""
 
 
 @register("study", "waiting-trace-queues", parameters=TraceQueuesParameters)

@@ -73,13 +73,7 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadParameters(waiting.YearParameters):
-    """Parameters of ``waiting-workload``.
-
-    Parameters
-    ----------
-    log
-        A log to look at as well.
-    """
+    """Parameters of ``waiting-workload``."""
 
     FILES: ClassVar[tuple[str, ...]] = ("log",)
     QUICK: ClassVar[dict[str, str]] = {"seeds": "3", "jobs": "1000000"}
@@ -87,7 +81,9 @@ class WorkloadParameters(waiting.YearParameters):
     FULL_MINUTES: ClassVar[float] = 4.0
 
     seeds: int = 5
+
     log: Path | None = None
+    """A log to look at as well."""
 
 
 @register("study", "waiting-workload", parameters=WorkloadParameters)

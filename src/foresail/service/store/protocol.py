@@ -57,24 +57,17 @@ class WholeStep:
 
 @dataclass(frozen=True, slots=True)
 class JobsWanted:
-    """Which jobs are listed, newest first unless ``oldest_first``.
-
-    Parameters
-    ----------
-    users, states, names
-        One of these; empty for all.
-    before, after
-        Numbers of jobs between which they are (exclusive), for paging.
-    limit
-        At most so many.
-    """
+    """Which jobs are listed, newest first unless ``oldest_first``."""
 
     users: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    """One of these; empty for all."""
     before: int | None = None
     after: int | None = None
+    """Numbers of jobs between which they are (exclusive), for paging."""
     limit: int = 100
+    """At most so many."""
     oldest_first: bool = False
 
 

@@ -85,19 +85,15 @@ class SyntheticParameters:
 
 @dataclass(frozen=True, slots=True)
 class Synthetic:
-    """A workload of the recipe, with what only its maker knows.
-
-    Parameters
-    ----------
-    classes, drawn, factor
-        Where the jobs came from and, for each, the factor its runtime was multiplied with so that
-        the load is exact; shape (jobs,). Jobs are in the workload's order.
-    """
+    """A workload of the recipe, with what only its maker knows."""
 
     workload: Workload
+
     classes: JobClasses
     drawn: DrawnJobs
     factor: Floats
+    """Where the jobs came from and, for each, the factor its runtime was multiplied with so that
+    the load is exact; shape (jobs,). Jobs are in the workload's order."""
 
 
 def synthesise(

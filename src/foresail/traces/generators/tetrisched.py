@@ -95,22 +95,16 @@ def gr_mix(parameters: GrMixParameters, random: np.random.Generator) -> Workload
 
 @dataclass(frozen=True, slots=True)
 class GsMixParameters(GridmixParameters):
-    """Parameters of the generator ``gs_mix``.
-
-    Parameters
-    ----------
-    slo_share
-        Share of the jobs that have a deadline.
-    mean_seconds
-        Mean runtime, before runtimes are scaled to the load (by less than a job's part).
-    log_deviation
-        Standard deviation of the runtime's natural logarithm.
-    """
+    """Parameters of the generator ``gs_mix``."""
 
     nodes: int = 80
+
     slo_share: float = 0.7
+    """Share of the jobs that have a deadline."""
     mean_seconds: float = 120.0
+    """Mean runtime, before runtimes are scaled to the load (by less than a job's part)."""
     log_deviation: float = 0.6
+    """Standard deviation of the runtime's natural logarithm."""
 
     def __post_init__(self) -> None:
         GridmixParameters.__post_init__(self)
@@ -130,18 +124,14 @@ def gs_mix(parameters: GsMixParameters, random: np.random.Generator) -> Workload
 
 @dataclass(frozen=True, slots=True)
 class GsHetParameters(GsMixParameters):
-    """Parameters of the generator ``gs_het``.
-
-    Parameters
-    ----------
-    slo_kinds
-        Kinds of the jobs with a deadline, each as likely: ``gpu``, ``mpi`` (all tasks in one rack),
-        ``availability`` (no two tasks in one rack) or ``unconstrained``. All others are
-        unconstrained (TetriSched T-12), as are jobs too wide for what they prefer.
-    """
+    """Parameters of the generator ``gs_het``."""
 
     slo_share: float = 0.75
+
     slo_kinds: tuple[str, ...] = ("gpu", "mpi")
+    """Kinds of the jobs with a deadline, each as likely: ``gpu``, ``mpi`` (all tasks in one rack),
+    ``availability`` (no two tasks in one rack) or ``unconstrained``. All others are unconstrained
+    (TetriSched T-12), as are jobs too wide for what they prefer."""
 
     def __post_init__(self) -> None:
         GsMixParameters.__post_init__(self)
