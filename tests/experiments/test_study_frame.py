@@ -224,4 +224,4 @@ def test_a_study_has_to_say_how_long_it_takes():
 def test_a_study_without_cases_is_refused():
     """Nothing to run is an error and not an empty page."""
     with pytest.raises(InputError, match="nothing to run"):
-        Study("t", "s", "x", (), (), (), ())
+        Study("t", "s", (), (), (), ())
