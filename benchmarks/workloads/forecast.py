@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import deque
 from collections.abc import Iterator
 
 import numpy as np
@@ -42,7 +43,8 @@ def measure() -> Iterator[Measurement]:
         drawn = draw_runtimes(controller.pending, running, controller.now, 1, 0)
         scheduler, _, correction = policy.build()
         fork = controller.fork(scheduler, copy.deepcopy(controller.predictor), correction)
-        simulate_forward(fork, {job_id: float(values[0]) for job_id, values in drawn.items()})
+        runtimes = {job_id: float(values[0]) for job_id, values in drawn.items()}
+        deque(simulate_forward(fork, runtimes), maxlen=0)
 
     seconds, reference = best_in_turns(
         2.0, lambda: forecast_waiting(outlook_of(controller)), by_the_engine

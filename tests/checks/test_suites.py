@@ -278,6 +278,9 @@ class Amnesiac(Prudent):
     def restore(self, known) -> None:
         self.last = 0.5 * known
 
+    def forget_in_flight(self) -> None:
+        pass
+
     def absorb(self, other) -> None:
         self.last = 2.0 * other.last
 

@@ -55,7 +55,7 @@ class Double:
 
 class SmallPolicy:
     text = "small"
-    starts_tasks = False
+    starts_tasks = needs_truth = False
 
     def build(self):
         return FirstFit(), LastRuntime(), Double()

@@ -1,7 +1,10 @@
 """What schedulers and predictors can is found by what they have; a wrapper can what its own can."""
 
+from dataclasses import fields
+
 import pytest
 
+from foresail.control.policy import parse_policy
 from foresail.model.decision import Decision
 from foresail.model.protocols import (
     SchedulerOfScheduler,
@@ -75,6 +78,23 @@ def test_what_is_asked_of_a_wrapper_its_own_one_answers():
         _ = Wrapping(Planning()).compiled
 
 
+class OfAllKinds(Promising):
+    """Has all that any capability asks for."""
+
+    starts_tasks = places_by_options = backfills = True
+    place_in_queue = memory = remember = reference = watch_use = Promising.release
+    part_ended = went_back = sizes = compiled = Promising.release
+
+
+def test_a_wrapper_can_all_but_start_tasks_and_be_compiled():
+    """No capability is forgotten: what is not handed on is named here."""
+    own, wrapping = OfAllKinds(), Wrapping(OfAllKinds())
+    can, handed_on = capabilities_of_scheduler(own), capabilities_of_scheduler(wrapping)
+    assert all(getattr(can, each.name) for each in fields(can))
+    lost = {each.name for each in fields(can) if not getattr(handed_on, each.name)}
+    assert lost == {"observes_tasks", "tells_sizes", "starts_tasks", "is_compiled"}
+
+
 def test_predictors_by_what_they_have():
     class Watching:
         def started(self, job, now):
@@ -84,3 +104,20 @@ def test_predictors_by_what_they_have():
     assert (plain.watches_starts, plain.refreshes_predictions) == (None, None)
     assert watching.watches_starts is not None
     assert watching.refreshes_predictions is None
+
+
+def test_who_keeps_only_some_of_a_state_keeps_none():
+    class Forgetting:
+        def snapshot(self):
+            pass
+
+        def restore(self, known):
+            pass
+
+    assert capabilities_of_predictor(Forgetting()).keeps_state is None
+    assert capabilities_of_predictor(parse_policy("easy,recent").build()[1]).keeps_state is not None
+
+
+@pytest.mark.parametrize(("predictor", "needs_truth"), [("clairvoyant", True), ("recent", False)])
+def test_an_oracle_is_one_that_takes_the_truth(predictor, needs_truth):
+    assert parse_policy(f"easy,{predictor}").needs_truth is needs_truth

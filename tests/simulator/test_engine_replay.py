@@ -10,6 +10,7 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.model.cluster import Cluster
 from foresail.model.conventions import PREDICTSIM, STANDARD
+from foresail.model.errors import InputError
 from foresail.simulator.engine import simulate_events
 from foresail.simulator.replay import replay
 from foresail.traces.reading import read
@@ -61,3 +62,10 @@ def test_the_published_waits_by_the_plainest_road(predictor, column):
     ours = (jobs["start_seconds"] - jobs["submit_seconds"]).to_numpy()
     published = waits[column].to_numpy()
     assert np.count_nonzero(ours != published) == 0
+
+
+@pytest.mark.parametrize("text", ["priority,requested", "easy,perturbed"])
+def test_a_policy_without_compiled_steps_is_not_replayed(text):
+    """Whichever of its parts it is."""
+    with pytest.raises(InputError, match="no compiled steps"):
+        replay(busy_workload(1), parse_policy(text))

@@ -207,9 +207,9 @@ def test_what_is_given_nothing_of():
     controller = standing(Job.gang("a", 0.0, 4, 200.0), Job.gang("b", 10.0, 4, 60.0))
     fork = controller.fork(Easy(), Requested(), Doubling())
     with pytest.raises(KeyError, match="b"):
-        simulate_forward(fork, {"a": 150.0})
+        list(simulate_forward(fork, {"a": 150.0}))
     fork = controller.fork(Easy(), Requested(), Doubling())
-    assert simulate_forward(fork, {"a": math.inf, "b": 1.0}) == []
+    assert list(simulate_forward(fork, {"a": math.inf, "b": 1.0})) == []
 
 
 class Believes:

@@ -13,7 +13,7 @@ from foresail.distributions.point import Point
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.protocols import NeedsTruth, Predictor, RefreshesPredictions, WatchesStarts
+from foresail.model.protocols import Predictor, capabilities_of_predictor
 from foresail.model.registry import Entry
 
 _LEVELS: Final = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
@@ -134,12 +134,10 @@ def preempted_attempts(make: Make) -> None:
     victim = _job("victim", submit=8e6)
     for predictor in (untouched, preempted):
         predictor.predict(victim, 8e6)
-        if isinstance(predictor, WatchesStarts):
-            predictor.started(victim, 8e6)
+        _start(predictor, victim, 8e6)
     stopped = Outcome("victim", 8e6, 8e6 + 1.0, EndedBecause.PREEMPTED)
     preempted.observe(victim, stopped)
-    if isinstance(preempted, WatchesStarts):
-        preempted.started(victim, 8e6 + 1.0)
+    _start(preempted, victim, 8e6 + 1.0)
     before = untouched.predict(_job("new", submit=9e6), 9e6).mean()
     after = preempted.predict(_job("new", submit=9e6), 9e6).mean()
     demand(after >= before * (1 - 1e-3), f"the next belief falls from {before:g} s to {after:g} s")
@@ -149,14 +147,15 @@ def preempted_attempts(make: Make) -> None:
 def asked_again(make: Make) -> None:
     """To be asked again about a job that waits, if it can be, teaches nothing."""
     unasked, asked = _trained(make), _trained(make)
-    if not isinstance(asked, RefreshesPredictions):
+    again = capabilities_of_predictor(asked).refreshes_predictions
+    if again is None:
         return
     victim = _job("victim", submit=8e6)
     for predictor in (unasked, asked):
         predictor.predict(victim, 8e6)
         for job, outcome in _history()[:20]:
             predictor.observe(job, outcome)
-    asked.refreshed(victim, 8e6 + 1.0)
+    again.refreshed(victim, 8e6 + 1.0)
     for predictor in (unasked, asked):
         predictor.observe(victim, Outcome("victim", 8e6 + 1.0, 8e6 + 500.0))
     _demand_same(unasked, asked)
@@ -165,8 +164,9 @@ def asked_again(make: Make) -> None:
 def restored(make: Make) -> None:
     """A fresh instance restored from a snapshot, if it has any, believes the same."""
     trained, fresh = _trained(make), make()
-    if hasattr(trained, "snapshot") and hasattr(fresh, "restore"):
-        fresh.restore(trained.snapshot())
+    keeper = capabilities_of_predictor(trained).keeps_state
+    if keeper is not None:
+        fresh.restore(keeper.snapshot())
         _demand_same(trained, fresh)
 
 
@@ -292,10 +292,18 @@ def _history() -> list[tuple[Job, Outcome]]:
 
 def _revealed(predictor: Predictor) -> Predictor:
     """The predictor; an oracle is handed the truth of every job that the rules ask about."""
-    if isinstance(predictor, NeedsTruth):
+    oracle = capabilities_of_predictor(predictor).needs_truth
+    if oracle is not None:
         truth = {job.job_id: outcome.runtime_seconds for job, outcome in _history()}
-        predictor.reveal(truth | dict.fromkeys(("new", "bare", "victim"), 100.0))
+        oracle.reveal(truth | dict.fromkeys(("new", "bare", "victim"), 100.0))
     return predictor
+
+
+def _start(predictor: Predictor, job: Job, now: float) -> None:
+    """Tell of a start whoever wants to know."""
+    watcher = capabilities_of_predictor(predictor).watches_starts
+    if watcher is not None:
+        watcher.started(job, now)
 
 
 def _trained(make: Make) -> Predictor:
@@ -311,8 +319,8 @@ def _trained(make: Make) -> Predictor:
         job, outcome = history[number]
         if what == 0:
             predictor.predict(job, time)
-        elif what == 1 and isinstance(predictor, WatchesStarts):
-            predictor.started(job, time)
+        elif what == 1:
+            _start(predictor, job, time)
         elif what == 2:
             predictor.observe(job, outcome)
     return predictor

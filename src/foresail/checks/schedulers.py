@@ -23,7 +23,7 @@ from foresail.model.distribution import Distribution
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
-from foresail.model.protocols import IgnoresTime, Scheduler, capabilities_of_scheduler
+from foresail.model.protocols import Scheduler, capabilities_of_scheduler
 from foresail.model.registry import Entry
 from foresail.model.resources import Resources
 from foresail.model.view import ClusterView, RunningJob
@@ -117,7 +117,7 @@ def view_unchanged(make: Make) -> None:
 
 def ignores_time_if_it_says_so(make: Make) -> None:
     """One that says so decides the same whatever the time: it is not asked in between."""
-    if isinstance(make(), IgnoresTime):
+    if capabilities_of_scheduler(make()).ignores_time:
         scheduler = make()
         for view in _views():
             later = scheduler.decide(replace(view, now=view.now + 1000.0))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from foresail.explain.run_snapshot import RunSnapshot
     from foresail.record.records import Record
     from foresail.reports.plan.page import RunCourse
+    from foresail.scenario.learned_before import LearnedBefore
 
 
 _LOG: Final = "events.jsonl"
@@ -66,11 +67,24 @@ def snapshot_at(records: Sequence[Record], at: str | None, log: Path, option: st
         If the time is none, or outside the run, or nothing was ever scheduled.
     """
     from foresail.explain.run_snapshot import extent_of, snapshot_of
+
+    if at is None:
+        return snapshot_of(records, extent_of(records, log).busiest_seconds)
+    return snapshot_of(records, seconds_at(records, at, log, option))
+
+
+def seconds_at(records: Sequence[Record], at: str, log: Path, option: str) -> float:
+    """The moment that a time since the run's start names, in seconds on the log's clock.
+
+    Raises
+    ------
+    InputError
+        If the time is none, or outside the run, or nothing was ever scheduled.
+    """
+    from foresail.explain.run_snapshot import extent_of
     from foresail.model.words import duration
 
     extent = extent_of(records, log)
-    if at is None:
-        return snapshot_of(records, extent.busiest_seconds)
     seconds = require_time(at, option)
     last = extent.end_seconds - extent.zero_seconds
     if seconds > last:
@@ -81,7 +95,17 @@ def snapshot_at(records: Sequence[Record], at: str | None, log: Path, option: st
             value=at,
             expected=f"at most {duration(last)} ({last:.0f} s)",
         )
-    return snapshot_of(records, extent.zero_seconds + seconds)
+    return extent.zero_seconds + seconds
+
+
+def learned_before(run: Path) -> LearnedBefore | None:
+    """What the predictor of a run of real commands had learned before; None of a simulation."""
+    from foresail.live.run_directory import RunDirectory
+    from foresail.scenario.by_daemon import scenario_of_run
+
+    if not (run / "run.json").is_file():
+        return None
+    return scenario_of_run(RunDirectory.open(run)).learned_before
 
 
 def course_of(log: Path, at: str | None) -> RunCourse | None:

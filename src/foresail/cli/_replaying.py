@@ -118,10 +118,10 @@ def _usual_filter(scenarios: Sequence[Scenario], workload: Workload) -> str:
     Queues of tasks take jobs whose tasks are not known for equal tasks that do; for any other
     scheduler they are gangs.
     """
-    from foresail.schedulers.of_tasks.queueing import QueuesTasks
+    from foresail.scenario.engines import task_queues_of
 
     by_task = all(
-        isinstance(each.policy.build()[0], QueuesTasks)
+        task_queues_of(each.policy) is not None
         or (workload.tasks is not None and each.policy.starts_tasks)
         for each in scenarios
     )

@@ -1,24 +1,36 @@
-"""``foresail forecast``: when a job of the service will start and end, and what if."""
+"""``foresail forecast``: when a job of a service or of a run will start and end, and what if."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from foresail.cli.command_line import refuse
+from foresail.cli.plugin_options import Plugins
 from foresail.model.errors import InputError
 from foresail.model.words import duration
 
 app = typer.Typer(rich_markup_mode=None)
 
+_Clock: TypeAlias = Callable[[float], str]
+
 
 @app.command()
 def forecast(
     job_id: Annotated[
-        str | None, typer.Argument(metavar="[JOB]", help="A job that waits or runs.")
+        str | None,
+        typer.Argument(
+            metavar="[JOB | RUN]",
+            help="A job of the service that waits or runs; or folder of a run, or its event log.",
+        ),
+    ] = None,
+    job_of_run: Annotated[
+        str | None, typer.Argument(metavar="[JOB]", help="Of a run: id of the job.")
     ] = None,
     command: Annotated[
         str | None, typer.Option(metavar="COMMAND", help="Of one that is not submitted.")
@@ -40,11 +52,44 @@ def forecast(
             min=0.0, max=1.0, help="How long to ask for, to need longer with this probability."
         ),
     ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Of a run: moment since its start. [its last one, or when the job was submitted]",
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(metavar="POLICY", help="Of a run: if this one decided from then on."),
+    ] = None,
+    futures: Annotated[
+        int | None, typer.Option(min=1, help="Of a run: how many are simulated. [100]")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    plugins: Plugins = None,
 ) -> None:
     """When a job should start and end: the middle, and the range of four times in five."""
+    del plugins  # they are loaded
+    if job_id is not None and job_of_run is not None:
+        from foresail.cli._run_forecasts import forecast_of_run
+
+        of_service: dict[str, object] = {
+            "--command": command,
+            "--name": name,
+            "--cpus": cpus,
+            "--time": requested_time,
+            "--in": submitted_in,
+            "--arrivals": arrivals or None,
+            "--risk": risk,
+        }
+        refuse(of_service, "is asked of a service", "--at, --policy or --futures")
+        told = forecast_of_run(Path(job_id), job_of_run, at, policy, futures)
+        _say({"then": told}, told["made_seconds"], _since_start, as_json=as_json)
+        return
     from foresail.cli._service import connected
 
+    refuse({"--at": at, "--policy": policy, "--futures": futures}, "is asked of a run", "RUN JOB")
     if (job_id is None) is (command is None):
         raise InputError("one is needed", field="JOB", expected="a job's id, or --command")
     changes = _changes(cpus, requested_time, submitted_in)
@@ -62,11 +107,25 @@ def forecast(
             answers["now"] = client.forecast(job_id, arrivals=arrivals)
         if risk is not None and job_id is not None:
             answers["ask for"] = client.suggested_request(job_id, risk)
+    _say(answers, time.time(), _by_the_clock, as_json=as_json)
+
+
+def _since_start(seconds: float) -> str:
+    return f"{duration(seconds)} after its start"
+
+
+def _by_the_clock(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+def _say(
+    answers: Mapping[str, Mapping[str, Any]], now: float, clock: _Clock, *, as_json: bool
+) -> None:
     if as_json:
         typer.echo(json.dumps(answers, indent=2))
         return
     for heading, answer in answers.items():
-        for line in _lines(answer, time.time()):
+        for line in _lines(answer, now, clock):
             typer.echo(f"{heading:<12}  {line}")
 
 
@@ -86,7 +145,7 @@ def _changes(
     return {name: value for name, value in changes.items() if value is not None}
 
 
-def _lines(answer: Mapping[str, Any], now: float) -> Iterator[str]:
+def _lines(answer: Mapping[str, Any], now: float, clock: _Clock) -> Iterator[str]:
     if "risk" in answer:
         seconds = answer["requested_seconds"]
         share = f"needs longer with {100 * answer['risk']:g} %"
@@ -97,7 +156,7 @@ def _lines(answer: Mapping[str, Any], now: float) -> Iterator[str]:
         return
     for name in ("start", "end"):
         if answer.get(name):
-            yield f"{name}s {_range(answer[name], now)}"
+            yield f"{name}s {_range(answer[name], now, clock)}"
     for name, words in (
         ("never", "never starts, as things stand"),
         ("overruns", "needs longer than it asked for"),
@@ -107,15 +166,11 @@ def _lines(answer: Mapping[str, Any], now: float) -> Iterator[str]:
             yield f"{words}: {100 * answer[name]:.0f} %"
 
 
-def _range(quantiles: Mapping[str, float | None], now: float) -> str:
+def _range(quantiles: Mapping[str, float | None], now: float, clock: _Clock) -> str:
     """``in 20 min (5 min to 50 min)``, with the clock of the middle."""
     low, median, high = (quantiles[key] for key in ("p10", "p50", "p90"))
     if median is None or low is None:
         return "at no known time"
-    if median - now < 1.0:
-        middle = "now"
-    else:
-        clock = time.strftime("%Y-%m-%d %H:%M", time.localtime(median))
-        middle = f"in {duration(median - now)} ({clock})"
+    middle = "now" if median - now < 1.0 else f"in {duration(median - now)} ({clock(median)})"
     latest = "never" if high is None else f"in {duration(max(0.0, high - now))}"
     return f"{middle}, between in {duration(max(0.0, low - now))} and {latest} four times in five"

@@ -106,7 +106,7 @@ class _Beside:
         return getattr(self._stream, name)
 
 
-class _Running:
+class _TellerThread:
     """A teller that a thread of its own asks, and the streams that it has taken over."""
 
     def __init__(self) -> None:
@@ -146,14 +146,14 @@ class _Running:
         self._replaced = []
 
 
-_running: list[_Running] = []
+_running: list[_TellerThread] = []
 
 
 @contextmanager
 def progress_shown(arguments: Sequence[str]) -> Iterator[None]:
     """Tell what is being done meanwhile, unless the arguments ask for output for a program."""
     if not for_a_program(arguments):
-        _running.append(_Running())
+        _running.append(_TellerThread())
     try:
         yield
     finally:

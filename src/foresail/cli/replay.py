@@ -8,22 +8,19 @@ from typing import Annotated, Final
 
 import typer
 
-from foresail.cli._moments import log_of
+from foresail.cli._moments import learned_before, log_of
 from foresail.cli.plugin_options import Plugins
 from foresail.cli.progress import doing
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.live.run_directory import RunDirectory
 from foresail.live.twin import Difference, ImpossibleReport, differences
 from foresail.model.decision import Instruction, Preempt, Start, TickAt, WakeAt, Withdraw
 from foresail.model.errors import InputError
-from foresail.model.protocols import NeedsTruth
 from foresail.model.words import count
 from foresail.record.log_text import read_log
 from foresail.record.records import Manifest
 from foresail.record.state import ImpossibleTransition
 from foresail.scenario.beginning import controller_of
-from foresail.scenario.by_daemon import scenario_of_run
 from foresail.scenario.scenario import Scenario
 
 app = typer.Typer(add_completion=False)
@@ -54,21 +51,19 @@ def replay(
 
 
 def _differences(run: Path, log: Path) -> Iterator[Difference]:
-    is_real = (run / "run.json").is_file()
-    before = scenario_of_run(RunDirectory.open(run)).learned_before if is_real else None
+    before = learned_before(run)
 
     def build(manifest: Manifest) -> Controller:
         policy, conventions = parse_policy(manifest.policy), manifest.conventions
         scenario = Scenario(None, policy, manifest.cluster, conventions, learned_before=before)
-        controller = controller_of(scenario)
-        if isinstance(controller.predictor, NeedsTruth):
+        if policy.needs_truth:
             raise InputError(
                 "its predictor was told how long jobs run, which the log does not hold",
                 source=log,
                 value=manifest.policy,
                 expected="the log of a policy whose predictor learns",
             )
-        return controller
+        return controller_of(scenario)
 
     try:
         yield from differences(read_log(log), build)

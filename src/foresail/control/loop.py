@@ -14,6 +14,7 @@ from foresail.control.step_log import StepLog
 from foresail.control.waiting_reasons import WaitingReasons
 from foresail.model.allocation import Part, Unit, unit_of
 from foresail.model.cluster import Cluster
+from foresail.model.construction import replaced
 from foresail.model.conventions import STANDARD, Conventions
 from foresail.model.decision import (
     Decision,
@@ -142,8 +143,8 @@ class Controller:
         self.correction = correction
         self.conventions = conventions
         self.counters = Counters()
-        can = self._can = capabilities_of_scheduler(scheduler)
-        learner = self._learner = capabilities_of_predictor(predictor)
+        can = self.scheduler_can = capabilities_of_scheduler(scheduler)
+        learner = self.predictor_can = capabilities_of_predictor(predictor)
         self.first_refusal: Refusal | None = None
         observers = (learner.observes_tasks, can.observes_tasks)
         self._observe_tasks = [each for each in observers if each is not None]
@@ -212,22 +213,12 @@ class Controller:
     @property
     def orders_queue(self) -> OrdersQueue | None:
         """The scheduler, if it can tell the order in which it tries jobs."""
-        return self._can.orders_queue
+        return self.scheduler_can.orders_queue
 
     @property
     def draining(self) -> bool:
         """Whether nothing new is started any more."""
         return self._reasons.draining
-
-    def submitted_job(self, job_id: str) -> PendingJob:
-        """A pending or running job as it was submitted, with its prediction.
-
-        Raises
-        ------
-        KeyError
-            If the job is neither.
-        """
-        return self._state.submitted_job(job_id)
 
     def drain(self) -> None:
         """Start nothing new from the next step on; what runs runs to its end."""
@@ -290,14 +281,14 @@ class Controller:
         self._learned_of = set(run.learned_of)
         if self._log is not None:
             self._log.take_over(run, self._reasons)
-        if self._can.remembers is not None and run.memory is not None:
-            self._can.remembers.remember(run.memory, run.remembered_on)
-        if self._can.takes_reservations is not None:
+        if self.scheduler_can.remembers is not None and run.memory is not None:
+            self.scheduler_can.remembers.remember(run.memory, run.remembered_on)
+        if self.scheduler_can.takes_reservations is not None:
             promised = [each for each in run.promised if each.end_seconds > run.now]
-            self._can.takes_reservations.take_over(promised, run.state.cluster)
+            self.scheduler_can.takes_reservations.take_over(promised, run.state.cluster)
 
     def _require_fit(self, has_parts: bool) -> None:
-        if has_parts and not self._can.starts_tasks:
+        if has_parts and not self.scheduler_can.starts_tasks:
             raise InputError(
                 "jobs that have begun in parts cannot go on as a whole",
                 field="scheduler",
@@ -324,10 +315,10 @@ class Controller:
         twin._now = self._now
         twin._planned, twin._head = self._planned, self._head
         twin._learned_of, twin._has_news = set(self._learned_of), self._has_news
-        here, there = self._can.remembers, twin._can.remembers
+        here, there = self.scheduler_can.remembers, twin.scheduler_can.remembers
         if here is not None and there is not None and type(here) is type(there):
             there.remember(here.memory(), self.cluster)
-        if twin._can.takes_reservations is not None:
+        if twin.scheduler_can.takes_reservations is not None:
             promised = [
                 answer
                 for job_id, answer in self._reservations.items()
@@ -335,7 +326,7 @@ class Controller:
                 and answer.end_seconds > self._now
                 and self._state.of(job_id) in (JobState.PENDING, JobState.RUNNING)
             ]
-            twin._can.takes_reservations.take_over(promised, self.cluster)
+            twin.scheduler_can.takes_reservations.take_over(promised, self.cluster)
         return twin
 
     def _reference_after(self, other: Controller) -> ReferenceSchedule | None:
@@ -390,8 +381,8 @@ class Controller:
             asked = asked or asks
         if asked and not self._passes_per_event:
             self._schedule()
-        if self._can.tells_sizes is not None:
-            sizes = self._can.tells_sizes.sizes()
+        if self.scheduler_can.tells_sizes is not None:
+            sizes = self.scheduler_can.tells_sizes.sizes()
             if self._log is not None:
                 self._log.sized(sizes)
         if self._log is not None:
@@ -466,17 +457,17 @@ class Controller:
             case NodeDrained() | NodeResumed():
                 self._state.operate(event)
             case Tick():
-                return self._has_news or not self._can.ignores_time
+                return self._has_news or not self.scheduler_can.ignores_time
         return not self._passes_per_tick
 
     def as_if_submitted(self, job: Job) -> PendingJob:
         """A job as it would wait had it just been submitted; nothing comes of it."""
         prediction = self.predictor.predict(job, self._now)
         pending = PendingJob(job, self._state.submissions, prediction, prediction.mean())
-        if self._can.plans_runtimes is not None:
-            planned = self._can.plans_runtimes.planned_seconds(pending)
+        if self.scheduler_can.plans_runtimes is not None:
+            planned = self.scheduler_can.plans_runtimes.planned_seconds(pending)
             if planned != pending.planned_seconds:
-                pending = replace(pending, planned_seconds=planned)
+                pending = replaced(pending, planned_seconds=planned)
         return pending
 
     def _submit(self, event: Submitted) -> None:
@@ -492,16 +483,18 @@ class Controller:
 
     def _reserved(self, pending: PendingJob) -> PendingJob:
         """The job with the answer to its request for a reservation, if it makes one."""
-        if self._can.takes_reservations is None or pending.job.deadline_seconds is None:
+        if self.scheduler_can.takes_reservations is None or pending.job.deadline_seconds is None:
             return pending
         answer: Reservation | Rejection | None = Rejection("the cluster has no room for it")
         if self._state.free.could_hold(pending.job):
             earliest = earliest_begin(pending.job, self._state, self._reservations, self._now)
             usable = self._state.usable_cluster
-            answer = self._can.takes_reservations.reserve(pending, earliest, self._now, usable)
+            answer = self.scheduler_can.takes_reservations.reserve(
+                pending, earliest, self._now, usable
+            )
         if answer is not None:
             self._reservations[pending.job.job_id] = answer
-        return replace(pending, reservation=answer)
+        return replaced(pending, reservation=answer)
 
     def _tell_reservation(self, job_id: str, answer: Reservation | Rejection) -> None:
         """Record the answer to a job's request, and be there when what is promised begins."""
@@ -512,8 +505,10 @@ class Controller:
 
     def _release(self, job_id: str) -> None:
         """Whatever is left of a job's reservation is free again."""
-        if self._can.takes_reservations and isinstance(self._reservations.get(job_id), Reservation):
-            self._can.takes_reservations.release(job_id, self._now)
+        if self.scheduler_can.takes_reservations and isinstance(
+            self._reservations.get(job_id), Reservation
+        ):
+            self.scheduler_can.takes_reservations.release(job_id, self._now)
 
     def _end(self, event: Ended) -> None:
         outcome = event.outcome
@@ -526,14 +521,18 @@ class Controller:
         else:
             withdrawn = self._state.end(outcome.job_id, outcome.ended_because, self._now)
             self._release(outcome.job_id)
-            self._withdraw(withdrawn)
+            if withdrawn:
+                self._withdraw(withdrawn)
         if running is not None:
             if outcome.slowdown != running.slowdown:
-                outcome = replace(outcome, slowdown=running.slowdown)
+                outcome = replaced(outcome, slowdown=running.slowdown)
             self.predictor.observe(running.job, outcome)
-            if self._can.observes_restarts is not None and outcome.ended_because in GOES_BACK:
-                self._can.observes_restarts.went_back(running.job, outcome)
-            if self._learner.refreshes_predictions is not None:
+            if (
+                self.scheduler_can.observes_restarts is not None
+                and outcome.ended_because in GOES_BACK
+            ):
+                self.scheduler_can.observes_restarts.went_back(running.job, outcome)
+            if self.predictor_can.refreshes_predictions is not None:
                 self._learned_of.add(running.job.user)
 
     def _end_part(self, outcome: Outcome) -> None:
@@ -544,14 +543,14 @@ class Controller:
             return
         job = running.job
         for observer in self._observe_tasks:
-            observer.part_ended(job, replace(outcome, slowdown=running.slowdown))
+            observer.part_ended(job, replaced(outcome, slowdown=running.slowdown))
         if parts.because is outcome.ended_because:
             self._stop_rest(parts)
         if parts.ended_because is not None:
             self._release(part.job_id)
             self._withdraw(withdrawn)
             self.predictor.observe(job, parts.outcome(outcome))
-            if self._learner.refreshes_predictions is not None:
+            if self.predictor_can.refreshes_predictions is not None:
                 self._learned_of.add(job.user)
 
     def _cancel(self, job_id: str) -> None:
@@ -574,8 +573,8 @@ class Controller:
         self._withdraw(withdrawn)
 
     def _tell_withdrawn(self, job: Job) -> None:
-        if self._learner.watches_withdrawals is not None:
-            self._learner.watches_withdrawals.withdrawn(job, self._now)
+        if self.predictor_can.watches_withdrawals is not None:
+            self.predictor_can.watches_withdrawals.withdrawn(job, self._now)
 
     def _stop_rest(self, parts: PartsOfJob) -> None:
         """Tell what runs of a job to stop that has failed."""
@@ -593,13 +592,15 @@ class Controller:
 
     def _refresh_predictions(self) -> None:
         """Let the predictor change its mind about waiting jobs of users whose jobs have ended."""
-        if self._learner.refreshes_predictions is not None:
+        if self.predictor_can.refreshes_predictions is not None:
             for pending in self._state.startable_roster.in_order():
                 if pending.job.user in self._learned_of:
-                    belief = self._learner.refreshes_predictions.refreshed(pending.job, self._now)
+                    belief = self.predictor_can.refreshes_predictions.refreshed(
+                        pending.job, self._now
+                    )
                     self._state.believe(pending.job.job_id, belief)
                     if self._log is not None and differ(belief, pending.prediction):
-                        self._log.predicted(replace(pending, prediction=belief))
+                        self._log.predicted(replaced(pending, prediction=belief))
         self._learned_of.clear()
 
     def _withdraw(self, withdrawn: Iterable[Withdrawn]) -> None:
@@ -704,25 +705,29 @@ class Controller:
 
     def _tell_solution(self, log: StepLog) -> None:
         """Record how well the scheduler says that it solved the pass, and what it keeps of it."""
-        last = None if self._can.reports_cycles is None else self._can.reports_cycles.last
+        last = (
+            None
+            if self.scheduler_can.reports_cycles is None
+            else self.scheduler_can.reports_cycles.last
+        )
         if last is not None:
             log.solved(last)
-        if self._can.remembers is not None:
-            log.remembered(self._can.remembers.memory())
+        if self.scheduler_can.remembers is not None:
+            log.remembered(self.scheduler_can.remembers.memory())
 
     def _carry_out(self, verdict: Verdict) -> None:
         state, now, instructions = self._state, self._now, self._instructions
         for start in verdict.starts:
             running = state.start(unit_of(start), start.placement, now)
             again = running.attempt > 1
-            instructions.append(replace(start, attempt=running.attempt) if again else start)
+            instructions.append(replaced(start, attempt=running.attempt) if again else start)
             self._wake(running)
-            if self._learner.watches_starts is not None and state.begins_its_job(running):
-                self._learner.watches_starts.started(running.job, now)
+            if self.predictor_can.watches_starts is not None and state.begins_its_job(running):
+                self.predictor_can.watches_starts.started(running.job, now)
         for preempt in verdict.preemptions:
             state.stop(unit_of(preempt))
             attempt = state.running[unit_of(preempt)].attempt
-            instructions.append(replace(preempt, attempt=attempt))
+            instructions.append(replaced(preempt, attempt=attempt))
         for withdraw in verdict.withdrawals:
             instructions.append(withdraw)
             self._release(withdraw.job_id)
@@ -750,9 +755,10 @@ class Controller:
         self._head = head
         if before is None or head is None or before.job_id != head.job_id:
             return False
-        delayed = head.start_seconds > before.start_seconds
-        self.counters.delayed_heads += delayed
-        return delayed
+        if head.start_seconds <= before.start_seconds:
+            return False
+        self.counters.delayed_heads += 1
+        return True
 
 
 _NOTHING: Final = Decision()

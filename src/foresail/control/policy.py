@@ -20,6 +20,7 @@ from foresail.model.protocols import (
     Correction,
     Predictor,
     Scheduler,
+    capabilities_of_predictor,
     capabilities_of_scheduler,
 )
 from foresail.model.registry import Entry, entries, find, find_quickly
@@ -159,6 +160,11 @@ class Policy:
         return capabilities_of_scheduler(self.scheduler.build()).starts_tasks
 
     @property
+    def needs_truth(self) -> bool:
+        """Whether its predictor is an oracle."""
+        return capabilities_of_predictor(self.predictor.build()).needs_truth is not None
+
+    @property
     def compares_with(self) -> ComparesWith | None:
         """What its scheduler compares with, if it does with anything."""
         return capabilities_of_scheduler(self.scheduler.build()).compares_with
@@ -184,7 +190,12 @@ def _told(part: PlugIn, cycle_seconds: float) -> PlugIn:
 
 def is_compiled(policy: Policy) -> bool:
     """Whether all three parts of a policy have compiled steps."""
-    return all(hasattr(part, "compiled") for part in policy.build())
+    scheduler, predictor, correction = policy.build()
+    return (
+        capabilities_of_scheduler(scheduler).is_compiled
+        and capabilities_of_predictor(predictor).is_compiled
+        and hasattr(correction, "compiled")
+    )
 
 
 def parse_policy(text: str) -> Policy:

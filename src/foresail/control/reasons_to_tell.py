@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
+from foresail.model.construction import quickly_made
 from foresail.model.reason import AlikeReasons, Reason
-from foresail.model.roster import Followed
+from foresail.model.roster import Followed, Listed
 from foresail.model.view import PendingJob
 from foresail.record.state import State
 
 
-class ToTell(NamedTuple):
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class ToTell:
     """What a log is to be told of reasons."""
 
     columns: Sequence[AlikeReasons]
@@ -35,6 +38,7 @@ class ReasonsToTell:
         self._rosters = state.pending_rosters
         self._startable = state.startable
         self._followed: list[Followed[PendingJob]] = [Followed() for _ in self._rosters]
+        self._seen: list[Listed[PendingJob] | None] = [None for _ in self._rosters]
         self._mark: object = None
         self._passes: list[Sequence[AlikeReasons]] | None = None
         self._tells_of: Callable[[str], bool] | None = None
@@ -83,8 +87,12 @@ class ReasonsToTell:
     def _moved(self) -> set[str] | None:
         """Which jobs came, went or are believed to be others; None: not all is remembered."""
         moved: set[str] | None = set()
-        for roster, followed in zip(self._rosters, self._followed, strict=True):
-            changes = followed.changes_to(roster.listed())
+        for number, roster in enumerate(self._rosters):
+            shown = roster.listed()
+            if shown is self._seen[number]:  # as nearly all are
+                continue
+            self._seen[number] = shown
+            changes = self._followed[number].changes_to(shown)
             if changes is None:
                 moved = None
             elif moved is not None:

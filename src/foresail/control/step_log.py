@@ -180,14 +180,14 @@ class StepLog:
 
     def _changed_reasons(self, to_tell: ToTell) -> Mapping[str, Reason]:
         """What the columns do not tell: of jobs that came or changed, and of those planned anew."""
-        columns, job_ids, in_columns, anew = to_tell
+        job_ids, in_columns, anew = to_tell.job_ids, to_tell.in_columns, to_tell.anew
         if job_ids is None:
             return self._changes.of_reasons(self._reasons.of_all(), anew)
         planned = self._changes.moved
         if not (planned or job_ids or in_columns or anew):
             return {}
-        if planned and columns:
-            promises = (reasons.job_ids for reasons in columns if "start" in reasons.by_job)
+        if planned and to_tell.columns:
+            promises = (reasons.job_ids for reasons in to_tell.columns if "start" in reasons.by_job)
             planned = planned.difference(*promises)
         compared = job_ids | planned | anew if planned or anew else job_ids
         reasons = self._reasons.of(self._pending(compared))

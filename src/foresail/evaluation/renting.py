@@ -31,7 +31,6 @@ from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, Waitin
 from foresail.cloud.waiting.renting_scheduler import Renting, RentingCase, Sent, SentBecause
 from foresail.cloud.waiting.simulating import Simulated, foresee
 from foresail.cloud.waiting.simulating import simulate as simulate_queue
-from foresail.control.loop import Controller
 from foresail.control.policy import Policy
 from foresail.model.arrays import Floats
 from foresail.model.cluster import Cluster, Node, Partition
@@ -40,8 +39,9 @@ from foresail.model.event import HistoryOutcome
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.protocols import NeedsTruth
+from foresail.model.protocols import capabilities_of_scheduler
 from foresail.model.resources import Resources
+from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_events import run_by_events
 from foresail.scenario.engines import COMPILED_REPLAY, engine_of
 from foresail.scenario.running import run_scenario
@@ -91,7 +91,7 @@ class ReplayScheduling:
     @property
     def by_true_runtimes(self) -> bool:
         """Whether it goes by what only an oracle knows."""
-        return isinstance(self.policy.predictor.build(), NeedsTruth)
+        return self.policy.needs_truth
 
     @cached_property
     def digest(self) -> str:
@@ -149,8 +149,8 @@ class ReplayScheduling:
         held = self._held(len(jobs), fixed)
         if not held.any():
             return rented
-        scheduler, predictor, correction = self.policy.build()
-        counts_cpus = hasattr(scheduler, "compiled")
+        scheduler = self.policy.scheduler.build()
+        counts_cpus = capabilities_of_scheduler(scheduler).is_compiled
         if counts_cpus and self._asks_for_gpus:
             raise InputError("this scheduler counts no gpus", field="scheduler", value=self.name)
         table = self.workload.jobs.head(len(jobs)).filter(pl.Series(held))
@@ -166,7 +166,7 @@ class ReplayScheduling:
         scenario = Scenario(
             workload, self.policy, place=_pool(fixed) if counts_cpus else _machines(fixed)
         )
-        controller = Controller(scenario.cluster, renting, predictor, correction)
+        controller = controller_of(scenario, scheduler=renting)
 
         def learned() -> Iterator[HistoryOutcome]:
             return self._ends_elsewhere(renting.sent, advice)

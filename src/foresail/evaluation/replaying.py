@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -23,7 +23,7 @@ from foresail.kernels.signatures import (
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
-from foresail.model.protocols import NeedsTruth, Predictor, capabilities_of_predictor
+from foresail.model.protocols import Predictor, capabilities_of_predictor
 from foresail.model.short_form import PlugIn, part_of
 from foresail.model.watching import Watch
 from foresail.predictors.event_order import (
@@ -103,7 +103,6 @@ class _Replayed:
     state: PredictorState | None
 
 
-@dataclass(frozen=True, slots=True)
 class _Amount(Outcome):
     """An outcome that teaches an amount, which need not be the time it took."""
 
@@ -170,15 +169,17 @@ def evaluate(
         )
     order = order_of_events(workload, known, learning)
     built = part.build()
-    if isinstance(built, NeedsTruth):
+    can = capabilities_of_predictor(built)
+    if can.needs_truth is not None:
         ids = workload.jobs["job_id"].to_list()
-        built.reveal(dict(zip(ids, truth.tolist(), strict=True)))
-    experts: tuple[str, ...] = ()
-    if isinstance(built, CompiledPredictor):
-        experts = built.expert_names if isinstance(built, TellsExpert) else ()
-        replayed = _replay_steps(built, workload, order, truth, watch)
+        can.needs_truth.reveal(dict(zip(ids, truth.tolist(), strict=True)))
+    expert = built if isinstance(built, TellsExpert) else None
+    if can.is_compiled:
+        column = -1 if expert is None else expert.expert_column
+        replayed = _replay_steps(built, column, workload, order, truth, watch)
     else:
-        replayed = _replay_objects(cast("Predictor", built), workload, order, truth, watch)
+        replayed = _replay_objects(built, workload, order, truth, watch)
+    experts = () if expert is None or not can.is_compiled else expert.expert_names
     jobs = _jobs(workload, truth, replayed, experts).filter(pl.Series(known))
     predicted = jobs.filter(pl.col("predicted").is_not_nan())
     return Evaluation(
@@ -197,6 +198,7 @@ def evaluate(
 
 def _replay_steps(
     predictor: CompiledPredictor,
+    expert_column: int,
     workload: Workload,
     order: EventOrder,
     truth: NDArray[np.float64],
@@ -212,7 +214,7 @@ def _replay_steps(
         order,
         arrays,
         _loop.step_addresses(steps),
-        predictor.expert_column if isinstance(predictor, TellsExpert) else -1,
+        expert_column,
         np.zeros(BELIEF_COLUMNS),
     )
     cost = np.maximum(arrays.cost - _READINGS * nanoseconds_to_read(), 0)
@@ -269,7 +271,8 @@ def _replay_objects(
                 watches.started(job, now)
         else:
             amount = float(truth[slot])
-            predictor.observe(job, _Amount(job.job_id, start[slot], now, amount=amount))
+            outcome = _Amount(job.job_id, start[slot], now, amount=amount)  # type: ignore[call-arg] # a field of its own
+            predictor.observe(job, outcome)
         cost[slot] += time.thread_time_ns() - begin
     return _Replayed(scores, np.full(len(jobs), -1), cost, None)
 

@@ -16,7 +16,7 @@ from foresail.control.policy import Policy, parse_policy
 from foresail.experiments.generated import generated
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.model.decision import Decision
-from foresail.model.protocols import NeedsTruth, Predictor, Scheduler
+from foresail.model.protocols import Predictor, Scheduler, capabilities_of_predictor
 from foresail.model.short_form import part_of
 from foresail.model.view import ClusterView
 from foresail.predictors.stepped import PredictorSnapshot, SteppedPredictor
@@ -106,8 +106,9 @@ class _LearnedHistory:
 
     def teach(self, policy: Policy, predictor: Predictor) -> None:
         """As if the predictor had been there."""
-        if isinstance(predictor, SteppedPredictor):
-            predictor.restore(_learned(self.generator, self.seed, policy.predictor.text))
+        keeper = capabilities_of_predictor(predictor).keeps_state
+        if keeper is not None:
+            keeper.restore(_learned(self.generator, self.seed, policy.predictor.text))
         else:
             train(generated(self.generator, self.seed), predictor)
 
@@ -142,7 +143,7 @@ def metrics_of(schedule: Schedule) -> dict[str, float]:
 
 def _prediction_cost(workload: Workload, predictor: Predictor) -> dict[str, float]:
     """What a prediction takes, in milliseconds, after all that was learned; empty for oracles."""
-    if isinstance(predictor, NeedsTruth):
+    if capabilities_of_predictor(predictor).needs_truth is not None:
         return {}
     took = []
     for job in workload.specifications():

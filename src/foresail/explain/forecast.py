@@ -179,7 +179,7 @@ class _Drawn:
         """What becomes of the jobs that wait, by id."""
         starts = self._starts()
         ends = starts + self._lasting
-        told = zip(self._waiting, _ranges(starts), _ranges(ends), starts.T, ends.T, strict=True)
+        told = zip(self._waiting, ranges_of(starts), ranges_of(ends), starts.T, ends.T, strict=True)
         forecasts = {}
         for each, start, end, begins, over in told:
             deadline = each.pending.job.deadline_seconds
@@ -363,7 +363,7 @@ def _predecessors(
     return {"first_before": np.cumsum(counts), "before": np.array(flat, np.int64)}
 
 
-def _ranges(times: Floats) -> list[Range]:
-    """Quantiles of each column; of an observed value, so that the infinite ones are none."""
+def ranges_of(times: Floats) -> list[Range]:
+    """Quantiles of each column, shape (futures, columns): each is a value that there is."""
     quantiles = np.quantile(times, LEVELS, axis=0, method="inverted_cdf")
     return [Range(*column) for column in quantiles.T.tolist()]

@@ -251,7 +251,9 @@ class LogFold:
         living = {each.job.job_id for each in waiting}
         planned = {each.job_id: each for each in planned_starts if each.job_id in living}
         free = state.free.by_partition().values()
-        known = _Known(now, max(0.0, sum(room.cpus for room in free)), plan.made_at, planned)
+        known = _ReasonContext(
+            now, max(0.0, sum(room.cpus for room in free)), plan.made_at, planned
+        )
         return RunSnapshot(
             now=now,
             zero_seconds=clock.zero,
@@ -277,7 +279,7 @@ def _past(attempt: EndedAttempt) -> PastAttempt:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _ReasonContext:
     """What reasons are told with: when the scheduler was last asked, and what it planned."""
 
     now: float

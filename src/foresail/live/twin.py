@@ -18,18 +18,16 @@ from foresail.control.loop import Controller
 from foresail.live.adapters.recorded.adapter import RecordedAdapter
 from foresail.model.decision import Instruction
 from foresail.model.event import Ended, Event, NodeEvent
-from foresail.model.protocols import ComparesWith
 from foresail.record.records import (
     Drained,
     EventTaken,
-    Forgotten,
     Instructed,
     Manifest,
     PolicyChanged,
     Record,
     Reopened,
 )
-from foresail.record.run_fold import RunFold
+from foresail.record.run_fold import folded
 from foresail.record.state import ImpossibleTransition
 
 
@@ -95,7 +93,7 @@ def _differences_of(
         if step.changed is not None:
             so_far, policy = step.changed
             controller = build(policy)
-            controller.take_over(_folded(so_far, controller.compares_with))
+            controller.take_over(folded(so_far, controller.compares_with))
         if step.drained:
             controller.drain()
         if step.reopened:
@@ -176,16 +174,6 @@ def _sessions(records: Iterable[Record]) -> list[_Session]:
             case _:
                 pass
     return sessions
-
-
-def _folded(records: Iterable[Record], compares_with: ComparesWith | None) -> RunFold:
-    """Where a run stood after these records."""
-    fold = RunFold(compares_with)
-    for record in records:
-        fold.take(record)
-        if isinstance(record, Forgotten):
-            fold.forget(record.job_ids)
-    return fold
 
 
 def _step(steps: dict[int, _Step], number: int) -> _Step:

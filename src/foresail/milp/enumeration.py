@@ -39,7 +39,7 @@ class Enumeration:
         """
         _require_enumerable(program)
         began = time.perf_counter()
-        search = _Search(program, began + limits.time_limit_seconds)
+        search = _DepthFirstSearch(program, began + limits.time_limit_seconds)
         if start is not None and program.admits(start):
             search.best, search.objective = start, program.objective_of(start)
         search.visit(program.lower, program.upper)
@@ -74,7 +74,7 @@ def _optimistic(program: Program, lower: Floats, upper: Floats) -> float:
 
 
 @dataclass(slots=True)
-class _Search:
+class _DepthFirstSearch:
     """Depth first through the values, cutting off what the rows or the best so far rule out."""
 
     program: Program

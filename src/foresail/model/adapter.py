@@ -22,12 +22,6 @@ class Capabilities:
         Tasks run on the nodes that a start names; else the cluster chooses among those it has.
     preempts
         A running attempt is stopped when that is instructed.
-    holds
-        A job can be kept from starting though it was handed over already.
-    starts_later
-        A start may be handed over before its time.
-    confirms_starts
-        A start is reported when it has come about, which may be later than it was instructed.
     changes_nodes
         Nodes may go down, come, change and go.
     starts_tasks
@@ -36,9 +30,6 @@ class Capabilities:
 
     places: bool = False
     preempts: bool = False
-    holds: bool = False
-    starts_later: bool = False
-    confirms_starts: bool = False
     changes_nodes: bool = False
     starts_tasks: bool = False
 

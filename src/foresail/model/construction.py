@@ -1,39 +1,71 @@
-"""Making frozen records quickly: an event of a simulation makes a dozen of them."""
+"""Records that are made quickly: an event of a simulation makes a dozen of them."""
 
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, fields
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_type_hints
+
+import msgspec
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
 
 Kind = TypeVar("Kind", bound=type)
+Record = TypeVar("Record")
 
-_set_class: Final = object.__dict__["__class__"].__set__
+_ITS_OWN: Final = frozenset(
+    {"__dict__", "__weakref__", "__slots__", "__init__", "__repr__", "__eq__", "__hash__"}
+    | {"__setattr__", "__delattr__", "__getstate__", "__setstate__", "__match_args__"}
+)
+"""What a struct has in a way of its own."""
 
 
 def quickly_made(kind: Kind) -> Kind:
-    """Give a dataclass that is frozen and has slots a constructor of half the cost.
+    """Make of a dataclass with slots one that is made in a third of the time.
 
-    The usual one goes through ``object.__setattr__`` field by field. This one fills the record
-    while it is of an unfrozen class with the same slots. All else about the class stays as it is.
+    It is a ``msgspec.Struct``, whose constructor is compiled. All else about the class stays as it
+    is: ``dataclasses`` and ``pydantic`` take it for a dataclass.
     """
-    of_record: tuple[Field[Any], ...] = fields(kind)
-    unfrozen = type(kind.__name__, (), {"__slots__": tuple(each.name for each in of_record)})
-    known: dict[str, Any] = {"_set_class": _set_class, "_unfrozen": unfrozen, "_frozen": kind}
-    parameters, lines = ["self"], ["_set_class(self, _unfrozen)"]
-    for each in of_record:
-        parameter = value = each.name
-        if each.default is not MISSING:
-            parameter += f"=_default_{each.name}"
-            known[f"_default_{each.name}"] = each.default
-        elif each.default_factory is not MISSING:
-            parameter += "=_missing"
-            known |= {"_missing": MISSING, f"_make_{each.name}": each.default_factory}
-            value = f"_make_{each.name}() if {each.name} is _missing else {each.name}"
-        parameters.append(parameter)
-        lines.append(f"self.{each.name} = {value}")
-    lines.append("self.__class__ = _frozen")
-    if hasattr(kind, "__post_init__"):
-        lines.append("self.__post_init__()")
-    exec(f"def __init__({', '.join(parameters)}):\n " + "\n ".join(lines), known)
-    kind.__init__ = known["__init__"]  # type: ignore[misc] # a class of its own
-    return kind
+    of_record = fields(kind)
+    names = {each.name for each in of_record}
+    others = {
+        name: value
+        for name, value in vars(kind).items()
+        if name not in names and name not in _ITS_OWN
+    }
+    return msgspec.defstruct(  # type: ignore[return-value] # all that the dataclass had
+        kind.__name__,
+        [(each.name, each.type, _default(each)) for each in of_record],
+        namespace={**others, "__get_pydantic_core_schema__": classmethod(_checked_fields)},
+        module=kind.__module__,
+        frozen=kind.__dataclass_params__.frozen,  # type: ignore[attr-defined] # of a dataclass
+    )
+
+
+def replaced(record: Record, **changes: Any) -> Record:
+    """As ``dataclasses.replace`` has it, for what is made quickly, in a tenth of the time."""
+    return msgspec.structs.replace(record, **changes)  # type: ignore[type-var] # it is a struct
+
+
+def _default(field: Field[Any]) -> Any:
+    if field.default_factory is not MISSING:
+        return msgspec.field(default_factory=field.default_factory)
+    return msgspec.NODEFAULT if field.default is MISSING else field.default
+
+
+def _checked_fields(kind: type, _: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+    """How pydantic checks the fields, and makes a record of them."""
+    from pydantic_core import core_schema
+
+    hints = get_type_hints(kind, include_extras=True)
+    of_record = {
+        each.name: core_schema.typed_dict_field(
+            handler.generate_schema(hints[each.name]),
+            required=each.default is MISSING and each.default_factory is MISSING,
+        )
+        for each in fields(kind)
+    }
+    return core_schema.no_info_after_validator_function(
+        lambda known: kind(**known), core_schema.typed_dict_schema(of_record)
+    )

@@ -31,6 +31,8 @@ class Conventions:
 
     def in_cycles(self) -> Conventions:
         """The same, but that there is a pass after a tick alone."""
+        if self.passes == "per_tick":
+            return self
         name = IN_CYCLES.name if self == STANDARD else f"{self.name}_{IN_CYCLES.name}"
         return replace(self, name=name, passes="per_tick")
 

@@ -42,6 +42,7 @@ class Start:
         return Allocation(self.job_id, self.stage, self.tasks, self.attempt)
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Preempt:
     """Stop this running allocation; it goes back to the queue."""

@@ -46,7 +46,8 @@ class FreeResources:
         self._partitions = {p.name: p.total for p in cluster.partitions}
         self._nodes = {name: node.total for name, (_, node) in self._home.items()}
         self._down: dict[str, Resources] = {}
-        self._partitions_are_shown = self._nodes_are_shown = False
+        self._shown_partitions: Mapping[str, Resources] | None = None
+        self._shown_nodes: Mapping[str, Resources] | None = None
 
     def _consist_of(self, cluster: Cluster) -> None:
         self._shared = cluster.shared
@@ -61,7 +62,7 @@ class FreeResources:
 
     def copy(self) -> FreeResources:
         """An independent account with the same amounts free."""
-        self._partitions_are_shown = self._nodes_are_shown = True
+        self.by_partition(), self.by_node()  # which keep both from changing what the other has
         twin = object.__new__(FreeResources)
         twin.__dict__.update(self.__dict__)
         return twin
@@ -71,22 +72,24 @@ class FreeResources:
 
         What is returned never changes; so it is with ``by_node``.
         """
-        self._partitions_are_shown = True
-        return MappingProxyType(self._partitions)
+        if self._shown_partitions is None:
+            self._shown_partitions = MappingProxyType(self._partitions)
+        return self._shown_partitions
 
     def by_node(self) -> Mapping[str, Resources]:
         """Unused resources by node name, of nodes that are up, in the cluster's order."""
-        self._nodes_are_shown = True
-        return MappingProxyType(self._nodes)
+        if self._shown_nodes is None:
+            self._shown_nodes = MappingProxyType(self._nodes)
+        return self._shown_nodes
 
     def _before_change(self) -> None:
         """Leave to others what they have been shown."""
-        if self._partitions_are_shown:
+        if self._shown_partitions is not None:
             self._partitions = self._partitions.copy()
-        if self._nodes_are_shown:
+        if self._shown_nodes is not None:
             self._nodes = self._nodes.copy()
             self._down = self._down.copy()
-        self._partitions_are_shown = self._nodes_are_shown = False
+        self._shown_partitions = self._shown_nodes = None
 
     def close(self, node: str) -> None:
         """Take a node out: nothing can be placed there until it is opened again.
@@ -164,9 +167,9 @@ class FreeResources:
     def _add(self, job: Job, placement: Placement, sign: int) -> None:
         places = placement.tasks_by_partition
         if len(places) == len(job.stages) == 1 and not placement.tasks_by_node:
-            if self._partitions_are_shown:
+            if self._shown_partitions is not None:
                 self._partitions = self._partitions.copy()
-                self._partitions_are_shown = False
+                self._shown_partitions = None
             name, tasks = places[0]  # as nearly all are
             free, request, times = self._partitions[name], job.stages[0].request, sign * tasks
             self._partitions[name] = Resources(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import chain
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from foresail.model.allocation import Allocation
@@ -87,6 +89,23 @@ class LearnsUseByAge(Protocol):
 
     age_parts: int
     """How many; of 1 nothing is told beside what is told of whole lives."""
+
+
+@runtime_checkable
+class KeepsState(Protocol):
+    """A predictor whose whole knowledge can be handed to a fresh one of its kind."""
+
+    def snapshot(self) -> Any:
+        """All that it knows."""
+        ...
+
+    def restore(self, known: Any) -> None:
+        """Know what the other one knew, jobs that were running then among it."""
+        ...
+
+    def forget_in_flight(self) -> None:
+        """Forget which jobs wait and run: they are another run's."""
+        ...
 
 
 @runtime_checkable
@@ -360,7 +379,10 @@ class Correction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SchedulerCapabilities:
-    """What a scheduler can beside deciding: itself, as one that can, or None."""
+    """What a scheduler can beside deciding: itself, as one that can, or None.
+
+    ``is_compiled``: it has a pass for the compiled replay (``foresail.kernels.signatures``).
+    """
 
     plans_runtimes: PlansRuntimes | None
     orders_queue: OrdersQueue | None
@@ -371,54 +393,80 @@ class SchedulerCapabilities:
     observes_restarts: ObservesRestarts | None
     tells_sizes: TellsSizes | None
     compares_with: ComparesWith | None
+    watches_use: WatchesUse | None
     ignores_time: bool
     starts_tasks: bool
     places_by_options: bool
+    is_compiled: bool
 
 
 @dataclass(frozen=True, slots=True)
 class PredictorCapabilities:
     """What a predictor can beside predicting and learning: itself, as one that can, or None.
 
-    ``age_parts`` is of ``LearnsUseByAge``.
+    ``age_parts`` is of ``LearnsUseByAge``; ``is_compiled``: it has steps for the compiled replay
+    (``foresail.kernels.signatures``).
     """
 
     watches_starts: WatchesStarts | None
     watches_withdrawals: WatchesWithdrawals | None
     refreshes_predictions: RefreshesPredictions | None
     observes_tasks: ObservesTasks | None
+    needs_truth: NeedsTruth | None
+    needs_real_use: NeedsRealUse | None
+    keeps_state: KeepsState | None
     age_parts: int
+    is_compiled: bool
 
 
 def capabilities_of_scheduler(scheduler: Scheduler) -> SchedulerCapabilities:
     """What a scheduler can, by what it has; to be asked once."""
-    part: Any = scheduler
     return SchedulerCapabilities(
-        plans_runtimes=part if _has(part, _PLANS_RUNTIMES) else None,
-        orders_queue=part if _has(part, _ORDERS_QUEUE) else None,
-        takes_reservations=part if _has(part, _TAKES_RESERVATIONS) else None,
-        reports_cycles=part if _has(part, _REPORTS_CYCLES) else None,
-        remembers=part if _has(part, _REMEMBERS) else None,
-        observes_tasks=part if _has(part, _OBSERVES_TASKS) else None,
-        observes_restarts=part if _has(part, ("went_back",)) else None,
-        tells_sizes=part if _has(part, ("sizes",)) else None,
-        compares_with=part if _has(part, _COMPARES_WITH) else None,
-        ignores_time=getattr(part, _IGNORES_TIME, False),
-        starts_tasks=getattr(part, "starts_tasks", False),
-        places_by_options=getattr(part, "places_by_options", False),
+        plans_runtimes=_if_it_can(scheduler, PlansRuntimes),
+        orders_queue=_if_it_can(scheduler, OrdersQueue),
+        takes_reservations=_if_it_can(scheduler, TakesReservations),
+        reports_cycles=_if_it_can(scheduler, ReportsCycles),
+        remembers=_if_it_can(scheduler, Remembers),
+        observes_tasks=_if_it_can(scheduler, ObservesTasks),
+        observes_restarts=_if_it_can(scheduler, ObservesRestarts),
+        tells_sizes=_if_it_can(scheduler, TellsSizes),
+        compares_with=_if_it_can(scheduler, ComparesWith),
+        watches_use=_if_it_can(scheduler, WatchesUse),
+        ignores_time=getattr(scheduler, "ignores_time", False),
+        starts_tasks=getattr(scheduler, "starts_tasks", False),
+        places_by_options=getattr(scheduler, "places_by_options", False),
+        is_compiled=hasattr(scheduler, "compiled"),
     )
 
 
 def capabilities_of_predictor(predictor: Predictor) -> PredictorCapabilities:
     """What a predictor can, by what it has; to be asked once."""
-    part: Any = predictor
     return PredictorCapabilities(
-        watches_starts=part if _has(part, ("started",)) else None,
-        watches_withdrawals=part if _has(part, ("withdrawn",)) else None,
-        refreshes_predictions=part if _has(part, ("refreshed",)) else None,
-        observes_tasks=part if _has(part, _OBSERVES_TASKS) else None,
-        age_parts=getattr(part, "age_parts", 1),
+        watches_starts=_if_it_can(predictor, WatchesStarts),
+        watches_withdrawals=_if_it_can(predictor, WatchesWithdrawals),
+        refreshes_predictions=_if_it_can(predictor, RefreshesPredictions),
+        observes_tasks=_if_it_can(predictor, ObservesTasks),
+        needs_truth=_if_it_can(predictor, NeedsTruth),
+        needs_real_use=_if_it_can(predictor, NeedsRealUse),
+        keeps_state=_if_it_can(predictor, KeepsState),
+        age_parts=getattr(predictor, "age_parts", 1),
+        is_compiled=hasattr(predictor, "compiled"),
     )
+
+
+def _if_it_can(part: Any, capability: type) -> Any:
+    """The part, if it has all that the protocol of a capability asks for.
+
+    Not by ``isinstance``, which since Python 3.12 overlooks what a wrapper forwards.
+    """
+    return part if all(hasattr(part, name) for name in _asked_for(capability)) else None
+
+
+@cache
+def _asked_for(capability: type) -> tuple[str, ...]:
+    """Names of what a protocol asks for, as it declares them."""
+    declared = (*vars(capability), *vars(capability).get("__annotations__", ()))
+    return tuple(name for name in declared if not name.startswith("_"))
 
 
 class SchedulerOfScheduler:
@@ -432,29 +480,13 @@ class SchedulerOfScheduler:
         self._scheduler = scheduler
 
     def __getattr__(self, name: str) -> Any:
-        if name in _CAPABILITIES:
+        if name in _FORWARDED:
             return getattr(self._scheduler, name)
         raise AttributeError(name, name=name, obj=self)
 
 
-_PLANS_RUNTIMES: Final = ("planned_seconds",)
-_ORDERS_QUEUE: Final = ("place_in_queue", "backfills")
-_TAKES_RESERVATIONS: Final = ("reserve", "release", "take_over")
-_REPORTS_CYCLES: Final = ("last",)
-_REMEMBERS: Final = ("memory", "remember")
-_OBSERVES_TASKS: Final = ("part_ended",)
-_COMPARES_WITH: Final = ("reference",)
-_IGNORES_TIME: Final = "ignores_time"
-_CAPABILITIES: Final = {
-    *_PLANS_RUNTIMES,
-    *_ORDERS_QUEUE,
-    *_TAKES_RESERVATIONS,
-    *_REPORTS_CYCLES,
-    *_REMEMBERS,
-    *_COMPARES_WITH,
-    _IGNORES_TIME,
-}
-
-
-def _has(part: object, names: Iterable[str]) -> bool:
-    return all(hasattr(part, name) for name in names)
+_NOT_OF_TASKS: Final = (
+    *(PlansRuntimes, OrdersQueue, TakesReservations, ReportsCycles, Remembers, ComparesWith),
+    *(WatchesUse, ObservesRestarts, PlacesByOptions, IgnoresTime),
+)
+_FORWARDED: Final = frozenset(chain.from_iterable(map(_asked_for, _NOT_OF_TASKS)))

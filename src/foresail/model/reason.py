@@ -64,6 +64,7 @@ _COUNTED: Mapping[str, str] = MappingProxyType({"cpus": "cpu", "free": "cpu", "a
 """Numbers that are of things; a sentence has them as ``cpus_said``, and ``cpus_verb`` behind."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Reason:
     """Why one job waits."""

@@ -177,10 +177,13 @@ class Followed(Generic[Entry]):
         if not isinstance(shown, Listed):
             self._roster = None
             return None
-        before, earlier, later = self._roster, self._version, shown.version
-        self._roster, self._version = shown.roster, later
-        if shown.roster is not before:
+        roster, later = shown.roster, shown.version
+        before, earlier = self._roster, self._version
+        self._roster, self._version = roster, later
+        if roster is not before:
             return None
+        if later == earlier:
+            return ()
         changes = shown.changes
         begin = changes.begin
         if begin <= earlier <= later:

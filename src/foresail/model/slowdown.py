@@ -32,7 +32,8 @@ class Slowdowns:
         A gang waits for its slowest task. What has a place in a partition, and on no particular
         nodes, is taken to be on the slowest of them.
         """
-        own = self._of_place(job, placement)
+        likes_some = job.options or job.preference is not None
+        own = self._of_place(job, placement) if likes_some else 1.0
         return own * (1.0 / self._speed(placement)) if self._has_speeds else own
 
     def _speed(self, placement: Placement) -> float:

@@ -47,18 +47,6 @@ class PendingJob:
     startable: tuple[StartableTasks, ...] = ()
     due: Due | None = None
 
-    def believed_to_run(self, prediction: Distribution) -> PendingJob:
-        """The same job under another prediction."""
-        return PendingJob(
-            self.job,
-            self.arrival,
-            prediction,
-            self.planned_seconds,
-            self.reservation,
-            self.startable,
-            self.due,
-        )
-
 
 @quickly_made
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from foresail.kernels.signatures import (
 )
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
-from foresail.model.protocols import NeedsTruth
+from foresail.model.protocols import capabilities_of_predictor
 from foresail.model.short_form import part_of
 from foresail.predictors._blocks import joined, lengthened
 from foresail.predictors.kernels import members
@@ -55,14 +55,15 @@ def member(text: str, field: str) -> CompiledPredictor:
         that named it.
     """
     built = part_of("predictor", text).build()
-    if isinstance(built, NeedsTruth) or not isinstance(built, CompiledPredictor):
+    can = capabilities_of_predictor(built)
+    if can.needs_truth is not None or not can.is_compiled:
         raise InputError(
             "cannot be a member of another predictor",
             field=field,
             value=text,
             expected="a predictor with compiled steps that needs no truth",
         )
-    return built
+    return cast("CompiledPredictor", built)
 
 
 class CompositePredictor(SteppedPredictor):
@@ -72,13 +73,9 @@ class CompositePredictor(SteppedPredictor):
         self, steps: PredictorSteps, made_of: Sequence[CompiledPredictor], own: Own
     ) -> None:
         self._members = tuple(made_of)
+        self._stepped = tuple(each for each in made_of if isinstance(each, SteppedPredictor))
         self._own = own
-        features = {
-            name: None
-            for each in self._members
-            if isinstance(each, SteppedPredictor)
-            for name in each.source_features
-        }
+        features = dict.fromkeys(name for each in self._stepped for name in each.source_features)
         layout = Layout(np.zeros(0), own.user_columns, own.job_columns, features=tuple(features))
         super().__init__(steps, layout)
         widths = [_widths(each) for each in self._members]
@@ -94,12 +91,7 @@ class CompositePredictor(SteppedPredictor):
     @property
     def steps(self) -> tuple[Step, ...]:
         """Its own steps and those of its members."""
-        of_members = [
-            step
-            for each in self._members
-            if isinstance(each, SteppedPredictor)
-            for step in each.steps
-        ]
+        of_members = [step for each in self._stepped for step in each.steps]
         return (*super().steps, *of_members, point_belief)
 
     def restore(self, known: PredictorSnapshot) -> None:

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Final
 
+from foresail.model.construction import quickly_made
 from foresail.model.decision import PlannedStart
 from foresail.model.reason import Reason, ReasonCode
 
 _ROUNDING_SECONDS = 1e-6
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class PlanChange:
     """How a plan differs from the one before; the fields are those of ``records.Decided``."""

@@ -59,7 +59,7 @@ class EndedAttempt:
 
 
 @dataclass(slots=True)
-class _Running:
+class _BegunAttempt:
     belief: Predicted
     placement: Placement
     overtook: bool
@@ -95,7 +95,7 @@ class JobsFold:
         self.first_beliefs: dict[str, Predicted] = {}
         self.beliefs: dict[str, Predicted] = {}
         self._answers: dict[str, Reservation | Rejection] = {}
-        self._running: dict[Unit, _Running] = {}
+        self._running: dict[Unit, _BegunAttempt] = {}
         self._in_parts: dict[str, PartsOfJob] = {}
         self._numbers: dict[str, int] = {}
         self._arrivals = 0
@@ -210,7 +210,7 @@ class JobsFold:
                 else:
                     self._wait_no_more(job_id)
                 overtook = self._numbers[job_id] > self._first_in_line()
-                self._running[unit] = _Running(self.beliefs[job_id], placement, overtook)
+                self._running[unit] = _BegunAttempt(self.beliefs[job_id], placement, overtook)
             case WakeAt(time=time):
                 self.wakes[unit_of(instruction)] = time
             case TickAt(job_id, time):

@@ -50,6 +50,7 @@ from foresail.record.records import (
     Decided,
     Drained,
     EventTaken,
+    Forgotten,
     Instructed,
     Manifest,
     PolicyChanged,
@@ -62,6 +63,22 @@ from foresail.record.records import (
 from foresail.record.state import JobState, State, Withdrawn
 
 _LIVING: Final = (JobState.PENDING, JobState.RUNNING)
+
+
+def folded(records: Iterable[Record], compares_with: ComparesWith | None = None) -> RunFold:
+    """Where a run stands after these records, for one that goes on from there.
+
+    Raises
+    ------
+    KeyError, ImpossibleTransition
+        If a record cannot follow from those before.
+    """
+    fold = RunFold(compares_with)
+    for record in records:
+        fold.take(record)
+        if isinstance(record, Forgotten):
+            fold.forget(record.job_ids)
+    return fold
 
 
 class RunFold:

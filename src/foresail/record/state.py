@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import heapq
 from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, islice
 from operator import attrgetter
@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 from foresail.model.allocation import Part, Unit
 from foresail.model.changing_nodes import changed, without
 from foresail.model.cluster import Cluster
-from foresail.model.construction import quickly_made
+from foresail.model.construction import quickly_made, replaced
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
 from foresail.model.due import Due
@@ -272,7 +272,7 @@ class State:
             raise self._impossible(job.job_id, "submit", now)
         if self.starts_tasks and job.starts_in_parts:
             parts = self._in_parts[job.job_id] = PartsOfJob(job)
-            pending = replace(pending, startable=parts.startable)
+            pending = replaced(pending, startable=parts.startable)
         self.submissions += 1
         self._living[job.job_id] = pending
         for predecessor in job.after:
@@ -289,26 +289,26 @@ class State:
     def falls_due(self, job_id: str, due: Due) -> None:
         """Note when a job is due."""
         if job_id in self._living:
-            self._living[job_id] = replace(self._living[job_id], due=due)
+            self._living[job_id] = replaced(self._living[job_id], due=due)
         pending = self.startable.get(job_id)
         if pending is not None:
-            self.startable_roster.put(job_id, replace(pending, due=due))
+            self.startable_roster.put(job_id, replaced(pending, due=due))
 
     def believe(self, job_id: str, prediction: Distribution) -> None:
         """Give a job that may start another prediction; the one at submission is kept beside it."""
-        believed = self.startable[job_id].believed_to_run(prediction)
+        believed = replaced(self.startable[job_id], prediction=prediction)
         self.startable_roster.put(job_id, believed)
         self._believe_of_parts(job_id, prediction)
 
     def believe_again(self, job_id: str, first: Distribution, latest: Distribution) -> None:
         """Give a pending or running job the very beliefs that the state was made without."""
-        self._living[job_id] = self._living[job_id].believed_to_run(first)
+        self._living[job_id] = replaced(self._living[job_id], prediction=first)
         for roster in self.pending_rosters:
             if job_id in roster.by_id:
-                roster.put(job_id, roster.by_id[job_id].believed_to_run(latest))
+                roster.put(job_id, replaced(roster.by_id[job_id], prediction=latest))
                 break
         if job_id in self.running:
-            running = replace(self.running[job_id], prediction=latest)
+            running = replaced(self.running[job_id], prediction=latest)
             self.running_roster.put(job_id, running)
         self._believe_of_parts(job_id, latest)
 
@@ -318,7 +318,7 @@ class State:
             parts = self._in_parts[job_id]
             parts.belief = prediction
             for part in parts.running:
-                believed = replace(self.running[part], prediction=prediction)
+                believed = replaced(self.running[part], prediction=prediction)
                 self.running_roster.put(part, believed)
 
     def start(self, unit: Unit, placement: Placement, now: float) -> RunningJob:
@@ -328,10 +328,12 @@ class State:
             raise self._impossible(job_id, "start", now)
         overtook = self._first_in_line() != job_id
         pending = self.startable[job_id]
+        held = pending.job
         if isinstance(unit, str):
             self.startable_roster.take(job_id)
             went_back = self._went_back.get(job_id, 0)
         else:
+            held = held.held(stage, tasks)
             parts = self._in_parts[job_id]
             went_back = parts.went_back.get(unit, 0)
             parts.start(unit, now, self._starts)
@@ -353,7 +355,7 @@ class State:
             stage,
             tasks,
         )
-        self.free.take(running.held, placement)
+        self.free.take(held, placement)
         self._starts += 1
         self.running_roster.put(unit, running)
         self.estimates[unit] = estimate
@@ -370,7 +372,7 @@ class State:
     def correct(self, unit: Unit, estimate_seconds: float, count: int | None = None) -> RunningJob:
         """Give what runs its next estimate of its total runtime, or the one of this number."""
         before = self.running[unit]
-        after = replace(
+        after = replaced(
             before,
             expected_end_seconds=before.start_seconds + estimate_seconds,
             corrections=before.corrections + 1 if count is None else count,
@@ -538,7 +540,7 @@ class State:
         job_id, startable = parts.job.job_id, parts.startable
         for roster in (self.startable_roster, self.too_wide_roster, self.held_roster):
             if job_id in roster.by_id:
-                shown = replace(roster.by_id[job_id], startable=startable)
+                shown = replaced(roster.by_id[job_id], startable=startable)
                 if startable:
                     roster.put(job_id, shown)
                 else:
@@ -547,7 +549,7 @@ class State:
         if startable:
             first = self._living[job_id]
             belief = first.prediction if parts.belief is None else parts.belief
-            self._put(replace(first, prediction=belief, startable=startable))
+            self._put(replaced(first, prediction=belief, startable=startable))
 
     def _queue(self, pending: PendingJob, now: float) -> None:
         """Let a job wait that has not before."""

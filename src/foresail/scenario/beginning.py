@@ -6,15 +6,19 @@ import platform
 
 from foresail import __version__
 from foresail.control.loop import Controller
-from foresail.model.protocols import NeedsTruth
+from foresail.model.protocols import Scheduler, capabilities_of_predictor
 from foresail.record.log import EventLog
 from foresail.record.records import Manifest
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import IDEAL
 
 
-def controller_of(scenario: Scenario, log: EventLog | None = None) -> Controller:
+def controller_of(
+    scenario: Scenario, log: EventLog | None = None, scheduler: Scheduler | None = None
+) -> Controller:
     """A controller as it is when the scenario begins; the log begins with ``manifest_of``.
+
+    ``scheduler`` decides instead of the policy's own, which it may ask in its turn.
 
     Raises
     ------
@@ -22,11 +26,12 @@ def controller_of(scenario: Scenario, log: EventLog | None = None) -> Controller
         If it is not known what there is to run on, or what is to be learned cannot be.
     """
     policy, before = scenario.policy_in_force, scenario.learned_before
-    scheduler, predictor, correction = policy.build()
-    if before is not None and not isinstance(predictor, NeedsTruth):
+    own, predictor, correction = policy.build()
+    decides = own if scheduler is None else scheduler
+    if before is not None and capabilities_of_predictor(predictor).needs_truth is None:
         before.teach(policy, predictor)
     conventions = scenario.conventions_in_force
-    return Controller(scenario.cluster, scheduler, predictor, correction, conventions, log=log)
+    return Controller(scenario.cluster, decides, predictor, correction, conventions, log=log)
 
 
 def manifest_of(scenario: Scenario) -> Manifest:

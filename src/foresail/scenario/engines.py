@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from foresail.control.policy import is_compiled
+from foresail.control.policy import Policy, is_compiled
 from foresail.model.conventions import STANDARD
 from foresail.model.errors import InputError, UnknownNameError
-from foresail.model.protocols import NeedsTruth
 from foresail.scenario.own_requests import require_places_by_options
 from foresail.scenario.scenario import Scenario, says_speeds
 from foresail.schedulers.of_tasks.queueing import QueuesTasks
@@ -109,13 +108,19 @@ def engine_of(scenario: Scenario) -> ScenarioEngine:
     return engine
 
 
+def task_queues_of(policy: Policy) -> QueuesTasks | None:
+    """The scheduler of a policy, if it has the queues of tasks that a replay has."""
+    scheduler = policy.build()[0]
+    return scheduler if isinstance(scheduler, QueuesTasks) else None
+
+
 def _needs(scenario: Scenario) -> Iterator[Need]:
     workload, conditions = scenario.workload, scenario.conditions
     if scenario.commands is not None:
         yield Need.COMMANDS
     if scenario.commands is None or workload is not None:
         yield Need.WORKLOAD
-    if isinstance(scenario.policy.build()[1], NeedsTruth):
+    if scenario.policy.needs_truth:
         yield Need.TRUTH
     if scenario.place != "processors":
         yield Need.PLACES
@@ -150,8 +155,8 @@ def _needs(scenario: Scenario) -> Iterator[Need]:
 
 def _needs_of_tasks(scenario: Scenario) -> Iterator[Need]:
     workload = scenario.workload
-    scheduler: object = scenario.policy.build()[0]
-    if not isinstance(scheduler, QueuesTasks):
+    scheduler = task_queues_of(scenario.policy)
+    if scheduler is None:
         yield Need.GANGS
         if not is_compiled(scenario.policy):
             yield Need.ANY_POLICY

@@ -13,7 +13,6 @@ from foresail.model.event import Ended, HistoryOutcome, Submitted
 from foresail.model.job import Job
 from foresail.model.protocols import Predictor, capabilities_of_predictor
 from foresail.predictors.saving import load_state
-from foresail.predictors.stepped import SteppedPredictor
 from foresail.predictors.training import train
 from foresail.record.log_text import read_log
 from foresail.record.records import EventTaken, Instructed
@@ -45,8 +44,13 @@ class SavedState:
     def teach(self, policy: Policy, predictor: Predictor) -> None:
         """All that the file holds; jobs that were running then are another run's."""
         load_state(self.path, predictor, policy.predictor.text)
-        if isinstance(predictor, SteppedPredictor):
-            predictor.forget_in_flight()
+        _forget_in_flight(predictor)
+
+
+def _forget_in_flight(predictor: Predictor) -> None:
+    keeper = capabilities_of_predictor(predictor).keeps_state
+    if keeper is not None:
+        keeper.forget_in_flight()
 
 
 @dataclass(frozen=True)
@@ -74,8 +78,7 @@ class EarlierRun:
             raise InputError(
                 "tells of a job that was not submitted", source=self.event_log, value=error.args[0]
             ) from error
-        if isinstance(predictor, SteppedPredictor):
-            predictor.forget_in_flight()
+        _forget_in_flight(predictor)
 
     def _tell(self, predictor: Predictor) -> None:
         submitted: dict[str, Job] = {}

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from struct import Struct
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ from foresail.kernels.waiting_jobs import (
     WIDTH,
 )
 from foresail.model.cluster import Partition
+from foresail.model.construction import quickly_made
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
@@ -52,6 +54,9 @@ _SPARE: Final = 1024
 _PER_CPU: Final = 2.0**60
 """Sums of cpus are counted in parts so small that they are exact."""
 
+_ROWS_PER_CHANGE: Final = 4
+"""At most: of a running job, before and after, what it holds, and that it is one of its kind."""
+
 _NOTHING: Final = (0, 0.0)
 """What a job holds elsewhere than where it runs, as ``_exactly`` tells it."""
 
@@ -65,7 +70,9 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-class Passed(NamedTuple):
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class Passed:
     """What a pass has come to.
 
     Slots to start, how many cpus were free before, and planned starts (seconds) by slot of the
@@ -77,7 +84,7 @@ class Passed(NamedTuple):
     free: float
     reserved: Mapping[int, float]
     started_elsewhere: Collection[int] = ()
-    promised_elsewhere: Mapping[int, float] = MappingProxyType({})
+    promised_elsewhere: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def started(self) -> set[int]:
@@ -91,7 +98,9 @@ class Passed(NamedTuple):
         return {*started, *promised} if started or promised else ()
 
 
-class CodedJobs(NamedTuple):
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class CodedJobs:
     """Slots (64-bit integers) of jobs that wait for one kind of reason, and a number of each.
 
     That number is how many wait before it where the code is BEHIND, else its cpus.
@@ -293,17 +302,19 @@ class QueueTable:
         """Cpus that are free once all have started."""
         return passed.free - sum(float(self._tables.jobs[slot, WIDTH]) for slot in passed.starts)
 
-    def changed_codes(self, passed: Passed, behind: int, since: int) -> list[CodedJobs] | None:
+    def changed_codes(
+        self, passed: Passed, free: float, behind: int, since: int
+    ) -> list[CodedJobs] | None:
         """Jobs that wait for another kind of reason than after an earlier pass.
 
-        ``behind`` is the code of jobs that would fit. None: that pass was another one than the last
-        that was asked about.
+        ``free`` cpus are left; ``behind`` is the code of jobs that would fit. None: that pass was
+        another one than the last that was asked about.
         """
         known = self._coded_version == since
         started = len(passed.starts)
         if passed.started_elsewhere or passed.promised_elsewhere:
             started = self._count_elsewhere(passed)
-        count = table.find_changed_codes(self.free_after(passed), behind, started, self._places)
+        count = table.find_changed_codes(free, behind, started, self._places)
         self._coded_version = self.version
         if not known:
             return None
@@ -328,19 +339,16 @@ class QueueTable:
         self._tables.counters[table.RESERVED] = len(promised)
         return len(started)
 
-    def _note(self, what: float, who: float, seconds: float = 0.0) -> None:
+    def _note(self, what: float, who: float, seconds: float = 0.0, cpus: float = 0.0) -> None:
         """Have a change made before the next pass; see ``schedulers.kernels.queue_table``."""
-        _CHANGE.pack_into(self._change_rows, self._changed * _CHANGE_BYTES, what, who, seconds, 0.0)
+        _CHANGE.pack_into(
+            self._change_rows, self._changed * _CHANGE_BYTES, what, who, seconds, cpus
+        )
         self._changed += 1
 
-    def _make_room_for_changes(self, count: int) -> None:
-        """For so many more, of which each needs up to four rows.
-
-        Of one that runs, before and after: that it holds cpus, and that it is one of its kind.
-        """
-        needed = self._changed + 4 * count
-        if needed > self._most_changes:
-            self._replace(changes=lengthened(self._tables.changes, 2 * needed))
+    def _lengthen_changes(self, needed: int) -> None:
+        """Have room for so many at least."""
+        self._replace(changes=lengthened(self._tables.changes, 2 * needed))
 
     # --- following views
 
@@ -374,7 +382,9 @@ class QueueTable:
             return False
         if not changes:
             return True
-        self._make_room_for_changes(len(changes))
+        needed = self._changed + _ROWS_PER_CHANGE * len(changes)
+        if needed > self._most_changes:
+            self._lengthen_changes(needed)
         for before, after in changes:
             if before is None:
                 assert after is not None
@@ -487,34 +497,42 @@ class QueueTable:
             return changes is not None
         if len(changes) > _FEW + 2 * self._releases:
             return False
-        self._make_room_for_changes(len(changes))
+        needed = self._changed + _ROWS_PER_CHANGE * len(changes)
+        if needed > self._most_changes:
+            self._lengthen_changes(needed)
         for before, after in changes:
             if before is not None:
-                self._change_held(before, -1)
+                self._let_go(before)
             if after is not None:
-                self._change_held(after, 1)
+                self._hold(after)
         return True
 
-    def _change_held(self, running: RunningJob, sign: int) -> None:
-        """A job begins to hold cpus here (1), or lets them go (-1)."""
+    def _hold(self, running: RunningJob) -> None:
+        """A job begins to hold cpus here."""
         if self._follows_probes:
-            what = table.RUNS if sign > 0 else table.RUNS_NO_MORE
-            self._note(what, self._kind(running.job))
+            self._note(table.RUNS, self._kind(running.job))
         number = running.start_order
-        if sign > 0:
-            cpus = held_cpus(running.job, running.placement, self.partition.name)
-            parts, grains = self._holds[number] = _exactly(cpus)
-        else:
-            parts, grains = self._holds.pop(number, _NOTHING)
+        cpus = held_cpus(running.job, running.placement, self.partition.name)
+        parts, grains = self._holds[number] = _exactly(cpus)
         if parts:
-            self._held += sign * parts
-            self._held_grains += sign * grains
-            self._releases += sign
+            self._held += parts
+            self._held_grains += grains
+            self._releases += 1
             end = max(running.expected_end_seconds, self._soonest)
-            what = table.HOLDS if sign > 0 else table.LETS_GO
-            at = self._changed * _CHANGE_BYTES
-            _CHANGE.pack_into(self._change_rows, at, what, -1.0 - number, end, grains)
-            self._changed += 1
+            self._note(table.HOLDS, -1.0 - number, end, grains)
+
+    def _let_go(self, running: RunningJob) -> None:
+        """A job lets its cpus here go."""
+        if self._follows_probes:
+            self._note(table.RUNS_NO_MORE, self._kind(running.job))
+        number = running.start_order
+        parts, grains = self._holds.pop(number, _NOTHING)
+        if parts:
+            self._held -= parts
+            self._held_grains -= grains
+            self._releases -= 1
+            end = max(running.expected_end_seconds, self._soonest)
+            self._note(table.LETS_GO, -1.0 - number, end, grains)
 
     # --- beginning anew
 
@@ -572,7 +590,9 @@ class QueueTable:
         self._changed = len(others)
         self._tables.changes[: self._changed] = others
         if self._follows_probes:
-            self._make_room_for_changes(len(view.running))
+            needed = self._changed + len(view.running)
+            if needed > self._most_changes:
+                self._lengthen_changes(needed)
             for each in view.running:
                 self._note(table.RUNS, self._kind(each.job))
         name = self.partition.name
@@ -607,6 +627,7 @@ class QueueTable:
         return code
 
 
+@lru_cache(maxsize=4096)
 def _exactly(cpus: float) -> tuple[int, float]:
     """Cpus in the smallest parts that are counted, and in grains."""
     return int(cpus * _PER_CPU), whole_grain(cpus)

@@ -14,7 +14,7 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from foresail.kernels.compile import Step
 from foresail.kernels.expression import STACK_DEPTH, summary_column, value_of
 from foresail.kernels.signatures import CompiledScheduler, Shares
 from foresail.model.cluster import Cluster
+from foresail.model.construction import quickly_made
 from foresail.model.decision import Decision, Placement, PlannedStart, Start
 from foresail.model.errors import InputError
 from foresail.model.late_tuple import FloatColumn, LateTuple
@@ -260,8 +261,9 @@ class _Reasons(Mapping[str, Reason]):
         if self._told is not None or self._version != table.version:
             return None, None
         since = mark[1] if isinstance(mark, tuple) and mark[0] is table else -2  # of no pass
-        behind = WOULD_DELAY if self._common().delayed else BEHIND
-        changed = table.changed_codes(self._passed, behind, since)
+        common = self._common()
+        behind = WOULD_DELAY if common.delayed else BEHIND
+        changed = table.changed_codes(self._passed, common.free, behind, since)
         return (table, table.version), None if changed is None else [*map(self._alike, changed)]
 
     def tells_of(self, job_id: str) -> bool:
@@ -364,7 +366,9 @@ class _JobIds(LateTuple[str]):
         return self._job_ids
 
 
-class _CommonReasons(NamedTuple):
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class _CommonReasons:
     """What many jobs wait for after a pass: more than the free cpus; not to delay the head."""
 
     free: float

@@ -12,6 +12,7 @@ from typing import Final
 
 from foresail.kernels.signatures import CompiledScheduler
 from foresail.model.cluster import Cluster, Partition
+from foresail.model.construction import replaced
 from foresail.model.job import Job
 from foresail.model.view import ClusterView
 from foresail.schedulers._queue_table import Passed, QueueTable, Summaries
@@ -124,7 +125,8 @@ class _Rounds:
         ]
         every = zip(self._tables, self._passes, self._elsewhere, strict=True)
         return [
-            passed._replace(
+            replaced(
+                passed,
                 started_elsewhere=frozenset(
                     slot for slot in slots if table.jobs_by_slot[slot].job.job_id in started
                 ),
@@ -141,7 +143,7 @@ class _Rounds:
         self._to_pass.discard(number)
         table, elsewhere = self._tables[number], frozenset(self._elsewhere[number])
         if len(elsewhere) + len(before.starts) == len(table.slot_of):  # no job is left
-            self._passes[number] = before._replace(reserved={})
+            self._passes[number] = replaced(before, reserved={})
             return
         passed = table.pass_again(before, elsewhere, self._plans[number])
         self._passes[number] = passed

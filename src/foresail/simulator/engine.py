@@ -18,15 +18,10 @@ from foresail.model.errors import InputError
 from foresail.model.event import Event
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.protocols import (
-    NeedsRealUse,
-    NeedsTruth,
-    WatchesUse,
-    capabilities_of_predictor,
-)
 from foresail.model.reservation import Reservation
 from foresail.model.watching import Measure, Watch
 from foresail.record.schedule_rows import ScheduleRow, attempt_row, part_columns, schedule_table
+from foresail.record.state import State
 from foresail.simulator.conditions import IDEAL, ClusterConditions, most_processors
 from foresail.simulator.driver import Driver
 from foresail.simulator.execution import FixedRuntimes
@@ -99,15 +94,16 @@ def simulate_events(
     """
     began = time.perf_counter()
     truth = workload.truth()
-    if isinstance(controller.predictor, NeedsTruth):
-        controller.predictor.reveal(truth)
-    age_parts = capabilities_of_predictor(controller.predictor).age_parts
-    if isinstance(controller.predictor, NeedsRealUse):
-        controller.predictor.reveal_use(used_by_job(workload, age_parts))
+    predictor, scheduler = controller.predictor_can, controller.scheduler_can
+    if predictor.needs_truth is not None:
+        predictor.needs_truth.reveal(truth)
+    age_parts = predictor.age_parts
+    if predictor.needs_real_use is not None:
+        predictor.needs_real_use.reveal_use(used_by_job(workload, age_parts))
     processors = most_processors(controller.cluster, conditions.node_changes)
 
     def job_of(job_id: str) -> Job:
-        return controller.submitted_job(job_id).job
+        return controller.state.submitted_job(job_id).job
 
     if workload.has_own_requests and not workload.options:
         raise InputError(
@@ -135,8 +131,8 @@ def simulate_events(
             enforces_limits=enforce_limits,
             told=None if used is None else news.append,
         )
-        if isinstance(controller.scheduler, WatchesUse):
-            controller.scheduler.watch_use(execution.measured)
+        if scheduler.watches_use is not None:
+            scheduler.watches_use.watch_use(execution.measured)
     else:
         in_parts = controller.state.starts_tasks
         runtime_of = runtimes_of_allocations(workload) if in_parts else _of_whole_jobs(truth)
@@ -162,7 +158,7 @@ def simulate_events(
         ends: dict[Allocation, float] = {}
         rows = []
         for outcome in driver.run():
-            rows.append(_row(outcome, controller))
+            rows.append(_row(outcome, controller.state))
             if used is not None:
                 ends[outcome.allocation] = outcome.end_seconds
     if used is not None and isinstance(execution, SharedMachines):
@@ -200,10 +196,10 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*usual)
 
 
-def _row(outcome: Outcome, controller: Controller) -> ScheduleRow:
-    """The row of an attempt whose end the controller has not heard of yet."""
-    running = controller.running[unit_of(outcome)]
-    belief = controller.submitted_job(outcome.job_id).prediction
+def _row(outcome: Outcome, state: State) -> ScheduleRow:
+    """The row of an attempt whose end is not in the state yet."""
+    running = state.running[unit_of(outcome)]
+    belief = state.submitted_job(outcome.job_id).prediction
     predicted = (belief.mean(), belief.quantile(0.10), belief.quantile(0.90))
     placement = running.placement
     row = attempt_row(outcome, predicted, running.corrections, running.overtook, placement)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from foresail.model.allocation import Allocation
 from foresail.model.cluster import Cluster
+from foresail.model.construction import quickly_made
 from foresail.model.decision import Placement
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause
@@ -16,7 +18,9 @@ from foresail.model.slowdown import Slowdowns
 from foresail.simulator.conditions import ClusterConditions
 
 
-class ComingEnd(NamedTuple):
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class ComingEnd:
     """When (seconds) and why an allocation will end, unless something moves that."""
 
     allocation: Allocation

@@ -13,7 +13,6 @@ from foresail.control.loop import Controller
 from foresail.model.decision import Instruction, Preempt, TickAt, WakeAt
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
-from foresail.model.protocols import NeedsTruth
 from foresail.model.reservation import Reservation
 from foresail.model.view import PendingJob, RunningJob
 from foresail.simulator.conditions import IDEAL, ClusterConditions
@@ -29,7 +28,7 @@ def simulate_forward(
     *,
     enforce_limits: bool = False,
     conditions: ClusterConditions = IDEAL,
-) -> list[Outcome]:
+) -> Iterator[Outcome]:
     """Go on from where a run stands until nothing more can happen.
 
     Jobs that wait wait on, jobs that run have run for as long as they have. Jobs that were told to
@@ -52,21 +51,22 @@ def simulate_forward(
 
     Returns
     -------
-    list of Outcome
-        The attempts in order of their ends; none of a job that never starts, or never ends.
+    Iterator of Outcome
+        The attempts in order of their ends, each as soon as it is known; none of a job that never
+        starts, or never ends. Who asks for no more lets the rest of the future be.
 
     Raises
     ------
     KeyError
-        If the runtime of a job is not given.
+        If the runtime of a job is not given, when it is needed.
     InputError
         If an outage or a change is of a node that does not exist, or a node is added that does.
     """
-    if isinstance(controller.predictor, NeedsTruth):
-        controller.predictor.reveal(runtime_seconds)
+    if controller.predictor_can.needs_truth is not None:
+        controller.predictor_can.needs_truth.reveal(runtime_seconds)
 
     def job_of(job_id: str) -> Job:
-        return controller.submitted_job(job_id).job
+        return controller.state.submitted_job(job_id).job
 
     execution = FixedRuntimes(
         lambda allocation: runtime_seconds[allocation.job_id],
@@ -81,7 +81,7 @@ def simulate_forward(
         cluster.start(running.allocation, running.placement, running.start_seconds)
     driver = Driver(controller, cluster, submissions, conditions.cycle_seconds)
     driver.follow(_instructed(controller))
-    return list(driver.run())
+    return driver.run()
 
 
 def draw_runtimes(

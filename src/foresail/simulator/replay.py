@@ -16,16 +16,11 @@ from foresail.kernels.calling import step_address
 from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90, SUBMIT
 from foresail.kernels.compile import Step
 from foresail.kernels.grains import whole_grains
-from foresail.kernels.signatures import (
-    CompiledCorrection,
-    CompiledPredictor,
-    PredictorState,
-    PredictorSteps,
-)
+from foresail.kernels.signatures import CompiledCorrection, CompiledPredictor
 from foresail.model.conventions import STANDARD, Conventions
 from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause
-from foresail.model.protocols import NeedsTruth, capabilities_of_predictor
+from foresail.model.protocols import capabilities_of_predictor
 from foresail.model.watching import Measure, Watch
 from foresail.schedulers.kernels.waiting_queue import SLOTS
 from foresail.simulator.kernels import replay_loop as _loop
@@ -99,8 +94,8 @@ def replay(
     Raises
     ------
     InputError
-        If a job's runtime is unknown or negative, a job is wider than the machine, or jobs ask for
-        more than processors.
+        If a job's runtime is unknown or negative, a job is wider than the machine, jobs ask for
+        more than processors, or a part has no compiled steps.
     """
     require_processors_bind(workload)
     runtime = real_runtimes(workload, enforce_limits=enforce_limits)
@@ -119,12 +114,19 @@ def replay_arrays(
 
     ``runtime`` holds the real runtimes (seconds, a row per job) as ``real_runtimes`` checks them.
     """
+    if not is_compiled(policy):
+        raise InputError(
+            "a part of the policy has no compiled steps",
+            value=policy.text,
+            expected="the event engine for policies with parts that are not compiled",
+        )
     scheduler, predictor, correction = policy.build()
-    if isinstance(predictor, NeedsTruth):
+    oracle = capabilities_of_predictor(predictor).needs_truth
+    if oracle is not None:
         ids = workload.jobs["job_id"].to_list()
-        predictor.reveal(dict(zip(ids, runtime.tolist(), strict=True)))
+        oracle.reveal(dict(zip(ids, runtime.tolist(), strict=True)))
     specs = workload.specs
-    steps, state = _compiled_predictor(predictor, specs, workload.feature_names)
+    steps, state = cast("CompiledPredictor", predictor).compiled(specs, workload.feature_names)
     correct, correction_parameters = cast("CompiledCorrection", correction).compiled()
     compiled = cast("Any", scheduler).compiled()
     addresses = _loop.Steps(
@@ -175,18 +177,6 @@ def submitted(submit: NDArray[np.float64], counters: NDArray[Any], place: int) -
         return float(submit[at] - submit[0]), float(submit[-1] - submit[0])
 
     return measure
-
-
-def _compiled_predictor(
-    predictor: object, specs: NDArray[np.float64], features: tuple[str, ...]
-) -> tuple[PredictorSteps, PredictorState]:
-    if not isinstance(predictor, CompiledPredictor):
-        raise InputError(
-            "the predictor has no compiled steps",
-            value=type(predictor).__name__,
-            expected="the event engine for policies with parts that are not compiled",
-        )
-    return predictor.compiled(specs, features)
 
 
 def _schedule(

@@ -11,6 +11,7 @@ from foresail.model.adapter import Capabilities
 from foresail.model.allocation import Allocation, Unit, unit_of
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
+from foresail.model.construction import quickly_made
 from foresail.model.decision import Instruction, Placement, Preempt, Start
 from foresail.model.errors import InputError
 from foresail.model.event import (
@@ -29,8 +30,9 @@ from foresail.simulator.conditions import IDEAL, ClusterConditions
 from foresail.simulator.execution import ComingEnd, ExecutionModel
 
 
+@quickly_made
 @dataclass(slots=True)
-class _Running:
+class _RunningAllocation:
     """What is known of an allocation while it runs; once it has ended, no number is its end."""
 
     allocation: Allocation
@@ -88,8 +90,10 @@ class SimulatedCluster:
         self._room = _room_at(cluster, conditions, begin_seconds)
         self._begin_seconds = begin_seconds
         self._begun: dict[Unit, int] = {}  # the latest attempt
-        self._running: dict[Allocation, _Running] = {}
-        self._ends: list[tuple[float, int, _Running]] = []  # a heap; some have moved since
+        self._running: dict[Allocation, _RunningAllocation] = {}
+        self._ends: list[
+            tuple[float, int, _RunningAllocation]
+        ] = []  # a heap; some have moved since
         self._ends_told = 0
         self._soonest: float | None = None  # as long as nothing has changed since it was found
 
@@ -115,7 +119,7 @@ class SimulatedCluster:
         unit = unit_of(allocation)
         if allocation.attempt > self._begun.get(unit, 0):
             self._begun[unit] = allocation.attempt
-            self._running[allocation] = _Running(allocation, placement, now)
+            self._running[allocation] = _RunningAllocation(allocation, placement, now)
             self._soonest = None
             self._expect(self._execution.started(allocation, placement, now))
 
@@ -145,7 +149,8 @@ class SimulatedCluster:
     def reports(self, now: float) -> Sequence[Event]:
         """What has ended, and which nodes went and came, up to now."""
         events: list[Event] = []
-        while math.inf > (time := self.next_seconds) <= now:
+        time = self.next_seconds
+        while math.inf > time <= now:
             if self._ends and self._ends[0][0] == time:
                 running = heapq.heappop(self._ends)[2]
                 events.append(self._end(running, time, running.ended_because))
@@ -153,7 +158,7 @@ class SimulatedCluster:
                 self._expect(self._execution.advanced(time))
             else:
                 events += self._change(self._node_events.pop(), time)
-            self._soonest = None
+            time = self._soonest = self._find_soonest()
         return events
 
     def close(self) -> None:
@@ -161,23 +166,32 @@ class SimulatedCluster:
 
     def _expect(self, ends: Iterable[ComingEnd]) -> None:
         """Note when allocations will end, but for those that were told to stop."""
-        for allocation, end_seconds, because in ends:
-            running = self._running[allocation]
+        for end in ends:
+            running = self._running[end.allocation]
             if running.ended_because is not EndedBecause.PREEMPTED:
-                running.end_seconds = max(end_seconds, self._begin_seconds)
-                running.ended_because = because
+                running.end_seconds = max(end.end_seconds, self._begin_seconds)
+                running.ended_because = end.ended_because
                 heapq.heappush(self._ends, (running.end_seconds, self._ends_told, running))
                 self._ends_told += 1
 
-    def _end(self, running: _Running, now: float, because: EndedBecause) -> Ended:
+    def _end(self, running: _RunningAllocation, now: float, because: EndedBecause) -> Ended:
         allocation = running.allocation
         del self._running[allocation]
         running.end_seconds = math.nan
         used = self._execution.used(allocation, now)
         self._expect(self._execution.ended(allocation, now))
-        job_id, stage, tasks, attempt = allocation
-        began, code, slowdown = running.start_seconds, None, 1.0
-        outcome = Outcome(job_id, began, now, because, code, attempt, slowdown, stage, tasks, used)
+        outcome = Outcome(
+            allocation.job_id,
+            running.start_seconds,
+            now,
+            because,
+            None,
+            allocation.attempt,
+            1.0,
+            allocation.stage,
+            allocation.tasks,
+            used,
+        )
         return Ended(now, outcome)
 
     def _change(self, event: NodeEvent, now: float) -> Iterator[Event]:
@@ -196,7 +210,7 @@ class SimulatedCluster:
                 yield self._end(running, now, EndedBecause.LOST)
         yield event
 
-    def _without_room(self) -> list[_Running]:
+    def _without_room(self) -> list[_RunningAllocation]:
         """What runs and does not fit, the first started having their place first."""
         left = self._room.copy()
         lost = []

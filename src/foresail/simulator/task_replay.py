@@ -25,7 +25,7 @@ from foresail.kernels.signatures import (
 from foresail.model.cluster import Partition
 from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause
-from foresail.model.protocols import NeedsTruth
+from foresail.model.protocols import Predictor, capabilities_of_predictor
 from foresail.model.watching import Watch
 from foresail.predictors.event_order import END, SUBMISSION, order_of_events
 from foresail.schedulers.kernels import task_jobs
@@ -178,7 +178,7 @@ class _Asked:
     @classmethod
     def of(
         cls,
-        predictor: object,
+        predictor: Predictor,
         workload: Workload,
         stages: TaskStages,
         history: Workload | None,
@@ -188,7 +188,8 @@ class _Asked:
 
         What the history says of its beliefs is added to ``proved``.
         """
-        if not isinstance(predictor, CompiledPredictor):
+        can = capabilities_of_predictor(predictor)
+        if not can.is_compiled:
             raise InputError(
                 "the predictor has no compiled steps",
                 value=type(predictor).__name__,
@@ -197,10 +198,10 @@ class _Asked:
         both = workload if history is None else _with_history(workload, history)
         known = [stages] if history is None else [stages, task_stages(history)]
         specs, features = _stage_specs(both, known)
-        if isinstance(predictor, NeedsTruth):
+        if can.needs_truth is not None:
             means = np.concatenate([each.stage_seconds / each.width for each in known])
-            predictor.reveal({str(slot): mean for slot, mean in enumerate(means.tolist())})
-        steps, state = predictor.compiled(specs, features)
+            can.needs_truth.reveal({str(slot): mean for slot, mean in enumerate(means.tolist())})
+        steps, state = cast("CompiledPredictor", predictor).compiled(specs, features)
         asked = cls(_addresses(steps), _inputs(specs, state))
         if history is not None:
             _teach(asked, history, known[1], stages.width.size, proved)

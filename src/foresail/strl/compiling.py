@@ -277,7 +277,7 @@ class _Tree:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Parts:
+class _PartitionShares:
     """Shares of partitions that leaves can be given; arrays have shape (parts,)."""
 
     leaf: Integers
@@ -297,7 +297,9 @@ class _Parts:
         return np.bincount(self.leaf, self.most, self.of_leaf.size).astype(np.int64)
 
 
-def _parts(partitions: Partitions, table: LeafTable, free: Integers, slots: Floats) -> _Parts:
+def _parts(
+    partitions: Partitions, table: LeafTable, free: Integers, slots: Floats
+) -> _PartitionShares:
     of_leaf = np.diff(partitions.set_starts)[table.sets]
     leaf = np.repeat(np.arange(of_leaf.size), of_leaf)
     at = partitions.set_starts[table.sets][leaf] + _within(of_leaf)
@@ -305,7 +307,7 @@ def _parts(partitions: Partitions, table: LeafTable, free: Integers, slots: Floa
     begin = np.searchsorted(slots, table.first)[leaf]
     end = np.searchsorted(slots, table.last)[leaf]
     most = np.minimum(table.counts[leaf], free[partition, begin])
-    return _Parts(leaf, partition, begin, end, most, of_leaf)
+    return _PartitionShares(leaf, partition, begin, end, most, of_leaf)
 
 
 def _within(counts: Integers) -> Integers:
@@ -316,7 +318,7 @@ def _within(counts: Integers) -> Integers:
 
 
 def _add_parts(
-    tree: _Tree, parts: _Parts, free: Integers, slots: Floats
+    tree: _Tree, parts: _PartitionShares, free: Integers, slots: Floats
 ) -> tuple[Integers, Integers]:
     """Add what leaves demand and what partitions supply; the column of every part, and its unit."""
     table, builder = tree.table, tree.builder

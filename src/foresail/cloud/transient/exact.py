@@ -42,7 +42,7 @@ def cheapest(
         If it takes more partial pools than that, or the capacity more than 100,000 grains.
     """
     order = np.argsort(offers.prices / offers.units, kind="stable")
-    search = _Search(offers, order, needed, allowed, known, most_nodes)
+    search = _PoolSearch(offers, order, needed, allowed, known, most_nodes)
     if needed > _MOST_GRAINS:
         raise InputError(
             f"{needed:,} steps of capacity are too many for the exact method",
@@ -57,7 +57,7 @@ def cheapest(
     return search.best
 
 
-class _Search:
+class _PoolSearch:
     def __init__(
         self,
         offers: Offers,

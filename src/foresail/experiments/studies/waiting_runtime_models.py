@@ -51,7 +51,7 @@ _EXAMPLES_OF_VECTORS: Final = 5_000
 """Learning support vectors takes a time that grows with the square of the examples."""
 
 
-class _Parts(NamedTuple):
+class _SplitLog(NamedTuple):
     """A log's jobs, and those that are measured: the last ones."""
 
     workload: Workload
@@ -116,7 +116,7 @@ class QueueRun:
 
 
 @lru_cache(maxsize=1)
-def _parts(text: str, seed: int) -> _Parts:
+def _parts(text: str, seed: int) -> _SplitLog:
     workload = log_of(text, seed)
     every = TraceJobs.of_workload(workload)
     first = int(_LEARNED_SHARE * len(every))
@@ -128,7 +128,7 @@ def _parts(text: str, seed: int) -> _Parts:
             expected="some hundreds",
         )
     last = replace(every.among(slice(first, None)), gpus=None)
-    return _Parts(workload, _features(workload, every), last, first)
+    return _SplitLog(workload, _features(workload, every), last, first)
 
 
 def _features(workload: Workload, jobs: TraceJobs) -> Floats:

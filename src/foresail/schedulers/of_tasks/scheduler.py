@@ -35,7 +35,7 @@ _FIRST_ROWS: Final = 64
 
 
 @dataclass
-class _Known:
+class _UnfinishedJob:
     """A job that has come and has not ended.
 
     ``order`` are its tasks, counted through all stages, as they start; ``begins`` where each
@@ -55,7 +55,7 @@ class _Known:
     opened: list[int] = field(default_factory=list)
 
     @classmethod
-    def new(cls, row: int, job: Job) -> _Known:
+    def new(cls, row: int, job: Job) -> _UnfinishedJob:
         """A job of which nothing has ended and only the first stage may start."""
         stages = _by_level(job.stages)
         widths = np.array([stage.tasks for stage in stages], dtype=np.int64)
@@ -98,7 +98,7 @@ class TaskScheduler:
         self._places = NodesByPreference(Cluster(()))
         self._tables = compiled.without_jobs(_FIRST_ROWS, RESAMPLES)
         self._rows: list[str] = []
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _UnfinishedJob] = {}
         self._running: dict[tuple[str, str, int], tuple[int, int, float]] = {}
         self._remembered: dict[str, Mapping[str, Any]] = {}
         self._early: list[tuple[Job, Outcome]] = []
@@ -113,7 +113,7 @@ class TaskScheduler:
         sizes, self._sizes = tuple(self._sizes), []
         return sizes
 
-    def _tell_size(self, known: _Known) -> None:
+    def _tell_size(self, known: _UnfinishedJob) -> None:
         if self._compiled.way[task_jobs.SOURCE] != task_jobs.SAMPLING:
             return
         row = self._tables.queues.jobs[known.row]
@@ -144,7 +144,7 @@ class TaskScheduler:
             else:
                 self._end(known, outcome, place, queue)
 
-    def _end(self, known: _Known, outcome: Outcome, place: int, queue: int) -> None:
+    def _end(self, known: _UnfinishedJob, outcome: Outcome, place: int, queue: int) -> None:
         now = outcome.end_seconds
         task_calls.note_end(
             self._tables,
@@ -167,14 +167,14 @@ class TaskScheduler:
             task_calls.note_job_end(self._tables, known.row, now)
             del self._known[known.job.job_id]
 
-    def _open_after(self, known: _Known, ended: str) -> None:
+    def _open_after(self, known: _UnfinishedJob, ended: str) -> None:
         """Let the stages start that have waited for this one last."""
         done = {each.name for each, left in zip(known.stages, known.left, strict=True) if not left}
         for at, stage in enumerate(known.stages):
             if ended in stage.after and done.issuperset(stage.after):
                 self._open(known, at)
 
-    def _open(self, known: _Known, at: int) -> None:
+    def _open(self, known: _UnfinishedJob, at: int) -> None:
         task_calls.open_tasks(self._tables, known.row, known.open(at))
 
     def memory(self) -> Mapping[str, Any]:
@@ -193,7 +193,7 @@ class TaskScheduler:
             "running": [[*task, *how] for task, how in self._running.items()],
         }
 
-    def _kept(self, known: _Known) -> Mapping[str, Any]:
+    def _kept(self, known: _UnfinishedJob) -> Mapping[str, Any]:
         row = self._tables.queues.jobs[known.row]
         return {
             "row": known.row,
@@ -235,12 +235,12 @@ class TaskScheduler:
             ):
                 self.part_ended(job, outcome)
 
-    def _find(self, job: Job) -> _Known | None:
+    def _find(self, job: Job) -> _UnfinishedJob | None:
         """What is known of a job; what was remembered of it becomes so as it is seen again."""
         kept = self._remembered.pop(job.job_id, None)
         if kept is None:
             return self._known.get(job.job_id)
-        known = self._known[job.job_id] = _Known.new(kept["row"], job)
+        known = self._known[job.job_id] = _UnfinishedJob.new(kept["row"], job)
         row = self._tables.queues.jobs[known.row]
         first = known.stages[0].tasks
         self._make_room(known.row + 1, first)
@@ -281,7 +281,9 @@ class TaskScheduler:
                 return _waits(starts, known.job, room)
             task_calls.start_task(self._tables, row, queue, view.now)
 
-    def _start_again(self, known: _Known, now: float, room: FreeRoom, starts: list[Start]) -> bool:
+    def _start_again(
+        self, known: _UnfinishedJob, now: float, room: FreeRoom, starts: list[Start]
+    ) -> bool:
         while known.again:
             name, task, place, queue = known.again[0]
             stage = known.job.stage(name)
@@ -292,7 +294,7 @@ class TaskScheduler:
 
     def _start(
         self,
-        known: _Known,
+        known: _UnfinishedJob,
         stage: Stage,
         task: int,
         place: int,
@@ -314,7 +316,7 @@ class TaskScheduler:
 
     def _submit(self, pending: PendingJob, now: float) -> None:
         row = len(self._rows)
-        known = self._known[pending.job.job_id] = _Known.new(row, pending.job)
+        known = self._known[pending.job.job_id] = _UnfinishedJob.new(row, pending.job)
         self._make_room(row + 1, known.ready)
         self._rows.append(pending.job.job_id)
         first, stages = known.order[: known.ready], known.stages
@@ -359,7 +361,9 @@ def _by_level(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
     return tuple(sorted(stages, key=lambda each: level[each.name]))
 
 
-def _may_start(shown: Mapping[str, PendingJob], known: _Known, stage: Stage, task: int) -> bool:
+def _may_start(
+    shown: Mapping[str, PendingJob], known: _UnfinishedJob, stage: Stage, task: int
+) -> bool:
     """Whether the controller lets this task start."""
     pending = shown.get(known.job.job_id)
     if pending is None:

@@ -106,11 +106,11 @@ def packing(parameters: PackingParameters, random: np.random.Generator) -> Workl
     kinds = applications.cpus.size
     phases = Phases.drawn(kinds, parameters.phase_contrast, of_phases)
     is_run = parameters.part == "run"
-    drawn = _Jobs.drawn(parameters, applications, run, parameters.jobs)
+    drawn = _PackingJobs.drawn(parameters, applications, run, parameters.jobs)
     stretch = _stretch(drawn, parameters)
     if not is_run:
         count = round(parameters.jobs * parameters.history_hours / parameters.hours)
-        drawn = _Jobs.drawn(parameters, applications, history, count)
+        drawn = _PackingJobs.drawn(parameters, applications, history, count)
     of_use = run if is_run else history
     return _workload(drawn, applications, phases, stretch, parameters, of_use)
 
@@ -142,7 +142,7 @@ class _Applications:
 
 
 @dataclass(frozen=True, slots=True)
-class _Jobs:
+class _PackingJobs:
     """Jobs: their application and how many tasks they have; of tasks, their job and all else."""
 
     application: Integers
@@ -159,7 +159,7 @@ class _Jobs:
         applications: _Applications,
         random: np.random.Generator,
         count: int,
-    ) -> _Jobs:
+    ) -> _PackingJobs:
         application = random.integers(0, applications.cpus.size, count)
         several = random.random(count) >= parameters.single_task_share
         widths = np.exp(random.uniform(np.log(2.0), np.log(parameters.most_tasks + 1.0), count))
@@ -184,14 +184,14 @@ class _Jobs:
         )
 
 
-def _stretch(jobs: _Jobs, parameters: PackingParameters) -> float:
+def _stretch(jobs: _PackingJobs, parameters: PackingParameters) -> float:
     """By what factor runtimes have to be longer for the run to have its load, about."""
     capacity = parameters.machines * parameters.machine_cpus * parameters.hours * 3600.0
     return parameters.load * capacity / float(jobs.seconds @ jobs.cpus)
 
 
 def _workload(
-    jobs: _Jobs,
+    jobs: _PackingJobs,
     applications: _Applications,
     phases: Phases,
     stretch: float,

@@ -127,7 +127,7 @@ class UsageParameters:
 
 
 @dataclass(frozen=True, slots=True)
-class _Jobs:
+class _UsageJobs:
     """What jobs are; every array has shape (jobs,)."""
 
     service: NDArray[np.bool_]
@@ -204,7 +204,7 @@ def usage(parameters: UsageParameters, random: np.random.Generator) -> Workload:
     )
 
 
-def _draw_jobs(parameters: UsageParameters, random: np.random.Generator) -> _Jobs:
+def _draw_jobs(parameters: UsageParameters, random: np.random.Generator) -> _UsageJobs:
     applications = parameters.users * parameters.applications_per_user
     service = _exactly(parameters.service_share, parameters.jobs, random)
     application = random.integers(0, applications, parameters.jobs) * 2 + service
@@ -220,7 +220,7 @@ def _draw_jobs(parameters: UsageParameters, random: np.random.Generator) -> _Job
     several = random.random(parameters.jobs) >= parameters.single_task_share
     widths = np.exp(random.uniform(np.log(2.0), np.log(parameters.most_tasks + 1.0), several.size))
     scatter = _scatter(parameters.jobs, parameters.job_log_deviation, random)
-    return _Jobs(
+    return _UsageJobs(
         service=service,
         application=application,
         tasks=np.where(several, np.floor(widths), 1.0).astype(np.int64),
@@ -235,7 +235,7 @@ def _draw_jobs(parameters: UsageParameters, random: np.random.Generator) -> _Job
 
 
 def _task_runtimes(
-    jobs: _Jobs, of: Integers, parameters: UsageParameters, random: np.random.Generator
+    jobs: _UsageJobs, of: Integers, parameters: UsageParameters, random: np.random.Generator
 ) -> Floats:
     """Runtime of each task, shape (tasks,); services run throughout, others half of it at most."""
     batch = jobs.runtime_level[of] * _scatter(of.size, parameters.task_log_deviation, random)
@@ -244,7 +244,7 @@ def _task_runtimes(
 
 
 def _arrivals(
-    jobs: _Jobs, longest: Floats, parameters: UsageParameters, random: np.random.Generator
+    jobs: _UsageJobs, longest: Floats, parameters: UsageParameters, random: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Wait and submission of each job, so that it ends within the trace."""
     waited = np.round(random.exponential(1.0, longest.size) * parameters.wait_seconds)
@@ -255,7 +255,7 @@ def _arrivals(
 
 
 def _achieved(
-    jobs: _Jobs,
+    jobs: _UsageJobs,
     runtimes: Floats,
     of: Integers,
     usage: pl.DataFrame,
@@ -288,7 +288,7 @@ def _scatter(count: int, log_deviation: float, random: np.random.Generator) -> F
 
 
 def _table(
-    jobs: _Jobs,
+    jobs: _UsageJobs,
     ids: NDArray[np.str_],
     submit: Floats,
     wait: Floats,

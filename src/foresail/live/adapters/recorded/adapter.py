@@ -57,7 +57,7 @@ class _Told:
 
 
 @dataclass(slots=True)
-class _Running:
+class _RepeatedAttempt:
     """An attempt that runs, how much later than it did, and its end as far as that is known."""
 
     start: Start
@@ -93,7 +93,7 @@ class RecordedAdapter:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self._told: dict[Allocation, _Told] = defaultdict(_Told)
-        self._running: dict[Allocation, _Running] = {}
+        self._running: dict[Allocation, _RepeatedAttempt] = {}
         self._begun: set[Allocation] = set()
         self._coming: list[_Entry] = []  # a heap; some ends have moved since
         self._positions = count()
@@ -168,7 +168,7 @@ class RecordedAdapter:
             return
         told = self._told[start.allocation]
         later = 0.0 if told.start_seconds is None else now - told.start_seconds
-        running = _Running(start, now, later)
+        running = _RepeatedAttempt(start, now, later)
         self._begun.add(start.allocation)
         self._running[start.allocation] = running
         if told.end is not None and not told.was_stopped:
@@ -185,7 +185,9 @@ class RecordedAdapter:
         elif told.end is not None and told.was_stopped:
             self._end_as_told(running, told.end, now - told.stop_seconds)
 
-    def _end_as_told(self, running: _Running, told: _News[Ended], later_seconds: float) -> None:
+    def _end_as_told(
+        self, running: _RepeatedAttempt, told: _News[Ended], later_seconds: float
+    ) -> None:
         outcome = told.event.outcome
         moved = replace(
             outcome,
@@ -214,7 +216,7 @@ class RecordedAdapter:
         yield event
 
 
-def _cut_short(running: _Running, now: float, because: EndedBecause) -> Ended:
+def _cut_short(running: _RepeatedAttempt, now: float, because: EndedBecause) -> Ended:
     """An end that the log does not tell."""
     start, began = running.start, min(running.start_seconds, now)
     outcome = Outcome(start.job_id, began, now, because, attempt=start.attempt)

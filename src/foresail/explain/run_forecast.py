@@ -1,0 +1,178 @@
+"""Forecasts of a run by its log: what decides it, or another policy, decides each drawn future.
+
+``foresail.explain.forecast`` starts jobs by a queue's order, in milliseconds a future. Here each
+future is a simulation of what is left of the run: it takes as long, and every policy decides as it
+does, on the nodes and in the partitions that there are, with jobs that start in parts.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import takewhile
+from typing import Final
+
+import numpy as np
+
+from foresail.control.loop import Controller
+from foresail.control.policy import Policy, parse_policy
+from foresail.explain.forecast import WaitingForecast, ranges_of
+from foresail.explain.misfit import misfit
+from foresail.model.errors import InputError
+from foresail.model.outcome import GOES_BACK, Outcome
+from foresail.model.watching import Watch
+from foresail.record.records import Manifest, PolicyChanged, Record
+from foresail.record.run_fold import folded
+from foresail.record.state import ImpossibleTransition, JobState
+from foresail.scenario.beginning import controller_of
+from foresail.scenario.scenario import Scenario
+from foresail.simulator.conditions import ClusterConditions
+from foresail.simulator.forward import draw_runtimes, simulate_forward
+
+SCENARIOS: Final = 100
+"""Futures that are drawn unless another number is asked for."""
+
+
+def scenario_at(records: Iterable[Record], now: float, policy: Policy | None = None) -> Scenario:
+    """What was run at a time (seconds on the log's clock), or is if another policy takes over then.
+
+    Raises
+    ------
+    InputError
+        If tasks share nodes, so that how long they take depends on each other; a policy was told
+        how long jobs run, which its beliefs in the log tell on; or the run was in cycles, and its
+        policy does not tell how long these were.
+    """
+    manifest: Manifest | None = None
+    for record in _until(records, now):
+        match record:
+            case Manifest():
+                manifest = record
+            case PolicyChanged() if manifest is not None:
+                manifest = replace(manifest, policy=record.policy)
+    if manifest is None:
+        raise InputError("does not begin with a manifest", expected="an event log")
+    if manifest.cluster.shared:
+        raise InputError(
+            "tasks share nodes: how long they will take depends on each other",
+            expected="the log of a run whose tasks have their cpus to themselves",
+        )
+    decided = parse_policy(manifest.policy)
+    decides = policy or decided
+    for each in (decided, decides):
+        if each.needs_truth:
+            raise InputError(
+                "its predictor is to be told how long jobs run, which nobody knows before",
+                value=each.text,
+                expected="a policy whose predictor learns",
+            )
+    in_cycles = manifest.conventions.passes == "per_tick"
+    conditions = ClusterConditions(_cycle_seconds(decided) if in_cycles else None)
+    return Scenario(None, decides, manifest.cluster, manifest.conventions, conditions)
+
+
+def controller_at(records: Iterable[Record], now: float, scenario: Scenario) -> Controller:
+    """A controller that stands where the run stood after its last step up to a time.
+
+    Raises
+    ------
+    InputError
+        If the log does not fit together, or jobs have begun in parts and the policy starts none.
+    """
+    controller = controller_of(scenario)
+    try:
+        controller.take_over(folded(_until(records, now), controller.compares_with))
+    except (KeyError, ImpossibleTransition) as error:
+        raise misfit(error) from error
+    return controller
+
+
+def forecast_in_run(
+    controller: Controller,
+    scenario: Scenario,
+    job_id: str,
+    now: float,
+    *,
+    scenarios: int = SCENARIOS,
+    seed: int = 0,
+    watch: Watch | None = None,
+) -> WaitingForecast:
+    """When a job that waits starts and ends, if no more jobs come.
+
+    Jobs that run into the time they requested are ended there.
+
+    Parameters
+    ----------
+    controller
+        Stands where the futures begin; it is only looked at.
+    scenario
+        What is run: whose policy decides, and in which cycles.
+    job_id, now
+        Which job, and since when it is known that what runs has not ended.
+    scenarios, seed
+        How many futures are drawn; equal seeds draw equal runtimes for equal jobs.
+    watch
+        Is given a measure of the futures.
+
+    Raises
+    ------
+    InputError
+        If the job does not wait.
+    """
+    pending = controller.state.pending_job(job_id)
+    if pending is None:
+        raise InputError("does not wait then", field="job", value=job_id, expected="one that does")
+    running = controller.running.values()
+    drawn = draw_runtimes(controller.pending, running, now, scenarios, seed)
+    policy = scenario.policy_in_force
+    spans: list[tuple[float, float]] = []
+    if watch is not None:
+        watch(lambda: (float(len(spans)), float(scenarios)))
+    for future in range(scenarios):
+        scheduler, _, correction = policy.build()
+        fork = controller.fork(scheduler, copy.deepcopy(controller.predictor), correction)
+        outcomes = simulate_forward(
+            fork,
+            {name: float(runtimes[future]) for name, runtimes in drawn.items()},
+            enforce_limits=True,
+            conditions=scenario.conditions,
+        )
+        spans.append(_span(fork, outcomes, job_id))
+    times = np.array(spans)
+    start, end = ranges_of(times)
+    deadline = pending.job.deadline_seconds
+    return WaitingForecast(
+        start,
+        end,
+        float(np.isinf(times[:, 0]).mean()),
+        None if deadline is None else float((times[:, 1] > deadline).mean()),
+    )
+
+
+def _until(records: Iterable[Record], now: float) -> Iterator[Record]:
+    return takewhile(lambda record: getattr(record, "time", now) <= now, records)
+
+
+def _cycle_seconds(policy: Policy) -> float:
+    for part in (policy.scheduler, policy.correction):
+        seconds = getattr(part.parameters, "cycle_seconds", None)
+        if seconds is not None:
+            return float(seconds)
+    raise InputError(
+        "the run was in cycles, and its log does not tell how long these were",
+        value=policy.text,
+        expected="a policy with cycle_seconds",
+    )
+
+
+def _span(future: Controller, outcomes: Iterator[Outcome], job_id: str) -> tuple[float, float]:
+    """When a job starts and ends; no more of the future is simulated than that takes."""
+    start = end = math.inf
+    for outcome in outcomes:
+        if outcome.job_id == job_id:
+            start, end = min(start, outcome.start_seconds), outcome.end_seconds
+            if not outcome.stage and outcome.ended_because not in GOES_BACK:
+                return start, end
+    return start, end if future.state.of(job_id) is JobState.ENDED else math.inf

@@ -1,0 +1,108 @@
+"""``foresail forecast RUN JOB``: a job of a run, simulated or real, by its log."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from calling import call
+from foresail.checks.tiny import tiny_workload
+from foresail.cli.forecast import app as forecast
+from foresail.cli.simulate import app as simulate
+from foresail.live.command_job import CommandJob
+from foresail.live.run_directory import RunDirectory, RunSettings
+from foresail.model.errors import InputError
+from foresail.scenario.by_daemon import run_commands
+from foresail.traces.folder import write_folder
+
+POLICY = "easy,requested"
+
+
+@pytest.fixture
+def log(tmp_path):
+    """Jobs of 4, 4 and 1 cpus of four: the second waits for the first, the third for both."""
+    jobs = [(0, 4, 60, 60), (1, 4, 600, 600), (2, 1, 60, 60)]
+    write_folder(tiny_workload(jobs), tmp_path / "made")
+    call(
+        simulate,
+        *(tmp_path / "made", "--policy", POLICY, "--events", tmp_path / "events.jsonl"),
+    )
+    return tmp_path / "events.jsonl"
+
+
+def test_a_job_that_waits(log):
+    """At its submission, unless another moment is named; at the end of the log all have ended."""
+    assert call(forecast, log, "3").splitlines()[0] == (
+        "then          starts in 11 min (11 min after its start), "
+        "between in 11 min and in 11 min four times in five"
+    )
+    assert call(forecast, log, "3", "--at", "60s").startswith("then          starts in 10 min")
+    with pytest.raises(InputError, match="does not wait"):
+        call(forecast, log, "3", "--at", "720s")
+
+
+def test_the_same_for_programs(log):
+    """Times since the start of the run, as many futures as are asked for, another policy."""
+    answer = json.loads(call(forecast, log, "3", "--json", "--futures", "2"))["then"]
+    assert answer["job_id"] == "3"
+    assert answer["made_seconds"] == 2.0
+    assert answer["start"] == {"p10": 660.0, "p50": 660.0, "p90": 660.0}
+    assert answer["end"]["p50"] == 720.0
+    assert (answer["never"], answer["misses"]) == (0.0, None)
+    shortest = ("--policy", "easy(queue=requested),requested", "--at", "30s", "--json")
+    assert json.loads(call(forecast, log, "3", *shortest))["then"]["start"]["p50"] == 60.0
+
+
+def test_a_job_that_runs(log):
+    assert call(forecast, log, "1", "--at", "20s").startswith("then          ends in 40 s")
+
+
+def test_a_run_of_real_commands(tmp_path):
+    """What its predictor had learned before is known, and its clock is not told."""
+    settings = RunSettings("test", None, POLICY, 2, 1.0, None)
+    jobs = [CommandJob("a", "a", "true", "/", requested_seconds=600.0)]
+    run = RunDirectory.create(tmp_path / "run", settings, jobs)
+    run_commands(run, Silent())
+    assert "ends in" in call(forecast, tmp_path / "run", "a")
+
+
+class Silent:
+    """An observer that shows nothing."""
+
+    refresh_seconds = float("inf")
+
+    def started(self, job, attempt):
+        pass
+
+    def ended(self, job, outcome):
+        pass
+
+    def withdrawn(self, job, because):
+        pass
+
+    def note(self, sentence):
+        pass
+
+    def refreshed(self, controller, jobs):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("4",), "does not know this job"),
+        (("3", "--cpus", "2"), "--cpus"),
+        (("3", "--arrivals"), "--arrivals"),
+        (("3", "--at", "2 h"), "after the end of the run"),
+        (("3", "--policy", "easy,clairvoyant"), "nobody knows before"),
+    ],
+)
+def test_what_is_refused(log, arguments, said):
+    with pytest.raises(InputError, match=said):
+        call(forecast, log, *arguments)
+
+
+def test_a_service_is_asked_of_no_past_moment():
+    with pytest.raises(InputError, match="--at"):
+        call(forecast, "17", "--at", "1 h")
