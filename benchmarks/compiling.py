@@ -36,41 +36,27 @@ _REFERENCES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One kernel, by its module and name.
-
-    Parameters
-    ----------
-    name
-        Without ``foresail.``.
-    times
-        How often it was compiled: once for every combination of its arguments' types.
-    own_seconds, seconds
-        Processor time of all of them, without and with what they call.
-    """
+    """One kernel, by its module and name."""
 
     name: str
+    """Without ``foresail.``."""
     times: int
+    """How often it was compiled: once for every combination of its arguments' types."""
     own_seconds: float
     seconds: float
+    """Processor time of all of them, without and with what they call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """All that was compiled.
-
-    Parameters
-    ----------
-    kernels
-        Those of Foresail; what is Numba's own counts to the kernel it was compiled for.
-    reference_seconds
-        Processor time for ``benchmarks.bare_easy`` in the same process.
-    unreached
-        Kernels that nothing compiled.
-    """
+    """All that was compiled."""
 
     kernels: tuple[Kernel, ...]
+    """Those of Foresail; what is Numba's own counts to the kernel it was compiled for."""
     reference_seconds: float
+    """Processor time for ``benchmarks.bare_easy`` in the same process."""
     unreached: tuple[str, ...]
+    """Kernels that nothing compiled."""
 
     @property
     def seconds(self) -> float:

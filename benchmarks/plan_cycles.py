@@ -80,26 +80,18 @@ class Watched:
 
 @dataclass(frozen=True)
 class Cycles:
-    """A run.
-
-    Parameters
-    ----------
-    name, workload, schedule
-        What was run, and what came of it.
-    records
-        Of every cycle in which jobs waited.
-    processor_seconds
-        Of these cycles, without what other processes took; shape (cycles,).
-    run_processor_seconds
-        Of the whole run: simulator, controller, predictor and scheduler.
-    """
+    """A run."""
 
     name: str
     workload: Workload
     schedule: Schedule
+    """What was run, and what came of it."""
     records: tuple[CycleRecord, ...]
+    """Of every cycle in which jobs waited."""
     processor_seconds: Floats
+    """Of these cycles, without what other processes took; shape (cycles,)."""
     run_processor_seconds: float
+    """Of the whole run: simulator, controller, predictor and scheduler."""
 
     def of(self, field: str) -> Floats:
         """A field of all records; shape (cycles,)."""

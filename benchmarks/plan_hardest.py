@@ -36,29 +36,20 @@ _HINT: Final = "hint_"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptCycle:
-    """What a cycle was asked, and how hard it tried.
-
-    Parameters
-    ----------
-    name
-        The second of the run.
-    problem, effort
-        The question.
-    hint
-        Where it began; None if nothing was handed on.
-    in_vain
-        What programs had looked for in vain before.
-    missing, gap
-        What it told of its plan: by how much the best may be better, and that as a share.
-    """
+    """What a cycle was asked, and how hard it tried."""
 
     name: str
+    """The second of the run."""
     problem: Problem
     effort: Effort
+    """The question."""
     hint: Hint | None
+    """Where it began; None if nothing was handed on."""
     in_vain: float
+    """What programs had looked for in vain before."""
     missing: float
     gap: float
+    """What it told of its plan: by how much the best may be better, and that as a share."""
 
     def solved(self) -> SolvedChoice:
         """The answer of now, which is the same on every machine."""

@@ -20,15 +20,10 @@ from foresail.simulator.engine import simulate_events
 
 @dataclass(frozen=True, slots=True)
 class ShortestLikelyParameters:
-    """Parameters of ``shortest_likely``.
-
-    Parameters
-    ----------
-    level
-        Which quantile of the predicted runtime to trust: 0.5 is the median, more is more careful.
-    """
+    """Parameters of ``shortest_likely``."""
 
     level: float = 0.5
+    """Which quantile of the predicted runtime to trust: 0.5 is the median, more is more careful."""
 
 
 @register("scheduler", "shortest_likely", parameters=ShortestLikelyParameters)

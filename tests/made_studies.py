@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from foresail.experiments.study import GridPoint, Mean, Measure, PublishedClaim, Study
+from foresail.experiments.study import GridPoint, Mean, Measure, PublishedClaim, Study, published
 
 LEVEL = {"low": 1.0, "high": 2.0}
 
@@ -41,7 +41,7 @@ def made_study(
         measures=(SUM, SHARE),
         drawn=("sum", "nothing"),
         cases=cases,
-        claims=claims or (PublishedClaim("Low is less.", Mean("sum", "low"), Mean("sum", "high")),),
+        claims=claims or published({"Low is less.": Mean("sum", "low").against("high")}),
         notes=("A note.",),
     )
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
+from field_docs import field_docs
 from python_interface import connect, python_pages
 from sphinx.application import Sphinx
 from typer.cli import get_docs_for_click
@@ -104,13 +105,15 @@ def plugin_section(entry: Entry) -> str:
 
 
 def parameter_table(record: type) -> list[str]:
-    """A row per field of the record: name, type, default, and what its docstring says."""
+    """A row per field of the record: name, type, default, and what is said of it."""
     fields = dataclasses.fields(record)
     if not fields:
         return ["It has no parameters."]
     meanings: dict[str, str] = {}
     for base in reversed(record.__mro__):
         meanings |= split_docstring(base)[1]
+        for names, text in field_docs(base):
+            meanings |= dict.fromkeys(names, literal_code(" ".join(text.split())))
     types = get_type_hints(record)
     rows = ["| parameter | type | default | meaning |", "|---|---|---|---|"]
     for each in fields:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from field_docs import field_docs
 from sphinx.application import Sphinx
+
+_BEFORE_NAPOLEON: Final = 400
+_AFTER_NAPOLEON: Final = 600
+_PLAIN: Final[dict[str, list[str]]] = {}
+"""Texts of attributes by name, as they were before ``napoleon``."""
 
 
 class Page(NamedTuple):
@@ -125,14 +132,41 @@ PAGES: Final[Mapping[str, Page]] = {
 
 def connect(app: Sphinx) -> None:
     """Put right what ``autodoc`` cannot know of docstrings and protocols."""
-    app.connect("autodoc-process-docstring", _separate_plurals)
+    app.connect("autodoc-process-docstring", _keep_plain, priority=_BEFORE_NAPOLEON)
+    app.connect("autodoc-process-docstring", _tell_of_fields, priority=_AFTER_NAPOLEON)
+    app.connect("autodoc-process-docstring", _separate_plurals, priority=_AFTER_NAPOLEON)
     app.connect("autodoc-process-signature", _protocol_signature)
+
+
+def _keep_plain(*arguments: Any) -> None:
+    """``napoleon`` takes what stands before a colon for a type: texts of fields have none."""
+    _, what, name, _, _, lines = arguments
+    if what in ("attribute", "data"):
+        _PLAIN[name] = list(lines)
+
+
+def _tell_of_fields(*arguments: Any) -> None:
+    """A text about several fields stands below the last of them, and names them all."""
+    *_, name, _, _, lines = arguments
+    if name not in _PLAIN:
+        return
+    lines[:] = _PLAIN.pop(name)
+    owner, _, field = name.rpartition(".")
+    module, _, record = owner.rpartition(".")
+    found = getattr(sys.modules.get(module), record, None)
+    for names, _ in field_docs(found) if isinstance(found, type) else ():
+        if names[-1] == field and len(names) > 1:
+            lines[0] = f"{', '.join(f'``{each}``' for each in names)}: {lines[0]}"
 
 
 def _separate_plurals(*arguments: Any) -> None:
     """Code in the plural, as in ``STEP`` with an s behind it, needs a mark between the two."""
     lines: list[str] = arguments[-1]
-    lines[:] = [re.sub(r"(``[^`]+``)(?=\w)", r"\1\\ ", line) for line in lines]
+    lines[:] = [re.sub(r"(``[^`]+``)(\w?)", _apart, line) for line in lines]
+
+
+def _apart(found: re.Match[str]) -> str:
+    return rf"{found[1]}\ {found[2]}" if found[2] else found[1]
 
 
 def _protocol_signature(*arguments: Any) -> tuple[str, str] | None:

@@ -8,7 +8,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from foresail.experiments.study import Mean, PublishedClaim, Study, StudyParameters, study_part
+from foresail.experiments.study import (
+    Bound,
+    Mean,
+    PublishedClaim,
+    Study,
+    StudyParameters,
+    study_part,
+)
 from foresail.experiments.study_page import sentences, write_study_report
 from foresail.experiments.study_report import as_json, as_markdown, group_table, report_of
 from foresail.experiments.study_results import StudyResults, carry_out_study, key_of
@@ -105,15 +112,27 @@ def test_summary_has_a_row_per_place_system_and_measure(tmp_path):
 @pytest.mark.parametrize(
     ("claim", "verdict"),
     [
-        (PublishedClaim("less", Mean("sum", "low"), Mean("sum", "high")), "holds"),
-        (PublishedClaim("more", Mean("sum", "high"), Mean("sum", "low")), "does not hold"),
-        (PublishedClaim("half", Mean("sum", "low", x=(0.0,)), Mean("sum", "high"), 0.5), "holds"),
-        (PublishedClaim("a number", Mean("sum", "low", x=(0.0,)), 1.1), "within the interval"),
-        (PublishedClaim("margin", Mean("sum", "high"), Mean("sum", "low"), margin=1.5), "holds"),
-        (PublishedClaim("equal", Mean("sum", "low"), Mean("sum", "low")), "within the interval"),
-        (PublishedClaim("unknown", Mean("sum", "nobody"), Mean("sum", "low")), "not run"),
-        (PublishedClaim("no values", Mean("nothing", "low"), 1.0), "not run"),
-        (PublishedClaim("elsewhere", Mean("sum", "low", "another group"), 1.0), "not run"),
+        (PublishedClaim("less", Bound(Mean("sum", "low"), Mean("sum", "high"))), "holds"),
+        (PublishedClaim("more", Bound(Mean("sum", "high"), Mean("sum", "low"))), "does not hold"),
+        (
+            PublishedClaim("half", Bound(Mean("sum", "low", x=(0.0,)), Mean("sum", "high"), 0.5)),
+            "holds",
+        ),
+        (
+            PublishedClaim("a number", Bound(Mean("sum", "low", x=(0.0,)), 1.1)),
+            "within the interval",
+        ),
+        (
+            PublishedClaim("margin", Bound(Mean("sum", "high"), Mean("sum", "low"), margin=1.5)),
+            "holds",
+        ),
+        (
+            PublishedClaim("equal", Bound(Mean("sum", "low"), Mean("sum", "low"))),
+            "within the interval",
+        ),
+        (PublishedClaim("unknown", Bound(Mean("sum", "nobody"), Mean("sum", "low"))), "not run"),
+        (PublishedClaim("no values", Bound(Mean("nothing", "low"), 1.0)), "not run"),
+        (PublishedClaim("elsewhere", Bound(Mean("sum", "low", "another group"), 1.0)), "not run"),
     ],
     ids=lambda value: value.published if isinstance(value, PublishedClaim) else value,
 )
@@ -157,8 +176,8 @@ def test_report_says_the_same_in_every_form(tmp_path):
 def test_words_come_first(tmp_path):
     """The lead counts the verdicts, and repeats what does not hold."""
     claims = (
-        PublishedClaim("Low is less.", Mean("sum", "low"), Mean("sum", "high")),
-        PublishedClaim("High is less.", Mean("sum", "high"), Mean("sum", "low")),
+        PublishedClaim("Low is less.", Bound(Mean("sum", "low"), Mean("sum", "high"))),
+        PublishedClaim("High is less.", Bound(Mean("sum", "high"), Mean("sum", "low"))),
     )
     study = made_study(claims=claims)
     report = report_of("sums", "sums", study, carried_out(study, tmp_path), "command")
@@ -205,4 +224,4 @@ def test_a_study_has_to_say_how_long_it_takes():
 def test_a_study_without_cases_is_refused():
     """Nothing to run is an error and not an empty page."""
     with pytest.raises(InputError, match="nothing to run"):
-        Study("t", "s", "x", (), (), (), ())
+        Study("t", "s", (), (), (), ())

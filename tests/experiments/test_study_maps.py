@@ -36,7 +36,7 @@ def told(tmp_path):
     ]
     measure = Measure("seconds", "how long", "duration")
     best = BestMap("Who is quicker?", "seconds", "weather", {"dry": "sun", "wet": "rain"})
-    study = Study("What?", "Ours", "wind", (measure,), (), tuple(cases), (), maps=(best,))
+    study = Study("What?", "Ours", (measure,), (), tuple(cases), (), "wind", maps=(best,))
     results = StudyResults(tmp_path)
     carry_out_study(
         study, results, lambda call, every: ((case, call(case)) for case in every), _ignored

@@ -55,37 +55,25 @@ SUCCESS_CHANGE_PER_DECADE: Final = -0.02
 
 @dataclass(frozen=True, slots=True)
 class Characteristic:
-    """One row of the comparison.
-
-    Parameters
-    ----------
-    name
-        As the study has it.
-    analysis, scalar
-        The finding's number that decides.
-    relation
-        How the number must lie to the threshold for a yes.
-    threshold
-        The value that decides.
-    kind
-        How the number is said.
-    rule
-        What makes a yes, in words, with ``{}`` for the threshold.
-    studied
-        The study's verdicts on its platforms, in the order of ``STUDIED``.
-    local_only
-        Whether hours must be those of the place.
-    """
+    """One row of the comparison."""
 
     name: str
+    """As the study has it."""
     analysis: str
     scalar: str
+    """The finding's number that decides."""
     relation: Literal["at least", "at most", "more than"]
+    """How the number must lie to the threshold for a yes."""
     threshold: float
+    """The value that decides."""
     kind: Literal["share", "duration", "rate", "points"]
+    """How the number is said."""
     rule: str
+    """What makes a yes, in words, with ``{}`` for the threshold."""
     studied: tuple[Verdict, Verdict, Verdict, Verdict]
+    """The study's verdicts on its platforms, in the order of ``STUDIED``."""
     local_only: bool = False
+    """Whether hours must be those of the place."""
 
     @property
     def yes_if(self) -> str:

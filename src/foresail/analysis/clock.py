@@ -21,21 +21,14 @@ _HOUR_SECONDS: Final = 3600.0
 
 @dataclass(frozen=True)
 class LocalTimes:
-    """When each job was submitted by the clock on the wall.
-
-    Parameters
-    ----------
-    hours
-        Whole hours since a midnight, one a job; hour of the day is this modulo 24.
-    is_local
-        Whether it is the clock of the place: origin and time zone are known.
-    said
-        Which clock it is, in a sentence.
-    """
+    """When each job was submitted by the clock on the wall."""
 
     hours: NDArray[np.int64]
+    """Whole hours since a midnight, one a job; hour of the day is this modulo 24."""
     is_local: bool
+    """Whether it is the clock of the place: origin and time zone are known."""
     said: str
+    """Which clock it is, in a sentence."""
 
     @property
     def hour_of_day(self) -> NDArray[np.int64]:

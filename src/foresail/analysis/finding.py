@@ -15,78 +15,54 @@ from foresail.traces.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """One picture of a finding's table, said in data; ``foresail.reports`` draws it.
-
-    Parameters
-    ----------
-    kind
-        ``line`` and ``steps`` through (x, y); ``points``; ``bars``; ``band`` (y with the columns
-        ``low`` and ``high`` of the table around it); ``box`` (a Tukey box per x from the columns
-        ``lower_whisker``, ``quartile_1``, ``median``, ``quartile_3``, ``upper_whisker``); ``heat``
-        (a cell per (x, y) shaded by ``shade``).
-    table
-        Which of the finding's tables it shows.
-    x, y
-        Columns.
-    series
-        Column that tells several lines (or groups of bars) apart.
-    shade
-        Column of the shade of a heat map.
-    x_label, y_label
-        With units.
-    x_kind, y_kind
-        How values are said: plain numbers, durations in seconds, shares of one, hours of the day
-        (0 to 24), or names (x only).
-    log_x, log_y
-        Logarithmic axes.
-    alternative
-        The finding in a sentence, for those who cannot see the picture.
-    """
+    """One picture of a finding's table, said in data; ``foresail.reports`` draws it."""
 
     kind: Literal["line", "steps", "points", "bars", "band", "box", "heat"]
+    """``line`` and ``steps`` through (x, y); ``points``; ``bars``; ``band`` (y with the columns
+    ``low`` and ``high`` of the table around it); ``box`` (a Tukey box per x from the columns
+    ``lower_whisker``, ``quartile_1``, ``median``, ``quartile_3``, ``upper_whisker``); ``heat`` (a
+    cell per (x, y) shaded by ``shade``)."""
     table: str
+    """Which of the finding's tables it shows."""
     x: str
     y: str
+    """Columns."""
     x_label: str
     y_label: str
+    """With units."""
     alternative: str
+    """The finding in a sentence, for those who cannot see the picture."""
     series: str | None = None
+    """Column that tells several lines (or groups of bars) apart."""
     shade: str | None = None
+    """Column of the shade of a heat map."""
     x_kind: Literal["number", "duration", "share", "hour", "category"] = "number"
     y_kind: Literal["number", "duration", "share"] = "number"
+    """How values are said: plain numbers, durations in seconds, shares of one, hours of the day (0
+    to 24), or names (x only)."""
     log_x: bool = False
     log_y: bool = False
+    """Logarithmic axes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one analysis found on one workload.
-
-    Parameters
-    ----------
-    name
-        Name the analysis is registered under.
-    title
-        As a heading.
-    verdict
-        One sentence with the numbers that matter.
-    scalars
-        Every number that a study reports, by name with unit.
-    tables
-        The arrays behind it, small enough to draw (some thousand rows); written as CSV.
-    plots
-        What to draw of the tables.
-    notes
-        What the reader must know to trust it: definitions, what was left out and how many.
-    """
+    """What one analysis found on one workload."""
 
     name: str
+    """Name the analysis is registered under."""
     title: str
+    """As a heading."""
     verdict: str
+    """One sentence with the numbers that matter."""
     scalars: Mapping[str, float]
+    """Every number that a study reports, by name with unit."""
     tables: Mapping[str, pl.DataFrame]
+    """The arrays behind it, small enough to draw (some thousand rows); written as CSV."""
     plots: tuple[Plot, ...] = ()
+    """What to draw of the tables."""
     notes: tuple[str, ...] = field(default=())
+    """What the reader must know to trust it: definitions, what was left out and how many."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,27 +20,19 @@ _BY_HALF: Final = 50.0
 
 @dataclass(frozen=True, slots=True)
 class ErrorShares:
-    """Shares of the jobs whose amount is above zero; NaN where there are none.
-
-    Parameters
-    ----------
-    jobs
-        How many jobs there are.
-    zero_jobs
-        Jobs whose amount was 0, which have no relative error and are left out.
-    within_factor_two
-        Estimates between half and double the truth.
-    under, under_by_half, over, tail
-        Estimates below the truth, below half of it, above it, and above it by more than 95 %.
-    """
+    """Shares of the jobs whose amount is above zero; NaN where there are none."""
 
     jobs: int
+    """How many jobs there are."""
     zero_jobs: int
+    """Jobs whose amount was 0, which have no relative error and are left out."""
     within_factor_two: float
+    """Estimates between half and double the truth."""
     under: float
     under_by_half: float
     over: float
     tail: float
+    """Estimates below the truth, below half of it, above it, and above it by more than 95 %."""
 
 
 def percentage_errors(estimate: ArrayLike, actual: ArrayLike) -> NDArray[np.float64]:

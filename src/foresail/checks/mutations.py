@@ -1,4 +1,4 @@
-"""Small files spoilt as files are in life, and as nobody would think of: by bytes and by fields."""
+"""Small files spoilt as files are in life, and in odder ways: by bytes and by fields."""
 
 from __future__ import annotations
 

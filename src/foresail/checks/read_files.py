@@ -42,24 +42,16 @@ Read = Callable[[Path, dict[str, Any]], object]
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """A kind of file that is read.
-
-    Parameters
-    ----------
-    name
-        Family and name.
-    examples
-        At least one.
-    read
-        Raises ``BrokenRuleError`` if what it reads is not whole.
-    borrowed
-        Whether the examples are those of others, which it need not be able to read.
-    """
+    """A kind of file that is read."""
 
     name: str
+    """Family and name."""
     examples: tuple[Example, ...]
+    """At least one."""
     read: Read
+    """Raises ``BrokenRuleError`` if what it reads is not whole."""
     borrowed: bool = False
+    """Whether the examples are those of others, which it need not be able to read."""
 
 
 def read_files() -> Iterator[ReadFile]:

@@ -69,7 +69,7 @@ class Doing:
         self.progressed(done, total)
 
     def watch(self, measure: Measure) -> None:
-        """Ask this how far it is, whenever somebody wants to know."""
+        """Ask this how far it is, whenever that is to be shown."""
         self.measure = measure
 
     def words(self) -> str:

@@ -19,27 +19,6 @@ class MarketHistory:
 
     Exactly one of ``prices`` and ``units`` is given.
 
-    Parameters
-    ----------
-    market
-        Its name, such as ``us-east-1a/c3.xlarge``; different for every market.
-    instance_type, zone
-        The parts of the name.
-    times_seconds
-        When each step begins, ascending, in seconds from the history's origin; shape (steps,).
-    end_seconds
-        When the last step ends.
-    prices
-        Price per hour in each step, above 0.
-    units
-        Instances that could be had (or were kept) in each step, 0 or more.
-    requested_units
-        How many instances were asked for, where ``units`` is given.
-    on_demand_per_hour
-        What the type costs on demand: the usual bid.
-    origin_unix_seconds
-        Unix time of second zero.
-
     Raises
     ------
     InputError
@@ -48,15 +27,24 @@ class MarketHistory:
     """
 
     market: str
+    """Its name, such as ``us-east-1a/c3.xlarge``; different for every market."""
     instance_type: str
     zone: str
+    """The parts of the name."""
     times_seconds: Floats
+    """When each step begins, ascending, in seconds from the history's origin; shape (steps,)."""
     end_seconds: float
+    """When the last step ends."""
     prices: Floats | None = None
+    """Price per hour in each step, above 0."""
     units: Floats | None = None
+    """Instances that could be had (or were kept) in each step, 0 or more."""
     requested_units: float = 1.0
+    """How many instances were asked for, where ``units`` is given."""
     on_demand_per_hour: float | None = None
+    """What the type costs on demand: the usual bid."""
     origin_unix_seconds: float | None = None
+    """Unix time of second zero."""
 
     def __post_init__(self) -> None:
         _check(self)
@@ -162,18 +150,12 @@ def mean_price_while_up(history: MarketHistory) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Lifetimes:
-    """How long machines lived, each from when it could be had until it was revoked.
-
-    Parameters
-    ----------
-    hours
-        Length of each life; shape (lives,).
-    revoked
-        Whether it ended with a revocation; False: the history ended first.
-    """
+    """How long machines lived, each from when it could be had until it was revoked."""
 
     hours: Floats
+    """Length of each life; shape (lives,)."""
     revoked: Booleans
+    """Whether it ended with a revocation; False: the history ended first."""
 
 
 def lifetimes(history: MarketHistory) -> Lifetimes:

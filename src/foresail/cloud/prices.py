@@ -49,24 +49,17 @@ def checked_price(value: float, name: str, *, of: str | None = None) -> float:
 
 @dataclass(frozen=True, slots=True)
 class InstanceType:
-    """A machine that can be rented.
-
-    Parameters
-    ----------
-    name, provider, region
-        Name and region together are unique within a catalogue.
-    cores
-        As the provider counts them (virtual ones on most).
-    memory_bytes, gpus
-        What it has of them.
-    """
+    """A machine that can be rented."""
 
     name: str
     provider: str
     region: str
+    """Name and region together are unique within a catalogue."""
     cores: float
+    """As the provider counts them (virtual ones on most)."""
     memory_bytes: float
     gpus: float = 0.0
+    """What it has of them."""
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -93,21 +86,14 @@ class InstanceType:
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    """A commitment for a term, paid for its whole length.
-
-    Parameters
-    ----------
-    years
-        The term.
-    price_per_hour
-        All payments of the term over its hours.
-    plan
-        The provider's name of the way to pay.
-    """
+    """A commitment for a term, paid for its whole length."""
 
     years: int
+    """The term."""
     price_per_hour: float
+    """All payments of the term over its hours."""
     plan: str = ""
+    """The provider's name of the way to pay."""
 
     def __post_init__(self) -> None:
         checked_price(self.price_per_hour, f"reserved_{self.years}y")
@@ -117,24 +103,16 @@ class Reserved:
 
 @dataclass(frozen=True, slots=True)
 class Transient:
-    """Capacity that the provider may take back.
-
-    Parameters
-    ----------
-    price_per_hour
-        On average.
-    availability
-        Share of the time in which it is to be had; None where unknown.
-    mean_lifetime_hours
-        Until it is taken back; None where unknown.
-    lifetime_cap_hours
-        It is taken back after so long in any case.
-    """
+    """Capacity that the provider may take back."""
 
     price_per_hour: float
+    """On average."""
     availability: float | None = None
+    """Share of the time in which it is to be had; None where unknown."""
     mean_lifetime_hours: float | None = None
+    """Until it is taken back; None where unknown."""
     lifetime_cap_hours: float = math.inf
+    """It is taken back after so long in any case."""
 
     def __post_init__(self) -> None:
         checked_price(self.price_per_hour, "transient")
@@ -162,19 +140,13 @@ class SpotBlock:
 
 @dataclass(frozen=True, slots=True)
 class ScheduledReserved:
-    """A commitment to a daily, weekly or monthly schedule on whole hours, for a year.
-
-    Parameters
-    ----------
-    peak_per_hour, off_peak_per_hour
-        Price of hours from Monday to Friday, and of those of the weekend.
-    minimum_hours_per_year
-        The least that a schedule must hold.
-    """
+    """A commitment to a daily, weekly or monthly schedule on whole hours, for a year."""
 
     peak_per_hour: float
     off_peak_per_hour: float
+    """Price of hours from Monday to Friday, and of those of the weekend."""
     minimum_hours_per_year: float = 1200.0
+    """The least that a schedule must hold."""
 
     def __post_init__(self) -> None:
         checked_price(self.peak_per_hour, "scheduled_peak")
@@ -223,19 +195,13 @@ class SustainedUse:
 
 @dataclass(frozen=True, slots=True)
 class Customised:
-    """Machines of any size.
-
-    Parameters
-    ----------
-    core_per_hour, gib_per_hour
-        Price on demand of a core and of a GiB of memory.
-    markup
-        What other options of a customised machine cost, relative to a standard one.
-    """
+    """Machines of any size."""
 
     core_per_hour: float
     gib_per_hour: float
+    """Price on demand of a core and of a GiB of memory."""
     markup: float = 1.05
+    """What other options of a customised machine cost, relative to a standard one."""
 
     def __post_init__(self) -> None:
         checked_price(self.core_per_hour, "customised.core_per_hour")
@@ -245,21 +211,14 @@ class Customised:
 
 @dataclass(frozen=True, slots=True)
 class Discount:
-    """What one buyer need not pay.
-
-    Parameters
-    ----------
-    share
-        Of the price; below 1.
-    instances
-        Names it holds for, with ``*`` and ``?`` as wildcards.
-    options
-        Options it holds for; empty: all.
-    """
+    """What one buyer need not pay."""
 
     share: float
+    """Of the price; below 1."""
     instances: str = "*"
+    """Names it holds for, with ``*`` and ``?`` as wildcards."""
     options: tuple[Option, ...] = ()
+    """Options it holds for; empty: all."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.share < 1.0:
@@ -277,24 +236,16 @@ class Discount:
 
 @dataclass(frozen=True, slots=True)
 class Commitment:
-    """Instances already committed to: paid for whatever their use, so that using them is free.
-
-    Parameters
-    ----------
-    instance
-        Name of the type.
-    count
-        How many.
-    price_per_hour
-        Of one, paid in any case; 0 for machines that are owned.
-    until
-        Last day; None: for longer than any plan.
-    """
+    """Instances already committed to: paid for whatever their use, so that using them is free."""
 
     instance: str
+    """Name of the type."""
     count: int
+    """How many."""
     price_per_hour: float = 0.0
+    """Of one, paid in any case; 0 for machines that are owned."""
     until: date | None = None
+    """Last day; None: for longer than any plan."""
 
     def __post_init__(self) -> None:
         if self.count < 1 or not self.price_per_hour >= 0.0:
@@ -311,25 +262,6 @@ class Commitment:
 class PriceCatalogue:
     """Prices of one day, in one currency.
 
-    Parameters
-    ----------
-    name
-        How people call it.
-    valid_on
-        The day of the prices.
-    currency
-        ISO code.
-    offers
-        One per instance type and region.
-    source
-        Where the prices come from, in a few words.
-    sustained_use, customised
-        Rules that hold for all offers, where the provider has them.
-    discounts, commitments
-        The buyer's own.
-    repairs
-        Rows of the source that were left out, by reason.
-
     Raises
     ------
     InputError
@@ -338,15 +270,23 @@ class PriceCatalogue:
     """
 
     name: str
+    """How people call it."""
     valid_on: date
+    """The day of the prices."""
     currency: str
+    """ISO code."""
     offers: tuple[Offer, ...]
+    """One per instance type and region."""
     source: str = ""
+    """Where the prices come from, in a few words."""
     sustained_use: SustainedUse | None = None
     customised: Customised | None = None
+    """Rules that hold for all offers, where the provider has them."""
     discounts: tuple[Discount, ...] = ()
     commitments: tuple[Commitment, ...] = ()
+    """The buyer's own."""
     repairs: Mapping[str, int] = field(default_factory=dict)
+    """Rows of the source that were left out, by reason."""
 
     def __post_init__(self) -> None:
         if not self.offers:

@@ -24,18 +24,12 @@ Kind = TypeVar("Kind", bound="PriceSource")
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What somebody wrote to say where prices are.
-
-    Parameters
-    ----------
-    text
-        A built-in catalogue's name, a path, or an address.
-    start
-        The first bytes of the file, decompressed; empty if it is none.
-    """
+    """What was written to say where prices are."""
 
     text: str
+    """A built-in catalogue's name, a path, or an address."""
     start: bytes = b""
+    """The first bytes of the file, decompressed; empty if it is none."""
 
     @property
     def path(self) -> Path:
@@ -173,22 +167,15 @@ def _unrecognised(reference: Reference, what: str) -> Exception:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table of prices, which knows where it is from.
-
-    Parameters
-    ----------
-    source, line
-        The file, and the line within it (None for documents without lines).
-    values
-        By column; what was left empty is not in it.
-    place
-        Where in a document without lines: put before a field's name in errors.
-    """
+    """One line of a table of prices, which knows where it is from."""
 
     source: str
     line: int | None
+    """The file, and the line within it (None for documents without lines)."""
     values: Mapping[str, object]
+    """By column; what was left empty is not in it."""
     place: str = ""
+    """Where in a document without lines: put before a field's name in errors."""
 
     def text(self, name: str, default: str | None = None) -> str:
         """A column as text.

@@ -15,24 +15,16 @@ from foresail.record.state import State
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class ToTell:
-    """What a log is to be told of reasons.
-
-    Parameters
-    ----------
-    columns
-        Those that the scheduler says have changed.
-    job_ids
-        Jobs whose others may have, too; they wait, or waited. None: any that wait.
-    in_columns
-        Jobs that have come or changed, of which the columns say all that there is to say.
-    anew
-        Jobs of which the log is to be told if they wait, whatever it knows.
-    """
+    """What a log is to be told of reasons."""
 
     columns: Sequence[AlikeReasons]
+    """Those that the scheduler says have changed."""
     job_ids: set[str] | None
+    """Jobs whose others may have, too; they wait, or waited. None: any that wait."""
     in_columns: set[str]
+    """Jobs that have come or changed, of which the columns say all that there is to say."""
     anew: set[str]
+    """Jobs of which the log is to be told if they wait, whatever it knows."""
 
 
 class ReasonsToTell:
@@ -93,7 +85,7 @@ class ReasonsToTell:
         return ToTell(told, moved - in_columns, in_columns, anew)
 
     def _moved(self) -> set[str] | None:
-        """Who came, went or is believed to be another; None: not all is remembered."""
+        """Which jobs came, went or are believed to be others; None: not all is remembered."""
         moved: set[str] | None = set()
         for number, roster in enumerate(self._rosters):
             shown = roster.listed()

@@ -34,7 +34,7 @@ class SteppedCorrection:
     ) -> float:
         """Next estimate of the total runtime in seconds, greater than ``current``.
 
-        At most the requested time while that lies ahead; beyond it (nobody enforced the limit)
+        At most the requested time while that lies ahead; beyond it (the limit was not enforced)
         twice ``current``.
         """
         requested = math.inf if job.requested_seconds is None else job.requested_seconds

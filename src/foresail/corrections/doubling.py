@@ -12,16 +12,11 @@ from foresail.model.registry import register
 
 @dataclass(frozen=True, slots=True)
 class DoublingParameters:
-    """Parameters of ``doubling``.
-
-    Parameters
-    ----------
-    reading
-        Paper 004 increases the estimate "by the double of the elapsed time": to twice the elapsed
-        time (``double``), or, word by word, to three times (``triple``).
-    """
+    """Parameters of ``doubling``."""
 
     reading: Literal["double", "triple"] = "double"
+    """Paper 004 increases the estimate "by the double of the elapsed time": to twice the elapsed
+    time (``double``), or, word by word, to three times (``triple``)."""
 
 
 @register("correction", "doubling", parameters=DoublingParameters)

@@ -12,18 +12,13 @@ from foresail.model.registry import register
 
 @dataclass(frozen=True, slots=True)
 class ExponentialIncrementParameters:
-    """Parameters of ``exponential_increment``.
-
-    Parameters
-    ----------
-    cycle_seconds
-        The first increment.
-    growth
-        How many times longer every increment is than the one before: 2 in 3Sigma, 1 in TetriSched.
-    """
+    """Parameters of ``exponential_increment``."""
 
     cycle_seconds: float = 2.0
+    """The first increment."""
     growth: float = 2.0
+    """How many times longer every increment is than the one before: 2 in 3Sigma, 1 in
+    TetriSched."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 1e-3, "cycle_seconds")

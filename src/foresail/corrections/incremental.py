@@ -27,16 +27,11 @@ INCREMENTS_SECONDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class IncrementalParameters:
-    """Parameters of ``incremental``.
-
-    Parameters
-    ----------
-    reading
-        Whether the k-th increment is added to the expired estimate (``cumulative``, paper 004) or
-        to the one at submission (``absolute``, as the published study's simulator does).
-    """
+    """Parameters of ``incremental``."""
 
     reading: Literal["cumulative", "absolute"] = "cumulative"
+    """Whether the k-th increment is added to the expired estimate (``cumulative``, paper 004) or to
+    the one at submission (``absolute``, as the published study's simulator does)."""
 
 
 @register("correction", "incremental", parameters=IncrementalParameters)

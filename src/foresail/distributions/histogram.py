@@ -48,14 +48,6 @@ class Histogram:
     Until the first merge its bins are exact atoms; afterwards the density is linear between them
     (spec 3sigma-distsched section 2.3).
 
-    Parameters
-    ----------
-    row
-        As in ``distributions.kernels.streaming_histogram``, with at least one point and no negative
-        values; copied.
-    elapsed
-        What the quantity is known to exceed; 0 if nothing is known. Above 0 only once merged.
-
     Raises
     ------
     ValueError
@@ -65,7 +57,10 @@ class Histogram:
     __slots__ = ("elapsed", "row")
 
     row: NDArray[np.float64]
+    """As in ``distributions.kernels.streaming_histogram``, with at least one point and no negative
+    values; copied."""
     elapsed: float
+    """What the quantity is known to exceed; 0 if nothing is known. Above 0 only once merged."""
 
     def __init__(self, row: NDArray[np.float64], elapsed: float = 0.0) -> None:
         self.row = np.array(row, dtype=np.float64)

@@ -37,15 +37,6 @@ _NOTHING: Final = 1e-290
 class LogNormal:
     """The belief about min(X, cap), with ln X normal, given that it exceeds ``elapsed``.
 
-    Parameters
-    ----------
-    mu, sigma
-        Mean and standard deviation of ln X (X in seconds); ``sigma`` above 0.
-    cap
-        What the quantity cannot exceed (a limit), with all the probability of X beyond it.
-    elapsed
-        What it is known to exceed; 0 if nothing is known.
-
     Raises
     ------
     ValueError
@@ -54,8 +45,11 @@ class LogNormal:
 
     mu: float
     sigma: float
+    """Mean and standard deviation of ln X (X in seconds); ``sigma`` above 0."""
     cap: float = math.inf
+    """What the quantity cannot exceed (a limit), with all the probability of X beyond it."""
     elapsed: float = 0.0
+    """What it is known to exceed; 0 if nothing is known."""
 
     def __post_init__(self) -> None:
         if not (

@@ -15,14 +15,6 @@ from foresail.model.distribution import Distribution
 class Mixture:
     """The quantity follows one of the components, chosen with these weights.
 
-    Parameters
-    ----------
-    components
-        One or more distributions.
-    weights
-        One each, not negative, with a positive sum; equal when not given. The sum becomes 1, and
-        components without weight are left out.
-
     Raises
     ------
     ValueError
@@ -32,7 +24,10 @@ class Mixture:
     __slots__ = ("components", "weights")
 
     components: tuple[Distribution, ...]
+    """One or more distributions."""
     weights: NDArray[np.float64]
+    """One each, not negative, with a positive sum; equal when not given. The sum becomes 1, and
+    components without weight are left out."""
 
     def __init__(
         self, components: Sequence[Distribution], weights: ArrayLike | None = None

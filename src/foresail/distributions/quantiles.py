@@ -20,13 +20,6 @@ class Quantiles:
     Two equal values make an atom. Values that cross are repaired by sorting them
     (rearrangement: Chernozhukov, Fernandez-Val, Galichon 2010).
 
-    Parameters
-    ----------
-    levels
-        Probabilities, strictly ascending from 0 to 1.
-    values
-        The quantile at each level, finite and not negative.
-
     Raises
     ------
     ValueError
@@ -36,7 +29,9 @@ class Quantiles:
     __slots__ = ("levels", "values")
 
     levels: NDArray[np.float64]
+    """Probabilities, strictly ascending from 0 to 1."""
     values: NDArray[np.float64]
+    """The quantile at each level, finite and not negative."""
 
     def __init__(self, levels: ArrayLike, values: ArrayLike) -> None:
         self.levels = np.array(levels, dtype=np.float64)

@@ -18,13 +18,6 @@ from foresail.model.distribution import Distribution
 class Shifted:
     """The belief about a quantity plus an amount.
 
-    Parameters
-    ----------
-    inner
-        The belief about the quantity itself.
-    amount
-        Seconds; finite, and the smallest value plus it not negative.
-
     Raises
     ------
     ValueError
@@ -32,7 +25,9 @@ class Shifted:
     """
 
     inner: Distribution
+    """The belief about the quantity itself."""
     amount: float
+    """Seconds; finite, and the smallest value plus it not negative."""
 
     def __post_init__(self) -> None:
         checked_shift(self.amount, self.inner.quantile(0.0))

@@ -34,13 +34,6 @@ _NOTHING: Final = 1e-290
 class TruncatedNormal:
     """The belief about a normal quantity that is known to exceed ``low``.
 
-    Parameters
-    ----------
-    mu, sigma
-        Mean and standard deviation before the cut (seconds); ``sigma`` above 0.
-    low
-        Where it is cut; not negative.
-
     Raises
     ------
     ValueError
@@ -49,7 +42,9 @@ class TruncatedNormal:
 
     mu: float
     sigma: float
+    """Mean and standard deviation before the cut (seconds); ``sigma`` above 0."""
     low: float = 0.0
+    """Where it is cut; not negative."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.mu) and 0.0 < self.sigma < math.inf):

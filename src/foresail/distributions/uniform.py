@@ -19,11 +19,6 @@ from foresail.model.distribution import Distribution
 class Uniform:
     """Uniform between two values.
 
-    Parameters
-    ----------
-    low, high
-        Finite, not negative, ``low`` below ``high``.
-
     Raises
     ------
     ValueError
@@ -32,6 +27,7 @@ class Uniform:
 
     low: float
     high: float
+    """Finite, not negative, ``low`` below ``high``."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.low < self.high < math.inf:

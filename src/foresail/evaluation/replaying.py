@@ -70,37 +70,26 @@ class Cost:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A predictor's predictions for one log, against what happened.
-
-    Parameters
-    ----------
-    source, predictor
-        The log's name and the predictor's short form.
-    quantity, unit
-        What was predicted, and its unit.
-    learning
-        One of ``LEARNING``.
-    jobs
-        A row per scored job, by submission: ``job_id``, ``user``, ``submit_seconds``, ``actual``,
-        ``predicted`` (the mean), ``q025`` to ``q975``, ``level`` (where the truth lies in the
-        belief, 0 to 1), ``crps``, and ``expert`` (null: none).
-    unknown_jobs
-        Jobs left out because what was to be predicted is unknown of them.
-    unpredicted_jobs
-        Jobs left out because the predictor gave no finite belief.
-    experts
-        The experts that the predictor chooses among; none for most predictors.
-    """
+    """A predictor's predictions for one log, against what happened."""
 
     source: str
     predictor: str
+    """The log's name and the predictor's short form."""
     quantity: str
     unit: str
+    """What was predicted, and its unit."""
     learning: Learning
+    """One of ``LEARNING``."""
     jobs: pl.DataFrame
+    """A row per scored job, by submission: ``job_id``, ``user``, ``submit_seconds``, ``actual``,
+    ``predicted`` (the mean), ``q025`` to ``q975``, ``level`` (where the truth lies in the belief, 0
+    to 1), ``crps``, and ``expert`` (null: none)."""
     unknown_jobs: int
+    """Jobs left out because what was to be predicted is unknown of them."""
     unpredicted_jobs: int
+    """Jobs left out because the predictor gave no finite belief."""
     experts: tuple[str, ...]
+    """The experts that the predictor chooses among; none for most predictors."""
     cost: Cost
 
 

@@ -30,69 +30,52 @@ _SEED: Final = 0
 
 @dataclass(frozen=True)
 class Scores:
-    """How good a predictor was; NaN where a number is not defined.
-
-    Parameters
-    ----------
-    jobs, unknown_jobs, unpredicted_jobs
-        As ``Evaluation`` counts them.
-    errors
-        Shares of the predicted means that were how far off.
-    within_factor_two
-        Their share between half and double the truth, with its interval.
-    nmae
-        Sum of the absolute errors over the sum of the truths (spec A-7).
-    within_factor_two_of_median, nmae_of_median
-        The same two for the median of each belief as the estimate instead of its mean.
-    mean_absolute_error
-        In the quantity's unit.
-    median_percentage_error, p90_percentage_error
-        Quantiles of the absolute error in per cent of the truth.
-    crps, relative_crps
-        Mean CRPS, in the quantity's unit and over the mean truth.
-    pinball
-        Mean pinball loss by quantile (``q025`` to ``q975``), in the quantity's unit.
-    ranges
-        Jobs whose 80 % interval is wider than nothing: none for a predictor of single numbers.
-    coverage
-        By stated per cent: share of the truths inside, ends included, with its interval.
-    width
-        By stated per cent: median width of the interval over the median prediction.
-    mean_seconds, median_seconds, p999_seconds, state_bytes, bytes_per_job
-        As ``Cost`` has them.
-    blocks, block_seconds
-        Blocks of submission time that the intervals were drawn from; 0 where there are too few.
-    """
+    """How good a predictor was; NaN where a number is not defined."""
 
     source: str
     predictor: str
     quantity: str
     unit: str
     learning: str
+
     jobs: int
     unknown_jobs: int
     unpredicted_jobs: int
+    """As ``Evaluation`` counts them."""
     errors: ErrorShares
+    """Shares of the predicted means that were how far off."""
     within_factor_two: Interval
+    """Their share between half and double the truth, with its interval."""
     nmae: Interval
+    """Sum of the absolute errors over the sum of the truths (spec A-7)."""
     within_factor_two_of_median: Interval
     nmae_of_median: Interval
+    """The same two for the median of each belief as the estimate instead of its mean."""
     mean_absolute_error: float
+    """In the quantity's unit."""
     median_percentage_error: float
     p90_percentage_error: float
+    """Quantiles of the absolute error in per cent of the truth."""
     crps: float
     relative_crps: Interval
+    """Mean CRPS, in the quantity's unit and over the mean truth."""
     pinball: Mapping[str, float]
+    """Mean pinball loss by quantile (``q025`` to ``q975``), in the quantity's unit."""
     ranges: int
+    """Jobs whose 80 % interval is wider than nothing: none for a predictor of single numbers."""
     coverage: Mapping[int, Interval]
+    """By stated per cent: share of the truths inside, ends included, with its interval."""
     width: Mapping[int, float]
+    """By stated per cent: median width of the interval over the median prediction."""
     mean_seconds: float
     median_seconds: float
     p999_seconds: float
     state_bytes: int | None
     bytes_per_job: int | None
+    """As ``Cost`` has them."""
     blocks: int
     block_seconds: float
+    """Blocks of submission time that the intervals were drawn from; 0 where there are too few."""
 
     def as_json(self) -> dict[str, Any]:
         """Nested values for JSON, null for what is unknown."""

@@ -124,7 +124,7 @@ def all_against_baseline(
         traces=traces,
         layout=drawing,
         table=table,
-        note="Every dot is a policy; clairvoyant ones, which nobody could use, only where named.",
+        note="Every dot is a policy; clairvoyant ones, unusable in practice, only where named.",
     )
 
 

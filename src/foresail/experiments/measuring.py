@@ -26,29 +26,17 @@ _SMALLEST_WEIGHT: Final = RegressionParameters().smallest_weight
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One policy on one log; predictions are those at submission, before any correction.
-
-    Parameters
-    ----------
-    extreme_share
-        Share of the jobs with a bounded slowdown of ``EXTREME_SLOWDOWN`` or more.
-    worst_thousandth_share
-        Share of the sum of all bounded slowdowns that the worst 0.1 % of the jobs hold.
-    mean_e_loss
-        Mean of log10(cpus x runtime) times the squared over- or the linear under-prediction, the
-        weight floored as in ``regression`` (spec section 6).
-    delayed_heads
-        Passes in which the head's reservation moved later; None from the event engine.
-    error_quantiles, prediction_quantiles
-        Of prediction - runtime and of predictions, in seconds, at ``QUANTILE_LEVELS``.
-    """
+    """One policy on one log; predictions are those at submission, before any correction."""
 
     jobs: int
     processors: float
     average_bounded_slowdown: float
     median_bounded_slowdown: float
+
     extreme_share: float
+    """Share of the jobs with a bounded slowdown of ``EXTREME_SLOWDOWN`` or more."""
     worst_thousandth_share: float
+    """Share of the sum of all bounded slowdowns that the worst 0.1 % of the jobs hold."""
     mean_wait_seconds: float
     median_wait_seconds: float
     p99_wait_seconds: float
@@ -56,13 +44,20 @@ class Measured:
     utilization: float
     makespan_seconds: float
     mean_absolute_error_seconds: float | None
+
     mean_e_loss: float | None
+    """Mean of log10(cpus x runtime) times the squared over- or the linear under-prediction, the
+    weight floored as in ``regression`` (spec section 6)."""
     under_predicted_share: float | None
     corrections: int
+
     delayed_heads: int | None
+    """Passes in which the head's reservation moved later; None from the event engine."""
     replay_seconds: float | None
+
     error_quantiles: tuple[float, ...]
     prediction_quantiles: tuple[float, ...]
+    """Of prediction - runtime and of predictions, in seconds, at ``QUANTILE_LEVELS``."""
 
 
 def measure(schedule: Schedule) -> Measured:

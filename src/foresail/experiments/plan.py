@@ -19,47 +19,31 @@ from foresail.model.renamed import todays_name
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """A log of a campaign.
-
-    Parameters
-    ----------
-    name
-        What tables call it; unique in a campaign.
-    path
-        A log file, or a workload folder.
-    reader, processors
-        As ``foresail.traces.reading.read`` takes them.
-    """
+    """A log of a campaign."""
 
     name: str
+    """What tables call it; unique in a campaign."""
     path: Path
+    """A log file, or a workload folder."""
     reader: str | None = None
     processors: int | None = None
+    """As ``foresail.traces.reading.read`` takes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class CampaignPlan:
-    """Every policy on every log.
-
-    Parameters
-    ----------
-    logs
-        With distinct names.
-    policies
-        Canonical short forms, distinct.
-    conventions
-        Name of the replay's conventions.
-    filters
-        Cleaning filters by name, applied in order to every log.
-    enforce_limits
-        Jobs end at their requested time.
-    """
+    """Every policy on every log."""
 
     logs: tuple[LogSource, ...]
+    """With distinct names."""
     policies: tuple[str, ...]
+    """Canonical short forms, distinct."""
     conventions: str = "standard"
+    """Name of the replay's conventions."""
     filters: tuple[str, ...] = ("replayable",)
+    """Cleaning filters by name, applied in order to every log."""
     enforce_limits: bool = False
+    """Jobs end at their requested time."""
 
     def __post_init__(self) -> None:
         if not self.logs:

@@ -34,26 +34,18 @@ _DIGITS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One policy on one log of a plan.
-
-    Parameters
-    ----------
-    key
-        Digest of all that determines the result.
-    log, policy
-        The log's name, and the policy in canonical short form.
-    workload
-        Digest of the log as prepared: its bytes, how it is read, and the filters.
-    conventions, enforce_limits
-        As in the plan.
-    """
+    """One policy on one log of a plan."""
 
     key: str
+    """Digest of all that determines the result."""
     log: str
     policy: str
+    """The log's name, and the policy in canonical short form."""
     workload: str
+    """Digest of the log as prepared: its bytes, how it is read, and the filters."""
     conventions: str
     enforce_limits: bool
+    """As in the plan."""
 
 
 def workload_digest(log: LogSource, filters: Sequence[str]) -> str:

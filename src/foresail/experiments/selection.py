@@ -23,23 +23,16 @@ WORST_WAIT: Final = "max_wait_seconds"
 
 @dataclass(frozen=True, slots=True)
 class SelectionRule:
-    """How a policy is chosen from its results on some logs.
-
-    Parameters
-    ----------
-    combine
-        ``sum`` of the average bounded slowdowns, as the study did (logs with large values decide),
-        or mean of the ``ratios`` to the baseline's.
-    longest_wait_ratio
-        Only policies whose longest wait is at most this multiple of the baseline's on every log
-        looked at; any if None.
-    baseline
-        The policy that others are measured against, in canonical short form.
-    """
+    """How a policy is chosen from its results on some logs."""
 
     combine: Literal["sum", "ratios"] = "sum"
+    """``sum`` of the average bounded slowdowns, as the study did (logs with large values decide),
+    or mean of the ``ratios`` to the baseline's."""
     longest_wait_ratio: float | None = None
+    """Only policies whose longest wait is at most this multiple of the baseline's on every log
+    looked at; any if None."""
     baseline: str = "easy"
+    """The policy that others are measured against, in canonical short form."""
 
 
 def candidates(results: pl.DataFrame) -> tuple[str, ...]:

@@ -22,15 +22,10 @@ _HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class SharedTrial(CycleTrial):
-    """One on machines that tasks share; the workload knows what each of them uses.
-
-    Parameters
-    ----------
-    machines
-        How many there are, all like those of the workload, however many it was made for.
-    """
+    """One on machines that tasks share; the workload knows what each of them uses."""
 
     machines: int
+    """How many there are, all like those of the workload, however many it was made for."""
 
     def measure(self) -> dict[str, float]:
         """Deadlines, goodput in cpu hours that were used, contention, and latency of decisions."""

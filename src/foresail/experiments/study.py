@@ -23,27 +23,18 @@ class Task(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GridPoint:
-    """A point of a study's grid.
-
-    Parameters
-    ----------
-    group
-        Which of the study's settings, such as a workload; each has figures of its own.
-    x
-        Where on the figures' axis; None in groups that have none.
-    system
-        Who is compared with whom.
-    seed
-        Systems of one seed meet the same chance, so that their difference is paired.
-    task
-        How it is run.
-    """
+    """A point of a study's grid."""
 
     group: str
+    """Which of the study's settings, such as a workload; each has figures of its own."""
     x: float | None
+    """Where on the figures' axis; None in groups that have none."""
     system: str
+    """Who is compared with whom."""
     seed: int
+    """Systems of one seed meet the same chance, so that their difference is paired."""
     task: Task
+    """How it is run."""
 
 
 def points_at(group: str, x: float | None, seed: int, tasks: Mapping[str, Task]) -> list[GridPoint]:
@@ -53,17 +44,17 @@ def points_at(group: str, x: float | None, seed: int, tasks: Mapping[str, Task])
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Something that runs measure: its name in the results, and how people call it.
-
-    Parameters
-    ----------
-    kind
-        ``share`` of one, ``duration`` in seconds, or a plain ``number``.
-    """
+    """Something that runs measure: its name in the results, and how people call it."""
 
     name: str
     label: str
+
     kind: Literal["share", "duration", "number"] = "number"
+    """``share`` of one, ``duration`` in seconds, or a plain ``number``."""
+
+    def of(self, system: str, *x: float, group: str | None = None) -> Mean:
+        """The mean of it over runs of a system, at some points or all."""
+        return Mean(self.name, system, group, x)
 
     def said(self, value: float | None) -> str:
         """A value in words."""
@@ -72,106 +63,82 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """The mean of a measure over some cases of each seed.
-
-    Parameters
-    ----------
-    measure, system
-        Of what, and whose.
-    group
-        In which group; None for all of them.
-    x
-        At which points; none for all of them.
-    """
+    """The mean of a measure over some cases of each seed."""
 
     measure: str
     system: str
+    """Of what, and whose."""
     group: str | None = None
+    """In which group; None for all of them."""
     x: tuple[float, ...] = ()
+    """At which points; none for all of them."""
 
-    def against(self, system: str) -> tuple[Mean, Mean]:
-        """Itself and the same of another system: what a claim takes as less and more."""
-        return self, replace(self, system=system)
+    def against(self, system: str, *, factor: float = 1.0, margin: float = 0.0) -> Bound:
+        """Itself as the less, the same of another system as the more."""
+        return Bound(self, replace(self, system=system), factor, margin)
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """``less <= factor * more + margin``."""
+
+    less: Mean | float
+    more: Mean | float
+    """Means, or numbers where a claim states one."""
+    factor: float = 1.0
+    margin: float = 0.0
+    """What is added to the bare order; a factor of 0.4 means 60 % less."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedClaim:
-    """What was published, as ``less <= factor * more + margin``.
-
-    Parameters
-    ----------
-    published
-        The claim in words, with its numbers.
-    less, more
-        Means, or numbers where the claim states one.
-    factor, margin
-        What is added to the bare order; a factor of 0.4 means 60 % less.
-    """
+    """What was published: the claim in words, with its numbers, and what it comes to."""
 
     published: str
-    less: Mean | float
-    more: Mean | float
-    factor: float = 1.0
-    margin: float = 0.0
+    bound: Bound
+
+
+def published(*claims: Mapping[str, Bound]) -> tuple[PublishedClaim, ...]:
+    """Claims from what they say in words and what that comes to."""
+    return tuple(PublishedClaim(*claim) for part in claims for claim in part.items())
 
 
 @dataclass(frozen=True, slots=True)
 class BestMap:
-    """A picture of who is best where: the study's axis across, groups of it upwards.
-
-    Parameters
-    ----------
-    title
-        The question that it answers.
-    measure
-        Of which the least mean is best.
-    axis
-        What the groups differ in.
-    rows
-        What the axis says of each group, by the group.
-    """
+    """A picture of who is best where: the study's axis across, groups of it upwards."""
 
     title: str
+    """The question that it answers."""
     measure: str
+    """Of which the least mean is best."""
     axis: str
+    """What the groups differ in."""
     rows: Mapping[str, str]
+    """What the axis says of each group, by the group."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """All that is known of a study before it is run.
-
-    Parameters
-    ----------
-    title
-        The question it answers.
-    source
-        The publication and its figures.
-    axis
-        What ``x`` means, as people call it; empty where no case has one.
-    measures
-        What tables show.
-    drawn
-        Names of the measures that have figures.
-    cases
-        The grid.
-    claims
-        What was published.
-    notes
-        Where this study differs from the published one, and what its source leaves open.
-    maps
-        Pictures of who is best where.
-    """
+    """All that is known of a study before it is run."""
 
     title: str
+    """The question it answers."""
     source: str
-    axis: str
+    """The publication and its figures."""
     measures: tuple[Measure, ...]
+    """What tables show."""
     drawn: tuple[str, ...]
+    """Names of the measures that have figures."""
     cases: tuple[GridPoint, ...]
+    """The grid."""
     claims: tuple[PublishedClaim, ...]
+    """What was published."""
+    axis: str = ""
+    """What ``x`` means, as people call it; empty where no case has one."""
     notes: tuple[str, ...] = ()
+    """Where this study differs from the published one, and what its source leaves open."""
     maps: tuple[BestMap, ...] = ()
+    """Pictures of who is best where."""
 
     def __post_init__(self) -> None:
         if not self.cases:
@@ -194,13 +161,7 @@ class Study:
 
 @dataclass(frozen=True, slots=True)
 class StudyParameters:
-    """What the parameters record of every study has; its defaults are the published size.
-
-    Parameters
-    ----------
-    seeds
-        How many seeds, counted from 0.
-    """
+    """What the parameters record of every study has; its defaults are the published size."""
 
     QUICK: ClassVar[Mapping[str, str]] = {}
     """Settings that make it a study of some minutes, as text."""
@@ -213,6 +174,7 @@ class StudyParameters:
     """Names of the parameters that are files; refused before anything is run if they are not."""
 
     seeds: int = 5
+    """How many seeds, counted from 0."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "seeds")

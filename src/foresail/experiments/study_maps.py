@@ -17,17 +17,13 @@ EVEN_SHARE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class MapCell:
-    """A place of a map: who has the least mean there, and by which share of the next one's.
-
-    Parameters
-    ----------
-    best
-        None where the lead is below 1 %.
-    """
+    """A place of a map: who has the least mean there, and by which share of the next one's."""
 
     row: str
     x: float
+
     best: str | None
+    """None where the lead is below 1 %."""
     lead: float
 
     @property

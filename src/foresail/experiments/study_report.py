@@ -26,30 +26,23 @@ _HOW: Final = "Means over seeds with 95 % intervals (Student's t; differences ar
 
 @dataclass(frozen=True)
 class StudyReport:
-    """All that the report of a study shows.
-
-    Parameters
-    ----------
-    name, settings
-        The study as it was called: its name, and its parameters in short form.
-    finished
-        How many of its cases have a result.
-    command
-        The command that made it.
-    apart
-        The parameters in which it differs from the full size.
-    """
+    """All that the report of a study shows."""
 
     name: str
     settings: str
+    """The study as it was called: its name, and its parameters in short form."""
     study: Study
     runs: pl.DataFrame
     summary: pl.DataFrame
     judgements: tuple[Judgement, ...]
     figures: tuple[Figure, ...]
+
     finished: int
+    """How many of its cases have a result."""
     command: str
+    """The command that made it."""
     apart: tuple[str, ...] = ()
+    """The parameters in which it differs from the full size."""
 
     @property
     def made(self) -> str:

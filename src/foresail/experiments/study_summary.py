@@ -9,7 +9,7 @@ from typing import Final, Literal
 import numpy as np
 import polars as pl
 
-from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.experiments.study import Bound, Mean, PublishedClaim, Study
 from foresail.model.arrays import Floats
 from foresail.model.words import number, percent
 
@@ -99,39 +99,35 @@ def summary(study: Study, runs: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A claim beside what came out.
-
-    Parameters
-    ----------
-    ours
-        Our figures in words.
-    verdict
-        ``holds`` and ``does not hold`` where the interval over seeds is on one side of the claim,
-        ``within the interval`` where it is on both, ``not run`` where a side is missing.
-    """
+    """A claim beside what came out."""
 
     claim: PublishedClaim
+
     ours: str
+    """Our figures in words."""
     verdict: Verdict
+    """``holds`` and ``does not hold`` where the interval over seeds is on one side of the claim,
+    ``within the interval`` where it is on both, ``not run`` where a side is missing."""
 
 
 def judge(study: Study, runs: pl.DataFrame, claim: PublishedClaim) -> Judgement:
     """Hold a claim against the runs, seed by seed."""
-    sides = [_by_seed(runs, side) for side in (claim.less, claim.more)]
+    bound = claim.bound
+    sides = [_by_seed(runs, side) for side in (bound.less, bound.more)]
     seeds = sorted(set.intersection(*(set(side) for side in sides if side is not None)))
     less, more = (
         np.full(len(seeds), constant) if side is None else np.array([side[s] for s in seeds])
-        for side, constant in zip(sides, (claim.less, claim.more), strict=True)
+        for side, constant in zip(sides, (bound.less, bound.more), strict=True)
     )
     if not seeds:
         return Judgement(claim, "nothing was run that says so", "not run")
-    spare = interval(claim.factor * more + claim.margin - less)
+    spare = interval(bound.factor * more + bound.margin - less)
     verdict: Verdict = "within the interval"
     if spare.low > 0.0:
         verdict = "holds"
     elif spare.high < 0.0:
         verdict = "does not hold"
-    return Judgement(claim, _ours(study, claim, less, more, spare), verdict)
+    return Judgement(claim, _ours(study, bound, less, more, spare), verdict)
 
 
 def _by_seed(runs: pl.DataFrame, side: Mean | float) -> dict[int, float] | None:
@@ -149,29 +145,27 @@ def _by_seed(runs: pl.DataFrame, side: Mean | float) -> dict[int, float] | None:
     return dict(known.iter_rows())
 
 
-def _ours(
-    study: Study, claim: PublishedClaim, less: Floats, more: Floats, spare: SeedInterval
-) -> str:
+def _ours(study: Study, bound: Bound, less: Floats, more: Floats, spare: SeedInterval) -> str:
     """Both sides in words, their ratio, and by how much the claim is kept."""
     parts = []
-    groups = {side.group for side in (claim.less, claim.more) if isinstance(side, Mean)}
-    for side, values in ((claim.less, less), (claim.more, more)):
+    groups = {side.group for side in (bound.less, bound.more) if isinstance(side, Mean)}
+    for side, values in ((bound.less, less), (bound.more, more)):
         if isinstance(side, Mean):
             where = f" on the {side.group}" if len(groups) > 1 and side.group else ""
             where += f" at {', '.join(number(x) for x in side.x)}" if side.x else ""
             said = study.measure(side.measure).said(float(values.mean()))
             parts.append(f"{side.system}{where} {said}")
     text = ", ".join(parts)
-    both = isinstance(claim.less, Mean) and isinstance(claim.more, Mean)
+    both = isinstance(bound.less, Mean) and isinstance(bound.more, Mean)
     if both and float(more.mean()) > 0.0:
         text += f" (ratio {number(float(less.mean() / more.mean()))})"
-    if less.size > 1 and _is_share(study, claim):
+    if less.size > 1 and _is_share(study, bound):
         text += f"; to spare {percent(spare.mean)} [{percent(spare.low)}, {percent(spare.high)}]"
     elif less.size > 1:
         text += f"; to spare {number(spare.mean)} [{number(spare.low)}, {number(spare.high)}]"
     return text
 
 
-def _is_share(study: Study, claim: PublishedClaim) -> bool:
-    sides = [side for side in (claim.less, claim.more) if isinstance(side, Mean)]
+def _is_share(study: Study, bound: Bound) -> bool:
+    sides = [side for side in (bound.less, bound.more) if isinstance(side, Mean)]
     return all(study.measure(side.measure).kind == "share" for side in sides)

@@ -34,28 +34,19 @@ _HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class CycleTrial:
-    """A run in cycles on the nodes of a generated workload.
-
-    Parameters
-    ----------
-    workload
-        Short form of a generator, such as ``e2e(hours=2,load=1.6)``.
-    history
-        Short form of the generator of what the predictor learns from first; None if it learns only
-        as it goes.
-    seed
-        Of the workload, the history and the conditions.
-    policy
-        Short form or name; its ``cycle_seconds`` become those of the trial.
-    cycle_seconds
-        The scheduler is asked once in so many seconds.
-    """
+    """A run in cycles on the nodes of a generated workload."""
 
     workload: str
+    """Short form of a generator, such as ``e2e(hours=2,load=1.6)``."""
     history: str | None
+    """Short form of the generator of what the predictor learns from first; None if it learns only
+    as it goes."""
     seed: int
+    """Of the workload, the history and the conditions."""
     policy: str
+    """Short form or name; its ``cycle_seconds`` become those of the trial."""
     cycle_seconds: float
+    """The scheduler is asked once in so many seconds."""
 
     def scenario(self, workload: Workload, **conditions: Any) -> Scenario:
         """The policy on a workload, under further conditions as ``ClusterConditions`` has them."""
@@ -67,22 +58,15 @@ class CycleTrial:
 
 @dataclass(frozen=True, slots=True)
 class Trial(CycleTrial):
-    """One on an ideal cluster, or on one with delays and noise.
-
-    Parameters
-    ----------
-    estimate_error_percent
-        If given, jobs request their real runtime, wrong by so much: what ``requested`` predicts.
-    start_delay_seconds, runtime_noise
-        As in ``ClusterConditions``; 0 on an ideal cluster.
-    discarded_hours
-        Jobs submitted in so many first hours, when the machine fills, are run and not measured.
-    """
+    """One on an ideal cluster, or on one with delays and noise."""
 
     estimate_error_percent: float | None = None
+    """If given, jobs request their real runtime, wrong by so much: what ``requested`` predicts."""
     start_delay_seconds: float = 0.0
     runtime_noise: float = 0.0
+    """As in ``ClusterConditions``; 0 on an ideal cluster."""
     discarded_hours: float = 0.0
+    """Jobs submitted in so many first hours, when the machine fills, are run and not measured."""
 
     def measure(self) -> dict[str, float]:
         """Metrics of the schedule, what of it was done by the last submission, and cost.

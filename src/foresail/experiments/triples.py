@@ -20,18 +20,12 @@ VARIANTS: Final = ("easy", "easy(order=shortest)")
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """Where the paper can be read in two ways: the parts of a policy as one reads them.
-
-    Parameters
-    ----------
-    recent
-        AVE2: the mean of the user's last two runtimes.
-    incremental
-        The correction by longer and longer increments.
-    """
+    """Where the paper can be read in two ways: the parts of a policy as one reads them."""
 
     recent: str
+    """AVE2: the mean of the user's last two runtimes."""
     incremental: str
+    """The correction by longer and longer increments."""
 
     @property
     def easy_plus_plus(self) -> str:
@@ -70,5 +64,5 @@ def clairvoyant_triples() -> tuple[str, ...]:
 
 
 def is_clairvoyant(policy: Policy) -> bool:
-    """Whether a policy was told the real runtimes, so that nobody could use it."""
+    """Whether a policy was told the real runtimes, so that no cluster could use it."""
     return policy.predictor.entry.name == "clairvoyant"

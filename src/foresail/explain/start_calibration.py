@@ -1,7 +1,7 @@
 """Ranges of starts corrected by how earlier ones have held.
 
 The futures that forecasts come from leave out what makes real starts differ from all of them at
-once: beliefs that are wrong for many jobs of a user alike, orders that change, jobs that nobody
+once: beliefs that are wrong for many jobs of a user alike, orders that change, jobs that were not
 expected. How far starts have been outside their ranges says how much wider these should have been
 (split conformal prediction: Romano, Patterson and Candès, 2019, each end by itself).
 """

@@ -1,4 +1,4 @@
-"""Arrays inside kernels that nobody counts references to: on the stack, in a matrix, elsewhere.
+"""Arrays inside kernels whose references are not counted: on the stack, in a matrix, elsewhere.
 
 An array that Python hands to a kernel costs as much as a hundred additions: who calls often hands
 over one vector that says where all others are (``Places``), made when they are.

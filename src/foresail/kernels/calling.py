@@ -1,6 +1,6 @@
 """Calling a compiled step by its address, from inside a kernel and from Python.
 
-Who runs steps (the replay, an evaluation, a predictor made of other predictors) holds their
+What runs steps (the replay, an evaluation, a predictor made of other predictors) holds their
 addresses in an array, so that any registered policy can be run without compiling anything anew. An
 address is below 2^53 on every platform that Numba supports, and so exactly a float64. The steps'
 modules keep the machine code alive.

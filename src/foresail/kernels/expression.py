@@ -41,21 +41,14 @@ STACK_DEPTH: Final = 16
 
 
 class OrderProgram(NamedTuple):
-    """A compiled expression.
-
-    Parameters
-    ----------
-    code
-        Pairs of opcode and operand: a field's column, or the number itself of a constant.
-    changes_with_time
-        Whether the value for a waiting job may change from one pass to the next.
-    follows_probes
-        Whether the value depends on which other jobs wait and run.
-    """
+    """A compiled expression."""
 
     code: NDArray[np.float64]
+    """Pairs of opcode and operand: a field's column, or the number itself of a constant."""
     changes_with_time: bool
+    """Whether the value for a waiting job may change from one pass to the next."""
     follows_probes: bool
+    """Whether the value depends on which other jobs wait and run."""
 
 
 def summary_column(program: OrderProgram) -> int | None:

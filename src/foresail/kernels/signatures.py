@@ -83,49 +83,34 @@ CORRECTION_STEP = types.float64(CORRECTION_INPUTS)
 
 
 class PassInputs(NamedTuple):
-    """What one scheduling pass decides on.
-
-    Parameters
-    ----------
-    now
-        Seconds.
-    free
-        Cpus that are free.
-    waiting, releases
-        How many rows of ``order`` and of ``release`` count.
-    order
-        The waiting jobs in queue order, in columns QUEUE_KEY and QUEUE, and in backfill order
-        (columns of ``foresail.kernels.waiting_jobs``).
-    candidates
-        The column of ``order`` that holds the slots in backfill order; it may be QUEUE.
-    first
-        How many in front of both orders go before all others: they are due.
-    guarded
-        The slot that is due next, or -1: it is not to be put off beyond LATEST.
-    jobs
-        A row per slot: WIDTH (cpus), SUBMITTED, PLANNED, LIKELY, DUE, LATEST (seconds) and
-        RESERVATION, which is the planned start, nan without one, -inf once started.
-    release
-        Expected ends of running jobs, ascending and after now, cpus released then, and by whom;
-        there is room for ``waiting`` more rows.
-    parameters
-        The scheduler's, and as much room to work in as it has put behind them.
-    starts
-        Filled with the slots to start now, in order.
-    """
+    """What one scheduling pass decides on."""
 
     now: float
+    """Seconds."""
     free: float
+    """Cpus that are free."""
     waiting: int
     releases: int
+    """How many rows of ``order`` and of ``release`` count."""
     order: NDArray[np.float64]
+    """The waiting jobs in queue order, in columns QUEUE_KEY and QUEUE, and in backfill order
+    (columns of ``foresail.kernels.waiting_jobs``)."""
     candidates: int
+    """The column of ``order`` that holds the slots in backfill order; it may be QUEUE."""
     first: int
+    """How many in front of both orders go before all others: they are due."""
     guarded: int
+    """The slot that is due next, or -1: it is not to be put off beyond LATEST."""
     jobs: NDArray[np.float64]
+    """A row per slot: WIDTH (cpus), SUBMITTED, PLANNED, LIKELY, DUE, LATEST (seconds) and
+    RESERVATION, which is the planned start, nan without one, -inf once started."""
     release: NDArray[np.float64]
+    """Expected ends of running jobs, ascending and after now, cpus released then, and by whom;
+    there is room for ``waiting`` more rows."""
     parameters: NDArray[np.float64]
+    """The scheduler's, and as much room to work in as it has put behind them."""
     starts: NDArray[np.int64]
+    """Filled with the slots to start now, in order."""
 
 
 PASS_INPUTS = types.NamedTuple(

@@ -13,22 +13,17 @@ from foresail.model.adapter import Capabilities, ClusterAdapter, ClusterTrial
 
 @dataclass(frozen=True, slots=True)
 class UseSample:
-    """What an attempt used between two looks (Unix seconds).
-
-    Parameters
-    ----------
-    average_cpus
-        Cpus in the mean.
-    memory_bytes
-        Memory at the second look.
-    """
+    """What an attempt used between two looks (Unix seconds)."""
 
     job_id: str
     attempt: int
     start_seconds: float
     end_seconds: float
+
     average_cpus: float
+    """Cpus in the mean."""
     memory_bytes: float
+    """Memory at the second look."""
 
 
 def keep_no_samples(samples: Sequence[UseSample]) -> None:
@@ -38,27 +33,18 @@ def keep_no_samples(samples: Sequence[UseSample]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What a run has for the adapter of its cluster.
-
-    Parameters
-    ----------
-    attempts
-        A folder for what is to be known of attempts after the adapter has gone.
-    logs
-        The folder of what commands write.
-    commands
-        The accepted jobs by id; there are more of them as the run goes on.
-    note
-        Is given sentences that people should read.
-    keep_samples
-        Is given what jobs use, as it is measured.
-    """
+    """What a run has for the adapter of its cluster."""
 
     attempts: Path
+    """A folder for what is to be known of attempts after the adapter has gone."""
     logs: Path
+    """The folder of what commands write."""
     commands: Mapping[str, CommandJob]
+    """The accepted jobs by id; there are more of them as the run goes on."""
     note: Callable[[str], None]
+    """Is given sentences that people should read."""
     keep_samples: Callable[[Sequence[UseSample]], None] = keep_no_samples
+    """Is given what jobs use, as it is measured."""
 
 
 class ClusterPlugin(Protocol):

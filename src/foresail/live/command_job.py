@@ -19,59 +19,42 @@ from foresail.strl.own_requests import RequestPlaces, own_options
 
 @dataclass(frozen=True, slots=True)
 class CommandJob:
-    """One command to run, and what is asked for it.
-
-    Parameters
-    ----------
-    job_id
-        Unique within a run: the name where one was given, ``job-3`` by position otherwise.
-    name
-        What runs of the same job have in common from one day to the next: the name given, or the
-        program that the command starts.
-    command
-        A string is run by ``sh -c``; a sequence is run directly.
-    cpus
-        Cpus the command holds while it runs, those of all its tasks.
-    tasks
-        How many tasks share these, as the command is told; all start together.
-    memory_bytes
-        It is ended when it needs more, all tasks together.
-    deadline_seconds, decay_seconds
-        Seconds from its submission by which it should be done, or after which it is worth nothing
-        any more, falling evenly; not both.
-    worth
-        What it is worth by its deadline, or at first.
-    preferred, slowdown_elsewhere
-        Where it runs best (``Preference.text``), and how many times longer it runs anywhere else.
-    requested_seconds
-        It is ended when it has run for so long.
-    after
-        Ids of the jobs that must have completed before.
-    environment
-        Variables set on top of the runner's own environment.
-    directory
-        Absolute path of its working directory.
-    strl
-        Request of its own: when it may start, and what that is worth; None if it has none.
-    """
+    """One command to run, and what is asked for it."""
 
     job_id: str
+    """Unique within a run: the name where one was given, ``job-3`` by position otherwise."""
     name: str
+    """What runs of the same job have in common from one day to the next: the name given, or the
+    program that the command starts."""
     command: str | tuple[str, ...]
+    """A string is run by ``sh -c``; a sequence is run directly."""
     directory: str
+    """Absolute path of its working directory."""
     cpus: int = 1
+    """Cpus the command holds while it runs, those of all its tasks."""
     tasks: int = 1
+    """How many tasks share these, as the command is told; all start together."""
     memory_bytes: float | None = None
+    """It is ended when it needs more, all tasks together."""
     deadline_seconds: float | None = None
     decay_seconds: float | None = None
+    """Seconds from its submission by which it should be done, or after which it is worth nothing
+    any more, falling evenly; not both."""
     worth: float = 1.0
+    """What it is worth by its deadline, or at first."""
     preferred: str | None = None
     slowdown_elsewhere: float = 1.0
+    """Where it runs best (``Preference.text``), and how many times longer it runs anywhere else."""
     requested_seconds: float | None = None
+    """It is ended when it has run for so long."""
     after: tuple[str, ...] = ()
+    """Ids of the jobs that must have completed before."""
     user: str = ""
+
     environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables set on top of the runner's own environment."""
     strl: str | None = None
+    """Request of its own: when it may start, and what that is worth; None if it has none."""
 
     @property
     def arguments(self) -> list[str]:

@@ -18,36 +18,24 @@ from foresail.model.whole_files import write_durably
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """What was chosen when a run began; a resumed run keeps to it.
-
-    Parameters
-    ----------
-    source
-        The jobs file, or ``standard input``.
-    source_sha256
-        Digest of the jobs file; None for standard input.
-    policy
-        Short form of scheduler, predictor and correction.
-    cpus
-        Cpus of the cluster.
-    grace_seconds
-        Time between the gentle and the firm signal to a job that has to end.
-    history
-        Where outcomes of earlier runs are; None where none are used or kept.
-    learned
-        The file in which what the predictor knows is kept; None for none.
-    learned_as
-        What the run calls itself in that file.
-    """
+    """What was chosen when a run began; a resumed run keeps to it."""
 
     source: str
+    """The jobs file, or ``standard input``."""
     source_sha256: str | None
+    """Digest of the jobs file; None for standard input."""
     policy: str
+    """Short form of scheduler, predictor and correction."""
     cpus: int
+    """Cpus of the cluster."""
     grace_seconds: float
+    """Time between the gentle and the firm signal to a job that has to end."""
     history: str | None
+    """Where outcomes of earlier runs are; None where none are used or kept."""
     learned: str | None = None
+    """The file in which what the predictor knows is kept; None for none."""
     learned_as: str = ""
+    """What the run calls itself in that file."""
 
     @property
     def cluster(self) -> str:

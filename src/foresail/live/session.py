@@ -37,27 +37,18 @@ _TIMES = ("submit_seconds", "start_seconds", "end_seconds")
 
 @dataclass(frozen=True, slots=True)
 class SessionResult:
-    """How a run stands when a session ends.
-
-    Parameters
-    ----------
-    ended
-        The last outcome of every job that is done with, by id.
-    withdrawn
-        Why jobs will never run, by id.
-    left
-        Ids of jobs that a resumed session would still run.
-    refused_lines
-        Lines of standard input that were no jobs.
-    schedule
-        What happened; times in seconds from the first submission.
-    """
+    """How a run stands when a session ends."""
 
     ended: dict[str, Outcome]
+    """The last outcome of every job that is done with, by id."""
     withdrawn: dict[str, str]
+    """Why jobs will never run, by id."""
     left: tuple[str, ...]
+    """Ids of jobs that a resumed session would still run."""
     refused_lines: int
+    """Lines of standard input that were no jobs."""
     schedule: Schedule
+    """What happened; times in seconds from the first submission."""
 
     def count(self, because: EndedBecause) -> int:
         """How many jobs ended for this reason."""

@@ -77,25 +77,19 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A schedule against the baseline, over the jobs that both have.
-
-    Parameters
-    ----------
-    jobs
-        Jobs in both schedules.
-    unmatched_jobs
-        Jobs in only one of them, left out.
-    blocks, block_seconds
-        Blocks of submission time that the bootstrap drew from, and their length; 0 and 0 where
-        the log is too short for intervals.
-    """
+    """A schedule against the baseline, over the jobs that both have."""
 
     baseline: str
     other: str
+
     jobs: int
+    """Jobs in both schedules."""
     unmatched_jobs: int
+    """Jobs in only one of them, left out."""
     blocks: int
     block_seconds: float
+    """Blocks of submission time that the bootstrap drew from, and their length; 0 and 0 where the
+    log is too short for intervals."""
     changes: tuple[Change, ...]
 
     def change(self, metric: Metric) -> Change:
@@ -110,19 +104,13 @@ HELD_UP_SECONDS: Final = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class HeldUp:
-    """Jobs that pay for what others gain.
-
-    Parameters
-    ----------
-    share
-        Of the jobs in both schedules, those that wait more than 1.1 times as long as under the
-        baseline, and an hour.
-    mean_seconds
-        How much longer than under the baseline these wait on average; 0 if there are none.
-    """
+    """Jobs that pay for what others gain."""
 
     share: float
+    """Of the jobs in both schedules, those that wait more than 1.1 times as long as under the
+    baseline, and an hour."""
     mean_seconds: float
+    """How much longer than under the baseline these wait on average; 0 if there are none."""
 
 
 def held_up(pairs: pl.DataFrame) -> HeldUp:

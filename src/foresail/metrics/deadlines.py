@@ -22,50 +22,38 @@ class DeadlineMetrics:
     Spec 3sigma-distsched section 6.4. Goodput is the work of jobs that have completed, in cpu hours
     of their nominal runtimes, so that a job does not count for more where it runs slowly; these are
     the machine hours of the published studies where a node has one cpu.
-
-    Parameters
-    ----------
-    slo_jobs, slo_missed, slo_never_started
-        Jobs with a deadline; those that have not completed by it, for whatever reason; those of
-        them that never ran.
-    slo_miss_rate
-        Share of one; NaN where no job has a deadline.
-    accepted_slo_jobs
-        SLO jobs that were promised nodes at submission.
-    slo_attainment, accepted_slo_attainment, unreserved_slo_attainment
-        Shares of SLO jobs that completed by their deadline: of all; of those that were promised
-        nodes; of those that asked for that in vain. NaN where there are none (spec tetrisched
-        section 10).
-    goodput_hours, slo_goodput_hours, slo_on_time_goodput_hours, best_effort_goodput_hours
-        Of all jobs; of those with deadlines; of those that met theirs; of the others.
-    best_effort_latency_seconds
-        Mean time from submission to the end of best-effort jobs that have completed; NaN without.
-    best_effort_completed
-        How many these are.
-    effective_load
-        Cpu time that attempts held between the first and the last submission, lost ones and slow
-        ones too, as a share of what there was; NaN where all jobs come at once.
-    preemptions, lost_attempts
-        Attempts that were stopped for other jobs; that ended with a node.
     """
 
     slo_jobs: int
     slo_missed: int
     slo_never_started: int
+    """Jobs with a deadline; those that have not completed by it, for whatever reason; those of them
+    that never ran."""
     slo_miss_rate: float
+    """Share of one; NaN where no job has a deadline."""
     accepted_slo_jobs: int
+    """SLO jobs that were promised nodes at submission."""
     slo_attainment: float
     accepted_slo_attainment: float
     unreserved_slo_attainment: float
+    """Shares of SLO jobs that completed by their deadline: of all; of those that were promised
+    nodes; of those that asked for that in vain. NaN where there are none (spec tetrisched section
+    10)."""
     goodput_hours: float
     slo_goodput_hours: float
     slo_on_time_goodput_hours: float
     best_effort_goodput_hours: float
+    """Of all jobs; of those with deadlines; of those that met theirs; of the others."""
     best_effort_latency_seconds: float
+    """Mean time from submission to the end of best-effort jobs that have completed; NaN without."""
     best_effort_completed: int
+    """How many these are."""
     effective_load: float
+    """Cpu time that attempts held between the first and the last submission, lost ones and slow
+    ones too, as a share of what there was; NaN where all jobs come at once."""
     preemptions: int
     lost_attempts: int
+    """Attempts that were stopped for other jobs; that ended with a node."""
 
 
 def deadline_metrics(schedule: Schedule) -> DeadlineMetrics:

@@ -16,31 +16,23 @@ from foresail.traces.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class Fairness:
-    """How jobs were treated in relation to each other, read off the schedule alone.
-
-    Parameters
-    ----------
-    overtaken_jobs, overtaken_share
-        Jobs before which a job submitted later started.
-    passed_over_jobs, passed_over_share
-        Those among them that, at the very instant a later job started, would have fitted into the
-        processors that were free: they could have had that job's place. (A policy may have had a
-        good reason, such as a reservation that the job would have delayed. The definition asks for
-        nothing but the schedule; a fair start time in the sense of Sabin and Sadayappan would ask
-        for another simulation of the same policy for each job.)
-    loss_of_capacity
-        Processor seconds free while at least one job waited, as a share of processors x makespan
-        (Zhang, Franke, Moreira and Sivasubramaniam, IPDPS 2000).
-    avoidable_idle_share
-        The part of it in which some waiting job would have fitted.
-    """
+    """How jobs were treated in relation to each other, read off the schedule alone."""
 
     overtaken_jobs: int
     overtaken_share: float
+    """Jobs before which a job submitted later started."""
     passed_over_jobs: int
     passed_over_share: float
+    """Those among them that, at the very instant a later job started, would have fitted into the
+    processors that were free: they could have had that job's place. (A policy may have had a good
+    reason, such as a reservation that the job would have delayed. The definition asks for nothing
+    but the schedule; a fair start time in the sense of Sabin and Sadayappan would ask for another
+    simulation of the same policy for each job.)"""
     loss_of_capacity: float
+    """Processor seconds free while at least one job waited, as a share of processors x makespan
+    (Zhang, Franke, Moreira and Sivasubramaniam, IPDPS 2000)."""
     avoidable_idle_share: float
+    """The part of it in which some waiting job would have fitted."""
 
 
 def overtaken(start: NDArray[np.float64]) -> NDArray[np.bool_]:

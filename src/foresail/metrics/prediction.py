@@ -10,31 +10,23 @@ import polars as pl
 
 @dataclass(frozen=True, slots=True)
 class PredictionQuality:
-    """The initial predictions of a schedule against the runtimes; NaN where there are none.
-
-    Parameters
-    ----------
-    predicted_jobs
-        Jobs with a prediction.
-    mean_absolute_error_seconds
-        Mean of abs(prediction - runtime), corrections left out (spec section 9).
-    within_factor_two, under_predicted, over_predicted
-        Shares of the jobs with a prediction: between half and double the runtime; below it; above.
-    interval_jobs
-        Jobs whose 10 % and 90 % quantile were stated and differ.
-    covered, below_interval, above_interval
-        Shares of those whose runtime lay inside, below and above; stated: 80 %, 10 %, 10 %.
-    """
+    """The initial predictions of a schedule against the runtimes; NaN where there are none."""
 
     predicted_jobs: int
+    """Jobs with a prediction."""
     mean_absolute_error_seconds: float
+    """Mean of abs(prediction - runtime), corrections left out (spec section 9)."""
     within_factor_two: float
     under_predicted: float
     over_predicted: float
+    """Shares of the jobs with a prediction: between half and double the runtime; below it;
+    above."""
     interval_jobs: int
+    """Jobs whose 10 % and 90 % quantile were stated and differ."""
     covered: float
     below_interval: float
     above_interval: float
+    """Shares of those whose runtime lay inside, below and above; stated: 80 %, 10 %, 10 %."""
 
 
 def sharpness(jobs: pl.DataFrame, begin_seconds: float, step_seconds: float) -> pl.DataFrame:

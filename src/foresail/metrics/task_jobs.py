@@ -21,19 +21,13 @@ _LARGEST_ERROR_PERCENT: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Speedup:
-    """How many times faster jobs are than under a baseline; above 1: faster.
-
-    Parameters
-    ----------
-    average
-        The baseline's mean completion time over ours: not a mean of ratios.
-    median, p90
-        Quantiles of the jobs' ratios; of jobs that take no time at all, the ratio is 1.
-    """
+    """How many times faster jobs are than under a baseline; above 1: faster."""
 
     average: float
+    """The baseline's mean completion time over ours: not a mean of ratios."""
     median: float
     p90: float
+    """Quantiles of the jobs' ratios; of jobs that take no time at all, the ratio is 1."""
 
 
 def speedup(baseline_seconds: Floats, seconds: Floats) -> Speedup:

@@ -37,24 +37,16 @@ _ENDED = {
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What differs from vendor to vendor.
-
-    Parameters
-    ----------
-    name
-        Of the vendor's solver, and of its module in PyOptInterface.
-    gap_control
-        What the vendor calls the relative gap at which to stop, if PyOptInterface does not know.
-    takes_start
-        Whether values to begin from can be handed over.
-    tells_bound
-        Whether PyOptInterface hands the bound out (for COPT it gives the objective instead).
-    """
+    """What differs from vendor to vendor."""
 
     name: str
+    """Of the vendor's solver, and of its module in PyOptInterface."""
     gap_control: str | None = None
+    """What the vendor calls the relative gap at which to stop, if PyOptInterface does not know."""
     takes_start: bool = True
+    """Whether values to begin from can be handed over."""
     tells_bound: bool = False
+    """Whether PyOptInterface hands the bound out (for COPT it gives the objective instead)."""
 
 
 class CommercialSolver:

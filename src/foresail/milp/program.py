@@ -29,31 +29,22 @@ class ProgramSize:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """Maximise ``objective`` x values, with rows and columns within bounds and some columns whole.
-
-    Parameters
-    ----------
-    objective, lower, upper
-        Per column: what one unit is worth, and the bounds (-inf and inf are allowed).
-    integer
-        Whether the column takes whole numbers only; shape (columns,), bool.
-    row_lower, row_upper
-        Bounds of every row; shape (rows,).
-    row_starts
-        Entries of row r are ``row_starts[r]`` up to ``row_starts[r + 1]``; shape (rows + 1,).
-    entry_columns, entry_values
-        Column and coefficient of every entry, row by row; columns ascend within a row.
-    """
+    """Maximise ``objective`` x values: rows and columns within bounds, and some columns whole."""
 
     objective: Floats
     lower: Floats
     upper: Floats
+    """Per column: what one unit is worth, and the bounds (-inf and inf are allowed)."""
     integer: NDArray[np.bool_]
+    """Whether the column takes whole numbers only; shape (columns,), bool."""
     row_lower: Floats
     row_upper: Floats
+    """Bounds of every row; shape (rows,)."""
     row_starts: Integers
+    """Entries of row r are ``row_starts[r]`` up to ``row_starts[r + 1]``; shape (rows + 1,)."""
     entry_columns: Integers
     entry_values: Floats
+    """Column and coefficient of every entry, row by row; columns ascend within a row."""
 
     def __post_init__(self) -> None:
         _check(self)

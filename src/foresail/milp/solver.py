@@ -40,15 +40,10 @@ class SolveStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SolverCapabilities:
-    """What not every back end can do.
-
-    Parameters
-    ----------
-    column_addition
-        Solves relaxations that take more columns and go on from there: see ``GrowingSolver``.
-    """
+    """What not every back end can do."""
 
     column_addition: bool = False
+    """Solves relaxations that take more columns and go on from there: see ``GrowingSolver``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,30 +81,20 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """What a solver found.
-
-    Parameters
-    ----------
-    status
-        How the solve ended.
-    values
-        Per column; None if nothing was found.
-    objective
-        What the values are worth; -inf if nothing was found.
-    bound
-        No values are worth more; inf if the back end cannot say.
-    seconds
-        How long the solve took.
-    checks
-        How often it looked at its limits; 0 if the back end does not count.
-    """
+    """What a solver found."""
 
     status: SolveStatus
+    """How the solve ended."""
     values: NDArray[np.float64] | None
+    """Per column; None if nothing was found."""
     objective: float
+    """What the values are worth; -inf if nothing was found."""
     bound: float
+    """No values are worth more; inf if the back end cannot say."""
     seconds: float
+    """How long the solve took."""
     checks: int = 0
+    """How often it looked at its limits; 0 if the back end does not count."""
 
     @property
     def gap(self) -> float:
@@ -144,25 +129,18 @@ class Solver(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RelaxedSolution:
-    """The best values where columns need not be whole.
-
-    Parameters
-    ----------
-    status
-        ``OPTIMAL``, or why there are no values.
-    values, prices
-        Per column; and per row what one unit more of its bound would be worth. None without values.
-    objective
-        What the values are worth: no whole ones are worth more. inf without values.
-    iterations
-        How many the solve took.
-    """
+    """The best values where columns need not be whole."""
 
     status: SolveStatus
+    """``OPTIMAL``, or why there are no values."""
     values: NDArray[np.float64] | None
     prices: NDArray[np.float64] | None
+    """Per column; and per row what one unit more of its bound would be worth. None without
+    values."""
     objective: float
+    """What the values are worth: no whole ones are worth more. inf without values."""
     iterations: int
+    """How many the solve took."""
 
 
 class Relaxation(Protocol):

@@ -6,24 +6,16 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 
 class Allocation(NamedTuple):
-    """One attempt of a job, of a stage of it, or of some tasks of a stage.
-
-    Parameters
-    ----------
-    job_id
-        Of which job.
-    stage
-        Name of the stage; empty: all of the job, whose tasks start together.
-    tasks
-        Numbers of the tasks within the stage, from 0 on; empty: all of them.
-    attempt
-        Counts from 1; an attempt that goes back to the queue has a next one.
-    """
+    """One attempt of a job, of a stage of it, or of some tasks of a stage."""
 
     job_id: str
+    """Of which job."""
     stage: str = ""
+    """Name of the stage; empty: all of the job, whose tasks start together."""
     tasks: tuple[int, ...] = ()
+    """Numbers of the tasks within the stage, from 0 on; empty: all of them."""
     attempt: int = 1
+    """Counts from 1; an attempt that goes back to the queue has a next one."""
 
 
 class Part(NamedTuple):

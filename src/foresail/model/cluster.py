@@ -40,17 +40,6 @@ class Node:
 class Partition:
     """A class of nodes that no pending job tells apart.
 
-    Parameters
-    ----------
-    name
-        Unique within the cluster.
-    total
-        Resources of all its nodes together.
-    nodes
-        The nodes, or nothing where a count of processors is all that is known (HPC logs).
-    speed
-        Of these processors, where there are no nodes; nodes have their own.
-
     Raises
     ------
     InputError
@@ -58,9 +47,13 @@ class Partition:
     """
 
     name: str
+    """Unique within the cluster."""
     total: Resources
+    """Resources of all its nodes together."""
     nodes: tuple[Node, ...] = ()
+    """The nodes, or nothing where a count of processors is all that is known (HPC logs)."""
     speed: float = 1.0
+    """Of these processors, where there are no nodes; nodes have their own."""
 
     def __post_init__(self) -> None:
         _require_speed(self.speed)
@@ -68,19 +61,13 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """All partitions; immutable (what is free is state, and lives in ``control``).
-
-    Parameters
-    ----------
-    partitions
-        Whatever there is.
-    shared
-        Tasks share what their node has by what they really use, so that more may run there than
-        there is room for by what they ask for.
-    """
+    """All partitions; immutable (what is free is state, and lives in ``control``)."""
 
     partitions: tuple[Partition, ...]
+    """Whatever there is."""
     shared: bool = False
+    """Tasks share what their node has by what they really use, so that more may run there than
+    there is room for by what they ask for."""
 
     @property
     def total(self) -> Resources:

@@ -10,29 +10,21 @@ from foresail.model.renamed import DEPRECATED
 
 @dataclass(frozen=True, slots=True)
 class Conventions:
-    """How events of the same instant are ordered, and what counts as free then.
-
-    Parameters
-    ----------
-    name
-        What a user calls them.
-    passes
-        ``per_instant``: one scheduling pass after all events of an instant. ``per_event``: one
-        after every single submission, end, cancellation and tick. ``per_tick``: one after a tick,
-        for schedulers that plan in cycles.
-    ties
-        ``ends_first``: ends, expired estimates, cancellations, submissions, ticks.
-        ``submissions_first``: expired estimates, cancellations, submissions, ends, ticks. Ends of
-        an instant come in order of start, submissions in the order given.
-    free
-        ``actual``: all that no running job holds. ``expected``: also what running jobs hold whose
-        expected end is not after now; those jobs are not shown to the scheduler as running.
-    """
+    """How events of the same instant are ordered, and what counts as free then."""
 
     name: str
+    """What a user calls them."""
     passes: Literal["per_instant", "per_event", "per_tick"]
+    """``per_instant``: one scheduling pass after all events of an instant. ``per_event``: one after
+    every single submission, end, cancellation and tick. ``per_tick``: one after a tick, for
+    schedulers that plan in cycles."""
     ties: Literal["ends_first", "submissions_first"]
+    """``ends_first``: ends, expired estimates, cancellations, submissions, ticks.
+    ``submissions_first``: expired estimates, cancellations, submissions, ends, ticks. Ends of an
+    instant come in order of start, submissions in the order given."""
     free: Literal["actual", "expected"]
+    """``actual``: all that no running job holds. ``expected``: also what running jobs hold whose
+    expected end is not after now; those jobs are not shown to the scheduler as running."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", recorded_name(self.name))

@@ -7,18 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What a schedule of the same jobs under EASY says of one of them (seconds).
-
-    Parameters
-    ----------
-    turn_seconds
-        When EASY would have come to it: it was next in line there, or started.
-    due_seconds
-        From then on it goes first.
-    latest_seconds
-        No start may, by requests, put it off beyond this.
-    """
+    """What a schedule of the same jobs under EASY says of one of them (seconds)."""
 
     turn_seconds: float
+    """When EASY would have come to it: it was next in line there, or started."""
     due_seconds: float
+    """From then on it goes first."""
     latest_seconds: float
+    """No start may, by requests, put it off beyond this."""

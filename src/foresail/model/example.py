@@ -10,21 +10,14 @@ from typing import Protocol, runtime_checkable
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Files as a user would hand them in.
-
-    Parameters
-    ----------
-    files
-        Content by name; a name may have folders.
-    given
-        The name to read; empty: the folder that all of them are in.
-    options
-        Names of files by the option of the reader that takes them.
-    """
+    """Files as a user would hand them in."""
 
     files: Mapping[str, bytes]
+    """Content by name; a name may have folders."""
     given: str = ""
+    """The name to read; empty: the folder that all of them are in."""
     options: Mapping[str, str] = field(default_factory=dict)
+    """Names of files by the option of the reader that takes them."""
 
     @classmethod
     def of_text(cls, name: str, text: str) -> Example:

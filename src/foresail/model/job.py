@@ -15,28 +15,19 @@ from foresail.model.value import DeadlineValue, ValueFunction
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Tasks of a job; a job's stages form a DAG through ``after``.
-
-    Parameters
-    ----------
-    tasks
-        How many tasks the stage has.
-    request
-        Resources asked for *per task*.
-    name
-        Name within the job.
-    after
-        Names of the stages that must have ended first.
-    together
-        Whether its tasks need each other, and so start together. Those that do not may start one
-        by one, under schedulers that do so (``StartsTasks``); any other starts them together too.
-    """
+    """Tasks of a job; a job's stages form a DAG through ``after``."""
 
     tasks: int
+    """How many tasks the stage has."""
     request: Resources
+    """Resources asked for *per task*."""
     name: str = "main"
+    """Name within the job."""
     after: tuple[str, ...] = ()
+    """Names of the stages that must have ended first."""
     together: bool = True
+    """Whether its tasks need each other, and so start together. Those that do not may start one by
+    one, under schedulers that do so (``StartsTasks``); any other starts them together too."""
 
     @property
     def total(self) -> Resources:
@@ -47,43 +38,33 @@ class Stage:
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The specification of a job: all that a scheduler or a predictor may know of it.
-
-    Parameters
-    ----------
-    job_id
-        Unique within a workload.
-    submit_seconds
-        When it was submitted, seconds from the workload's origin.
-    stages
-        At least one; most jobs have exactly one, whose tasks are a gang.
-    requested_seconds
-        The user's limit; None when none was given.
-    after
-        Ids of the jobs that must have ended before this one may start.
-    attributes
-        Further fields of the source (executable, application, ...) that predictors may use.
-    preference
-        Where it runs best; None if all nodes are alike to it.
-    options
-        Where it may run, and nowhere else; none if it says nothing of that. Only schedulers that
-        place jobs by options (``PlacesByOptions``) are given jobs with some.
-    """
+    """The specification of a job: all that a scheduler or a predictor may know of it."""
 
     job_id: str
+    """Unique within a workload."""
     submit_seconds: float
+    """When it was submitted, seconds from the workload's origin."""
     stages: tuple[Stage, ...]
+    """At least one; most jobs have exactly one, whose tasks are a gang."""
     requested_seconds: float | None = None
+    """The user's limit; None when none was given."""
     user: str | None = None
     group: str | None = None
     queue: str | None = None
     partition: str | None = None
     name: str | None = None
+
     after: tuple[str, ...] = ()
+    """Ids of the jobs that must have ended before this one may start."""
     value: ValueFunction | None = None
+
     attributes: Mapping[str, str] = field(default_factory=dict)
+    """Further fields of the source (executable, application, ...) that predictors may use."""
     preference: Preference | None = None
+    """Where it runs best; None if all nodes are alike to it."""
     options: tuple[PlacementOption, ...] = ()
+    """Where it may run, and nowhere else; none if it says nothing of that. Only schedulers that
+    place jobs by options (``PlacesByOptions``) are given jobs with some."""
 
     @property
     def cpus(self) -> float:

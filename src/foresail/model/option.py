@@ -11,41 +11,28 @@ from foresail.model.decision import Placement
 
 @dataclass(frozen=True, slots=True)
 class OptionPart:
-    """So many tasks of a job on nodes of a set.
-
-    Parameters
-    ----------
-    nodes
-        Names of the nodes, in order; of partitions, on a cluster without named nodes.
-    tasks
-        How many tasks run there; at most, where the parts of an option have places for more tasks
-        than the job has.
-    """
+    """So many tasks of a job on nodes of a set."""
 
     nodes: tuple[str, ...]
+    """Names of the nodes, in order; of partitions, on a cluster without named nodes."""
     tasks: int
+    """How many tasks run there; at most, where the parts of an option have places for more tasks
+    than the job has."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementOption:
-    """One of the places where all tasks of a job may run.
-
-    Parameters
-    ----------
-    parts
-        Tasks by set of nodes; all tasks of the job together, or more: then any of these places
-        will do. Sets may overlap.
-    slowdown
-        How many times longer the job runs there than in its quickest option; at least 1.
-    starts
-        Seconds since submission and what a start is worth from then on, until the next one; at
-        least one, the seconds ascending. Before the first of them, and where the worth is 0, the
-        job does not start there.
-    """
+    """One of the places where all tasks of a job may run."""
 
     parts: tuple[OptionPart, ...]
+    """Tasks by set of nodes; all tasks of the job together, or more: then any of these places will
+    do. Sets may overlap."""
     slowdown: float
+    """How many times longer the job runs there than in its quickest option; at least 1."""
     starts: tuple[tuple[float, float], ...]
+    """Seconds since submission and what a start is worth from then on, until the next one; at least
+    one, the seconds ascending. Before the first of them, and where the worth is 0, the job does not
+    start there."""
 
     @property
     def value(self) -> float:

@@ -24,17 +24,6 @@ class PreferenceKind(StrEnum):
 class Preference:
     """Where a job runs best.
 
-    Parameters
-    ----------
-    kind
-        ``PARTITION``: all tasks in these partitions. ``ATTRIBUTE``: all on nodes that have one of
-        these attributes. ``SAME``: all on nodes with the same value of this attribute (a rack).
-        ``SPREAD``: no two tasks on nodes with the same value of it.
-    names
-        Partitions or attributes, at least one.
-    slowdown
-        How many times longer it runs where that is not given; at least 1.
-
     Raises
     ------
     InputError
@@ -42,8 +31,13 @@ class Preference:
     """
 
     kind: PreferenceKind
+    """``PARTITION``: all tasks in these partitions. ``ATTRIBUTE``: all on nodes that have one of
+    these attributes. ``SAME``: all on nodes with the same value of this attribute (a rack).
+    ``SPREAD``: no two tasks on nodes with the same value of it."""
     names: tuple[str, ...]
+    """Partitions or attributes, at least one."""
     slowdown: float = 1.0
+    """How many times longer it runs where that is not given; at least 1."""
 
     def __post_init__(self) -> None:
         if not self.names or not all(self.names):

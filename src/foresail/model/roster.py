@@ -1,7 +1,7 @@
 """Rosters: jobs, or parts of them, in an order, shown as they are at a moment without being copied.
 
-Whoever looks after every event at thousands of jobs, of which one or two are others than before,
-asks what has changed since; whoever just iterates sees a sequence.
+What looks after every event at thousands of jobs, of which one or two are others than before, asks
+what has changed since; what just iterates sees a sequence.
 """
 
 from __future__ import annotations

@@ -14,14 +14,10 @@ class TaskNumbers(Collection[int]):
 
     They are kept as ranges. To take out the first of ten thousand, or any other, costs as much as
     there are gaps between those that are left.
-
-    Parameters
-    ----------
-    ranges
-        Ascending, none empty, none touching the next.
     """
 
     ranges: tuple[range, ...] = ()
+    """Ascending, none empty, none touching the next."""
 
     @classmethod
     def below(cls, count: int) -> TaskNumbers:

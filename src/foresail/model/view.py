@@ -103,33 +103,24 @@ class ClusterView:
 
     ``pending``, ``running`` and ``blocked`` never change, whatever becomes of the jobs; one that is
     ``foresail.model.roster.Listed`` can be asked what has changed since an earlier view.
-
-    Parameters
-    ----------
-    now
-        Seconds from the workload's origin.
-    free
-        Unused resources by partition name.
-    pending
-        Waiting jobs that may start (their dependencies have ended), in order of arrival.
-    running
-        Running jobs in order of start.
-    free_nodes
-        Unused resources by node name, of the nodes that are up; empty where nodes are not known.
-    blocked
-        Waiting jobs that may not start yet: others that they depend on have not ended.
-    planned
-        The plan as the last decision stated it.
     """
 
     now: float
+    """Seconds from the workload's origin."""
     cluster: Cluster
+
     free: Mapping[str, Resources]
+    """Unused resources by partition name."""
     pending: Sequence[PendingJob]
+    """Waiting jobs that may start (their dependencies have ended), in order of arrival."""
     running: Sequence[RunningJob]
+    """Running jobs in order of start."""
     free_nodes: Mapping[str, Resources] = field(default_factory=dict)
+    """Unused resources by node name, of the nodes that are up; empty where nodes are not known."""
     blocked: Sequence[PendingJob] = ()
+    """Waiting jobs that may not start yet: others that they depend on have not ended."""
     planned: Sequence[PlannedStart] = ()
+    """The plan as the last decision stated it."""
 
     @property
     def plan(self) -> dict[str, float]:

@@ -17,19 +17,14 @@ from foresail.predictors.stepped import RefreshingPredictor
 
 @dataclass(frozen=True, slots=True)
 class CalibratedParameters:
-    """Parameters of ``calibrated``.
-
-    Parameters
-    ----------
-    of
-        The predictor whose belief is moved, by name or short form; a point becomes a distribution.
-    first_step, smallest_step
-        How far levels move when a user's first job ends, and at least, on the scale of logits.
-    """
+    """Parameters of ``calibrated``."""
 
     of: str = "combined"
+    """The predictor whose belief is moved, by name or short form; a point becomes a
+    distribution."""
     first_step: float = 1.0
     smallest_step: float = 0.005
+    """How far levels move when a user's first job ends, and at least, on the scale of logits."""
 
     def __post_init__(self) -> None:
         require_positive(self, "first_step", "smallest_step")

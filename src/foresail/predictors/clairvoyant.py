@@ -41,7 +41,7 @@ class Clairvoyant:
                 "the job's real runtime was not revealed",
                 field="job_id",
                 value=job.job_id,
-                expected="a replay of a recorded workload: nobody is clairvoyant on a live cluster",
+                expected="a replay of a recorded workload: a live cluster tells no runtimes ahead",
             )
         return Point(self._truth[job.job_id])
 

@@ -25,21 +25,14 @@ _POINTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class CombinedParameters:
-    """Parameters of ``combined``.
-
-    Parameters
-    ----------
-    members
-        The predictors to combine: names, or short forms with parameters.
-    eagerness
-        How fast weights follow what members were worth; 1 is the rate with the proved bound.
-    patience
-        After how many of a user's jobs the user's own weights count half.
-    """
+    """Parameters of ``combined``."""
 
     members: tuple[str, ...] = ("similar", _POINTS, "quantile_regression", "recent")
+    """The predictors to combine: names, or short forms with parameters."""
     eagerness: float = 3.0
+    """How fast weights follow what members were worth; 1 is the rate with the proved bound."""
     patience: float = 1000.0
+    """After how many of a user's jobs the user's own weights count half."""
 
     def __post_init__(self) -> None:
         names = self.members

@@ -1,4 +1,4 @@
-"""How much of what nobody knew of tasks' use is common to all tasks of a job."""
+"""How much of what was not known of tasks' use is common to all tasks of a job."""
 
 from __future__ import annotations
 

@@ -37,25 +37,17 @@ _NOT_BY_AGE: Final[Mapping[str, Sequence[Distribution]]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class UsageHistoryParameters(HistoryParameters):
-    """Parameters of ``usage``: those of ``history`` and four more.
-
-    Parameters
-    ----------
-    of
-        Of cpu and memory, the average over tasks and time, or the maximum.
-    point
-        Tell the winning estimates alone, not their histories.
-    resources
-        ``requested``: of cpu and memory, tell what was asked for; the work is predicted.
-    age_parts
-        Tell cpu and memory also in each of so many equal parts of a task's life; 1: on average
-        over all of it alone. Each part has a history of its own.
-    """
+    """Parameters of ``usage``: those of ``history`` and four more."""
 
     of: Literal["average", "maximum"] = "average"
+    """Of cpu and memory, the average over tasks and time, or the maximum."""
     point: bool = False
+    """Tell the winning estimates alone, not their histories."""
     resources: Literal["predicted", "requested"] = "predicted"
+    """``requested``: of cpu and memory, tell what was asked for; the work is predicted."""
     age_parts: int = 1
+    """Tell cpu and memory also in each of so many equal parts of a task's life; 1: on average over
+    all of it alone. Each part has a history of its own."""
 
     def __post_init__(self) -> None:
         HistoryParameters.__post_init__(self)

@@ -53,33 +53,7 @@ _NUMBER_BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class HistoryParameters:
-    """Parameters of ``history`` and its kin.
-
-    Parameters
-    ----------
-    features
-        Which jobs are alike: attributes joined by ``+``. Known of every source are user, group,
-        queue, executable, partition, cpus, tasks, gpus, requested, memory, hour and day; any other
-        name is that of a further column of the source. What is known of all jobs stands in where no
-        feature has a history.
-    bins
-        Bins of each histogram at most.
-    median_of, few
-        How many of the last runtimes the median takes, and the mean of the last few.
-    alpha
-        Weight of the newest runtime in the rolling average.
-    window_days
-        Believe only what ended within so many days (at least within the last half of them).
-    half_life_days
-        Let a runtime count for half as much after so many days.
-    false_alarm_jobs
-        Forget a class's history when its runtimes have changed; a class that has not changed is
-        suspected once in about so many of its jobs.
-    feature_values
-        Of how many feature-values to keep a history; the one longest unused is forgotten.
-    unknown_seconds
-        Prediction for a job without a limit before any job has ended.
-    """
+    """Parameters of ``history`` and its kin."""
 
     features: tuple[str, ...] = (
         "user",
@@ -91,15 +65,28 @@ class HistoryParameters:
         "hour",
         "user+hour",
     )
+    """Which jobs are alike: attributes joined by ``+``. Known of every source are user, group,
+    queue, executable, partition, cpus, tasks, gpus, requested, memory, hour and day; any other name
+    is that of a further column of the source. What is known of all jobs stands in where no feature
+    has a history."""
     bins: int = 80
+    """Bins of each histogram at most."""
     median_of: int = 100
     few: int = 3
+    """How many of the last runtimes the median takes, and the mean of the last few."""
     alpha: float = 0.6
+    """Weight of the newest runtime in the rolling average."""
     window_days: float | None = None
+    """Believe only what ended within so many days (at least within the last half of them)."""
     half_life_days: float | None = None
+    """Let a runtime count for half as much after so many days."""
     false_alarm_jobs: float | None = None
+    """Forget a class's history when its runtimes have changed; a class that has not changed is
+    suspected once in about so many of its jobs."""
     feature_values: int = 2**17
+    """Of how many feature-values to keep a history; the one longest unused is forgotten."""
     unknown_seconds: float = DAY_SECONDS
+    """Prediction for a job without a limit before any job has ended."""
 
     def __post_init__(self) -> None:
         for feature in self.features:
@@ -126,28 +113,19 @@ class HistoryParameters:
 
 @dataclass(frozen=True, slots=True)
 class HistoryMemory:
-    """What a state holds.
-
-    Parameters
-    ----------
-    learned
-        Jobs learned from.
-    feature_values
-        How many values each feature has a history of, by the feature's name.
-    row_bytes, used_bytes
-        Memory of one feature-value, and of all.
-    evictions
-        How often a feature-value was forgotten to make room for another.
-    alarms
-        How often a class was found to have changed.
-    """
+    """What a state holds."""
 
     learned: int
+    """Jobs learned from."""
     feature_values: dict[str, int]
+    """How many values each feature has a history of, by the feature's name."""
     row_bytes: int
     used_bytes: int
+    """Memory of one feature-value, and of all."""
     evictions: int
+    """How often a feature-value was forgotten to make room for another."""
     alarms: int
+    """How often a class was found to have changed."""
 
 
 class HistoryPredictor(SteppedPredictor):

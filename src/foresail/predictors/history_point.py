@@ -18,20 +18,14 @@ _STEPS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class HistoryPointParameters(HistoryParameters):
-    """Parameters of ``history_point``: those of ``history``, and these.
-
-    Parameters
-    ----------
-    features
-        As there; by default those of SLearn's study.
-    utility
-        What makes one number of a history: ``inverse_square``, the runtime with the same expected
-        utility where that falls with the square of the runtime (3Sigma, spec slearn 4.1);
-        ``median`` (Point-Est); ``mean``.
-    """
+    """Parameters of ``history_point``: those of ``history``, and these."""
 
     features: tuple[str, ...] = ("executable", "user", "queue", "hour+day", "cpus", "memory")
+    """As there; by default those of SLearn's study."""
     utility: Literal["inverse_square", "median", "mean"] = "inverse_square"
+    """What makes one number of a history: ``inverse_square``, the runtime with the same expected
+    utility where that falls with the square of the runtime (3Sigma, spec slearn 4.1); ``median``
+    (Point-Est); ``mean``."""
 
 
 @register("predictor", "history_point", parameters=HistoryPointParameters)

@@ -23,25 +23,17 @@ _SHORTEST_SECONDS = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class PerturbedParameters:
-    """Parameters of ``perturbed``.
-
-    Parameters
-    ----------
-    shift_percent
-        By how much of the real runtime beliefs are off, on average.
-    deviation_percent
-        Standard deviation of the jobs' own shifts about it; 0: all are shifted alike, which is how
-        TetriSched's estimates are wrong (spec tetrisched section 2).
-    spread_percent
-        Standard deviation of a belief in per cent of the real runtime; 0 for points.
-    seed
-        Of the shifts.
-    """
+    """Parameters of ``perturbed``."""
 
     shift_percent: float = 0.0
+    """By how much of the real runtime beliefs are off, on average."""
     deviation_percent: float = 10.0
+    """Standard deviation of the jobs' own shifts about it; 0: all are shifted alike, which is how
+    TetriSched's estimates are wrong (spec tetrisched section 2)."""
     spread_percent: float = 20.0
+    """Standard deviation of a belief in per cent of the real runtime; 0 for points."""
     seed: int = 0
+    """Of the shifts."""
 
     def __post_init__(self) -> None:
         require(math.isfinite(self.shift_percent), self, "shift_percent", "a number")

@@ -23,33 +23,22 @@ _FRAME: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class QuantileRegressionParameters:
-    """Parameters of ``quantile_regression``.
-
-    Parameters
-    ----------
-    levels
-        Probabilities whose quantiles are learned, ascending, between 0 and 1.
-    eta
-        Length of the steps, in seconds.
-    l2
-        Strength of the pull of the coefficients towards zero.
-    safe_predict
-        Let an input never seen so large count like its largest predecessor.
-    warmup_requested
-        Predict the requested time until so many jobs are learned.
-    skip_killed
-        Do not learn from jobs that ran to their limit: their runtime was cut.
-    unknown_seconds
-        Stands in for the limit of a job without one of a user none of whose jobs has ended.
-    """
+    """Parameters of ``quantile_regression``."""
 
     levels: tuple[float, ...] = QUANTILE_LEVELS
+    """Probabilities whose quantiles are learned, ascending, between 0 and 1."""
     eta: float = 5000.0
+    """Length of the steps, in seconds."""
     l2: float = 0.0
+    """Strength of the pull of the coefficients towards zero."""
     safe_predict: bool = True
+    """Let an input never seen so large count like its largest predecessor."""
     warmup_requested: int = 0
+    """Predict the requested time until so many jobs are learned."""
     skip_killed: bool = False
+    """Do not learn from jobs that ran to their limit: their runtime was cut."""
     unknown_seconds: float = DAY_SECONDS
+    """Stands in for the limit of a job without one of a user none of whose jobs has ended."""
 
     def __post_init__(self) -> None:
         inside = all(0.0 < level < 1.0 for level in self.levels)

@@ -16,24 +16,16 @@ from foresail.predictors.stepped import DAY_SECONDS, Layout, SteppedPredictor
 
 @dataclass(frozen=True, slots=True)
 class RecentParameters:
-    """Parameters of ``recent``.
-
-    Parameters
-    ----------
-    k
-        How many of the user's last ended jobs to average.
-    partial
-        Average fewer while there are fewer; otherwise predict the requested time until then.
-    whole_seconds
-        Cut off fractions of a second, as the published study does.
-    unknown_seconds
-        Prediction for a job without a limit of a user none of whose jobs has ended.
-    """
+    """Parameters of ``recent``."""
 
     k: int = 2
+    """How many of the user's last ended jobs to average."""
     partial: bool = False
+    """Average fewer while there are fewer; otherwise predict the requested time until then."""
     whole_seconds: bool = False
+    """Cut off fractions of a second, as the published study does."""
     unknown_seconds: float = DAY_SECONDS
+    """Prediction for a job without a limit of a user none of whose jobs has ended."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "k")

@@ -24,56 +24,40 @@ Weight = Literal["const", "short_wide", "long_narrow", "small_area", "large_area
 
 @dataclass(frozen=True, slots=True)
 class RegressionParameters:
-    """Parameters of ``regression``; the defaults are the study's best loss (E-Loss).
-
-    Parameters
-    ----------
-    over, under
-        Shape of the loss of predictions above and below the real runtime.
-    weight
-        What makes a job's error matter: short_wide is 5 + log(cpus / runtime), long_narrow
-        5 + log(runtime / cpus), small_area 11 - log(cpus runtime), large_area log(cpus runtime).
-    over_scale, under_scale
-        Factors of the two sides.
-    logarithm
-        Base of the weights' logarithm; with ``natural`` many weights fall below the smallest.
-    smallest_weight
-        Weights below this are raised to it. The study's code does not (``-inf``): its natural
-        logarithms give long jobs negative weights, and predictions run away to the request.
-    eta
-        Length of the steps, in seconds.
-    l2
-        Strength of the pull of the coefficients towards zero; when not given 4e9, the published
-        configuration, or 0 if both sides are linear (4e9 would outweigh every such gradient).
-    safe_predict
-        Let an input never seen so large count like its largest predecessor.
-    warmup_requested
-        Predict the requested time until so many jobs are learned.
-    negative
-        What becomes of a negative output: its absolute value (``abs``, as in the study's code) or
-        one second (``clip``). Under E-Loss most outputs are negative, and their size still ranks
-        jobs by length (rank correlation 0.6 on KTH-SP2 and SDSC-SP2); clipped, nearly every
-        prediction is one second.
-    skip_killed
-        Do not learn from jobs that ran to their limit: their runtime was cut.
-    unknown_seconds
-        Stands in for the limit of a job without one of a user none of whose jobs has ended.
-    """
+    """Parameters of ``regression``; the defaults are the study's best loss (E-Loss)."""
 
     over: Shape = "squared"
     under: Shape = "linear"
+    """Shape of the loss of predictions above and below the real runtime."""
     weight: Weight = "large_area"
+    """What makes a job's error matter: short_wide is 5 + log(cpus / runtime), long_narrow 5 +
+    log(runtime / cpus), small_area 11 - log(cpus runtime), large_area log(cpus runtime)."""
     over_scale: float = 1.0
     under_scale: float = 1.0
+    """Factors of the two sides."""
     logarithm: Literal["decimal", "natural"] = "decimal"
+    """Base of the weights' logarithm; with ``natural`` many weights fall below the smallest."""
     smallest_weight: float = 0.1
+    """Weights below this are raised to it. The study's code does not (``-inf``): its natural
+    logarithms give long jobs negative weights, and predictions run away to the request."""
     eta: float = 5000.0
+    """Length of the steps, in seconds."""
     l2: float | None = None
+    """Strength of the pull of the coefficients towards zero; when not given 4e9, the published
+    configuration, or 0 if both sides are linear (4e9 would outweigh every such gradient)."""
     safe_predict: bool = True
+    """Let an input never seen so large count like its largest predecessor."""
     warmup_requested: int = 0
+    """Predict the requested time until so many jobs are learned."""
     negative: Literal["abs", "clip"] = "abs"
+    """What becomes of a negative output: its absolute value (``abs``, as in the study's code) or
+    one second (``clip``). Under E-Loss most outputs are negative, and their size still ranks jobs
+    by length (rank correlation 0.6 on KTH-SP2 and SDSC-SP2); clipped, nearly every prediction is
+    one second."""
     skip_killed: bool = False
+    """Do not learn from jobs that ran to their limit: their runtime was cut."""
     unknown_seconds: float = DAY_SECONDS
+    """Stands in for the limit of a job without one of a user none of whose jobs has ended."""
 
     def __post_init__(self) -> None:
         require_positive(self, "over_scale", "under_scale", "eta", "unknown_seconds")

@@ -21,15 +21,10 @@ from foresail.predictors.stepped import DAY_SECONDS, Layout, SteppedPredictor
 
 @dataclass(frozen=True, slots=True)
 class RequestedParameters:
-    """Parameters of ``requested``.
-
-    Parameters
-    ----------
-    unknown_seconds
-        Prediction for a job without a limit of a user none of whose jobs has ended.
-    """
+    """Parameters of ``requested``."""
 
     unknown_seconds: float = DAY_SECONDS
+    """Prediction for a job without a limit of a user none of whose jobs has ended."""
 
     def __post_init__(self) -> None:
         require_positive(self, "unknown_seconds")

@@ -44,21 +44,14 @@ Predictor = TypeVar("Predictor", bound=SteppedPredictor)
 
 @dataclass(frozen=True, slots=True)
 class StateHeader:
-    """What a file says of itself.
-
-    Parameters
-    ----------
-    predictor
-        Short form of the predictor, with the parameters that differ from their defaults.
-    written_by
-        Who wrote it, for whoever shares the file; empty if that does not matter.
-    foresail
-        Version of Foresail that wrote it.
-    """
+    """What a file says of itself."""
 
     predictor: str
+    """Short form of the predictor, with the parameters that differ from their defaults."""
     written_by: str = ""
+    """Who wrote it, for whoever shares the file; empty if that does not matter."""
     foresail: str = ""
+    """Version of Foresail that wrote it."""
 
 
 def save_state(path: Path, predictor: object, header: StateHeader) -> None:

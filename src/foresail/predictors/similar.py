@@ -31,33 +31,23 @@ class SimilarParameters:
     The levels are, from coarse to fine: jobs of a similar requested time (within a factor of the
     square root of 2); of the same user; of the same user and executable; of the same user and
     requested time; of the same user, requested time and cpus.
-
-    Parameters
-    ----------
-    decays
-        Per level, what the past of a class counts after one more of its jobs has ended.
-    strengths
-        Per level, how many jobs of a class the belief of the coarser levels counts for.
-    executables
-        Use the level of executables, for jobs whose executable is known.
-    shortest_seconds
-        Shorter runtimes are learned as this, so the belief is about the runtime or this, whichever
-        is longer. The default is the bound of the slowdown, below which it tells no jobs apart.
-    unknown_seconds
-        Median to expect before anything is known; it counts as one job of the first class.
-    unknown_spread
-        Standard deviation of the logarithm of the runtime expected then.
-    classes
-        How many classes to remember at most; each takes 48 bytes.
     """
 
     decays: tuple[float, ...] = (0.999, 0.9, 0.9, 0.9, 0.9)
+    """Per level, what the past of a class counts after one more of its jobs has ended."""
     strengths: tuple[float, ...] = (1.0, 2.0, 2.0, 2.0, 2.0)
+    """Per level, how many jobs of a class the belief of the coarser levels counts for."""
     executables: bool = True
+    """Use the level of executables, for jobs whose executable is known."""
     shortest_seconds: float = 1.0
+    """Shorter runtimes are learned as this, so the belief is about the runtime or this, whichever
+    is longer. The default is the bound of the slowdown, below which it tells no jobs apart."""
     unknown_seconds: float = 2700.0
+    """Median to expect before anything is known; it counts as one job of the first class."""
     unknown_spread: float = 2.0
+    """Standard deviation of the logarithm of the runtime expected then."""
     classes: int = 2**17
+    """How many classes to remember at most; each takes 48 bytes."""
 
     def __post_init__(self) -> None:
         for name in ("decays", "strengths"):

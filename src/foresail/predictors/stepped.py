@@ -66,58 +66,40 @@ _SPECIFIED: Final = Struct(f"={SPEC_COLUMNS}d")
 
 @dataclass(frozen=True)
 class Layout:
-    """The shapes of a predictor's state: the model as it is at first, and the widths of rows.
-
-    Parameters
-    ----------
-    model
-        The model's first numbers.
-    user_columns, job_columns
-        Widths of the rows per user and per slot.
-    model_size
-        Length of the whole model, zeros behind ``model``; that of ``model`` if not given. What is
-        never written there takes no memory.
-    features
-        Columns of the source that the steps read, by name: the object writes their codes into
-        specification rows from SPEC_COLUMNS on.
-    """
+    """The shapes of a predictor's state: the model as it is at first, and the widths of rows."""
 
     model: NDArray[np.float64]
+    """The model's first numbers."""
     user_columns: int
     job_columns: int = 1
+    """Widths of the rows per user and per slot."""
     model_size: int | None = None
+    """Length of the whole model, zeros behind ``model``; that of ``model`` if not given. What is
+    never written there takes no memory."""
     features: tuple[str, ...] = ()
+    """Columns of the source that the steps read, by name: the object writes their codes into
+    specification rows from SPEC_COLUMNS on."""
 
 
 @dataclass(frozen=True)
 class PredictorSnapshot:
-    """All that a predictor knows at some moment.
-
-    Parameters
-    ----------
-    names
-        Per coded column of specification rows (by its number) the names, in order of their codes.
-    in_flight
-        Ids of the jobs that were predicted and have not ended.
-    slots
-        Their rows in ``jobs``, ``specs`` and ``summaries``, in the same order: state may point to
-        them.
-    model
-        The model up to its last number in use.
-    users
-        Rows of users, one more than there are names of users.
-    jobs, specs, summaries
-        Rows of slots, up to the last in use.
-    """
+    """All that a predictor knows at some moment."""
 
     names: dict[int, list[str]]
+    """Per coded column of specification rows (by its number) the names, in order of their codes."""
     in_flight: tuple[str, ...]
+    """Ids of the jobs that were predicted and have not ended."""
     slots: tuple[int, ...]
+    """Their rows in ``jobs``, ``specs`` and ``summaries``, in the same order: state may point to
+    them."""
     model: NDArray[np.float64]
+    """The model up to its last number in use."""
     users: NDArray[np.float64]
+    """Rows of users, one more than there are names of users."""
     jobs: NDArray[np.float64]
     specs: NDArray[np.float64]
     summaries: NDArray[np.float64]
+    """Rows of slots, up to the last in use."""
 
 
 class SteppedPredictor:

@@ -41,31 +41,21 @@ from foresail.record.records import (
 
 @dataclass(frozen=True, slots=True)
 class EndedAttempt:
-    """An attempt that has ended.
-
-    Parameters
-    ----------
-    job, outcome
-        Of which job, and how it ended.
-    belief
-        What was believed of its runtime when it started.
-    placement
-        Where it ran.
-    corrections
-        How often its estimate was corrected.
-    overtook
-        Whether it started before a job that had been submitted earlier.
-    answer
-        What the job was promised at its submission; None if it asked for nothing.
-    """
+    """An attempt that has ended."""
 
     job: Job
     outcome: Outcome
+    """Of which job, and how it ended."""
     belief: Predicted
+    """What was believed of its runtime when it started."""
     placement: Placement
+    """Where it ran."""
     corrections: int
+    """How often its estimate was corrected."""
     overtook: bool
+    """Whether it started before a job that had been submitted earlier."""
     answer: Reservation | Rejection | None
+    """What the job was promised at its submission; None if it asked for nothing."""
 
 
 @dataclass(slots=True)

@@ -18,30 +18,22 @@ from foresail.model.reservation import Rejection, Reservation
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The first record of every session: all that is needed to repeat it.
-
-    Parameters
-    ----------
-    policy
-        Short form of scheduler, predictor and correction.
-    versions
-        Version by name of Foresail, Python and what results depend on.
-    inputs
-        SHA-256 by name of every input file.
-    origin_unix_seconds
-        Unix time of second zero, where it is known.
-    starts_tasks
-        Whether jobs whose stages and tasks may start apart do.
-    """
+    """The first record of every session: all that is needed to repeat it."""
 
     policy: str
+    """Short form of scheduler, predictor and correction."""
     cluster: Cluster
     conventions: Conventions = STANDARD
     seed: int | None = None
+
     versions: Mapping[str, str] = field(default_factory=dict)
+    """Version by name of Foresail, Python and what results depend on."""
     inputs: Mapping[str, str] = field(default_factory=dict)
+    """SHA-256 by name of every input file."""
     origin_unix_seconds: float | None = None
+    """Unix time of second zero, where it is known."""
     starts_tasks: bool = False
+    """Whether jobs whose stages and tasks may start apart do."""
 
 
 @quickly_made
@@ -224,7 +216,7 @@ class PolicyChanged:
 class Forgotten:
     """From this step on a run that goes on knows nothing more of these jobs, which have ended.
 
-    The log still tells of them: whoever reads it to know what happened passes over this record.
+    The log still tells of them: what reads it to know what happened passes over this record.
     """
 
     step: int

@@ -22,32 +22,22 @@ _SIDES: Final = ("top center", "bottom center")
 
 @dataclass(frozen=True)
 class Curve:
-    """One line.
-
-    Parameters
-    ----------
-    style
-        Its looks and name.
-    x, y
-        Shape (points,).
-    marked
-        Places of the points that are marked, and named by the text.
-    text
-        What stands at the marked points.
-    low, high
-        Shape (points,): a band around it, if there is one.
-    shape
-        Between points: straight, or (``vh``) in steps that hold up to each point.
-    """
+    """One line."""
 
     style: PolicyStyle
+    """Its looks and name."""
     x: Floats
     y: Floats
+    """Shape (points,)."""
     marked: Sequence[int] = ()
+    """Places of the points that are marked, and named by the text."""
     text: Sequence[str] = ()
+    """What stands at the marked points."""
     low: Floats | None = None
     high: Floats | None = None
+    """Shape (points,): a band around it, if there is one."""
     shape: Literal["linear", "vh"] = "linear"
+    """Between points: straight, or (``vh``) in steps that hold up to each point."""
 
 
 def curve_figure(

@@ -16,34 +16,23 @@ from foresail.reports.style import image_layout
 
 @dataclass(frozen=True)
 class Figure:
-    """One picture of a report.
-
-    Parameters
-    ----------
-    name
-        Stem of its files: the CSV with the numbers and the PNG.
-    title
-        The question it answers, as a heading.
-    findings
-        What it shows, a sentence or two for each policy; also the text alternative.
-    traces, layout
-        The drawing, as Plotly takes it; colours may be ``@role`` (``foresail.reports.style``).
-    table
-        The numbers behind it.
-    note
-        How it was drawn, where that must be said.
-    detail
-        Finer bins for a figure that is zoomed into (``foresail.reports.zooming``).
-    """
+    """One picture of a report."""
 
     name: str
+    """Stem of its files: the CSV with the numbers and the PNG."""
     title: str
+    """The question it answers, as a heading."""
     findings: Sequence[str]
+    """What it shows, a sentence or two for each policy; also the text alternative."""
     traces: Sequence[Mapping[str, Any]]
     layout: Mapping[str, Any]
+    """The drawing, as Plotly takes it; colours may be ``@role`` (``foresail.reports.style``)."""
     table: pl.DataFrame
+    """The numbers behind it."""
     note: str = ""
+    """How it was drawn, where that must be said."""
     detail: Mapping[str, Any] = field(default_factory=dict)
+    """Finer bins for a figure that is zoomed into (``foresail.reports.zooming``)."""
 
     @property
     def legend(self) -> list[str]:

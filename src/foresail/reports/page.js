@@ -24,7 +24,7 @@
     return (amount < 10 ? Number(amount.toPrecision(2)) : Math.round(amount)) + " " + unit;
   };
 
-  // Finer bins are read when somebody first zooms.
+  // Finer bins are read when a reader first zooms.
   let details;
   const detailOf = (name) => {
     details = details || JSON.parse(document.getElementById("details").textContent);

@@ -22,21 +22,14 @@ _FEW_WHOLE: Final = 12
 
 @dataclass(frozen=True)
 class AxisScale:
-    """How values of one axis are drawn.
-
-    Parameters
-    ----------
-    axis
-        As Plotly takes it.
-    divisor
-        What values are divided by.
-    least
-        Smaller values are drawn here; None without a limit.
-    """
+    """How values of one axis are drawn."""
 
     axis: dict[str, Any]
+    """As Plotly takes it."""
     divisor: float = 1.0
+    """What values are divided by."""
     least: float | None = None
+    """Smaller values are drawn here; None without a limit."""
     kind: str = field(default="number")
 
     def drawn(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -59,26 +59,18 @@ FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', A
 
 @dataclass(frozen=True, slots=True)
 class PolicyStyle:
-    """A policy's looks, the same throughout a report.
-
-    Parameters
-    ----------
-    policy
-        Its short form in full.
-    label
-        What sentences and tables call it: cut in the middle where it is long.
-    drawn
-        What drawings call it, in Plotly's markup: cut further.
-    colour, dash, symbol
-        Of its lines and marks.
-    """
+    """A policy's looks, the same throughout a report."""
 
     policy: str
+    """Its short form in full."""
     label: str
+    """What sentences and tables call it: cut in the middle where it is long."""
     drawn: str
+    """What drawings call it, in Plotly's markup: cut further."""
     colour: str
     dash: str
     symbol: str
+    """Of its lines and marks."""
 
     @property
     def is_cut(self) -> bool:

@@ -1,6 +1,6 @@
 """What a figure over time shows once it is zoomed into: finer bins, packed beside the drawing.
 
-The page unpacks them (``zoom.js``) when somebody zooms, not before: the first paint does without.
+The page unpacks them (``zoom.js``) when a reader zooms, not before: the first paint does without.
 """
 
 from __future__ import annotations

@@ -31,43 +31,29 @@ Place: TypeAlias = Cluster | Literal["processors", "nodes"]
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is run, on what, by which rules.
-
-    Parameters
-    ----------
-    workload
-        Jobs and their truth; None as long as the log is not read, and for real commands.
-    policy
-        Scheduler, predictor and correction; with cycles, told how long these are.
-    place
-        What the jobs run on; real commands run on the cluster that their run directory names.
-    conventions
-        The order of things at the same instant; with cycles, there is a pass after a tick alone.
-    conditions
-        What the cluster does that an ideal one does not.
-    enforce_limits
-        Jobs end at their requested time.
-    event_log
-        File that has the event log once it is whole; None: nothing is logged, but for real
-        commands, whose run directory always has one.
-    learned_before
-        What predictors know before the first job, unless they are oracles.
-    commands
-        Real commands, which are what is run then; None: a simulation.
-    engine
-        Name of the engine that is to carry it out; None: the quickest that can.
-    """
+    """What is run, on what, by which rules."""
 
     workload: Workload | None
+    """Jobs and their truth; None as long as the log is not read, and for real commands."""
     policy: Policy
+    """Scheduler, predictor and correction; with cycles, told how long these are."""
     place: Place = "processors"
+    """What the jobs run on; real commands run on the cluster that their run directory names."""
     conventions: Conventions = STANDARD
+    """The order of things at the same instant; with cycles, there is a pass after a tick alone."""
     conditions: ClusterConditions = IDEAL
+    """What the cluster does that an ideal one does not."""
     enforce_limits: bool = False
+    """Jobs end at their requested time."""
     event_log: Path | None = None
+    """File that has the event log once it is whole; None: nothing is logged, but for real commands,
+    whose run directory always has one."""
     learned_before: LearnedBefore | None = None
+    """What predictors know before the first job, unless they are oracles."""
     commands: Commands | None = None
+    """Real commands, which are what is run then; None: a simulation."""
     engine: str | None = None
+    """Name of the engine that is to carry it out; None: the quickest that can."""
 
     @property
     def jobs(self) -> Workload:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -24,6 +25,16 @@ def start(job: Job, room: FreeRoom, starts: list[Start]) -> bool:
     return True
 
 
+def start_in_order(
+    jobs: Iterable[Job], room: FreeRoom, starts: list[Start], reasons: dict[str, Reason]
+) -> Iterator[Job]:
+    """Start what fits of the jobs, one after the other; those that do not, with why they wait."""
+    for job in jobs:
+        if not start(job, room, starts):
+            reasons[job.job_id] = no_room(job.cpus, max(room.cpus, 0.0))
+            yield job
+
+
 def make_room(job: Job, room: FreeRoom, victims: list[RunningJob]) -> list[Preempt]:
     """Stop the youngest victims until the job would fit; none if it never would.
 
@@ -33,7 +44,7 @@ def make_room(job: Job, room: FreeRoom, victims: list[RunningJob]) -> list[Preem
     Parameters
     ----------
     job
-        Who needs room.
+        What needs room.
     room
         What is free; less what the job is to have of it, on return.
     victims

@@ -178,7 +178,7 @@ class QueueTable:
 
     It has the jobs that it ``takes`` (None: all), and is silent about those that it ``mutes``, of
     which the table of another partition tells. ``jobs_by_slot`` are those that wait or waited,
-    ``slot_of`` the slots by id of those that wait, ``wide`` those who never fit, by id.
+    ``slot_of`` the slots by id of those that wait, ``wide`` those that never fit, by id.
     ``version`` counts passes.
     """
 
@@ -403,7 +403,7 @@ class QueueTable:
     def _differences(
         self, pending: Sequence[PendingJob]
     ) -> list[tuple[PendingJob | None, PendingJob | None]]:
-        """How these differ from those who are known to wait."""
+        """How these differ from those that are known to wait."""
         by_slot = self.jobs_by_slot
         known = {job_id: by_slot[slot] for job_id, slot in self.slot_of.items()} | self.wide
         mine = self._taken(pending)
@@ -492,7 +492,7 @@ class QueueTable:
     def _follow_running(
         self, changes: Sequence[tuple[RunningJob | None, RunningJob | None]] | None
     ) -> bool:
-        """Note what has changed among those who run; whether that is known, and little."""
+        """Note what has changed among those that run; whether that is known, and little."""
         if not changes:
             return changes is not None
         if len(changes) > _FEW + 2 * self._releases:
@@ -584,7 +584,7 @@ class QueueTable:
         return submitted
 
     def _take_running(self, view: ClusterView) -> None:
-        """Lay the releases out from all who run."""
+        """Lay the releases out from all that run."""
         rows = self._tables.changes[: self._changed]
         others = rows[rows[:, table.WHAT] < table.HOLDS]
         self._changed = len(others)

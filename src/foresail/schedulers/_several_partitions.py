@@ -2,7 +2,7 @@
 
 Such a job is in the queue of each of these. It starts in the first, in the cluster's order, whose
 pass starts it; if none does, it is promised to the one that can have it earliest, and waits in
-nobody's way in the others (``docs/decisions/0026-jobs-that-name-no-partition.md``).
+no job's way in the others (``docs/decisions/0026-jobs-that-name-no-partition.md``).
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class _Rounds:
     def _pass_again(self, number: int, before: Passed) -> None:
         self._to_pass.discard(number)
         table, elsewhere = self._tables[number], frozenset(self._elsewhere[number])
-        if len(elsewhere) + len(before.starts) == len(table.slot_of):  # nobody is left
+        if len(elsewhere) + len(before.starts) == len(table.slot_of):  # no job is left
             self._passes[number] = replaced(before, reserved={})
             return
         passed = table.pass_again(before, elsewhere, self._plans[number])
@@ -150,12 +150,12 @@ class _Rounds:
         self._note_starts(number, passed.starts[len(before.starts) :])
 
     def _note_starts(self, number: int, slots: Sequence[int]) -> None:
-        """Pass again over others for which those waited who start here."""
+        """Pass again over others for which those waited that start here."""
         for slot in slots:
             self._to_pass.update(self._leave_to(number, slot))
 
     def _leave_to(self, number: int, slot: int) -> list[int]:
-        """Let a job of this partition be in nobody's way in others; returns in which it was."""
+        """Let a job of this partition be in no job's way in others; returns in which it was."""
         job_id = self._tables[number].jobs_by_slot[slot].job.job_id
         others = []
         for other, table in enumerate(self._tables):

@@ -15,7 +15,7 @@ from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import register
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.view import ClusterView, PendingJob
-from foresail.schedulers._making_room import make_room, no_room, start
+from foresail.schedulers._making_room import make_room, start_in_order
 from foresail.schedulers._placing import FreeRoom, NodesByPreference
 from foresail.schedulers._reserving import CapacityAdmission
 from foresail.strl.reservations import Alignment
@@ -25,22 +25,15 @@ _ANYWHERE: Final = Placement(())
 
 @dataclass(frozen=True, slots=True)
 class CapacityParameters:
-    """Parameters of ``capacity``.
-
-    Parameters
-    ----------
-    reservations
-        When a job is promised nodes: as late as its deadline allows (``latest``), or as early as
-        nodes can be promised (``earliest``).
-    preemption
-        Jobs without a reservation (or behind theirs) are stopped for those within theirs.
-    cycle_seconds
-        How often the scheduler is asked: reservations begin with a cycle.
-    """
+    """Parameters of ``capacity``."""
 
     reservations: Literal["latest", "earliest"] = "latest"
+    """When a job is promised nodes: as late as its deadline allows (``latest``), or as early as
+    nodes can be promised (``earliest``)."""
     preemption: bool = True
+    """Jobs without a reservation (or behind theirs) are stopped for those within theirs."""
     cycle_seconds: float = 4.0
+    """How often the scheduler is asked: reservations begin with a cycle."""
 
     def __post_init__(self) -> None:
         require_positive(self, "cycle_seconds")
@@ -62,7 +55,7 @@ class CapacityStack:
         alignment = Alignment(parameters.reservations)
         self._preemption = parameters.preemption
         self._admission = CapacityAdmission(alignment, parameters.cycle_seconds)
-        self._places: NodesByPreference | None = None
+        self._places = NodesByPreference(Cluster(()))
 
     def reserve(
         self, pending: PendingJob, earliest_seconds: float, now: float, cluster: Cluster
@@ -83,18 +76,18 @@ class CapacityStack:
 
         Reservations that have not begun are the plan; nothing is planned for the others.
         """
-        room = FreeRoom(view, self._places_of(view.cluster))
+        if self._places.cluster is not view.cluster:
+            self._places = NodesByPreference(view.cluster)
+        room = FreeRoom(view, self._places)
         victims = [each for each in view.running if not _is_promised(each.reservation, view.now)]
         victims.sort(key=attrgetter("start_order"))
         starts: list[Start] = []
         stopped: list[Preempt] = []
         reasons: dict[str, Reason] = {}
         promised = [each for each in view.pending if _is_promised(each.reservation, view.now)]
-        for job in _anywhere(promised):
-            if not start(job, room, starts):
-                reasons[job.job_id] = no_room(job.cpus, max(room.cpus, 0.0))
-                if self._preemption:
-                    stopped += make_room(job, room, victims)
+        for job in start_in_order(_anywhere(promised), room, starts, reasons):
+            if self._preemption:
+                stopped += make_room(job, room, victims)
         plan: list[PlannedStart] = []
         for pending in view.pending:
             begin = _begins(pending.reservation, view.now)
@@ -105,15 +98,9 @@ class CapacityStack:
         plan.sort(key=attrgetter("start_seconds"))
         settled = reasons.keys() | {each.job_id for each in starts}
         queue = (each for each in view.pending if each.job.job_id not in settled)
-        for job in _anywhere(queue):
-            if not start(job, room, starts):
-                reasons[job.job_id] = no_room(job.cpus, max(room.cpus, 0.0))
+        for _ in start_in_order(_anywhere(queue), room, starts, reasons):
+            pass
         return Decision(tuple(starts), tuple(stopped), tuple(plan), reasons)
-
-    def _places_of(self, cluster: Cluster) -> NodesByPreference:
-        if self._places is None or self._places.cluster is not cluster:
-            self._places = NodesByPreference(cluster)
-        return self._places
 
 
 def _is_promised(answer: Reservation | Rejection | None, now: float) -> bool:

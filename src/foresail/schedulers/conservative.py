@@ -12,21 +12,14 @@ from foresail.schedulers.kernels.reserving import conservative_pass
 
 @dataclass(frozen=True, slots=True)
 class ConservativeParameters:
-    """Parameters of ``conservative``.
-
-    Parameters
-    ----------
-    queue
-        Order in which jobs get and improve their reservations.
-    plan
-        Runtime to plan with: an expression over job fields.
-    age_limit_seconds
-        Jobs that have waited this long come first, in order of arrival.
-    """
+    """Parameters of ``conservative``."""
 
     queue: str = "fcfs"
+    """Order in which jobs get and improve their reservations."""
     plan: str = "predicted"
+    """Runtime to plan with: an expression over job fields."""
     age_limit_seconds: float = math.inf
+    """Jobs that have waited this long come first, in order of arrival."""
 
 
 @register("scheduler", "conservative", parameters=ConservativeParameters)

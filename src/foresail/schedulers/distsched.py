@@ -47,67 +47,50 @@ _MOST_INSTANTS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class DistSchedParameters:
-    """Parameters of ``distsched``.
-
-    Parameters
-    ----------
-    distribution
-        Plan with whole beliefs about cpu and memory; otherwise with their means alone.
-    cpu_risk, memory_risk
-        A task is put where cpus or memory are too few with a smaller probability than these
-        (optimistic over-packing); 0: only where they are certainly enough.
-    over_estimates
-        What a job with a deadline is worth after it: nothing (``off``), or less and less (``on``).
-    restarts
-        Remember how much work a task had done when it was evicted or stopped, for it has more, and
-        how much memory it held. Otherwise that of memory is remembered of a job after three
-        evictions alone: tasks that evict each other for ever would never end.
-    observed_use
-        ``replace``: believe what was measured of a task instead, once it has always used more than
-        was believed possible (of cpu or of memory). ``update``: move the beliefs about all tasks
-        of a job by what was measured of those that run (Bayes' rule). ``no``: do not look.
-    correlation
-        ``common_factor``: what the tasks of one job use together on a machine is believed to be as
-        correlated as predictors have found; ``none``: every task is by itself, as published.
-    use
-        ``by_age``: what a task uses depends on how much of its life is over, as predictors have
-        found (``usage(age_parts=4)``); its risks are those of the worst instant. ``average``: it
-        does not, as published.
-    ahead_seconds
-        How far ahead the instants are at which risks of use by age count; the first is now.
-    preemption
-        On machines whose cpus are all in use, stop tasks of jobs without a deadline that are in the
-        way of those of jobs with one.
-    slo_value, best_effort_value
-        What a job with a deadline is worth until then; one without at its submission.
-    best_effort_horizon_seconds
-        How long after its submission a job without a deadline is worth nothing more than others.
-    patience_seconds
-        A job that has waited longer goes first, the oldest alone: its tasks one by one where they
-        may start apart, and until they fit nothing else starts on machines that are to be emptied
-        for it.
-    bins
-        Into how many steps the largest machine is divided.
-    seed
-        Of the order by lot among machines that are alike.
-    """
+    """Parameters of ``distsched``."""
 
     distribution: bool = True
+    """Plan with whole beliefs about cpu and memory; otherwise with their means alone."""
     cpu_risk: float = 0.10
     memory_risk: float = 0.05
+    """A task is put where cpus or memory are too few with a smaller probability than these
+    (optimistic over-packing); 0: only where they are certainly enough."""
     over_estimates: Literal["off", "on"] = "on"
+    """What a job with a deadline is worth after it: nothing (``off``), or less and less
+    (``on``)."""
     restarts: bool = True
+    """Remember how much work a task had done when it was evicted or stopped, for it has more, and
+    how much memory it held. Otherwise that of memory is remembered of a job after three evictions
+    alone: tasks that evict each other for ever would never end."""
     observed_use: Literal["no", "replace", "update"] = "replace"
+    """``replace``: believe what was measured of a task instead, once it has always used more than
+    was believed possible (of cpu or of memory). ``update``: move the beliefs about all tasks of a
+    job by what was measured of those that run (Bayes' rule). ``no``: do not look."""
     correlation: Literal["none", "common_factor"] = "none"
+    """``common_factor``: what the tasks of one job use together on a machine is believed to be as
+    correlated as predictors have found; ``none``: every task is by itself, as published."""
     use: Literal["average", "by_age"] = "average"
+    """``by_age``: what a task uses depends on how much of its life is over, as predictors have
+    found (``usage(age_parts=4)``); its risks are those of the worst instant. ``average``: it does
+    not, as published."""
     ahead_seconds: tuple[float, ...] = (0.0, 300.0, 900.0, 2700.0)
+    """How far ahead the instants are at which risks of use by age count; the first is now."""
     preemption: bool = True
+    """On machines whose cpus are all in use, stop tasks of jobs without a deadline that are in the
+    way of those of jobs with one."""
     slo_value: float = 1000.0
     best_effort_value: float = 1.0
+    """What a job with a deadline is worth until then; one without at its submission."""
     best_effort_horizon_seconds: float = 18_000.0
+    """How long after its submission a job without a deadline is worth nothing more than others."""
     patience_seconds: float = 14_400.0
+    """A job that has waited longer goes first, the oldest alone: its tasks one by one where they
+    may start apart, and until they fit nothing else starts on machines that are to be emptied for
+    it."""
     bins: int = 64
+    """Into how many steps the largest machine is divided."""
     seed: int = 0
+    """Of the order by lot among machines that are alike."""
 
     def __post_init__(self) -> None:
         require_share(self, "cpu_risk", "memory_risk")

@@ -18,28 +18,19 @@ from foresail.schedulers.kernels.reserving import reserving_pass
 
 @dataclass(frozen=True, slots=True)
 class EasyParameters:
-    """Parameters of ``easy``.
-
-    Parameters
-    ----------
-    order
-        Order in which jobs are tried for backfilling: a named order or an expression over job
-        fields; the queue's own order if not given. ``shortest`` makes EASY-SJBF.
-    queue
-        Order of the queue, whose first job gets the reservation.
-    plan
-        Runtime to plan with: an expression over job fields, such as ``q75`` or ``requested``.
-    reservations
-        How many blocked jobs at the front of the queue no job may delay; 0 reserves for none.
-    age_limit_seconds
-        Jobs that have waited this long come first, in order of arrival.
-    """
+    """Parameters of ``easy``."""
 
     order: str | None = None
+    """Order in which jobs are tried for backfilling: a named order or an expression over job
+    fields; the queue's own order if not given. ``shortest`` makes EASY-SJBF."""
     queue: str = "fcfs"
+    """Order of the queue, whose first job gets the reservation."""
     plan: str = "predicted"
+    """Runtime to plan with: an expression over job fields, such as ``q75`` or ``requested``."""
     reservations: int = 1
+    """How many blocked jobs at the front of the queue no job may delay; 0 reserves for none."""
     age_limit_seconds: float = math.inf
+    """Jobs that have waited this long come first, in order of arrival."""
 
 
 @register("scheduler", "easy", parameters=EasyParameters)

@@ -30,27 +30,19 @@ class GuardedParameters:
 
     The shares are of the longest wait, as far as known, of the same jobs under EASY, whose schedule
     is worked out alongside.
-
-    Parameters
-    ----------
-    queue
-        Order of the queue: a named order or an expression over job fields.
-    likely
-        Runtime that a backfill candidate is tried with.
-    plan
-        Runtime that running jobs and guarantees are planned with.
-    patience
-        A job goes first once it has waited this share, and EASY would have come to it.
-    bound
-        No start may, by planned runtimes, make the job that goes first next wait longer than this
-        share (unless it must anyway, or is not due by then).
     """
 
     queue: str = "sqrt(max(predicted, 10) / urgency) / probe"
+    """Order of the queue: a named order or an expression over job fields."""
     likely: str = "q50"
+    """Runtime that a backfill candidate is tried with."""
     plan: str = "requested if requested < 1e12 else 2 * q90"
+    """Runtime that running jobs and guarantees are planned with."""
     patience: float = 0.6
+    """A job goes first once it has waited this share, and EASY would have come to it."""
     bound: float = 0.8
+    """No start may, by planned runtimes, make the job that goes first next wait longer than this
+    share (unless it must anyway, or is not due by then)."""
 
 
 @register("scheduler", "guarded_backfilling", parameters=GuardedParameters)

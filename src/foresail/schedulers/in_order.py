@@ -12,18 +12,12 @@ from foresail.schedulers.kernels.easy import in_order_pass
 
 @dataclass(frozen=True, slots=True)
 class InOrderParameters:
-    """Parameters of ``in_order``.
-
-    Parameters
-    ----------
-    queue
-        Order of the queue: a named order or an expression over job fields.
-    age_limit_seconds
-        Jobs that have waited this long come first, in order of arrival.
-    """
+    """Parameters of ``in_order``."""
 
     queue: str = "fcfs"
+    """Order of the queue: a named order or an expression over job fields."""
     age_limit_seconds: float = math.inf
+    """Jobs that have waited this long come first, in order of arrival."""
 
 
 @register("scheduler", "in_order", parameters=InOrderParameters)

@@ -11,7 +11,7 @@ from foresail.model.job import Job
 from foresail.model.reason import Reason
 from foresail.model.registry import NoParameters, register
 from foresail.model.view import ClusterView
-from foresail.schedulers._making_room import make_room, no_room, start
+from foresail.schedulers._making_room import make_room, start_in_order
 from foresail.schedulers._placing import FreeRoom, NodesByPreference
 
 
@@ -30,33 +30,23 @@ class Priority:
 
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
-        self._places: NodesByPreference | None = None
+        self._places = NodesByPreference(Cluster(()))
 
     def decide(self, view: ClusterView) -> Decision:
         """Start what fits, in strict order; stop others for jobs with a deadline."""
-        room = FreeRoom(view, self._places_of(view.cluster))
+        if self._places.cluster is not view.cluster:
+            self._places = NodesByPreference(view.cluster)
+        room = FreeRoom(view, self._places)
         victims = [each for each in view.running if not _has_deadline(each.job)]
         victims.sort(key=attrgetter("start_order"))
         starts: list[Start] = []
         stopped: list[Preempt] = []
         reasons: dict[str, Reason] = {}
-        patient: list[Job] = []
-        for pending in view.pending:
-            job = pending.job
-            if not _has_deadline(job):
-                patient.append(job)
-            elif not start(job, room, starts):
-                reasons[job.job_id] = no_room(job.cpus, max(room.cpus, 0.0))
+        jobs = sorted((each.job for each in view.pending), key=_has_deadline, reverse=True)
+        for job in start_in_order(jobs, room, starts, reasons):
+            if _has_deadline(job):
                 stopped += make_room(job, room, victims)
-        for job in patient:
-            if not start(job, room, starts):
-                reasons[job.job_id] = no_room(job.cpus, max(room.cpus, 0.0))
         return Decision(tuple(starts), tuple(stopped), reasons=reasons)
-
-    def _places_of(self, cluster: Cluster) -> NodesByPreference:
-        if self._places is None or self._places.cluster is not cluster:
-            self._places = NodesByPreference(cluster)
-        return self._places
 
 
 def _has_deadline(job: Job) -> bool:

@@ -13,25 +13,17 @@ from foresail.service.store.protocol import JobSpan
 
 @dataclass(frozen=True, slots=True)
 class UseOverTime:
-    """Bins of equal length; arrays of shape (bins,).
-
-    Parameters
-    ----------
-    begin_seconds, bin_seconds
-        Where the first one begins (Unix seconds), and how long each is.
-    used_cpus
-        Held by jobs that ran, in the mean.
-    started
-        How many jobs started.
-    wait_seconds
-        How long these had waited, in the mean; NaN where none started.
-    """
+    """Bins of equal length; arrays of shape (bins,)."""
 
     begin_seconds: float
     bin_seconds: float
+    """Where the first one begins (Unix seconds), and how long each is."""
     used_cpus: NDArray[np.float64]
+    """Held by jobs that ran, in the mean."""
     started: NDArray[np.int64]
+    """How many jobs started."""
     wait_seconds: NDArray[np.float64]
+    """How long these had waited, in the mean; NaN where none started."""
 
 
 def use_over_time(

@@ -36,6 +36,6 @@ class CommandsById(Mapping[str, CommandJob]):
         self._commands[job.job_id] = job
 
     def forget(self, job_ids: Iterable[str]) -> None:
-        """Nobody will run these again."""
+        """These will not be run again."""
         for job_id in job_ids:
             self._commands.pop(job_id, None)

@@ -61,47 +61,32 @@ class RequestLimits(_Section):
 
 
 class ServiceConfiguration(_Section):
-    """How a service is to be.
-
-    Parameters
-    ----------
-    state
-        Folder of its database, of the outputs of jobs, and of what watches them.
-    database
-        ``sqlite`` in that folder, or the address of a PostgreSQL database.
-    cluster
-        What jobs run on, in short form.
-    policy
-        Scheduler, predictor and correction; this alone may differ after a reload.
-    plugins
-        Files that hold policies of one's own, relative to the configuration file.
-    cycle_seconds
-        There is a pass at least so often, whatever happens.
-    decision_seconds
-        How long a pass may take to decide; a policy that takes longer three times in a row, or
-        fails, gives way to EASY until another is asked for.
-    log_format
-        Of what the service says of itself: text, or a JSON object a line.
-    remembered_jobs
-        So many of the jobs that have ended last are kept in mind; all are in the database.
-    open_metrics
-        Whether metrics take no token.
-    listen, limits
-        Of the HTTP interface.
-    """
+    """How a service is to be."""
 
     state: Path = Path("foresail-state")
+    """Folder of its database, of the outputs of jobs, and of what watches them."""
     database: str = "sqlite"
+    """``sqlite`` in that folder, or the address of a PostgreSQL database."""
     cluster: str = "local(nodes=1)"
+    """What jobs run on, in short form."""
     policy: str = DEFAULT_POLICY
+    """Scheduler, predictor and correction; this alone may differ after a reload."""
     plugins: tuple[Path, ...] = ()
+    """Files that hold policies of one's own, relative to the configuration file."""
     cycle_seconds: Annotated[float, Field(gt=0)] = 30.0
+    """There is a pass at least so often, whatever happens."""
     decision_seconds: Annotated[float, Field(gt=0)] = 10.0
+    """How long a pass may take to decide; a policy that takes longer three times in a row, or
+    fails, gives way to EASY until another is asked for."""
     remembered_jobs: Annotated[int, Field(ge=1000)] = 20_000
+    """So many of the jobs that have ended last are kept in mind; all are in the database."""
     open_metrics: bool = False
+    """Whether metrics take no token."""
     log_format: Literal["text", "json"] = "text"
+    """Of what the service says of itself: text, or a JSON object a line."""
     listen: Listening = Listening()
     limits: RequestLimits = RequestLimits()
+    """Of the HTTP interface."""
 
 
 def read_configuration(path: Path | None) -> ServiceConfiguration:

@@ -28,21 +28,14 @@ _EARLIEST_UNIX_SECONDS: Final = 1.7e9
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Something that was looked at.
-
-    Parameters
-    ----------
-    what
-        In a word or two.
-    says
-        How it is.
-    remedy
-        What to do about it; empty if it is well.
-    """
+    """Something that was looked at."""
 
     what: str
+    """In a word or two."""
     says: str
+    """How it is."""
     remedy: str = ""
+    """What to do about it; empty if it is well."""
 
 
 def examined(configuration: ServiceConfiguration) -> Iterator[Found]:

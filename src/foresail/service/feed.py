@@ -38,24 +38,16 @@ _AT_ONCE: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a record of the log tells those who follow.
-
-    Parameters
-    ----------
-    number
-        Of the record.
-    kind
-        ``job``, ``node`` or ``step``; empty where it tells them nothing.
-    job_id
-        Whom it is about, of kind ``job``.
-    says
-        What it says.
-    """
+    """What a record of the log tells those who follow."""
 
     number: int
+    """Of the record."""
     kind: str = ""
+    """``job``, ``node`` or ``step``; empty where it tells them nothing."""
     job_id: str = ""
+    """Whom it is about, of kind ``job``."""
     says: Mapping[str, Any] | None = None
+    """What it says."""
 
 
 def told(number: int, record: Record) -> Told:
@@ -118,8 +110,8 @@ _NODE_NEWS: Final[Mapping[type, str]] = {
 class Feed:
     """Keeps the latest records and wakes those who follow, each at its own pace.
 
-    Whoever is too slow for what is kept reads on from the store, so that nobody makes the daemon
-    wait, and nothing is left out.
+    A follower that is too slow for what is kept reads on from the store, so that the daemon never
+    waits, and nothing is left out.
 
     Parameters
     ----------
@@ -192,7 +184,7 @@ class Feed:
         self._loop.call_soon_threadsafe(self._turn)
 
     def _turn(self) -> None:
-        """Wake all who wait; whoever comes from now on waits for the next."""
+        """Wake all followers; those that come from now on wait for the next."""
         if self._news is not None:
             self._news.set()
             self._news = asyncio.Event()

@@ -30,21 +30,14 @@ _CALIBRATION_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Forecasts:
-    """What was expected at a moment.
-
-    Parameters
-    ----------
-    outlook
-        How things stood.
-    drawn
-        What was expected of jobs that waited, by id, as it came out.
-    waiting
-        The same, corrected by how earlier forecasts have held.
-    """
+    """What was expected at a moment."""
 
     outlook: Outlook
+    """How things stood."""
     drawn: Mapping[str, WaitingForecast]
+    """What was expected of jobs that waited, by id, as it came out."""
     waiting: Mapping[str, WaitingForecast]
+    """The same, corrected by how earlier forecasts have held."""
 
 
 class QueueForecaster:

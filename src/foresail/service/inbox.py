@@ -66,7 +66,7 @@ class Inbox:
         return self._descriptor
 
     def forget(self, job_ids: Iterable[str]) -> None:
-        """These jobs are done with: nobody will run their commands again."""
+        """These jobs are done with: their commands will not be run again."""
         self.commands.forget(job_ids)
 
     def put(self, requests: Iterable[NumberedRequest]) -> None:

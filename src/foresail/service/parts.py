@@ -30,40 +30,28 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class ServiceParts:
-    """What a service consists of.
-
-    Parameters
-    ----------
-    configuration, folder
-        As it was begun.
-    store, access, tokens
-        What is durable.
-    acceptance, gallery, feed
-        The ways to the daemon and from it.
-    forecaster
-        Tells what is to be expected.
-    metrics, counts
-        What is counted.
-    policy
-        Short form of what decides now.
-    reload
-        Goes over to another policy, or to that of the configuration file read anew for None.
-        Raises ``ForesailError`` where that cannot be used.
-    condition
-        How it is now.
-    """
+    """What a service consists of."""
 
     configuration: ServiceConfiguration
     folder: StateFolder
+    """As it was begun."""
     store: Store
     access: AccessStore
     tokens: Tokens
+    """What is durable."""
     acceptance: Acceptance
     gallery: Gallery
     feed: Feed
+    """The ways to the daemon and from it."""
     forecaster: QueueForecaster
+    """Tells what is to be expected."""
     metrics: ServiceMetrics
     counts: JobCounts
+    """What is counted."""
     policy: Callable[[], str]
+    """Short form of what decides now."""
     reload: Callable[[str | None], str]
+    """Goes over to another policy, or to that of the configuration file read anew for None. Raises
+    ``ForesailError`` where that cannot be used."""
     condition: Callable[[], Condition]
+    """How it is now."""

@@ -34,41 +34,29 @@ _FIRST_PATIENCE_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """How a run stood after a step; nothing of it changes any more.
-
-    Parameters
-    ----------
-    unix_seconds
-        When that was.
-    cluster
-        All nodes, those that are down among them.
-    running
-        What runs, in order of start.
-    pending
-        How many jobs wait.
-    plan
-        When they are planned to start (Unix seconds), of those that are.
-    free
-        What is unused, by partition; ``free_nodes`` by node, where nodes are known.
-    down, drained
-        Names of nodes that are down, and of those that an operator takes out of use.
-    is_draining
-        Whether nothing new is started anywhere.
-    counters
-        What has been counted since the run began.
-    """
+    """How a run stood after a step; nothing of it changes any more."""
 
     unix_seconds: float
+    """When that was."""
     cluster: Cluster
+    """All nodes, those that are down among them."""
     running: tuple[RunningJob, ...]
+    """What runs, in order of start."""
     pending: int
+    """How many jobs wait."""
     plan: Mapping[str, float]
+    """When they are planned to start (Unix seconds), of those that are."""
     free: Mapping[str, Resources]
+    """What is unused, by partition; ``free_nodes`` by node, where nodes are known."""
     free_nodes: Mapping[str, Resources]
+
     down: frozenset[str]
     drained: frozenset[str]
+    """Names of nodes that are down, and of those that an operator takes out of use."""
     is_draining: bool
+    """Whether nothing new is started anywhere."""
     counters: Counters
+    """What has been counted since the run began."""
 
 
 def picture_of(controller: Controller) -> Picture:

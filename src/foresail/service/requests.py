@@ -53,21 +53,13 @@ Request: TypeAlias = Submit | ForJob | ForNode
 
 @dataclass(frozen=True, slots=True)
 class NumberedRequest:
-    """A request as it was accepted.
-
-    Parameters
-    ----------
-    number
-        Its place in the order of all requests, from 1.
-    unix_seconds
-        When it was accepted.
-    user
-        Who asked.
-    request
-        What was asked for.
-    """
+    """A request as it was accepted."""
 
     number: int
+    """Its place in the order of all requests, from 1."""
     unix_seconds: float
+    """When it was accepted."""
     user: str
+    """Who asked."""
     request: Request
+    """What was asked for."""

@@ -60,30 +60,20 @@ class AccessToken:
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """Something that was done, or tried, that is worth knowing later.
-
-    Parameters
-    ----------
-    unix_seconds
-        When.
-    user
-        Who; empty if that is not known.
-    address
-        Where from.
-    action
-        What: ``token created``, ``token refused``, ``policy changed``, ...
-    subject
-        To what: a token's id, a policy.
-    request_id
-        Of the call, as its answer and the service's own lines name it.
-    """
+    """Something that was done, or tried, that is worth knowing later."""
 
     unix_seconds: float
+    """When."""
     user: str
+    """Who; empty if that is not known."""
     address: str
+    """Where from."""
     action: str
+    """What: ``token created``, ``token refused``, ``policy changed``, ..."""
     subject: str = ""
+    """To what: a token's id, a policy."""
     request_id: str = ""
+    """Of the call, as its answer and the service's own lines name it."""
 
 
 class AccessStore(Protocol):

@@ -31,26 +31,6 @@ class Outage:
 class ClusterConditions:
     """How a simulated cluster behaves; by default it is ideal and reacts to every event.
 
-    Parameters
-    ----------
-    cycle_seconds
-        The scheduler is asked once in so many seconds, while jobs wait; None: after every instant
-        at which anything happened.
-    start_delay_seconds
-        Mean of the (exponential) time an attempt holds its nodes before it begins to run.
-    runtime_noise
-        Standard deviation of the logarithm of a factor, of mean 1, on every attempt's runtime.
-    outages
-        When which nodes are down.
-    node_changes
-        Nodes that come, change and go, each at its time.
-    share_nodes
-        Tasks share the cpus and the memory of their node by what they really use, from moment to
-        moment, and get in each other's way (``foresail.simulator.shared_machines``).
-    seed
-        Of delays and noise. Those of an allocation depend on the seed and on its name alone, so
-        that they are the same under every policy.
-
     Raises
     ------
     InputError
@@ -58,12 +38,22 @@ class ClusterConditions:
     """
 
     cycle_seconds: float | None = None
+    """The scheduler is asked once in so many seconds, while jobs wait; None: after every instant at
+    which anything happened."""
     start_delay_seconds: float = 0.0
+    """Mean of the (exponential) time an attempt holds its nodes before it begins to run."""
     runtime_noise: float = 0.0
+    """Standard deviation of the logarithm of a factor, of mean 1, on every attempt's runtime."""
     outages: tuple[Outage, ...] = ()
+    """When which nodes are down."""
     node_changes: tuple[NodeChange, ...] = ()
+    """Nodes that come, change and go, each at its time."""
     share_nodes: bool = False
+    """Tasks share the cpus and the memory of their node by what they really use, from moment to
+    moment, and get in each other's way (``foresail.simulator.shared_machines``)."""
     seed: int = 0
+    """Of delays and noise. Those of an allocation depend on the seed and on its name alone, so that
+    they are the same under every policy."""
 
     def __post_init__(self) -> None:
         require_positive(self, "cycle_seconds")

@@ -33,22 +33,15 @@ _TASK: Final = ("job_id", STAGE, "task")
 
 @dataclass(frozen=True)
 class RealUse:
-    """Segments of use of every task.
-
-    Parameters
-    ----------
-    segments
-        Seconds at full pace, cpus and bytes of memory; shape (segments, 3).
-    bounds
-        Per job id and name of a stage (empty: the only one), the first segment of each of its tasks
-        and, at last, the end of the last task's; shape (tasks + 1,).
-    parts
-        In how many equal parts of tasks' lives what they use is told, if more than one.
-    """
+    """Segments of use of every task."""
 
     segments: NDArray[np.float64]
+    """Seconds at full pace, cpus and bytes of memory; shape (segments, 3)."""
     bounds: Mapping[tuple[str, str], NDArray[np.int64]]
+    """Per job id and name of a stage (empty: the only one), the first segment of each of its tasks
+    and, at last, the end of the last task's; shape (tasks + 1,)."""
     parts: int = 1
+    """In how many equal parts of tasks' lives what they use is told, if more than one."""
 
     def of_tasks(self, job_id: str, stage: str, tasks: Iterable[int]) -> dict[str, float]:
         """What some tasks of a stage use, as ``foresail.traces.quantities`` has it of a job."""

@@ -144,7 +144,7 @@ def replay_arrays(
     )
     step_address(_loop.replay_loop)  # compiled, if it is not yet, outside of what is measured
     if watch is not None:
-        watch(_measure(tables))
+        watch(submitted(specs[:, SUBMIT], tables.queue.counters, SLOTS))
     begin = time.perf_counter()
     _loop.replay_loop(tables)
     seconds = time.perf_counter() - begin
@@ -166,12 +166,14 @@ def replay_arrays(
     )
 
 
-def _measure(tables: _loop.Replay) -> Measure:
-    """How far a replay is: it runs without Python's lock, and counts where others can see it."""
-    submit, counters = tables.queue.specs[:, SUBMIT], tables.queue.counters
+def submitted(submit: NDArray[np.float64], counters: NDArray[Any], place: int) -> Measure:
+    """How far a replay is: it runs without Python's lock, and counts where others can see it.
+
+    ``submit`` are seconds, ascending; how many jobs have come is in this place of the counters.
+    """
 
     def measure() -> tuple[float, float]:
-        at = min(int(counters[SLOTS]), len(submit) - 1)
+        at = min(int(counters[place]), len(submit) - 1)
         return float(submit[at] - submit[0]), float(submit[-1] - submit[0])
 
     return measure

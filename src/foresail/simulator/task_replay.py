@@ -26,13 +26,14 @@ from foresail.model.cluster import Partition
 from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause
 from foresail.model.protocols import Predictor, capabilities_of_predictor
-from foresail.model.watching import Measure, Watch
+from foresail.model.watching import Watch
 from foresail.predictors.event_order import END, SUBMISSION, order_of_events
 from foresail.schedulers.kernels import task_jobs
 from foresail.schedulers.kernels.task_jobs import TaskJobs
 from foresail.schedulers.of_tasks.queueing import QueuesTasks
 from foresail.simulator.kernels import task_loop as _loop
 from foresail.simulator.kernels.event_heap import HEAP_COLUMNS
+from foresail.simulator.replay import submitted
 from foresail.traces import schema
 from foresail.traces.nodes import processors_of
 from foresail.traces.schedule import Schedule, ScheduleMeta
@@ -49,46 +50,34 @@ _WEEK_SECONDS: Final = 604_800.0
 
 @dataclass(frozen=True)
 class TasksReplayed:
-    """A replay's arrays.
-
-    Parameters
-    ----------
-    stages
-        The tasks, in the order of the following.
-    start, end
-        Seconds; shape (tasks,).
-    classes, slot_class
-        What the classes of slots are called, the fastest first, and in which one each task ran; the
-        latter has the shape (tasks,).
-    queue
-        To which each task was charged; shape (tasks,).
-    pilot
-        Whether it was a pilot; shape (tasks,).
-    submit, job_end
-        Seconds; shape (jobs,).
-    estimate, estimated
-        Seconds of all tasks of each job as the scheduler estimated them, and when; nan where it
-        did not; shape (jobs,).
-    pilots, ratio_percent
-        How many pilots each job had, and the learned ratio that gave them (0: none); shape (jobs,).
-    seconds
-        What the replay proper took.
-    """
+    """A replay's arrays."""
 
     stages: TaskStages
+    """The tasks, in the order of the following."""
     start: Floats
     end: Floats
+    """Seconds; shape (tasks,)."""
     classes: tuple[str, ...]
     slot_class: Integers
+    """What the classes of slots are called, the fastest first, and in which one each task ran; the
+    latter has the shape (tasks,)."""
     queue: Integers
+    """To which each task was charged; shape (tasks,)."""
     pilot: NDArray[np.bool_]
+    """Whether it was a pilot; shape (tasks,)."""
     submit: Floats
     job_end: Floats
+    """Seconds; shape (jobs,)."""
     estimate: Floats
     estimated: Floats
+    """Seconds of all tasks of each job as the scheduler estimated them, and when; nan where it did
+    not; shape (jobs,)."""
     pilots: Integers
     ratio_percent: Integers
+    """How many pilots each job had, and the learned ratio that gave them (0: none); shape
+    (jobs,)."""
     seconds: float
+    """What the replay proper took."""
 
 
 def steps_of_tasks(policy: Policy) -> tuple[Step, ...]:
@@ -154,7 +143,7 @@ def replay_task_arrays(
     tables = _tables(queues, stages, submit, classes, asked)
     step_address(_loop.task_loop)  # compiled, if it is not yet, outside of what is measured
     if watch is not None:
-        watch(_measure(tables))
+        watch(submitted(submit, tables.counters, _loop.ARRIVED))
     begin = time.perf_counter()
     _loop.task_loop(tables)
     seconds = time.perf_counter() - begin
@@ -177,17 +166,6 @@ def replay_task_arrays(
         jobs[:, task_jobs.RATIO].astype(np.int64),
         seconds,
     )
-
-
-def _measure(tables: _loop.TaskReplay) -> Measure:
-    """How far a replay is: it runs without Python's lock, and counts where others can see it."""
-    submit, counters = tables.submit, tables.counters
-
-    def measure() -> tuple[float, float]:
-        at = min(int(counters[_loop.ARRIVED]), len(submit) - 1)
-        return float(submit[at] - submit[0]), float(submit[-1] - submit[0])
-
-    return measure
 
 
 @dataclass(frozen=True)

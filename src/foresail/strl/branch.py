@@ -20,36 +20,24 @@ from foresail.strl.tree import reaches
 
 @dataclass(slots=True, eq=False)
 class Branch:
-    """A place in an expression's tree.
-
-    Parameters
-    ----------
-    expression
-        What stands there.
-    number
-        Its number, parents before children.
-    indicator
-        Binary column that must be 1 for the branch to be given anything.
-    leaf
-        Number of the leaf; -1 for an operator.
-    level
-        Column of what a ``min`` is worth; -1 for the others.
-    highest
-        What the branch is worth at most, were it alone.
-    work
-        Slots times nodes of a way to ``highest``.
-    children
-        Branches below, in order.
-    """
+    """A place in an expression's tree."""
 
     expression: Expression
+    """What stands there."""
     number: int
+    """Its number, parents before children."""
     indicator: int
+    """Binary column that must be 1 for the branch to be given anything."""
     leaf: int = -1
+    """Number of the leaf; -1 for an operator."""
     level: int = -1
+    """Column of what a ``min`` is worth; -1 for the others."""
     highest: float = 0.0
+    """What the branch is worth at most, were it alone."""
     work: float = 0.0
+    """Slots times nodes of a way to ``highest``."""
     children: list[Branch] = field(default_factory=list)
+    """Branches below, in order."""
 
     @property
     def density(self) -> float:

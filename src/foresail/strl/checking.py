@@ -26,36 +26,26 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class RequestSizes:
-    """How large the requests are.
-
-    Parameters
-    ----------
-    requests, expressions, leaves, depth
-        Requests; all expressions of their trees, of which leaves; levels of the deepest.
-    kinds
-        Expressions by their type's name.
-    useful_leaves
-        Leaves that could ever be worth anything.
-    sets, nodes, busy_nodes
-        Different sets of nodes that leaves choose from; nodes there are; of these, busy now.
-    first_start_seconds, last_end_seconds
-        When the first leaf begins and the last one ends; None without leaves.
-    highest_value
-        What all requests could be worth at most, if no two wanted the same node.
-    """
+    """How large the requests are."""
 
     requests: int
     expressions: int
     leaves: int
     depth: int
+    """Requests; all expressions of their trees, of which leaves; levels of the deepest."""
     kinds: Mapping[str, int]
+    """Expressions by their type's name."""
     useful_leaves: int
+    """Leaves that could ever be worth anything."""
     sets: int
     nodes: int
     busy_nodes: int
+    """Different sets of nodes that leaves choose from; nodes there are; of these, busy now."""
     first_start_seconds: float | None
     last_end_seconds: float | None
+    """When the first leaf begins and the last one ends; None without leaves."""
     highest_value: float
+    """What all requests could be worth at most, if no two wanted the same node."""
 
 
 def statistics(document: Document) -> RequestSizes:

@@ -47,47 +47,33 @@ its own for an ``nCk`` with only one partition to take from.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compiled:
-    """A program and what its columns mean.
-
-    Parameters
-    ----------
-    program
-        Maximises what the expression is worth.
-    root
-        The expression's tree.
-    leaves
-        Its leaves, by number.
-    nodes
-        Names of the nodes, in the order of ``free_from`` and of the partitions.
-    free_from
-        First slot in which each node is free.
-    partitions
-        Of the nodes, by the leaves' sets.
-    slots
-        The slots that have supply rows, ascending.
-    free
-        Free nodes of every partition in every one of the slots.
-    part_leaf, part_partition
-        The parts: shares of a partition that a leaf can be given; shape (parts,).
-    part_column, part_unit
-        The column that says how much of the part is given, and how many nodes one of it stands for.
-    build_seconds
-        How long compiling took.
-    """
+    """A program and what its columns mean."""
 
     program: Program
+    """Maximises what the expression is worth."""
     root: Branch
+    """The expression's tree."""
     leaves: LeafTable
+    """Its leaves, by number."""
     nodes: tuple[str, ...]
+    """Names of the nodes, in the order of ``free_from`` and of the partitions."""
     free_from: Floats
+    """First slot in which each node is free."""
     partitions: Partitions
+    """Of the nodes, by the leaves' sets."""
     slots: Floats
+    """The slots that have supply rows, ascending."""
     free: Integers
+    """Free nodes of every partition in every one of the slots."""
     part_leaf: Integers
     part_partition: Integers
+    """The parts: shares of a partition that a leaf can be given; shape (parts,)."""
     part_column: Integers
     part_unit: Integers
+    """The column that says how much of the part is given, and how many nodes one of it stands
+    for."""
     build_seconds: float
+    """How long compiling took."""
 
     def given(self, values: Floats) -> Integers:
         """Nodes given to every part (a leaf's share of a partition) by a solution's values."""
@@ -292,26 +278,18 @@ class _Tree:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _PartitionShares:
-    """Shares of partitions that leaves can be given; arrays have shape (parts,).
-
-    Parameters
-    ----------
-    leaf, partition
-        Whose share of what.
-    begin, end
-        Numbers of the slots, of those with supply rows, in which it is held.
-    most
-        Nodes that there can be at most.
-    of_leaf
-        Parts of every leaf; shape (leaves,).
-    """
+    """Shares of partitions that leaves can be given; arrays have shape (parts,)."""
 
     leaf: Integers
     partition: Integers
+    """Whose share of what."""
     begin: Integers
     end: Integers
+    """Numbers of the slots, of those with supply rows, in which it is held."""
     most: Integers
+    """Nodes that there can be at most."""
     of_leaf: Integers
+    """Parts of every leaf; shape (leaves,)."""
 
     @property
     def room(self) -> Integers:

@@ -13,22 +13,15 @@ from foresail.strl.tokens import Position
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a file of requests says.
-
-    Parameters
-    ----------
-    node_sets
-        Named sets of nodes, in the file's order.
-    requests
-        Expressions that no other one is made of, by name, in the file's order; those without a name
-        are called ``request1``, ``request2``, ...
-    supply
-        The nodes there are, and until when some are busy.
-    """
+    """What a file of requests says."""
 
     node_sets: Mapping[str, frozenset[str]]
+    """Named sets of nodes, in the file's order."""
     requests: Mapping[str, Expression]
+    """Expressions that no other one is made of, by name, in the file's order; those without a name
+    are called ``request1``, ``request2``, ..."""
     supply: Supply
+    """The nodes there are, and until when some are busy."""
 
     @property
     def expression(self) -> Expression:
@@ -47,21 +40,13 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What came of reading a text: what it says, and all that is wrong with it.
-
-    Parameters
-    ----------
-    document
-        What the lines without an error say.
-    errors
-        One for each statement that could not be understood, in order.
-    places
-        Every leaf as it was written, with the place of each of its arguments.
-    unused_sets
-        Where the named sets that nothing uses are defined.
-    """
+    """What came of reading a text: what it says, and all that is wrong with it."""
 
     document: Document
+    """What the lines without an error say."""
     errors: tuple[InputError, ...]
+    """One for each statement that could not be understood, in order."""
     places: tuple[tuple[Leaf, Mapping[str, Position]], ...]
+    """Every leaf as it was written, with the place of each of its arguments."""
     unused_sets: Mapping[str, Position]
+    """Where the named sets that nothing uses are defined."""

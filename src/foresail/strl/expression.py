@@ -19,25 +19,17 @@ def _require(holds: bool, field: str, value: object, expected: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """Nodes of a set for a time.
-
-    Parameters
-    ----------
-    nodes
-        The equivalence set: names of nodes, any of which will do; not empty.
-    count
-        How many of them, at least 1.
-    start_seconds, duration_seconds
-        When, from the time that the expression counts from; the duration is above 0.
-    value
-        What it is worth, not negative.
-    """
+    """Nodes of a set for a time."""
 
     nodes: frozenset[str]
+    """The equivalence set: names of nodes, any of which will do; not empty."""
     count: int
+    """How many of them, at least 1."""
     start_seconds: float
     duration_seconds: float
+    """When, from the time that the expression counts from; the duration is above 0."""
     value: float
+    """What it is worth, not negative."""
 
     def __post_init__(self) -> None:
         _require(bool(self.nodes), "nodes", "{}", "at least one node")

@@ -40,22 +40,15 @@ _MOST_WAYS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class RequestPlaces:
-    """What requests may name on a cluster; made once, used for every job.
-
-    Parameters
-    ----------
-    names
-        The nodes; on a cluster without named nodes its partitions, each for all its processors.
-    sets
-        The sets that are known without being defined: ``all``, every partition, every attribute,
-        and every value of one as ``attribute.value``. Of equal names, the first of these counts.
-    has_nodes
-        Whether nodes have names.
-    """
+    """What requests may name on a cluster; made once, used for every job."""
 
     names: frozenset[str]
+    """The nodes; on a cluster without named nodes its partitions, each for all its processors."""
     sets: Mapping[str, frozenset[str]]
+    """The sets that are known without being defined: ``all``, every partition, every attribute, and
+    every value of one as ``attribute.value``. Of equal names, the first of these counts."""
     has_nodes: bool
+    """Whether nodes have names."""
 
     @classmethod
     def of(cls, cluster: Cluster) -> RequestPlaces:

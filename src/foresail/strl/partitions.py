@@ -20,23 +20,16 @@ _LOOKUPS = 16  # to look a node's number up takes as long as so many tests for m
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Partitions:
-    """The fewest groups of nodes of which every equivalence set is a union.
-
-    Parameters
-    ----------
-    of_node
-        Partition of every node, -1 for a node that is in no set; shape (nodes,). Partitions are
-        numbered by their first nodes.
-    sizes
-        Nodes of every partition; shape (partitions,).
-    set_starts, set_members
-        Partitions of set s are ``set_members[set_starts[s]:set_starts[s + 1]]``, ascending.
-    """
+    """The fewest groups of nodes of which every equivalence set is a union."""
 
     of_node: Integers
+    """Partition of every node, -1 for a node that is in no set; shape (nodes,). Partitions are
+    numbered by their first nodes."""
     sizes: Integers
+    """Nodes of every partition; shape (partitions,)."""
     set_starts: Integers
     set_members: Integers
+    """Partitions of set s are ``set_members[set_starts[s]:set_starts[s + 1]]``, ascending."""
 
 
 def refine(nodes: Sequence[str], sets: Sequence[AbstractSet[str]]) -> Partitions:

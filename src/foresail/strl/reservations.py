@@ -29,21 +29,15 @@ class ReservationRequest:
     """Containers for a time, which lies between two times: a gang in Rayon's reservation language.
 
     Source: TetriSched (EuroSys 2016), section 4.4; spec tetrisched sections 3.1 and 5.
-
-    Parameters
-    ----------
-    start_seconds, finish_seconds
-        The window of time.
-    containers
-        How many at once, at least 1.
-    duration_seconds
-        For how long, above 0: the runtime on the nodes where the job is slow.
     """
 
     start_seconds: float
     finish_seconds: float
+    """The window of time."""
     containers: int
+    """How many at once, at least 1."""
     duration_seconds: float
+    """For how long, above 0: the runtime on the nodes where the job is slow."""
 
     def __post_init__(self) -> None:
         start, finish = self.start_seconds, self.finish_seconds
@@ -77,21 +71,14 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionPlan:
-    """What is promised over time; every change makes a new plan.
-
-    Parameters
-    ----------
-    capacity
-        Containers there are, at least 1.
-    alignment
-        Which start a reservation gets; the latest leaves the room near now free.
-    reservations
-        What is promised, in order of acceptance.
-    """
+    """What is promised over time; every change makes a new plan."""
 
     capacity: int
+    """Containers there are, at least 1."""
     alignment: Alignment = Alignment.LATEST
+    """Which start a reservation gets; the latest leaves the room near now free."""
     reservations: tuple[Reservation, ...] = ()
+    """What is promised, in order of acceptance."""
 
     def __post_init__(self) -> None:
         if self.capacity < 1:

@@ -26,18 +26,12 @@ from foresail.strl.tree import highest_value, reaches
 
 @dataclass(frozen=True, slots=True)
 class Simplified:
-    """An expression without what can never count, and which of its leaves were which.
-
-    Parameters
-    ----------
-    expression
-        What is left; None where nothing could ever be worth anything.
-    origins
-        For each leaf of ``expression``, by its number, the number of the leaf that it was.
-    """
+    """An expression without what can never count, and which of its leaves were which."""
 
     expression: Expression | None
+    """What is left; None where nothing could ever be worth anything."""
     origins: tuple[int, ...]
+    """For each leaf of ``expression``, by its number, the number of the leaf that it was."""
 
 
 _Kept: TypeAlias = tuple[Expression, tuple[int, ...]]

@@ -20,26 +20,18 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeafTable:
-    """The leaves of an expression as arrays, in their order; every array has shape (leaves,).
-
-    Parameters
-    ----------
-    sets
-        Number of the leaf's equivalence set.
-    counts, values
-        How many nodes, and what they are worth.
-    first, last
-        The slots in which the leaf holds its nodes: ``first`` up to, not including, ``last``.
-    linear
-        Whether it is ``LnCk``.
-    """
+    """The leaves of an expression as arrays, in their order; every array has shape (leaves,)."""
 
     sets: Integers
+    """Number of the leaf's equivalence set."""
     counts: Integers
     values: Floats
+    """How many nodes, and what they are worth."""
     first: Floats
     last: Floats
+    """The slots in which the leaf holds its nodes: ``first`` up to, not including, ``last``."""
     linear: NDArray[np.bool_]
+    """Whether it is ``LnCk``."""
 
 
 def leaf_table(leaves: Sequence[Leaf], sets: Integers, quantum_seconds: float) -> LeafTable:

@@ -21,36 +21,25 @@ from foresail.strl.trimming import trimmed
 
 @dataclass(frozen=True, slots=True)
 class SolvedRequest:
-    """An allocation, and how good it is known to be.
-
-    Parameters
-    ----------
-    allocation
-        Names of the nodes that each leaf is given, by the leaf's number; none that adds no worth.
-        Leaves that start later hold their nodes provisionally.
-    value
-        What the allocation is worth: at least ``quick_value``.
-    bound
-        No allocation is worth more.
-    quick_value
-        What the quick plan was worth that the solver began from.
-    status
-        How the solver ended. It found nothing: the quick plan is the answer.
-    size
-        Columns and rows of the program.
-    build_seconds, solve_seconds, finish_seconds
-        Of compiling, of the solver, and of all the rest: quick plan, clean-up, names.
-    """
+    """An allocation, and how good it is known to be."""
 
     allocation: Allocation
+    """Names of the nodes that each leaf is given, by the leaf's number; none that adds no worth.
+    Leaves that start later hold their nodes provisionally."""
     value: float
+    """What the allocation is worth: at least ``quick_value``."""
     bound: float
+    """No allocation is worth more."""
     quick_value: float
+    """What the quick plan was worth that the solver began from."""
     status: SolveStatus
+    """How the solver ended. It found nothing: the quick plan is the answer."""
     size: ProgramSize
+    """Columns and rows of the program."""
     build_seconds: float
     solve_seconds: float
     finish_seconds: float
+    """Of compiling, of the solver, and of all the rest: quick plan, clean-up, names."""
 
     @property
     def gap(self) -> float:

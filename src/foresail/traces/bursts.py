@@ -13,27 +13,18 @@ from foresail.model.arrays import Floats
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """How jobs come in bursts, which nobody published; chosen so that waits are near.
-
-    Parameters
-    ----------
-    mean_jobs
-        Per burst: 10 make 90 % of gaps short.
-    tail
-        Pareto exponent of the number of jobs in a burst; smaller is burstier.
-    most_jobs
-        In one burst.
-    likeness
-        Share of jobs that run about as long as the burst's first job.
-    week_spread
-        Standard deviation of the logarithm of a week's submissions.
-    """
+    """How jobs come in bursts, which is not published; chosen so that waits are near."""
 
     mean_jobs: float = 10.0
+    """Per burst: 10 make 90 % of gaps short."""
     tail: float = 1.2
+    """Pareto exponent of the number of jobs in a burst; smaller is burstier."""
     most_jobs: int = 20_000
+    """In one burst."""
     likeness: float = 0.8
+    """Share of jobs that run about as long as the burst's first job."""
     week_spread: float = 0.25
+    """Standard deviation of the logarithm of a week's submissions."""
 
 
 class Arrivals(NamedTuple):

@@ -26,28 +26,21 @@ class Archive(BaseModel):
 
 
 class Log(BaseModel):
-    """One log of the archive.
-
-    Parameters
-    ----------
-    path
-        Path below the archive's address.
-    system
-        The machine, in a few words.
-    jobs, processors
-        As the log says, where that is known.
-    text_sha256
-        Digest of the decompressed text, where it is known.
-    """
+    """One log of the archive."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
+
     path: str
+    """Path below the archive's address."""
     system: str
+    """The machine, in a few words."""
     jobs: int | None = None
     processors: int | None = None
+    """As the log says, where that is known."""
     text_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    """Digest of the decompressed text, where it is known."""
 
     @property
     def file_name(self) -> str:

@@ -15,21 +15,7 @@ QUANTILES = (0.1, 0.5, 0.9, 0.99, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts of a workload; what the workload does not know is None.
-
-    Parameters
-    ----------
-    span_seconds
-        From the first submission to the last.
-    offered_load
-        Work of all jobs (cpu-seconds) over what the machine could do in the span.
-    quantiles
-        Column name to values at ``QUANTILES`` (seconds, or cpus) over jobs where it is known.
-    mean
-        Column name to mean value over those jobs.
-    known
-        Column name to the share of jobs for which it is known, for all canonical columns.
-    """
+    """Facts of a workload; what the workload does not know is None."""
 
     source: str
     reader: str
@@ -39,12 +25,19 @@ class Facts:
     processors: int | None
     origin_unix_seconds: float | None
     time_zone: str | None
+
     span_seconds: float
+    """From the first submission to the last."""
     work_cpu_seconds: float
+
     offered_load: float | None
+    """Work of all jobs (cpu-seconds) over what the machine could do in the span."""
     quantiles: Mapping[str, tuple[float, ...]]
+    """Column name to values at ``QUANTILES`` (seconds, or cpus) over jobs where it is known."""
     mean: Mapping[str, float]
+    """Column name to mean value over those jobs."""
     known: Mapping[str, float]
+    """Column name to the share of jobs for which it is known, for all canonical columns."""
     repairs: Mapping[str, int]
     filters: tuple[tuple[str, int], ...]
 

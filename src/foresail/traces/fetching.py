@@ -28,43 +28,28 @@ _CONTENT_RANGE: Final = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
 
 @dataclass(frozen=True, slots=True)
 class RetryLimits:
-    """How long to keep trying.
-
-    Parameters
-    ----------
-    attempts
-        Give up after so many attempts in a row that brought nothing.
-    pause_seconds
-        Pause after the first of them; it doubles with each.
-    timeout_seconds
-        How long a server may stay silent.
-    """
+    """How long to keep trying."""
 
     attempts: int = 5
+    """Give up after so many attempts in a row that brought nothing."""
     pause_seconds: float = 1.0
+    """Pause after the first of them; it doubles with each."""
     timeout_seconds: float = 30.0
+    """How long a server may stay silent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A log on disk.
-
-    Parameters
-    ----------
-    path
-        The file.
-    sha256
-        Digest of its decompressed text.
-    verified
-        Whether that is the digest in the catalogue. If not, the catalogue has none or it differs.
-    downloaded
-        Whether anything was downloaded; False where the file was there.
-    """
+    """A log on disk."""
 
     path: Path
+    """The file."""
     sha256: str
+    """Digest of its decompressed text."""
     verified: bool
+    """Whether that is the digest in the catalogue. If not, the catalogue has none or it differs."""
     downloaded: bool
+    """Whether anything was downloaded; False where the file was there."""
 
 
 class _NotYetError(Exception):

@@ -59,30 +59,22 @@ class _Strict(BaseModel):
 
 
 class ColumnSource(_Strict):
-    """Where one canonical column comes from.
-
-    Parameters
-    ----------
-    column
-        The source column; or a ``constant`` instead of it.
-    since
-        Another source column that is subtracted (end minus start, for example).
-    unit, scale
-        What numbers are multiplied with: a name of ``UNITS``, or any factor.
-    time, zone
-        Pattern of times (as ``strptime`` has it), and the zone of those without an offset.
-    values
-        Texts and what they become; other texts become null.
-    """
+    """Where one canonical column comes from."""
 
     column: str | None = None
+    """The source column; or a ``constant`` instead of it."""
     constant: float | str | None = None
+
     since: str | None = None
+    """Another source column that is subtracted (end minus start, for example)."""
     unit: str = "seconds"
     scale: float = Field(default=1.0, gt=0.0, allow_inf_nan=False)
+    """What numbers are multiplied with: a name of ``UNITS``, or any factor."""
     time: str | None = None
     zone: str = "UTC"
+    """Pattern of times (as ``strptime`` has it), and the zone of those without an offset."""
     values: dict[str, str] | None = None
+    """Texts and what they become; other texts become null."""
 
     @property
     def factor(self) -> float:

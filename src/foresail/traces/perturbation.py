@@ -19,19 +19,13 @@ LEAST_SHARE: Final = 0.01
 
 @dataclass(frozen=True, slots=True)
 class PerturbedBeliefs:
-    """A normal belief for each job, to be truncated to positive values and renormalised.
-
-    Parameters
-    ----------
-    mean_seconds, deviation_seconds
-        Parameters of each job's normal distribution before truncation; shape (jobs,).
-    shift
-        By how much of the real runtime each is off, as a fraction; shape (jobs,).
-    """
+    """A normal belief for each job, to be truncated to positive values and renormalised."""
 
     mean_seconds: Floats
     deviation_seconds: Floats
+    """Parameters of each job's normal distribution before truncation; shape (jobs,)."""
     shift: Floats
+    """By how much of the real runtime each is off, as a fraction; shape (jobs,)."""
 
 
 def perturbed(

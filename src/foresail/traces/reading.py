@@ -73,37 +73,30 @@ _MEASURED: Final = tuple(
 
 @dataclass
 class Notes:
-    """What a reader finds out besides the jobs: facts of the header, and the repairs it made.
-
-    Parameters
-    ----------
-    path
-        The log.
-    strict
-        True: a repair is an error instead. None: it is one that more than ``MOST_LOST`` of the rows
-        are dropped, because no job can be made of them. False: nothing is.
-    advance
-        Called with the number of bytes of the file just read, for a progress bar.
-    unix_times
-        Set by a reader whose submit times are Unix times: the workload's origin becomes its first
-        submission.
-    earlier
-        Set by a reader of something that has meta facts of its own already.
-    """
+    """What a reader finds out besides the jobs: facts of the header, and the repairs it made."""
 
     path: Path
+    """The log."""
     strict: bool | None = None
+    """True: a repair is an error instead. None: it is one that more than ``MOST_LOST`` of the rows
+    are dropped, because no job can be made of them. False: nothing is."""
     advance: Callable[[int], None] | None = None
+    """Called with the number of bytes of the file just read, for a progress bar."""
     processors: int | None = None
     origin_unix_seconds: float | None = None
     time_zone: str | None = None
+
     unix_times: bool = False
+    """Set by a reader whose submit times are Unix times: the workload's origin becomes its first
+    submission."""
     header: dict[str, str] = field(default_factory=dict)
     nodes: pl.DataFrame | None = None
     tasks: pl.DataFrame | None = None
     usage: pl.DataFrame | None = None
     sha256: str | None = None
+
     earlier: WorkloadMeta | None = None
+    """Set by a reader of something that has meta facts of its own already."""
     repairs: Counter[str] = field(default_factory=Counter)
     lost: dict[str, LostRows] = field(default_factory=dict)
 

@@ -11,37 +11,26 @@ import polars as pl
 
 @dataclass(frozen=True)
 class ScheduleMeta:
-    """What produced a schedule.
-
-    Parameters
-    ----------
-    policy
-        Short form of scheduler, predictor and correction.
-    processors
-        Processors (cpus) of the cluster.
-    workload
-        Source of the workload.
-    conventions
-        Name of the replay's conventions.
-    counters
-        Counts a replay keeps: passes, corrections, head jobs whose reservation moved later.
-    replay_seconds
-        Seconds the replay proper took.
-    engine
-        What carried it out; None: a real run, as earlier versions wrote it.
-    lost
-        What of the workload's source is in no job, for people.
-    """
+    """What produced a schedule."""
 
     policy: str
+    """Short form of scheduler, predictor and correction."""
     processors: float
+    """Processors (cpus) of the cluster."""
     workload: str
+    """Source of the workload."""
     conventions: str = "standard"
+    """Name of the replay's conventions."""
     counters: Mapping[str, float] = field(default_factory=dict)
+    """Counts a replay keeps: passes, corrections, head jobs whose reservation moved later."""
     replay_seconds: float | None = None
+    """Seconds the replay proper took."""
     manifest: Mapping[str, Any] = field(default_factory=dict)
+
     engine: str | None = None
+    """What carried it out; None: a real run, as earlier versions wrote it."""
     lost: Sequence[str] = ()
+    """What of the workload's source is in no job, for people."""
 
 
 @dataclass(frozen=True)

@@ -15,32 +15,23 @@ from foresail.traces.workload import ONLY_STAGE, Workload
 
 @dataclass(frozen=True, slots=True)
 class TaskStages:
-    """Jobs in order of submission, their stages each after those it waits for, and their tasks.
-
-    Parameters
-    ----------
-    first_stage
-        Where each job's stages begin, and where the last one's end; shape (jobs + 1,).
-    first_task
-        Where each stage's tasks begin, and where the last one's end; shape (stages + 1,).
-    waits
-        How many stages each waits for; shape (stages,).
-    first_after, after
-        Where in ``after`` those begin that wait for each stage; shapes (stages + 1,) and (links,).
-    stage_name, task
-        What a stage is called, and a task's number in it; shapes (stages,) and (tasks,).
-    runtime_seconds
-        The truth; shape (tasks,).
-    """
+    """Jobs in order of submission, their stages each after those it waits for, and their tasks."""
 
     first_stage: Integers
+    """Where each job's stages begin, and where the last one's end; shape (jobs + 1,)."""
     first_task: Integers
+    """Where each stage's tasks begin, and where the last one's end; shape (stages + 1,)."""
     waits: Integers
+    """How many stages each waits for; shape (stages,)."""
     first_after: Integers
     after: Integers
+    """Where in ``after`` those begin that wait for each stage; shapes (stages + 1,) and
+    (links,)."""
     stage_name: pl.Series
     task: Integers
+    """What a stage is called, and a task's number in it; shapes (stages,) and (tasks,)."""
     runtime_seconds: Floats
+    """The truth; shape (tasks,)."""
 
     @property
     def stage_job(self) -> Integers:

@@ -41,13 +41,6 @@ _CORES: Final = np.array([1, 2, 4, 8, 16, 32], dtype=np.int64)
 class Runtimes:
     """How long jobs run: the published shares and the published mean, whatever is set here.
 
-    Parameters
-    ----------
-    middle_mean_seconds
-        Mean of the 36 % between three minutes and six hours, which nobody published. The less it
-        is, the fewer jobs do most of the work: those beyond six hours then run for longer. By
-        default what leaves those a mean of 25 hours beyond the six, so that they are exponential.
-
     Raises
     ------
     InputError
@@ -55,6 +48,9 @@ class Runtimes:
     """
 
     middle_mean_seconds: float = 4791.666666666666
+    """Mean of the 36 % between three minutes and six hours, which is not published. The less it is,
+    the fewer jobs do most of the work: those beyond six hours then run for longer. By default what
+    leaves those a mean of 25 hours beyond the six, so that they are exponential."""
 
     def __post_init__(self) -> None:
         if not (self.middle_mean_seconds > _SHORT_LIMIT and self.beyond_mean_seconds > 0.0):

@@ -32,28 +32,19 @@ _TIMES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Oddity:
-    """One kind of oddity.
-
-    Parameters
-    ----------
-    name
-        Short name, as code may test for it.
-    meaning
-        What it is, in words.
-    count
-        How many jobs have it; 1 for what concerns the workload as a whole.
-    job_id, value
-        The first such job and what it has there, where there is one.
-    remedy
-        What to do about it: a filter, or an option of reading.
-    """
+    """One kind of oddity."""
 
     name: str
+    """Short name, as code may test for it."""
     meaning: str
+    """What it is, in words."""
     count: int
+    """How many jobs have it; 1 for what concerns the workload as a whole."""
     remedy: str
+    """What to do about it: a filter, or an option of reading."""
     job_id: str | None = None
     value: str | None = None
+    """The first such job and what it has there, where there is one."""
 
 
 @dataclass(frozen=True, slots=True)

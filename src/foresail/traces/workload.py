@@ -65,42 +65,28 @@ class LostRows:
 
 @dataclass(frozen=True)
 class WorkloadMeta:
-    """What is known of a workload as a whole; stored as ``meta.json``.
-
-    Parameters
-    ----------
-    source
-        File name the jobs were read from, or the generator's name.
-    reader
-        Name of the reader or generator.
-    processors
-        Processors of the machine, where the source says so.
-    origin_unix_seconds
-        Unix time of second zero, where the source says so.
-    time_zone
-        Name of the zone, where the source says so.
-    header
-        Further header directives of the source, as text.
-    repairs
-        Rows that the reader repaired or dropped, counted by the name of the repair.
-    lost
-        Of the rows that were dropped because no job could be made of them: each cause.
-    filters
-        Cleaning filters applied since, in order, each with the number of jobs it touched.
-    sha256
-        Digest of the source file.
-    """
+    """What is known of a workload as a whole; stored as ``meta.json``."""
 
     source: str
+    """File name the jobs were read from, or the generator's name."""
     reader: str
+    """Name of the reader or generator."""
     processors: int | None = None
+    """Processors of the machine, where the source says so."""
     origin_unix_seconds: float | None = None
+    """Unix time of second zero, where the source says so."""
     time_zone: str | None = None
+    """Name of the zone, where the source says so."""
     header: Mapping[str, str] = field(default_factory=dict)
+    """Further header directives of the source, as text."""
     repairs: Mapping[str, int] = field(default_factory=dict)
+    """Rows that the reader repaired or dropped, counted by the name of the repair."""
     lost: tuple[LostRows, ...] = ()
+    """Of the rows that were dropped because no job could be made of them: each cause."""
     filters: tuple[tuple[str, int], ...] = ()
+    """Cleaning filters applied since, in order, each with the number of jobs it touched."""
     sha256: str | None = None
+    """Digest of the source file."""
 
     def nothing_left(self, problem: str, expected: str) -> InputError:
         """What to say of a workload without jobs: which filters dropped or changed how many."""
@@ -112,28 +98,20 @@ class WorkloadMeta:
 
 @dataclass(frozen=True)
 class Workload:
-    """Jobs in order of submission, with their truth.
-
-    Parameters
-    ----------
-    jobs
-        Table with (at least) the columns of ``schema.JOBS``, sorted by submission (stable).
-    nodes
-        Table with the columns of ``schema.NODES``, where the source has one.
-    tasks
-        Table with the columns of ``schema.TASKS``, where the source knows tasks.
-    usage
-        Table with the columns of ``schema.USAGE``, where the source measured use over time.
-    options
-        What jobs ask for in the column ``strl``, by job id, once that is read for a cluster.
-    """
+    """Jobs in order of submission, with their truth."""
 
     jobs: pl.DataFrame
+    """Table with (at least) the columns of ``schema.JOBS``, sorted by submission (stable)."""
     meta: WorkloadMeta
+
     nodes: pl.DataFrame | None = None
+    """Table with the columns of ``schema.NODES``, where the source has one."""
     tasks: pl.DataFrame | None = None
+    """Table with the columns of ``schema.TASKS``, where the source knows tasks."""
     usage: pl.DataFrame | None = None
+    """Table with the columns of ``schema.USAGE``, where the source measured use over time."""
     options: Mapping[str, tuple[PlacementOption, ...]] = field(default_factory=dict)
+    """What jobs ask for in the column ``strl``, by job id, once that is read for a cluster."""
 
     def __len__(self) -> int:
         return self.jobs.height

@@ -12,7 +12,7 @@ def require_claims_about_cases(name, quick, full):
         names = {measure.name for measure in study.measures}
         assert set(study.drawn) <= names
         for claim in study.claims:
-            for side in (claim.less, claim.more):
+            for side in (claim.bound.less, claim.bound.more):
                 if not isinstance(side, Mean):
                     continue
                 assert side.measure in names

@@ -21,7 +21,7 @@ def results():
 def test_every_claim_is_about_a_case(results):
     """And about something that is measured."""
     study, found = results
-    sides = [side for claim in study.claims for side in (claim.less, claim.more)]
+    sides = [side for claim in study.claims for side in (claim.bound.less, claim.bound.more)]
     for side in (side for side in sides if isinstance(side, Mean)):
         assert side.measure in found[side.group, side.system]
 

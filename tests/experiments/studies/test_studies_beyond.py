@@ -33,7 +33,7 @@ def test_what_a_study_names_exists(name):
         measures = {measure.name for measure in study.measures}
         assert set(study.drawn) <= measures
         for claim in study.claims:
-            for side in (claim.less, claim.more):
+            for side in (claim.bound.less, claim.bound.more):
                 assert isinstance(side, Mean)
                 assert side.measure in measures
                 assert side.system in study.systems

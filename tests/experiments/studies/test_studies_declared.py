@@ -52,7 +52,7 @@ def test_what_a_study_names_exists(name):
         assert set(study.drawn) <= names
         where = {(case.group, case.x, case.system) for case in study.cases}
         for claim in study.claims:
-            for side in (claim.less, claim.more):
+            for side in (claim.bound.less, claim.bound.more):
                 if not isinstance(side, Mean):
                     continue
                 assert side.measure in names

@@ -40,22 +40,15 @@ _HIGHEST_SHARE: Final = 1.5
 
 @dataclass(frozen=True, slots=True)
 class CpuVolatilityParameters:
-    """Parameters of the analysis ``cpu_volatility``.
-
-    Parameters
-    ----------
-    scheduling_classes
-        Values of the feature ``scheduling_class`` that services have; without the feature all jobs
-        are taken.
-    coverage
-        Share of the trace that a long-running task must have been measured.
-    levels
-        For which x the share of periods is given that deviate by more than x.
-    """
+    """Parameters of the analysis ``cpu_volatility``."""
 
     scheduling_classes: tuple[str, ...] = ("2", "3")
+    """Values of the feature ``scheduling_class`` that services have; without the feature all jobs
+    are taken."""
     coverage: float = 0.95
+    """Share of the trace that a long-running task must have been measured."""
     levels: tuple[float, ...] = (0.1, 0.2, 0.5, 1.0)
+    """For which x the share of periods is given that deviate by more than x."""
 
     def __post_init__(self) -> None:
         require_share(self, "coverage")

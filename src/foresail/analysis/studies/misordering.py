@@ -27,22 +27,15 @@ _HISTORY: Final = "history"
 
 @dataclass(frozen=True, slots=True)
 class MisorderingParameters:
-    """Parameters of the analysis ``misordering``.
-
-    Parameters
-    ----------
-    features
-        The first of these text columns that the jobs have makes jobs similar; history knows the
-        mean of similar jobs.
-    samples
-        Numbers of sampled tasks.
-    seed
-        Of the draw of sampled tasks.
-    """
+    """Parameters of the analysis ``misordering``."""
 
     features: tuple[str, ...] = ("application_name", "executable", "user")
+    """The first of these text columns that the jobs have makes jobs similar; history knows the mean
+    of similar jobs."""
     samples: tuple[int, ...] = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100)
+    """Numbers of sampled tasks."""
     seed: int = 1
+    """Of the draw of sampled tasks."""
 
     def __post_init__(self) -> None:
         if not self.features:

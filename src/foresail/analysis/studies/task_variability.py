@@ -36,35 +36,24 @@ _WITHIN: Final = "within the job"
 
 @dataclass(frozen=True, slots=True)
 class TaskVariabilityParameters:
-    """Parameters of the analysis ``task_variability``.
-
-    Parameters
-    ----------
-    features
-        What makes jobs similar: text columns of the jobs table, ``day_and_hour`` (of submission)
-        and ``request`` (cpus of the job, memory and gpus per task). Absent ones are left out.
-    window_days
-        How far back similar jobs count. All windows are judged on the jobs submitted once the
-        longest one is full.
-    period_days_at_least
-        Windows that leave less than this to judge on are left out.
-    similar_jobs
-        How many similar jobs a feature needs to count, two at least: one never varies.
-    ratios
-        For which k the share of jobs is given that vary k times as much over time as over space.
-    scattered_jobs
-        Jobs of the scatter plot, drawn at random.
-    seed
-        Of that draw.
-    """
+    """Parameters of the analysis ``task_variability``."""
 
     features: tuple[str, ...] = ("application_name", "executable", "user", DAY_AND_HOUR, REQUEST)
+    """What makes jobs similar: text columns of the jobs table, ``day_and_hour`` (of submission) and
+    ``request`` (cpus of the job, memory and gpus per task). Absent ones are left out."""
     window_days: tuple[float, ...] = (3.0, 7.0, 14.0, 30.0)
+    """How far back similar jobs count. All windows are judged on the jobs submitted once the
+    longest one is full."""
     period_days_at_least: float = 7.0
+    """Windows that leave less than this to judge on are left out."""
     similar_jobs: int = 2
+    """How many similar jobs a feature needs to count, two at least: one never varies."""
     ratios: tuple[float, ...] = (1.0, 2.0, 5.0, 10.0, 20.0)
+    """For which k the share of jobs is given that vary k times as much over time as over space."""
     scattered_jobs: int = 70
+    """Jobs of the scatter plot, drawn at random."""
     seed: int = 1
+    """Of that draw."""
 
     def __post_init__(self) -> None:
         if not self.features:

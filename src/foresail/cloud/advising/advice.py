@@ -60,73 +60,54 @@ _PLAIN: Final = "microsoft"
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """All that is advised, and what it rests on.
-
-    Parameters
-    ----------
-    question, market, weights
-        What was asked, at which prices.
-    source, jobs, left_out, hours
-        The log: its name, jobs that count, those without a runtime or size, its length.
-    believed_by
-        Whose beliefs of runtimes the rules went by.
-    transient
-        Terms on which machines may be rented that are taken back; None: they are not.
-    transient_work
-        Share of the log's work that would be on them if all were rented.
-    tried
-        All that was simulated.
-    best_nodes
-        Nodes of least worth on the log as it is, whatever the risk.
-    chance_to_pay
-        Share of futures in which the last tenth of the advised nodes pays; NaN where there is none.
-    within_risk
-        As many nodes of the rule that is best on the log as pay at the stated risk, were there no
-        targets; None where no risk is stated.
-    missed
-        The targets that the advice does not meet.
-    compared
-        The advice first, then today (if known), then all on demand.
-    foreseen
-        The advised rule told the truth: what not knowing costs.
-    sensitivities
-        What would change it.
-    held_out
-        What comes of choosing on the first half of the log and living with it in the second; None
-        for a log that is too short to be halved.
-    wait_model
-        By which the advised rule expects waits, if it does: seconds to begin with, and for each
-        feature of the state of nodes and queue.
-    use_over_time
-        Mean and highest cores (or gpus) in use by slot, were there always room.
-    unwaited
-        What to buy, were no job to wait: the optimum in hindsight, and the plan at the stated risk
-        (or of what pays more likely than not); in amounts of cores, memory and gpus, not in nodes.
-    """
+    """All that is advised, and what it rests on."""
 
     question: AdviceQuestion
     market: Market
     weights: CostWeights
+    """What was asked, at which prices."""
     futures: LogFutures
+
     source: str
     jobs: int
     left_out: int
     hours: float
+    """The log: its name, jobs that count, those without a runtime or size, its length."""
     believed_by: str
+    """Whose beliefs of runtimes the rules went by."""
     transient: TransientTerms | None
+    """Terms on which machines may be rented that are taken back; None: they are not."""
     transient_work: float
+    """Share of the log's work that would be on them if all were rented."""
     tried: Sequence[RuleResult]
+    """All that was simulated."""
     best_nodes: int
+    """Nodes of least worth on the log as it is, whatever the risk."""
     chance_to_pay: float
+    """Share of futures in which the last tenth of the advised nodes pays; NaN where there is
+    none."""
     within_risk: RuleResult | None
+    """As many nodes of the rule that is best on the log as pay at the stated risk, were there no
+    targets; None where no risk is stated."""
     missed: tuple[Missed, ...]
+    """The targets that the advice does not meet."""
     compared: Sequence[Compared]
+    """The advice first, then today (if known), then all on demand."""
     foreseen: ExpectedMonth
+    """The advised rule told the truth: what not knowing costs."""
     sensitivities: Sequence[Sensitivity]
+    """What would change it."""
     held_out: HeldOut | None
+    """What comes of choosing on the first half of the log and living with it in the second; None
+    for a log that is too short to be halved."""
     wait_model: Mapping[str, float] | None
+    """By which the advised rule expects waits, if it does: seconds to begin with, and for each
+    feature of the state of nodes and queue."""
     use_over_time: pl.DataFrame
+    """Mean and highest cores (or gpus) in use by slot, were there always room."""
     unwaited: MixReport
+    """What to buy, were no job to wait: the optimum in hindsight, and the plan at the stated risk
+    (or of what pays more likely than not); in amounts of cores, memory and gpus, not in nodes."""
 
     @property
     def advised(self) -> Compared:
@@ -190,10 +171,10 @@ def advise(
     """
     if transient is not None and believed_seconds is None:
         raise InputError(
-            "what runs on transient machines is chosen by runtimes, which nobody knows",
+            "what runs on transient machines is chosen by runtimes, which are not known",
             field="runtimes",
             value=TRUTH,
-            expected="runtimes as somebody believes them on submission",
+            expected="runtimes as they are believed on submission",
         )
     counted = _countable(workload)
     require_within_horizon(counted.workload)

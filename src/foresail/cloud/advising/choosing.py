@@ -23,25 +23,17 @@ _LAST_PART: Final = 0.9
 
 @dataclass(frozen=True, slots=True)
 class ExpectedMonth:
-    """Money and waiting, per month of the log.
-
-    Parameters
-    ----------
-    nodes_cost, rented_cost
-        Money for nodes, used or not, and for rented machines.
-    wait_hours
-        Hours that all jobs wait, together.
-    mean_wait_seconds
-        Over all jobs.
-    worth
-        Cost and what waiting is worth: the less the better.
-    """
+    """Money and waiting, per month of the log."""
 
     nodes_cost: float
     rented_cost: float
+    """Money for nodes, used or not, and for rented machines."""
     wait_hours: float
+    """Hours that all jobs wait, together."""
     mean_wait_seconds: float
+    """Over all jobs."""
     worth: float
+    """Cost and what waiting is worth: the less the better."""
 
     @property
     def cost(self) -> float:
@@ -51,22 +43,15 @@ class ExpectedMonth:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CostWeights:
-    """What turns a simulation into money.
-
-    Parameters
-    ----------
-    market, demand
-        Prices of nodes; and the log.
-    wait_price_per_hour
-        Of an hour that one job waits.
-    rent_factor
-        What rented machines cost, relative to the market's prices.
-    """
+    """What turns a simulation into money."""
 
     market: Market
     demand: Demand
+    """Prices of nodes; and the log."""
     wait_price_per_hour: float
+    """Of an hour that one job waits."""
     rent_factor: float = 1.0
+    """What rented machines cost, relative to the market's prices."""
 
     def within(self, blocks: slice) -> CostWeights:
         """The same for some blocks, of what was tried within them."""
@@ -147,19 +132,13 @@ def recommend(
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A target that what is advised does not meet.
-
-    Parameters
-    ----------
-    target
-        Of what.
-    best
-        The nearest to it that can be reached: the cheapest; or the least mean wait, within the
-        budget where anything is.
-    """
+    """A target that what is advised does not meet."""
 
     target: Literal["cost", "wait"]
+    """Of what."""
     best: ExpectedMonth
+    """The nearest to it that can be reached: the cheapest; or the least mean wait, within the
+    budget where anything is."""
 
 
 def missed(
@@ -197,18 +176,12 @@ def _quick(expected: ExpectedMonth, question: AdviceQuestion) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogFutures:
-    """Futures that a log allows: how often each block comes, and by what factor demand grows.
-
-    Parameters
-    ----------
-    draws
-        Shape (futures, blocks).
-    growth
-        Shape (futures,).
-    """
+    """Futures that a log allows: how often each block comes, and by what factor demand grows."""
 
     draws: Floats
+    """Shape (futures, blocks)."""
     growth: Floats
+    """Shape (futures,)."""
 
     @property
     def informative(self) -> bool:
@@ -342,16 +315,11 @@ def within_risk(
 
 @dataclass(frozen=True, slots=True)
 class PointCertainty:
-    """What a point comes to in the log's weeks put together anew, demand as it was.
-
-    Parameters
-    ----------
-    cost, mean_wait_seconds
-        5 % and 95 % quantile, per month.
-    """
+    """What a point comes to in the log's weeks put together anew, demand as it was."""
 
     cost: tuple[float, float]
     mean_wait_seconds: tuple[float, float]
+    """5 % and 95 % quantile, per month."""
 
 
 def certainty(tried: RuleResult, weights: CostWeights, futures: LogFutures) -> PointCertainty:

@@ -22,42 +22,28 @@ _WIDE_WORK: Final = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Market:
-    """A node and its price, and what can be rented beside it.
-
-    Parameters
-    ----------
-    node
-        The type that is owned or reserved.
-    node_price_per_hour
-        Of one, used or not.
-    bought_as
-        How, in words.
-    committed
-        Nodes that are paid for already, whatever is bought.
-    committed_price_per_hour
-        Of one of them.
-    commitments
-        Those of the catalogue that have not ended, to nodes and to other types.
-    family
-        Machines to rent.
-    spanning
-        Whether a job may use several nodes at once: they are then one pool of cores (and gpus).
-    memory_known
-        Whether the jobs' memory counts.
-    unit
-        What nodes and demand are measured in.
-    """
+    """A node and its price, and what can be rented beside it."""
 
     node: InstanceType
+    """The type that is owned or reserved."""
     node_price_per_hour: float
+    """Of one, used or not."""
     bought_as: str
+    """How, in words."""
     committed: int
+    """Nodes that are paid for already, whatever is bought."""
     committed_price_per_hour: float
+    """Of one of them."""
     family: tuple[RentedType, ...]
+    """Machines to rent."""
     spanning: bool
+    """Whether a job may use several nodes at once: they are then one pool of cores (and gpus)."""
     memory_known: bool
+    """Whether the jobs' memory counts."""
     unit: Literal["core", "gpu"] = "core"
+    """What nodes and demand are measured in."""
     commitments: tuple[Commitment, ...] = ()
+    """Those of the catalogue that have not ended, to nodes and to other types."""
 
     @property
     def node_size(self) -> float:

@@ -1,4 +1,4 @@
-"""What somebody who pays for machines asks, and the rules of waiting that are considered."""
+"""What is asked by who pays for machines, and the rules of waiting that are considered."""
 
 from __future__ import annotations
 
@@ -21,32 +21,22 @@ Trials = Literal["on demand", "transient"]
 
 @dataclass(frozen=True, slots=True)
 class WaitingRule:
-    """A waiting policy by its long name, with the thresholds that it has.
-
-    Parameters
-    ----------
-    name
-        As for ``waiting_policy``.
-    waiting_seconds
-        How long a job waits before it is rented a machine; inf where it never is.
-    short_seconds
-        A job that is believed to run for less is rented one at once, or, under ``speculative``,
-        for how long every job is tried on one.
-    queue
-        Order of the waiting jobs.
-    waits
-        Whether a job that is expected to wait for longer is rented a machine at once, by what the
-        first third of the log taught; until then none is. With it, AJW-T is called SWW.
-    trials
-        What jobs are tried on under ``speculative``.
-    """
+    """A waiting policy by its long name, with the thresholds that it has."""
 
     name: str
+    """As for ``waiting_policy``."""
     waiting_seconds: float = math.inf
+    """How long a job waits before it is rented a machine; inf where it never is."""
     short_seconds: float = 0.0
+    """A job that is believed to run for less is rented one at once, or, under ``speculative``, for
+    how long every job is tried on one."""
     queue: Queue = "fcfs"
+    """Order of the waiting jobs."""
     waits: Waits = "unknown"
+    """Whether a job that is expected to wait for longer is rented a machine at once, by what the
+    first third of the log taught; until then none is. With it, AJW-T is called SWW."""
     trials: Trials = "on demand"
+    """What jobs are tried on under ``speculative``."""
 
     @property
     def policy(self) -> WaitingPolicy:
@@ -72,37 +62,6 @@ class WaitingRule:
 class AdviceQuestion:
     """What is asked; money is in the catalogue's currency.
 
-    Parameters
-    ----------
-    owned
-        Nodes that there are today; None: those that the prices say are committed already, or as
-        many as the log's machine makes, if it says.
-    node
-        Name of the type to own or reserve; None: the cheapest by the core of a suitable size.
-    term_years
-        For how long nodes are reserved.
-    node_price_per_hour
-        What a node costs that is owned, used or not; None: the reserved price.
-    wait_price_per_hour
-        What an hour that one job waits is worth; None: ``usual_hour_value``.
-    most_wait_seconds, most_cost_per_month
-        Targets: of the mean wait over all jobs, and of the cost.
-    waiting_seconds, short_seconds
-        Thresholds that are tried.
-    queue
-        Order of the waiting jobs.
-    risk
-        A node is advised only if the chance that it does not pay is at most this; None: as many are
-        as come to least in expectation.
-    growth, growth_spread
-        Factor by which demand grows until the nodes serve, and standard deviation of its logarithm.
-    futures
-        How many futures are drawn: weeks of the log, put together anew.
-    seed
-        Of the draws.
-    workers
-        Simulations at once.
-
     Raises
     ------
     InputError
@@ -110,21 +69,37 @@ class AdviceQuestion:
     """
 
     owned: int | None = None
+    """Nodes that there are today; None: those that the prices say are committed already, or as many
+    as the log's machine makes, if it says."""
     node: str | None = None
+    """Name of the type to own or reserve; None: the cheapest by the core of a suitable size."""
     term_years: int = 3
+    """For how long nodes are reserved."""
     node_price_per_hour: float | None = None
+    """What a node costs that is owned, used or not; None: the reserved price."""
     wait_price_per_hour: float | None = None
+    """What an hour that one job waits is worth; None: ``usual_hour_value``."""
     most_wait_seconds: float | None = None
     most_cost_per_month: float | None = None
+    """Targets: of the mean wait over all jobs, and of the cost."""
     waiting_seconds: tuple[float, ...] = (_HOUR, 4.0 * _HOUR, 24.0 * _HOUR)
     short_seconds: tuple[float, ...] = (180.0, 900.0)
+    """Thresholds that are tried."""
     queue: Queue = "fcfs"
+    """Order of the waiting jobs."""
     risk: float | None = None
+    """A node is advised only if the chance that it does not pay is at most this; None: as many are
+    as come to least in expectation."""
     growth: float = 1.0
     growth_spread: float = 0.2
+    """Factor by which demand grows until the nodes serve, and standard deviation of its
+    logarithm."""
     futures: int = 400
+    """How many futures are drawn: weeks of the log, put together anew."""
     seed: int = 0
+    """Of the draws."""
     workers: int = 1
+    """Simulations at once."""
 
     def __post_init__(self) -> None:
         if self.queue not in QUEUES:

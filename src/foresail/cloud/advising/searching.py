@@ -39,97 +39,66 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compared:
-    """One way to run the log, against which others are held.
-
-    Parameters
-    ----------
-    name
-        ``advised``, ``today`` or ``on demand``.
-    tried, expected, certainty
-        What it comes to.
-    foreseen_worth
-        What it comes to a month in the mean of the futures, demand growing, waiting counted.
-    worse_than_advised
-        Share of the futures in which the advice is better, waiting counted; NaN for the advice.
-    """
+    """One way to run the log, against which others are held."""
 
     name: str
+    """``advised``, ``today`` or ``on demand``."""
     tried: RuleResult
     expected: ExpectedMonth
     certainty: PointCertainty
+    """What it comes to."""
     foreseen_worth: float
+    """What it comes to a month in the mean of the futures, demand growing, waiting counted."""
     worse_than_advised: float
+    """Share of the futures in which the advice is better, waiting counted; NaN for the advice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """What changes if an assumption is wrong.
-
-    Parameters
-    ----------
-    change
-        Which, in words.
-    nodes, rule
-        What would be advised then.
-    cost, mean_wait_seconds
-        Of that.
-    kept_cost, kept_wait_seconds
-        Of the advice as it stands.
-    """
+    """What changes if an assumption is wrong."""
 
     change: str
+    """Which, in words."""
     nodes: int
     rule: WaitingRule
+    """What would be advised then."""
     cost: float
     mean_wait_seconds: float
+    """Of that."""
     kept_cost: float
     kept_wait_seconds: float
+    """Of the advice as it stands."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOut:
-    """What comes of choosing on the first half of a log and living with it in the second.
-
-    Parameters
-    ----------
-    chosen
-        What the first half alone would have led to.
-    blocks, later_blocks
-        How many it was chosen on, and lived in.
-    lived
-        What it came to in the second half.
-    advised, best
-        What the advice, and the best that was tried, came to there.
-    """
+    """What comes of choosing on the first half of a log and living with it in the second."""
 
     chosen: RuleResult
+    """What the first half alone would have led to."""
     blocks: int
     later_blocks: int
+    """How many it was chosen on, and lived in."""
     lived: ExpectedMonth
+    """What it came to in the second half."""
     advised: ExpectedMonth
     best: ExpectedMonth
+    """What the advice, and the best that was tried, came to there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Search:
-    """What is tried, and how it is compared.
-
-    Parameters
-    ----------
-    weights, question, futures
-        Prices, what is asked, and what may come.
-    progress
-        Hears how far it is.
-    runtimes_known
-        Whether the runtimes are the truth, which is not known live: rules that go by them are
-        tried, but never chosen.
-    """
+    """What is tried, and how it is compared."""
 
     weights: CostWeights
     question: AdviceQuestion
     futures: LogFutures
+    """Prices, what is asked, and what may come."""
     progress: Progress | None
+    """Hears how far it is."""
     runtimes_known: bool = False
+    """Whether the runtimes are the truth, which is not known live: rules that go by them are tried,
+    but never chosen."""
 
     def found(self, owned: int | None) -> list[RuleResult]:
         """The coarse ladders of all rules, those of some that are told more, and finer ones."""

@@ -33,41 +33,28 @@ _TRIAL_SEED: Final = 137
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demand:
-    """The jobs of a log with what renting costs, cut into blocks of weeks.
-
-    Parameters
-    ----------
-    jobs
-        In order of submission.
-    rent
-        Money for renting each job what it asks for on demand; shape (jobs,).
-    cheapest_rent
-        The same, expected, with the cheapest option that it may be rented on.
-    on_demand_hour
-        Money for an hour of each job's machine on demand.
-    believed_seconds
-        Runtimes as they were believed at submission.
-    block
-        Of each job; block lengths in hours, and jobs and money for renting all in each.
-    block_hours, block_jobs, block_rent
-        Shape (blocks,).
-    block_name
-        ``week`` or ``day``; or ``log`` where there would be too few.
-    transient
-        Terms of machines that may be taken back, if jobs may be rented or tried on them.
-    """
+    """The jobs of a log with what renting costs, cut into blocks of weeks."""
 
     jobs: TraceJobs
+    """In order of submission."""
     rent: Floats
+    """Money for renting each job what it asks for on demand; shape (jobs,)."""
     cheapest_rent: Floats
+    """The same, expected, with the cheapest option that it may be rented on."""
     on_demand_hour: Floats
+    """Money for an hour of each job's machine on demand."""
     believed_seconds: Floats
+    """Runtimes as they were believed at submission."""
     block: NDArray[np.int64]
+    """Of each job; block lengths in hours, and jobs and money for renting all in each."""
     block_hours: Floats
     block_jobs: Floats
     block_rent: Floats
+    """Shape (blocks,)."""
     block_name: str
+    """``week`` or ``day``; or ``log`` where there would be too few."""
     transient: TransientTerms | None = None
+    """Terms of machines that may be taken back, if jobs may be rented or tried on them."""
 
     @property
     def hours(self) -> float:
@@ -157,34 +144,24 @@ def _sums(block: NDArray[np.int64], values: Floats, blocks: int) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleResult:
-    """What a rule on a number of nodes came to on a log.
-
-    Parameters
-    ----------
-    nodes, rule
-        What was tried.
-    block_rent
-        Money for rented machines by the block in which jobs were submitted.
-    block_wait_hours
-        Hours that the jobs of each block waited, together.
-    p95_wait_seconds
-        Waited for longer by one job in twenty.
-    waiting_jobs, rented_jobs, rented_work
-        Shares of jobs that waited at all, that ended on rented machines, and of work there.
-    utilisation
-        Share of the nodes' cores in use, or of their gpus where that is more; above 1, the queue
-        only grows.
-    """
+    """What a rule on a number of nodes came to on a log."""
 
     nodes: int
     rule: WaitingRule
+    """What was tried."""
     block_rent: Floats
+    """Money for rented machines by the block in which jobs were submitted."""
     block_wait_hours: Floats
+    """Hours that the jobs of each block waited, together."""
     p95_wait_seconds: float
+    """Waited for longer by one job in twenty."""
     waiting_jobs: float
     rented_jobs: float
     rented_work: float
+    """Shares of jobs that waited at all, that ended on rented machines, and of work there."""
     utilisation: float
+    """Share of the nodes' cores in use, or of their gpus where that is more; above 1, the queue
+    only grows."""
 
     @property
     def is_lasting(self) -> bool:

@@ -18,25 +18,17 @@ they are given back."""
 
 
 class Machines(NamedTuple):
-    """What is free on each machine, and the machines by free cores.
-
-    Parameters
-    ----------
-    free
-        Cores, memory and gpus; shape (machines, 3).
-    beside
-        The next and the previous machine with as many free cores, or -1; shape (machines, 2).
-    first
-        For each number of free cores, the machine that changed last, or -1; and at the end, the
-        most free cores of any machine.
-    most_memory
-        For each number of free cores, no machine has more memory free than this.
-    """
+    """What is free on each machine, and the machines by free cores."""
 
     free: NDArray[np.float64]
+    """Cores, memory and gpus; shape (machines, 3)."""
     beside: NDArray[np.int64]
+    """The next and the previous machine with as many free cores, or -1; shape (machines, 2)."""
     first: NDArray[np.int64]
+    """For each number of free cores, the machine that changed last, or -1; and at the end, the most
+    free cores of any machine."""
     most_memory: NDArray[np.float64]
+    """For each number of free cores, no machine has more memory free than this."""
 
 
 _AFTER: Final = 0

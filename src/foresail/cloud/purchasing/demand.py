@@ -29,38 +29,26 @@ Extension = Literal["refuse", "repeat"]
 
 @dataclass(frozen=True, eq=False)
 class BoughtJobs:
-    """Jobs as a buyer sees them, by start; arrays have shape (jobs,).
-
-    Parameters
-    ----------
-    row
-        Row in the workload's jobs table.
-    start_hours
-        From the first start of any.
-    hours
-        Runtimes.
-    tasks
-        Pieces that may be on different machines.
-    cores_per_task, gib_per_task, gpus_per_task
-        What each piece asks for.
-    left_out
-        Jobs of the log without a runtime or a size above 0.
-    memory_known
-        Whether the log says what memory jobs ask for; else it is 4 GiB per core.
-    first_hour_of_week
-        Hours from Monday 00:00 (UTC) to the first start; 0 where the log does not say.
-    """
+    """Jobs as a buyer sees them, by start; arrays have shape (jobs,)."""
 
     row: NDArray[np.int64]
+    """Row in the workload's jobs table."""
     start_hours: Floats
+    """From the first start of any."""
     hours: Floats
+    """Runtimes."""
     tasks: NDArray[np.int64]
+    """Pieces that may be on different machines."""
     cores_per_task: Floats
     gib_per_task: Floats
     gpus_per_task: Floats
+    """What each piece asks for."""
     left_out: int
+    """Jobs of the log without a runtime or a size above 0."""
     memory_known: bool
+    """Whether the log says what memory jobs ask for; else it is 4 GiB per core."""
     first_hour_of_week: float
+    """Hours from Monday 00:00 (UTC) to the first start; 0 where the log does not say."""
 
     @property
     def cores(self) -> Floats:
@@ -191,23 +179,16 @@ def horizon_slots(
 
 @dataclass(frozen=True, eq=False)
 class PricedDemand:
-    """Demand of one resource in every slot, stacked with the dearest at the bottom.
-
-    Parameters
-    ----------
-    stacks
-        See ``Stacks``.
-    price, on_demand_share, kind
-        Of every class: see ``JobPrices``.
-    slot_hours
-        Length of a slot.
-    """
+    """Demand of one resource in every slot, stacked with the dearest at the bottom."""
 
     stacks: Stacks
+    """See ``Stacks``."""
     price: Floats
     on_demand_share: Floats
     kind: NDArray[np.int8]
+    """Of every class: see ``JobPrices``."""
     slot_hours: float
+    """Length of a slot."""
 
     @property
     def slots(self) -> int:

@@ -33,19 +33,13 @@ _MOST_SEGMENTS: Final = 30_000
 
 @dataclass(frozen=True, slots=True)
 class ExactComparison:
-    """What the levels cost beside the exact optimum, in coarse slots, relative to all on demand.
-
-    Parameters
-    ----------
-    slot_hours
-        Demand is averaged over slots of this length.
-    levels, exact
-        Costs.
-    """
+    """What the levels cost beside the exact optimum, in coarse slots, relative to all on demand."""
 
     slot_hours: float
+    """Demand is averaged over slots of this length."""
     levels: float
     exact: float
+    """Costs."""
 
     @property
     def above(self) -> float:

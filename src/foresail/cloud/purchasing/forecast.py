@@ -36,19 +36,6 @@ _SHARES: Final = (0.05, 0.5, 0.95)
 class ForecastSettings:
     """What the coming years may be like.
 
-    Parameters
-    ----------
-    risk
-        A level is reserved only if the chance that it does not pay is at most this.
-    scenarios
-        How many futures are drawn: blocks of four weeks of the log, put together anew.
-    growth
-        By what factor demand grows in a year, in the middle.
-    growth_spread
-        Standard deviation of the logarithm of a year's growth.
-    seed
-        Of the draws.
-
     Raises
     ------
     InputError
@@ -56,10 +43,15 @@ class ForecastSettings:
     """
 
     risk: float = 0.2
+    """A level is reserved only if the chance that it does not pay is at most this."""
     scenarios: int = 50
+    """How many futures are drawn: blocks of four weeks of the log, put together anew."""
     growth: float = 1.0
+    """By what factor demand grows in a year, in the middle."""
     growth_spread: float = 0.2
+    """Standard deviation of the logarithm of a year's growth."""
     seed: int = 0
+    """Of the draws."""
 
     def __post_init__(self) -> None:
         require(0.0 < self.risk < 1.0, self, "risk", "above 0 and below 1")
@@ -70,22 +62,15 @@ class ForecastSettings:
 
 @dataclass(frozen=True, slots=True)
 class RiskPlan:
-    """What to reserve now of one resource, at a stated risk.
-
-    Parameters
-    ----------
-    units
-        To reserve, by term.
-    cost_shares
-        The first year's cost relative to all on demand: its 5 %, 50 % and 95 % quantile over the
-        scenarios.
-    expected_cost_share
-        Its mean.
-    """
+    """What to reserve now of one resource, at a stated risk."""
 
     units: Mapping[str, float]
+    """To reserve, by term."""
     cost_shares: Mapping[float, float]
+    """The first year's cost relative to all on demand: its 5 %, 50 % and 95 % quantile over the
+    scenarios."""
     expected_cost_share: float
+    """Its mean."""
 
 
 def reserve_at_risk(

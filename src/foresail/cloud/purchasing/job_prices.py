@@ -23,21 +23,14 @@ KINDS: Final = ("on-demand", "transient", "spot-block")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobPrices:
-    """The cheapest option without a commitment, per job; all arrays have shape (jobs,).
-
-    Parameters
-    ----------
-    kind
-        Code of the option: see ``KINDS``.
-    unit_price
-        Relative cost of one unit of the job for one hour of its runtime.
-    on_demand_share
-        Hours on demand among that: 1 for jobs on demand, the expected restarts of transient ones.
-    """
+    """The cheapest option without a commitment, per job; all arrays have shape (jobs,)."""
 
     kind: NDArray[np.int8]
+    """Code of the option: see ``KINDS``."""
     unit_price: Floats
+    """Relative cost of one unit of the job for one hour of its runtime."""
     on_demand_share: Floats
+    """Hours on demand among that: 1 for jobs on demand, the expected restarts of transient ones."""
 
 
 def transient_cost(
@@ -74,18 +67,12 @@ def block_prices(hours: Floats, terms: PurchaseTerms) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RentedOptions:
-    """What is rented for each job before its runtime is known; arrays of shape (jobs,).
-
-    Parameters
-    ----------
-    kind
-        Code of the option: see ``KINDS``.
-    block
-        Hours of the spot block, where it is one; else 0.
-    """
+    """What is rented for each job before its runtime is known; arrays of shape (jobs,)."""
 
     kind: NDArray[np.int8]
+    """Code of the option: see ``KINDS``."""
     block: NDArray[np.int64]
+    """Hours of the spot block, where it is one; else 0."""
 
 
 def choose_options(

@@ -23,21 +23,14 @@ _LEVELS_AT_ONCE: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class LevelWindow:
-    """One commitment of one level.
-
-    Parameters
-    ----------
-    product
-        Place of its term among those on sale, or behind them for a schedule.
-    start
-        First slot.
-    schedule
-        What a scheduled one holds.
-    """
+    """One commitment of one level."""
 
     product: int
+    """Place of its term among those on sale, or behind them for a schedule."""
     start: int
+    """First slot."""
     schedule: LevelSchedule | None = None
+    """What a scheduled one holds."""
 
 
 def level_windows(

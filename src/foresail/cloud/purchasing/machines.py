@@ -49,24 +49,16 @@ def sizes_of(catalogue: PriceCatalogue) -> MachineSizes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobPieces:
-    """How jobs come apart: ``full`` equal pieces and one ``rest``; arrays of shape (jobs,).
-
-    Parameters
-    ----------
-    together
-        Tasks of a full piece; 0: no machine holds one, and all tasks are the rest.
-    full
-        How many such pieces.
-    rest
-        Tasks beyond them.
-    jobs
-        Whose tasks.
-    """
+    """How jobs come apart: ``full`` equal pieces and one ``rest``; arrays of shape (jobs,)."""
 
     together: NDArray[np.int64]
+    """Tasks of a full piece; 0: no machine holds one, and all tasks are the rest."""
     full: NDArray[np.int64]
+    """How many such pieces."""
     rest: NDArray[np.int64]
+    """Tasks beyond them."""
     jobs: BoughtJobs
+    """Whose tasks."""
 
     def of_full(self) -> Floats:
         """Cores (whole ones), GiB and GPUs of a full piece; shape (jobs, 3)."""
@@ -161,31 +153,21 @@ def distinct_rows(*columns: NDArray[np.generic]) -> tuple[Floats, NDArray[np.int
 
 @dataclass(frozen=True, slots=True)
 class ReservedMachines:
-    """Machines of one type that are paid for, used or not.
-
-    Parameters
-    ----------
-    instance, count
-        Which, and how many.
-    option
-        How they were bought.
-    relative_price
-        Relative to on demand: of all hours, or of those that a schedule holds.
-    on_demand_per_hour
-        Of one.
-    schedule
-        What a scheduled one holds; None: all hours.
-    hours_left
-        Until it is given back, from the moment of buying.
-    """
+    """Machines of one type that are paid for, used or not."""
 
     instance: InstanceType
     count: int
+    """Which, and how many."""
     option: str
+    """How they were bought."""
     relative_price: float
+    """Relative to on demand: of all hours, or of those that a schedule holds."""
     on_demand_per_hour: float
+    """Of one."""
     schedule: LevelSchedule | None = None
+    """What a scheduled one holds; None: all hours."""
     hours_left: float = math.inf
+    """Until it is given back, from the moment of buying."""
 
     @property
     def per_hour(self) -> float:

@@ -18,68 +18,47 @@ from foresail.cloud.purchasing.terms import PurchaseTerms, ResourcePrices
 
 @dataclass(frozen=True, eq=False)
 class MixReport:
-    """What to buy and what it costs, in ``prices.currency``.
-
-    Parameters
-    ----------
-    provider, terms, prices
-        What is on sale, relative to on demand, and what a core and a GiB cost there.
-    jobs, left_out
-        Jobs of the log that were bought for; those without a runtime or a size.
-    spread
-        Jobs of which no machine on sale holds a task: each is charged for several.
-    memory_known
-        Whether the log says what memory jobs ask for; else cores come with 4 GiB each.
-    log_hours, hours
-        Length of the log, and of the time planned for (longer where the log is repeated).
-    plans
-        The optimum in hindsight of each resource.
-    resources
-        What jobs hold of each, and what a unit costs.
-    commitments
-        Those of the catalogue that have not ended by the day of its prices.
-    sunk_cost
-        Of these, over the time planned for: paid whatever is bought; in no other cost.
-    costs
-        Policy, cost, and cost relative to all on demand: ``all on demand``, ``all reserved`` (the
-        peak, at the cheapest term) and ``optimum``, over the time planned for.
-    counted
-        The resource whose hours the next two count: GPUs where jobs ask for them, else cores.
-    options
-        Option; hours used and their share, hours idle; cost of all resources.
-    over_time
-        Month, option, hours used and idle, cost of all resources.
-    by_demand_error
-        Error of the amounts reserved, cost, and cost relative to all on demand.
-    risk
-        What to reserve of each resource at the stated risk.
-    exact
-        How far the optimum's heuristic is from the exact optimum; None: not asked, or too large.
-    online
-        The practical policy.
-    """
+    """What to buy and what it costs, in ``prices.currency``."""
 
     provider: str
     terms: PurchaseTerms
     prices: ResourcePrices
+    """What is on sale, relative to on demand, and what a core and a GiB cost there."""
     jobs: int
     left_out: int
+    """Jobs of the log that were bought for; those without a runtime or a size."""
     spread: int
+    """Jobs of which no machine on sale holds a task: each is charged for several."""
     memory_known: bool
+    """Whether the log says what memory jobs ask for; else cores come with 4 GiB each."""
     log_hours: float
     hours: float
+    """Length of the log, and of the time planned for (longer where the log is repeated)."""
     plans: tuple[OfflinePlan, ...]
+    """The optimum in hindsight of each resource."""
     resources: tuple[Resource, ...]
+    """What jobs hold of each, and what a unit costs."""
     commitments: tuple[Commitment, ...]
+    """Those of the catalogue that have not ended by the day of its prices."""
     sunk_cost: float
+    """Of these, over the time planned for: paid whatever is bought; in no other cost."""
     costs: pl.DataFrame
+    """Policy, cost, and cost relative to all on demand: ``all on demand``, ``all reserved`` (the
+    peak, at the cheapest term) and ``optimum``, over the time planned for."""
     counted: str
+    """The resource whose hours the next two count: GPUs where jobs ask for them, else cores."""
     options: pl.DataFrame
+    """Option; hours used and their share, hours idle; cost of all resources."""
     over_time: pl.DataFrame
+    """Month, option, hours used and idle, cost of all resources."""
     by_demand_error: pl.DataFrame
+    """Error of the amounts reserved, cost, and cost relative to all on demand."""
     risk: Mapping[str, RiskPlan]
+    """What to reserve of each resource at the stated risk."""
     exact: ExactComparison | None
+    """How far the optimum's heuristic is from the exact optimum; None: not asked, or too large."""
     online: OnlineReport | None
+    """The practical policy."""
 
     def share(self, policy: str) -> float:
         """Cost of a policy of ``costs``, relative to all on demand."""

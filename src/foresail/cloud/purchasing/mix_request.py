@@ -15,34 +15,6 @@ from foresail.model.limits import require
 class MixRequest:
     """What is asked of the mix.
 
-    Parameters
-    ----------
-    provider
-        Whose options are on sale: see ``PROVIDERS``.
-    transient
-        Whether jobs may be revoked.
-    transient_terms
-        Price and lifetimes of transient machines; None: those of the catalogue, where a mean life
-        of 24 hours stands in for what it does not say.
-    settings
-        Of the optimum in hindsight.
-    training_hours
-        The beginning of the log from which the practical policy learns; None: leave it out.
-    decide_by
-        Whether the practical policy rents by the mean of what its regression believes of a runtime,
-        as published, or by the expected cost over all that it believes.
-    forecast
-        How uncertain the coming years are; None: no plan at a stated risk.
-    exact_seconds
-        How long to look for the exact optimum of a coarser problem that the optimum in hindsight is
-        held against; None: not at all.
-    demand_errors
-        Relative errors of the amounts reserved, to see what they cost.
-    runtime_errors
-        Mean relative errors of predicted runtimes, to see what they cost the practical policy.
-    seed
-        Of these errors.
-
     Raises
     ------
     InputError
@@ -50,16 +22,30 @@ class MixRequest:
     """
 
     provider: str = "all"
+    """Whose options are on sale: see ``PROVIDERS``."""
     transient: bool = True
+    """Whether jobs may be revoked."""
     transient_terms: TransientTerms | None = None
+    """Price and lifetimes of transient machines; None: those of the catalogue, where a mean life of
+    24 hours stands in for what it does not say."""
     settings: OfflineSettings = DEFAULT_SETTINGS
+    """Of the optimum in hindsight."""
     training_hours: float | None = None
+    """The beginning of the log from which the practical policy learns; None: leave it out."""
     decide_by: Literal["mean", "distribution"] = "mean"
+    """Whether the practical policy rents by the mean of what its regression believes of a runtime,
+    as published, or by the expected cost over all that it believes."""
     forecast: ForecastSettings | None = None
+    """How uncertain the coming years are; None: no plan at a stated risk."""
     exact_seconds: float | None = None
+    """How long to look for the exact optimum of a coarser problem that the optimum in hindsight is
+    held against; None: not at all."""
     demand_errors: tuple[float, ...] = (-0.5, -0.2, -0.1, 0.0, 0.1, 0.2, 0.5)
+    """Relative errors of the amounts reserved, to see what they cost."""
     runtime_errors: tuple[float, ...] = (0.0, 0.1, 0.5, 1.0)
+    """Mean relative errors of predicted runtimes, to see what they cost the practical policy."""
     seed: int = 0
+    """Of these errors."""
 
     def __post_init__(self) -> None:
         lasts = self.training_hours is None or self.training_hours > 0.0

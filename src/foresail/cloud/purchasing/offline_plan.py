@@ -30,20 +30,6 @@ def reserved_name(years: int) -> str:
 class OfflineSettings:
     """How the optimum is computed.
 
-    Parameters
-    ----------
-    slot_hours
-        Demand is averaged over slots of this length.
-    extension
-        What to do with a log shorter than the longest term: see ``horizon_slots``.
-    normalisation
-        Of the transient cost: see ``job_prices``.
-    level_units
-        Height of a level; None: 1, or more where there would be over 4096 levels.
-    amounts
-        What jobs hold: cores, memory and GPUs apart, in ``any`` amounts, as published; or parts
-        ``of-machines`` on sale (see ``resources_of``).
-
     Raises
     ------
     InputError
@@ -51,10 +37,16 @@ class OfflineSettings:
     """
 
     slot_hours: float = 1.0
+    """Demand is averaged over slots of this length."""
     extension: Extension = "repeat"
+    """What to do with a log shorter than the longest term: see ``horizon_slots``."""
     normalisation: Normalisation = "useful-hour"
+    """Of the transient cost: see ``job_prices``."""
     level_units: float | None = None
+    """Height of a level; None: 1, or more where there would be over 4096 levels."""
     amounts: Amounts = "any"
+    """What jobs hold: cores, memory and GPUs apart, in ``any`` amounts, as published; or parts
+    ``of-machines`` on sale (see ``resources_of``)."""
 
     def __post_init__(self) -> None:
         require(0.0 < self.slot_hours <= HOURS_PER_MONTH, self, "slot_hours", "above 0 to 730")
@@ -66,61 +58,41 @@ DEFAULT_SETTINGS: Final = OfflineSettings()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnitCommitment:
-    """One commitment.
-
-    Parameters
-    ----------
-    option, units
-        To what, and to how many units.
-    start_hours, hours
-        From when and for how long, some of it perhaps beyond the time planned for.
-    cost
-        Of all of it.
-    schedule
-        What a scheduled one holds of its year.
-    """
+    """One commitment."""
 
     option: str
     units: float
+    """To what, and to how many units."""
     start_hours: float
     hours: float
+    """From when and for how long, some of it perhaps beyond the time planned for."""
     cost: float
+    """Of all of it."""
     schedule: LevelSchedule | None = None
+    """What a scheduled one holds of its year."""
 
 
 @dataclass(frozen=True, eq=False)
 class OfflinePlan:
-    """The cheapest purchases for one resource.
-
-    Parameters
-    ----------
-    resource
-        ``cores``, ``GiB`` or ``GPUs``.
-    hours
-        Planned for.
-    demand_hours
-        Unit hours of all jobs: what everything costs on demand.
-    reservations
-        All commitments to terms and schedules.
-    over_time
-        Month, option, and there: unit hours used, unit hours paid but idle, cost.
-    cost
-        Sum of ``over_time``.
-    all_reserved_cost
-        What reserving the peak, beyond what is held, costs all the time at the cheapest term;
-        None: no term is sold.
-    cost_if_scaled
-        Cost if every commitment had been so many times as large: an error of the forecast.
-    """
+    """The cheapest purchases for one resource."""
 
     resource: str
+    """``cores``, ``GiB`` or ``GPUs``."""
     hours: float
+    """Planned for."""
     demand_hours: float
+    """Unit hours of all jobs: what everything costs on demand."""
     reservations: Sequence[UnitCommitment]
+    """All commitments to terms and schedules."""
     over_time: pl.DataFrame
+    """Month, option, and there: unit hours used, unit hours paid but idle, cost."""
     cost: float
+    """Sum of ``over_time``."""
     all_reserved_cost: float | None
+    """What reserving the peak, beyond what is held, costs all the time at the cheapest term; None:
+    no term is sold."""
     cost_if_scaled: Callable[[float], float] = field(repr=False)
+    """Cost if every commitment had been so many times as large: an error of the forecast."""
 
     def by_option(self, column: str) -> Mapping[str, float]:
         """Sum of a column of ``over_time`` per option: ``used_hours``, ``idle_hours``, ``cost``."""

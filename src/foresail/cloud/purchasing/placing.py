@@ -24,19 +24,13 @@ _PARTS_OF_GPU: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Machines that are there in the same hours, all of them with GPUs or none.
-
-    Parameters
-    ----------
-    machines
-        At least one.
-    schedule, hours_left
-        As of each machine.
-    """
+    """Machines that are there in the same hours, all of them with GPUs or none."""
 
     machines: tuple[ReservedMachines, ...]
+    """At least one."""
     schedule: LevelSchedule | None
     hours_left: float
+    """As of each machine."""
 
     @property
     def with_gpus(self) -> bool:
@@ -71,18 +65,12 @@ def fleets_of(machines: Sequence[ReservedMachines]) -> list[Fleet]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FleetPlacement:
-    """Which jobs each fleet takes; arrays of shape (jobs,).
-
-    Parameters
-    ----------
-    fleet
-        Place of the fleet; -1: none.
-    cut
-        Jobs whose machine was given back before they ended.
-    """
+    """Which jobs each fleet takes; arrays of shape (jobs,)."""
 
     fleet: NDArray[np.int64]
+    """Place of the fleet; -1: none."""
     cut: Booleans
+    """Jobs whose machine was given back before they ended."""
 
     @property
     def done(self) -> Booleans:

@@ -23,24 +23,16 @@ from foresail.traces.workload import Workload
 
 @dataclass(frozen=True, eq=False)
 class OnlineReport:
-    """The practical policy after its training period.
-
-    Parameters
-    ----------
-    outcome
-        With runtimes predicted by the buyer's regression, or as given.
-    optimum_cost
-        What the optimum in hindsight pays for the same jobs, in any amounts.
-    mean_error
-        Of the predictions: mean of |predicted - real| / real.
-    by_runtime_error
-        Mean error, cost, and cost relative to all on demand; 0 is an oracle.
-    """
+    """The practical policy after its training period."""
 
     outcome: OnlineOutcome
+    """With runtimes predicted by the buyer's regression, or as given."""
     optimum_cost: float
+    """What the optimum in hindsight pays for the same jobs, in any amounts."""
     mean_error: float
+    """Of the predictions: mean of |predicted - real| / real."""
     by_runtime_error: pl.DataFrame
+    """Mean error, cost, and cost relative to all on demand; 0 is an oracle."""
 
 
 def practise(

@@ -19,28 +19,19 @@ from foresail.model.errors import InputError
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resource:
-    """One of what jobs ask for.
-
-    Parameters
-    ----------
-    name
-        ``cores``, ``GiB`` or ``GPUs``.
-    units
-        What each job holds; shape (jobs,).
-    per_hour
-        Price of a unit on demand.
-    held
-        What the buyer has already.
-    standard_work
-        Unit hours of all jobs on standard machines on demand, relative to those of ``units``: more
-        than 1 where customised machines save some.
-    """
+    """One of what jobs ask for."""
 
     name: str
+    """``cores``, ``GiB`` or ``GPUs``."""
     units: Floats
+    """What each job holds; shape (jobs,)."""
     per_hour: float
+    """Price of a unit on demand."""
     held: tuple[HeldCapacity, ...] = ()
+    """What the buyer has already."""
     standard_work: float = 1.0
+    """Unit hours of all jobs on standard machines on demand, relative to those of ``units``: more
+    than 1 where customised machines save some."""
 
 
 def resources_of(

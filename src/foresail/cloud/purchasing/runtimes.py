@@ -22,21 +22,14 @@ _FACTORS: Final = 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegressedRuntimes:
-    """What a regression of log runtimes believes of jobs.
-
-    Parameters
-    ----------
-    middle_hours
-        Exponential of the predicted logarithm; shape (jobs,).
-    factors
-        Equally likely factors by which runtimes were off it: quantiles of the residuals.
-    limit_hours
-        Where jobs are killed, inf where nowhere; shape (jobs,).
-    """
+    """What a regression of log runtimes believes of jobs."""
 
     middle_hours: Floats
+    """Exponential of the predicted logarithm; shape (jobs,)."""
     factors: Floats
+    """Equally likely factors by which runtimes were off it: quantiles of the residuals."""
     limit_hours: Floats
+    """Where jobs are killed, inf where nowhere; shape (jobs,)."""
 
     @property
     def hours(self) -> Floats:

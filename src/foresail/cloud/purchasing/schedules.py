@@ -37,27 +37,18 @@ def by_end(start: Integers, end: Integers) -> Intervals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LevelSchedule:
-    """The best schedule of one level for a year.
-
-    Parameters
-    ----------
-    period
-        ``daily``, ``weekly`` or ``monthly``.
-    windows
-        (begin, end) of each window within the period, in hours; none touch.
-    held
-        Slots of the year that it holds; shape (slots,), bool.
-    saving
-        What the demand in these slots costs otherwise, less what the schedule costs.
-    cost
-        What the schedule costs, in slots of one unit on demand.
-    """
+    """The best schedule of one level for a year."""
 
     period: str
+    """``daily``, ``weekly`` or ``monthly``."""
     windows: tuple[tuple[float, float], ...]
+    """(begin, end) of each window within the period, in hours; none touch."""
     held: NDArray[np.bool_]
+    """Slots of the year that it holds; shape (slots,), bool."""
     saving: float
+    """What the demand in these slots costs otherwise, less what the schedule costs."""
     cost: float
+    """What the schedule costs, in slots of one unit on demand."""
 
     def closes(self, hour: Floats) -> Floats:
         """When the window ends that is open at each hour, -inf where none is; same shape.

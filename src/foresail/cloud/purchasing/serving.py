@@ -25,32 +25,22 @@ RESERVED = "reserved"
 
 @dataclass(frozen=True, eq=False)
 class OnlineOutcome:
-    """What the policy paid after the training period, in the catalogue's currency.
-
-    Parameters
-    ----------
-    reserved
-        The machines it reserved at the beginning, and those it had.
-    jobs, hours
-        How many jobs it served, over what time.
-    cost
-        What it paid; reserved machines are paid for this time alone (they serve on), and what was
-        committed before is in it for nothing.
-    all_on_demand_cost
-        What the same jobs cost on machines on demand, each the cheapest that holds it.
-    over_time
-        Month, option, and there: core hours used and idle, cost.
-    revoked_hours
-        Expected core hours of transient runs that were lost.
-    """
+    """What the policy paid after the training period, in the catalogue's currency."""
 
     reserved: tuple[ReservedMachines, ...]
+    """The machines it reserved at the beginning, and those it had."""
     jobs: int
     hours: float
+    """How many jobs it served, over what time."""
     cost: float
+    """What it paid; reserved machines are paid for this time alone (they serve on), and what was
+    committed before is in it for nothing."""
     all_on_demand_cost: float
+    """What the same jobs cost on machines on demand, each the cheapest that holds it."""
     over_time: pl.DataFrame
+    """Month, option, and there: core hours used and idle, cost."""
     revoked_hours: float
+    """Expected core hours of transient runs that were lost."""
 
 
 def serve(

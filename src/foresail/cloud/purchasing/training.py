@@ -25,27 +25,18 @@ from foresail.cloud.purchasing.terms import PurchaseTerms
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnlinePolicy:
-    """Machines reserved after a training period; ready to serve jobs.
-
-    Parameters
-    ----------
-    catalogue
-        Of the machines on sale.
-    terms
-        What is sold, relative to on demand.
-    settings
-        Of the plan in hindsight for the training period.
-    reserved
-        The machines, those that the buyer had before among them.
-    first_hour_of_week
-        Of the training period, from Monday 00:00.
-    """
+    """Machines reserved after a training period; ready to serve jobs."""
 
     catalogue: PriceCatalogue
+    """Of the machines on sale."""
     terms: PurchaseTerms
+    """What is sold, relative to on demand."""
     settings: OfflineSettings
+    """Of the plan in hindsight for the training period."""
     reserved: tuple[ReservedMachines, ...]
+    """The machines, those that the buyer had before among them."""
     first_hour_of_week: float
+    """Of the training period, from Monday 00:00."""
 
 
 def train(

@@ -22,18 +22,12 @@ _SCHEMES = ("http://", "https://")
 
 @dataclass(frozen=True, slots=True)
 class WebParameters:
-    """Parameters of ``web``.
-
-    Parameters
-    ----------
-    folder
-        Where what is fetched is kept; by default the user's cache folder.
-    keep_days
-        Fetch anew when the kept file is older than this.
-    """
+    """Parameters of ``web``."""
 
     folder: str = ""
+    """Where what is fetched is kept; by default the user's cache folder."""
     keep_days: float = 7.0
+    """Fetch anew when the kept file is older than this."""
 
     def __post_init__(self) -> None:
         if not self.keep_days >= 0.0:

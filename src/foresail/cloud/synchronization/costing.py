@@ -16,27 +16,18 @@ from foresail.model.errors import InputError
 
 @dataclass(frozen=True)
 class Costs:
-    """A model at several numbers of workers; all arrays of shape (numbers of workers,).
-
-    Parameters
-    ----------
-    name
-        The model's short form.
-    workers
-        Workers that tasks are made for, k.
-    seconds
-        Time that the program takes, T.
-    speedup
-        Over one on-demand worker that meets no barrier.
-    cost
-        Over what that worker costs.
-    """
+    """A model at several numbers of workers; all arrays of shape (numbers of workers,)."""
 
     name: str
+    """The model's short form."""
     workers: Integers
+    """Workers that tasks are made for, k."""
     seconds: Floats
+    """Time that the program takes, T."""
     speedup: Floats
+    """Over one on-demand worker that meets no barrier."""
     cost: Floats
+    """Over what that worker costs."""
 
     @property
     def ratio(self) -> Floats:

@@ -20,34 +20,24 @@ _AMOUNT: Final = re.compile(r"(\d+)|k(?:([-/])(\d+))?")
 
 @dataclass(frozen=True)
 class BarrierRules:
-    """What a model prescribes at each number of workers k; arrays of shape (numbers of workers,).
-
-    Parameters
-    ----------
-    rented
-        Workers that are paid for: k, and backups.
-    release_rank
-        A barrier is released at the pace of the worker with this rank among the rented, slowest 1.
-    last_rank
-        The same for the last barrier, which waits for all tasks.
-    dropped
-        Tasks of an interval that the barrier does not wait for; what they leave is spread over the
-        next interval.
-    keeps_partial_work
-        Whether a dropped task leaves only what is unfinished of it.
-    intervals_per_message
-        Intervals that workers may be apart, and between two exchanges.
-    transient
-        Whether workers are transient: cheap, and of differing speed.
-    """
+    """What a model prescribes at each number of workers k; shapes are (numbers of workers,)."""
 
     rented: Integers
+    """Workers that are paid for: k, and backups."""
     release_rank: Integers
+    """A barrier is released at the pace of the worker with this rank among the rented, slowest
+    1."""
     last_rank: Integers
+    """The same for the last barrier, which waits for all tasks."""
     dropped: Integers
+    """Tasks of an interval that the barrier does not wait for; what they leave is spread over the
+    next interval."""
     keeps_partial_work: bool = False
+    """Whether a dropped task leaves only what is unfinished of it."""
     intervals_per_message: int = 1
+    """Intervals that workers may be apart, and between two exchanges."""
     transient: bool = True
+    """Whether workers are transient: cheap, and of differing speed."""
 
 
 @dataclass(frozen=True, slots=True)

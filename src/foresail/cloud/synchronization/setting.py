@@ -14,17 +14,6 @@ _MOST_BARRIERS: Final = 1_000_000
 class BarrierProgram:
     """A parallel program with barriers (spec section 3, Tables 4.1 and 4.2).
 
-    Parameters
-    ----------
-    operations
-        All work, W; an on-demand worker does one in a unit of time.
-    barriers
-        How often all workers synchronise, b.
-    network_seconds
-        Time that one worker's messages take at a barrier, n.
-    transient_discount
-        By how much transient workers are cheaper than on-demand ones, f.
-
     Raises
     ------
     InputError
@@ -33,9 +22,13 @@ class BarrierProgram:
     """
 
     operations: float = 8_000.0
+    """All work, W; an on-demand worker does one in a unit of time."""
     barriers: int = 500
+    """How often all workers synchronise, b."""
     network_seconds: float = 0.175
+    """Time that one worker's messages take at a barrier, n."""
     transient_discount: float = 0.9
+    """By how much transient workers are cheaper than on-demand ones, f."""
 
     def __post_init__(self) -> None:
         require_positive(self, "operations")

@@ -17,21 +17,14 @@ from foresail.model.errors import InputError
 
 @dataclass(frozen=True)
 class Surplus:
-    """Capacity beyond what the service needs, as steps.
-
-    Parameters
-    ----------
-    times
-        Shape (steps,): when each begins (seconds), ascending.
-    capacity
-        Shape (steps,): how much there is, 0 or more.
-    end
-        When the last step ends.
-    """
+    """Capacity beyond what the service needs, as steps."""
 
     times: Floats
+    """Shape (steps,): when each begins (seconds), ascending."""
     capacity: Floats
+    """Shape (steps,): how much there is, 0 or more."""
     end: float
+    """When the last step ends."""
 
     @property
     def capacity_seconds(self) -> float:

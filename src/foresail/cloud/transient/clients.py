@@ -35,21 +35,6 @@ _DRAWS: Final = 1 << 20
 class Clients:
     """Clients and the replicas that answer them; seconds.
 
-    Parameters
-    ----------
-    clients
-        Each sends as soon as it was answered.
-    workers
-        Requests that one machine answers at once.
-    hit_seconds, miss_seconds
-        Mean time to answer from memory and from disk, exponentially distributed.
-    in_memory
-        Share of requests that a machine answers from memory once it has run for long.
-    warming_seconds
-        Time constant with which a new machine comes to that.
-    retry_seconds
-        Until a client sends again after a failure.
-
     Raises
     ------
     InputError
@@ -57,12 +42,18 @@ class Clients:
     """
 
     clients: int = 20
+    """Each sends as soon as it was answered."""
     workers: int = 4
+    """Requests that one machine answers at once."""
     hit_seconds: float = 0.012
     miss_seconds: float = 0.040
+    """Mean time to answer from memory and from disk, exponentially distributed."""
     in_memory: float = 1.0
+    """Share of requests that a machine answers from memory once it has run for long."""
     warming_seconds: float = 20.0
+    """Time constant with which a new machine comes to that."""
     retry_seconds: float = 0.001
+    """Until a client sends again after a failure."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "clients", "workers")
@@ -72,21 +63,14 @@ class Clients:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quickness:
-    """What the clients saw.
-
-    Parameters
-    ----------
-    served
-        Requests, and those that failed.
-    latency_seconds
-        Of every request that was answered, in order of sending.
-    seconds
-        How long it lasted.
-    """
+    """What the clients saw."""
 
     served: Served
+    """Requests, and those that failed."""
     latency_seconds: NDArray[np.float64]
+    """Of every request that was answered, in order of sending."""
     seconds: float
+    """How long it lasted."""
 
     @property
     def throughput(self) -> float:

@@ -115,26 +115,18 @@ def correlated_offers(
 
 @dataclass(frozen=True, slots=True)
 class Realised:
-    """What became of a plan.
-
-    Parameters
-    ----------
-    begin, end
-        The time it was held to (seconds).
-    plan
-        Made of what came before; None where no pool was available enough.
-    availability
-        Share of the time in which the capacity was really there; NaN without a plan.
-    price_per_hour
-        Really paid in the mean, for machines that were up; the planned prices where the history
-        has none. NaN without a plan.
-    """
+    """What became of a plan."""
 
     begin: float
     end: float
+    """The time it was held to (seconds)."""
     plan: CapacityPlan | None
+    """Made of what came before; None where no pool was available enough."""
     availability: float
+    """Share of the time in which the capacity was really there; NaN without a plan."""
     price_per_hour: float
+    """Really paid in the mean, for machines that were up; the planned prices where the history has
+    none. NaN without a plan."""
 
 
 def realised(history: JointHistory, planned: CapacityPlan) -> Realised:

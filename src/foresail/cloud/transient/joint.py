@@ -15,27 +15,18 @@ from foresail.model.errors import InputError
 
 @dataclass(frozen=True)
 class JointHistory:
-    """Up and down of several types over the same stretch of time.
-
-    Parameters
-    ----------
-    names
-        Of the types.
-    begin
-        Where the stretch begins (seconds).
-    seconds
-        Shape (intervals,): how long each interval lasts, above 0.
-    up
-        Shape (intervals, types), of truth values.
-    prices
-        Shape (intervals, types): price per hour of a machine; NaN where it is not known.
-    """
+    """Up and down of several types over the same stretch of time."""
 
     names: tuple[str, ...]
+    """Of the types."""
     begin: float
+    """Where the stretch begins (seconds)."""
     seconds: NDArray[np.float64]
+    """Shape (intervals,): how long each interval lasts, above 0."""
     up: NDArray[np.bool_]
+    """Shape (intervals, types), of truth values."""
     prices: NDArray[np.float64]
+    """Shape (intervals, types): price per hour of a machine; NaN where it is not known."""
 
     def __post_init__(self) -> None:
         shape = (self.seconds.size, len(self.names))

@@ -16,25 +16,17 @@ from foresail.model.errors import InputError
 
 @dataclass(frozen=True)
 class TransientMachines:
-    """Machines over a stretch of time that begins at 0.
-
-    Parameters
-    ----------
-    capacities
-        Shape (machines,): of each.
-    machine
-        Shape (outages,): which machine is gone.
-    begin, end
-        Shape (outages,): from when until when (seconds); those of a machine do not overlap.
-    seconds
-        Length of the stretch.
-    """
+    """Machines over a stretch of time that begins at 0."""
 
     capacities: NDArray[np.float64]
+    """Shape (machines,): of each."""
     machine: NDArray[np.int64]
+    """Shape (outages,): which machine is gone."""
     begin: NDArray[np.float64]
     end: NDArray[np.float64]
+    """Shape (outages,): from when until when (seconds); those of a machine do not overlap."""
     seconds: float
+    """Length of the stretch."""
 
 
 def machines_of(history: JointHistory, planned: CapacityPlan) -> TransientMachines:

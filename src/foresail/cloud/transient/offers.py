@@ -21,19 +21,6 @@ _MOST_UNITS: Final = 1_000_000
 class TransientType:
     """A type of transient machine in one market: all of its machines are up or down together.
 
-    Parameters
-    ----------
-    name
-        Unique.
-    capacity
-        Of one machine, above 0, in whatever unit all types share (cores, ECU, requests a second).
-    availability
-        Share of time, 0 to 1, that its machines are up.
-    price_per_unit_hour
-        Price of a unit of capacity for an hour, above 0.
-    on_demand_price_per_unit_hour
-        The same for a machine that stays, where it is known.
-
     Raises
     ------
     InputError
@@ -41,10 +28,15 @@ class TransientType:
     """
 
     name: str
+    """Unique."""
     capacity: float
+    """Of one machine, above 0, in whatever unit all types share (cores, ECU, requests a second)."""
     availability: float
+    """Share of time, 0 to 1, that its machines are up."""
     price_per_unit_hour: float
+    """Price of a unit of capacity for an hour, above 0."""
     on_demand_price_per_unit_hour: float | None = None
+    """The same for a machine that stays, where it is known."""
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -82,13 +74,6 @@ class TransientType:
 class Offers:
     """Types that can be rented, and whether they fail on their own or together.
 
-    Parameters
-    ----------
-    types
-        At least one, with different names.
-    shocks
-        How the types are up together; None: each by itself.
-
     Raises
     ------
     InputError
@@ -97,7 +82,9 @@ class Offers:
     """
 
     types: tuple[TransientType, ...]
+    """At least one, with different names."""
     shocks: CommonShocks | None = None
+    """How the types are up together; None: each by itself."""
 
     def __post_init__(self) -> None:
         names = [each.name for each in self.types]

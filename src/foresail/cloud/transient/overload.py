@@ -20,25 +20,17 @@ _SLACK: Final = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """What becomes of requests when there is too little capacity.
-
-    Parameters
-    ----------
-    requests
-        All that came.
-    queued, turned_away
-        Those that had to queue and were answered; and those that found the queue too long.
-    mean_wait_seconds
-        Of those that queued, whatever came of them.
-    overloaded_seconds
-        Time in which more came than could be done.
-    """
+    """What becomes of requests when there is too little capacity."""
 
     requests: float
+    """All that came."""
     queued: float
     turned_away: float
+    """Those that had to queue and were answered; and those that found the queue too long."""
     mean_wait_seconds: float
+    """Of those that queued, whatever came of them."""
     overloaded_seconds: float
+    """Time in which more came than could be done."""
 
 
 def overload(

@@ -37,36 +37,24 @@ class TransientRental:
 
 @dataclass(frozen=True, slots=True)
 class CapacityPlan:
-    """What to rent so that a service has its capacity as often as it must.
-
-    Parameters
-    ----------
-    capacity
-        What the service needs, in the unit of the types' capacity.
-    target
-        The share of time that it must have it.
-    extra_nines
-        Planned for beyond the target.
-    availability_shortfall
-        1 − the availability of the capacity in this pool, by the model.
-    rented
-        Types with at least one machine.
-    method
-        How it was chosen.
-    model
-        ``independent``, or ``N states`` where types fail together.
-    on_demand_price_per_hour
-        Of the same capacity on machines that stay; None where no price is known.
-    """
+    """What to rent so that a service has its capacity as often as it must."""
 
     capacity: float
+    """What the service needs, in the unit of the types' capacity."""
     target: float
+    """The share of time that it must have it."""
     extra_nines: float
+    """Planned for beyond the target."""
     availability_shortfall: float
+    """1 − the availability of the capacity in this pool, by the model."""
     rented: tuple[TransientRental, ...]
+    """Types with at least one machine."""
     method: str
+    """How it was chosen."""
     model: str
+    """``independent``, or ``N states`` where types fail together."""
     on_demand_price_per_hour: float | None
+    """Of the same capacity on machines that stay; None where no price is known."""
 
     @property
     def availability(self) -> float:

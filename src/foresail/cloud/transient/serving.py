@@ -24,18 +24,12 @@ _FAR: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Requests to a service, shared evenly among its machines.
-
-    Parameters
-    ----------
-    requests_per_second
-        Of all machines together; they arrive independently of each other.
-    mean_request_seconds
-        How long one takes, exponentially distributed.
-    """
+    """Requests to a service, shared evenly among its machines."""
 
     requests_per_second: float = 1_500.0
+    """Of all machines together; they arrive independently of each other."""
     mean_request_seconds: float = 0.013
+    """How long one takes, exponentially distributed."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 0, "requests_per_second", "mean_request_seconds")
@@ -43,15 +37,10 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Unprotected:
-    """No machine hears the warning.
-
-    Parameters
-    ----------
-    detection_seconds
-        Until the load balancer notices that a machine is gone.
-    """
+    """No machine hears the warning."""
 
     detection_seconds: float = 1.0
+    """Until the load balancer notices that a machine is gone."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 0, "detection_seconds")
@@ -59,28 +48,19 @@ class Unprotected:
 
 @dataclass(frozen=True, slots=True)
 class Cordoned:
-    """A daemon hears the warning and takes the machine out of service before it is gone.
-
-    Parameters
-    ----------
-    warning_seconds
-        How long before.
-    poll_seconds
-        Between two looks for a warning; it is heard within this time.
-    handover_seconds
-        Between the scheduler's step and the load balancer's: what arrives in between fails.
-    detection_seconds
-        As for ``Unprotected``, for a warning that comes too late.
-    replacement_seconds
-        Until another takes its place, from when it is out of service; None: nothing does before it
-        is back.
-    """
+    """A daemon hears the warning and takes the machine out of service before it is gone."""
 
     warning_seconds: float = 120.0
+    """How long before."""
     poll_seconds: float = 5.0
+    """Between two looks for a warning; it is heard within this time."""
     handover_seconds: float = 0.1
+    """Between the scheduler's step and the load balancer's: what arrives in between fails."""
     detection_seconds: float = 1.0
+    """As for ``Unprotected``, for a warning that comes too late."""
     replacement_seconds: float | None = None
+    """Until another takes its place, from when it is out of service; None: nothing does before it
+    is back."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 0, "warning_seconds", "poll_seconds", "handover_seconds")

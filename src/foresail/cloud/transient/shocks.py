@@ -24,20 +24,14 @@ class CommonShocks:
     The first state is the calm one. In a shock several types are down more often than usual, which
     is what makes them fail together; given the state they fail each by itself, so that availability
     is a mean of availability polynomials and stays exact.
-
-    Parameters
-    ----------
-    names
-        Of the types.
-    weights
-        Shape (states,): 0 or more, sum 1.
-    up
-        Shape (states, types): probabilities.
     """
 
     names: tuple[str, ...]
+    """Of the types."""
     weights: NDArray[np.float64]
+    """Shape (states,): 0 or more, sum 1."""
     up: NDArray[np.float64]
+    """Shape (states, types): probabilities."""
 
     def __post_init__(self) -> None:
         if self.up.shape != (self.weights.size, len(self.names)) or not self.weights.size:

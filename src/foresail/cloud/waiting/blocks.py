@@ -22,24 +22,17 @@ _FEWEST: Final = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockSums:
-    """What a simulation comes to in each block of time; arrays of shape (blocks,).
-
-    Parameters
-    ----------
-    jobs, wait_seconds
-        Submitted in the block, and what they waited in all.
-    cost, on_demand_cost
-        Money for the block's time on fixed machines and for its jobs on rented ones; and money if
-        all of its jobs had been rented one at once.
-    delay_cost
-        What the waits were worth by the jobs' own values; 0 where they have none.
-    """
+    """What a simulation comes to in each block of time; arrays of shape (blocks,)."""
 
     jobs: Floats
     wait_seconds: Floats
+    """Submitted in the block, and what they waited in all."""
     cost: Floats
     on_demand_cost: Floats
+    """Money for the block's time on fixed machines and for its jobs on rented ones; and money if
+    all of its jobs had been rented one at once."""
     delay_cost: Floats
+    """What the waits were worth by the jobs' own values; 0 where they have none."""
 
     def drawn(self, weights: Floats) -> tuple[Floats, Floats]:
         """Effective price and mean wait (s) of periods put together anew, shape (draws,).

@@ -19,13 +19,6 @@ from foresail.model.limits import require_positive
 class CarbonIntensity:
     """Grams of CO2 per kWh in equal steps from second 0 on; after the last it begins again.
 
-    Parameters
-    ----------
-    grams_per_kwh
-        One value per step.
-    step_seconds
-        Length of a step.
-
     Raises
     ------
     InputError
@@ -33,7 +26,9 @@ class CarbonIntensity:
     """
 
     grams_per_kwh: Floats
+    """One value per step."""
     step_seconds: float = 3600.0
+    """Length of a step."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "grams_per_kwh", writable(self.grams_per_kwh))
@@ -66,22 +61,15 @@ class CarbonIntensity:
 
 @dataclass(frozen=True, slots=True)
 class GreenMetrics:
-    """What waiting for green hours led to.
-
-    Parameters
-    ----------
-    grams, grams_at_once
-        Emitted by all jobs, and if none had waited.
-    mean_wait_seconds
-        Over all jobs.
-    waiting_jobs
-        Share of jobs that waited.
-    """
+    """What waiting for green hours led to."""
 
     grams: float
     grams_at_once: float
+    """Emitted by all jobs, and if none had waited."""
     mean_wait_seconds: float
+    """Over all jobs."""
     waiting_jobs: float
+    """Share of jobs that waited."""
 
     @property
     def saved(self) -> float:
@@ -135,7 +123,7 @@ def green_starts(
         writable(value),  # grams per kWh and step, for an hour's delay in steps
         start,
     )
-    # Who starts at once does so exactly, whatever division and multiplication made of it.
+    # A job that starts at once does so exactly, whatever division and multiplication made of it.
     at_once = jobs.submit_seconds
     return np.where(start > submit, np.maximum((start + begin) * step, at_once), at_once)
 

@@ -19,25 +19,17 @@ _LEVELS: Final = (0.025, 0.975)
 
 @dataclass(frozen=True, slots=True)
 class AdviceCertainty:
-    """What weeks drawn anew say of the advice.
-
-    Parameters
-    ----------
-    block_seconds, blocks
-        What was drawn, and how many the log has.
-    best_share
-        Share of draws in which no other setting costs less, waiting at its value included.
-    near_share
-        Share of draws in which none costs less by more than a hundredth.
-    saving
-        95 % interval of today's price minus that of the advice; None without a today.
-    """
+    """What weeks drawn anew say of the advice."""
 
     block_seconds: float
     blocks: int
+    """What was drawn, and how many the log has."""
     best_share: float
+    """Share of draws in which no other setting costs less, waiting at its value included."""
     near_share: float
+    """Share of draws in which none costs less by more than a hundredth."""
     saving: tuple[float, float] | None
+    """95 % interval of today's price minus that of the advice; None without a today."""
 
 
 class Draws(NamedTuple):

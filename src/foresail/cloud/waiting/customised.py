@@ -51,7 +51,7 @@ def customised_of(catalogue: PriceCatalogue, requests: Requests) -> tuple[Rented
     family = customised_family(requests, prices.core_per_hour, prices.gib_per_hour)
     if not family:
         raise InputError(
-            "nobody says how much memory jobs need",
+            "nothing says how much memory jobs need",
             field="--customised",
             expected="a log with memory",
         )

@@ -24,27 +24,18 @@ class ArrivalChoice(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ArrivalCase:
-    """What is certain of a job when it is decided on; money is per hour.
-
-    Parameters
-    ----------
-    fits
-        Whether a fixed machine is free for it.
-    rent_per_hour
-        Price of the rented machine that it would get.
-    own_per_hour
-        What it costs on a fixed machine beyond what is paid anyway.
-    delay_per_hour
-        What an hour's delay of it is worth (to its user).
-    tried
-        Whether it was tried on a rented machine already, and is a long job.
-    """
+    """What is certain of a job when it is decided on; money is per hour."""
 
     fits: bool
+    """Whether a fixed machine is free for it."""
     rent_per_hour: float
+    """Price of the rented machine that it would get."""
     own_per_hour: float = 0.0
+    """What it costs on a fixed machine beyond what is paid anyway."""
     delay_per_hour: float = 0.0
+    """What an hour's delay of it is worth (to its user)."""
     tried: bool = False
+    """Whether it was tried on a rented machine already, and is a long job."""
 
 
 def decide(

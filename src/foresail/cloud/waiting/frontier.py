@@ -16,34 +16,24 @@ Point = TypeVar("Point")
 
 @dataclass(frozen=True, slots=True)
 class FrontierPoint(WaitingSetting):
-    """One setting of a waiting policy, and what it leads to.
-
-    Parameters
-    ----------
-    cost, on_demand_cost
-        Money for the period; and if everything were rented at once.
-    mean_wait_seconds
-        Over all jobs.
-    waiting_hours
-        Of all jobs together in the period; where jobs have values of their own, each hour counts
-        as its value relative to the mean of them.
-    rented_work, rented_jobs
-        Shares of work and of jobs on rented machines.
-    fixed_utilisation
-        Share of the owned capacity that is used; above 1, the queue only grows.
-    prices, waits
-        95 % intervals of the price and of the mean wait (s), where they are known.
-    """
+    """One setting of a waiting policy, and what it leads to."""
 
     cost: float
     on_demand_cost: float
+    """Money for the period; and if everything were rented at once."""
     mean_wait_seconds: float
+    """Over all jobs."""
     waiting_hours: float
+    """Of all jobs together in the period; where jobs have values of their own, each hour counts as
+    its value relative to the mean of them."""
     rented_work: float
     rented_jobs: float
+    """Shares of work and of jobs on rented machines."""
     fixed_utilisation: float
+    """Share of the owned capacity that is used; above 1, the queue only grows."""
     prices: tuple[float, float] | None = None
     waits: tuple[float, float] | None = None
+    """95 % intervals of the price and of the mean wait (s), where they are known."""
 
     @property
     def price(self) -> float:

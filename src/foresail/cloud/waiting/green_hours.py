@@ -22,43 +22,28 @@ _HOUR: Final = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class GreenCertainty:
-    """What weeks of the log drawn anew say: 95 % intervals.
-
-    Parameters
-    ----------
-    saved
-        Share of the emission that waiting saved.
-    mean_wait_seconds
-        Over all jobs.
-    """
+    """What weeks of the log drawn anew say: 95 % intervals."""
 
     saved: tuple[float, float]
+    """Share of the emission that waiting saved."""
     mean_wait_seconds: tuple[float, float]
+    """Over all jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class GreenPoint:
-    """One patience.
-
-    Parameters
-    ----------
-    patience_seconds
-        The longest delay of a job.
-    believed
-        What comes of it with runtimes as they were believed.
-    known
-        The same with known runtimes.
-    most_cores
-        Cores in use at once at most, as believed.
-    certainty
-        Of what comes of believed runtimes; None for logs of fewer than five days.
-    """
+    """One patience."""
 
     patience_seconds: float
+    """The longest delay of a job."""
     believed: GreenMetrics
+    """What comes of it with runtimes as they were believed."""
     known: GreenMetrics
+    """The same with known runtimes."""
     most_cores: int
+    """Cores in use at once at most, as believed."""
     certainty: GreenCertainty | None
+    """Of what comes of believed runtimes; None for logs of fewer than five days."""
 
     @property
     def kilograms_saved(self) -> float:
@@ -73,25 +58,17 @@ class GreenPoint:
 
 @dataclass(frozen=True, eq=False)
 class GreenCourse:
-    """Hours of the clock: how green each was, and how much ran; arrays of shape (hours,).
-
-    Parameters
-    ----------
-    edges_seconds
-        Begin of each hour and end of the last, from the log's origin; shape (hours + 1,).
-    hour_of_day
-        0 to 23, UTC where the log's date is known, else of the log's days.
-    grams_per_kwh
-        Mean intensity.
-    cores_at_once, cores_waiting
-        Mean cores in use if all start at once, and if they wait up to the longest patience.
-    """
+    """Hours of the clock: how green each was, and how much ran; arrays of shape (hours,)."""
 
     edges_seconds: Floats
+    """Begin of each hour and end of the last, from the log's origin; shape (hours + 1,)."""
     hour_of_day: Floats
+    """0 to 23, UTC where the log's date is known, else of the log's days."""
     grams_per_kwh: Floats
+    """Mean intensity."""
     cores_at_once: Floats
     cores_waiting: Floats
+    """Mean cores in use if all start at once, and if they wait up to the longest patience."""
 
     def by_hour_of_day(self, column: Floats) -> Floats:
         """Means of a column, shape (24,); nan for hours that the log has not."""
@@ -105,44 +82,30 @@ class GreenCourse:
 
 @dataclass(frozen=True, eq=False)
 class GreenAnswer:
-    """All that was found.
-
-    Parameters
-    ----------
-    points
-        By rising patience, beginning with none.
-    jobs
-        How many.
-    core_hours
-        Work, the same for every patience.
-    gpu_hours
-        The same of gpus; 0 where no job asks for one.
-    kilowatts_per_core, kilowatts_per_gpu
-        What a busy core and a busy gpu draw.
-    hour_grams
-        CO2 that an hour's delay of a job must save.
-    most_cores_at_once
-        Cores in use at once at most if no job waits.
-    unbelieved_jobs
-        Share of jobs of which nothing is believed: they start at once.
-    blocks, block_seconds
-        What was drawn anew: how many there are, and how long each is; 0 for too short a log.
-    course
-        What ran when, with no patience and the longest.
-    """
+    """All that was found."""
 
     points: tuple[GreenPoint, ...]
+    """By rising patience, beginning with none."""
     jobs: int
+    """How many."""
     core_hours: float
+    """Work, the same for every patience."""
     gpu_hours: float
+    """The same of gpus; 0 where no job asks for one."""
     kilowatts_per_core: float
     kilowatts_per_gpu: float
+    """What a busy core and a busy gpu draw."""
     hour_grams: float
+    """CO2 that an hour's delay of a job must save."""
     most_cores_at_once: int
+    """Cores in use at once at most if no job waits."""
     unbelieved_jobs: float
+    """Share of jobs of which nothing is believed: they start at once."""
     blocks: int
     block_seconds: float
+    """What was drawn anew: how many there are, and how long each is; 0 for too short a log."""
     course: GreenCourse
+    """What ran when, with no patience and the longest."""
 
 
 def green_hours(

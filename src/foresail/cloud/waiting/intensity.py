@@ -40,28 +40,19 @@ class Repeat(StrEnum):
 
 @dataclass(frozen=True)
 class IntensitySeries:
-    """Intensity from a moment on.
-
-    Parameters
-    ----------
-    source, clock
-        The file, and which of ``CLOCKS`` it has.
-    first_seconds
-        When it begins, in seconds from the log's origin; before 0 where it began before the log.
-    carbon
-        Its values.
-    repeats
-        Whether it goes round, before its beginning and after its end.
-    origin_unix_seconds
-        Unix time of the log's origin, where it is known.
-    """
+    """Intensity from a moment on."""
 
     source: Path
     clock: str
+    """The file, and which of ``CLOCKS`` it has."""
     first_seconds: float
+    """When it begins, in seconds from the log's origin; before 0 where it began before the log."""
     carbon: CarbonIntensity
+    """Its values."""
     repeats: bool
+    """Whether it goes round, before its beginning and after its end."""
     origin_unix_seconds: float | None
+    """Unix time of the log's origin, where it is known."""
 
     @property
     def end_seconds(self) -> float:

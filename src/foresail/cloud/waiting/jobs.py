@@ -48,16 +48,6 @@ class Requests(NamedTuple):
 class TraceJobs:
     """Jobs in order of submission.
 
-    Parameters
-    ----------
-    submit_seconds, runtime_seconds
-        From the workload's origin; how long each really runs.
-    cores
-        Whole cores that each asks for, 1 or more.
-    memory_bytes, gpus
-        What each asks for, or None where no job does. A share of a gpu counts as a part of all
-        that a machine has: it is not said on which one the job runs.
-
     Raises
     ------
     InputError
@@ -66,9 +56,13 @@ class TraceJobs:
 
     submit_seconds: Floats
     runtime_seconds: Floats
+    """From the workload's origin; how long each really runs."""
     cores: NDArray[np.int64]
+    """Whole cores that each asks for, 1 or more."""
     memory_bytes: Floats | None = None
     gpus: Floats | None = None
+    """What each asks for, or None where no job does. A share of a gpu counts as a part of all that
+    a machine has: it is not said on which one the job runs."""
 
     def __post_init__(self) -> None:
         for name in ("submit_seconds", "runtime_seconds"):
@@ -185,19 +179,6 @@ def proportional_family(price_per_core_hour: float = 0.0481) -> tuple[RentedType
 class FixedMachines:
     """Equal machines that are paid all the time.
 
-    Parameters
-    ----------
-    count
-        How many; 0 or more.
-    cores, memory_bytes
-        Of each; the memory is without limit where it is not known.
-    price_per_hour
-        Of each.
-    own_price_per_core_hour
-        What a busy core costs beyond that (power, say).
-    gpus
-        Of each.
-
     Raises
     ------
     InputError
@@ -205,11 +186,16 @@ class FixedMachines:
     """
 
     count: int
+    """How many; 0 or more."""
     cores: int = 64
     memory_bytes: float = math.inf
+    """Of each; the memory is without limit where it is not known."""
     price_per_hour: float = 0.4 * 64 * 0.0481
+    """Of each."""
     own_price_per_core_hour: float = 0.0
+    """What a busy core costs beyond that (power, say)."""
     gpus: float = 0.0
+    """Of each."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "cores")

@@ -14,22 +14,15 @@ from foresail.model.arrays import Floats
 
 @dataclass(frozen=True, slots=True)
 class LongJobs:
-    """How many there are, how many meet full machines, and what trying them cost.
-
-    Parameters
-    ----------
-    trial_cost
-        For trials of long jobs, which were stopped.
-    long_jobs, blocked_long_jobs
-        Shares of jobs that are long; and, of the long ones, that found no fixed machine free.
-    blocked_wait_seconds
-        Mean wait of the long jobs that found none.
-    """
+    """How many there are, how many meet full machines, and what trying them cost."""
 
     trial_cost: float
+    """For trials of long jobs, which were stopped."""
     long_jobs: float
     blocked_long_jobs: float
+    """Shares of jobs that are long; and, of the long ones, that found no fixed machine free."""
     blocked_wait_seconds: float
+    """Mean wait of the long jobs that found none."""
 
 
 def long_jobs_of(simulated: Simulated, policy: WaitingPolicy, trial_price: float = 1.0) -> LongJobs:

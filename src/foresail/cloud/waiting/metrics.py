@@ -17,49 +17,35 @@ from foresail.model.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class WaitingMetrics:
-    """The result of a waiting policy on a trace.
-
-    Parameters
-    ----------
-    jobs
-        How many were counted.
-    period_seconds
-        From their first to their last submission: for so long fixed machines are paid.
-    mean_wait_seconds
-        From submission to the start of the last run, over all jobs.
-    waiting_jobs
-        Share of jobs that waited at all.
-    fixed_cost, rented_cost, trial_cost
-        Money for fixed machines, for rented ones, and for runs that were only tried there.
-    on_demand_cost
-        Money if every job had been rented a machine at once.
-    rented_jobs, tried_jobs, expired_jobs
-        Shares of jobs that ended on rented machines, that were tried there, and that were rented
-        one after a wait in vain.
-    rented_work
-        Share of core-seconds that did not run on fixed machines; where jobs ask for gpus, a job's
-        seconds count by the on-demand price of what it would be rented.
-    fixed_utilisation
-        Share of the fixed machines' cores that the jobs used, or of their gpus where that is more
-        (trials not counted).
-    delay_cost
-        What the delays were worth, by the jobs' own values.
-    """
+    """The result of a waiting policy on a trace."""
 
     jobs: int
+    """How many were counted."""
     period_seconds: float
+    """From their first to their last submission: for so long fixed machines are paid."""
     mean_wait_seconds: float
+    """From submission to the start of the last run, over all jobs."""
     waiting_jobs: float
+    """Share of jobs that waited at all."""
     fixed_cost: float
     rented_cost: float
     trial_cost: float
+    """Money for fixed machines, for rented ones, and for runs that were only tried there."""
     on_demand_cost: float
+    """Money if every job had been rented a machine at once."""
     rented_jobs: float
     tried_jobs: float
     expired_jobs: float
+    """Shares of jobs that ended on rented machines, that were tried there, and that were rented one
+    after a wait in vain."""
     rented_work: float
+    """Share of core-seconds that did not run on fixed machines; where jobs ask for gpus, a job's
+    seconds count by the on-demand price of what it would be rented."""
     fixed_utilisation: float
+    """Share of the fixed machines' cores that the jobs used, or of their gpus where that is more
+    (trials not counted)."""
     delay_cost: float
+    """What the delays were worth, by the jobs' own values."""
 
     @property
     def total_cost(self) -> float:

@@ -34,13 +34,6 @@ from foresail.model.renamed import todays_name
 class Load:
     """What arrives, and what owning costs.
 
-    Parameters
-    ----------
-    arrivals_per_second, services_per_second
-        Rates; the mean runtime is one by the second.
-    fixed_price
-        Price of a fixed server relative to the same on demand.
-
     Raises
     ------
     InputError
@@ -49,7 +42,9 @@ class Load:
 
     arrivals_per_second: float
     services_per_second: float
+    """Rates; the mean runtime is one by the second."""
     fixed_price: float = 0.4
+    """Price of a fixed server relative to the same on demand."""
 
     def __post_init__(self) -> None:
         require_positive(self, "arrivals_per_second", "services_per_second")
@@ -76,22 +71,15 @@ ALL_RIGHT: Final = Mispredicted()
 
 
 class LongRunOutcome(NamedTuple):
-    """What a policy leads to in the long run; arrays of one shape.
-
-    Parameters
-    ----------
-    wait_seconds
-        Mean wait over all jobs; infinite where the queue only grows.
-    price
-        Mean price of a unit of work; 1 is the on-demand price.
-    rented_jobs, rented_work
-        Shares of jobs and of work that run on rented servers.
-    """
+    """What a policy leads to in the long run; arrays of one shape."""
 
     wait_seconds: Floats
+    """Mean wait over all jobs; infinite where the queue only grows."""
     price: Floats
+    """Mean price of a unit of work; 1 is the on-demand price."""
     rented_jobs: Floats
     rented_work: Floats
+    """Shares of jobs and of work that run on rented servers."""
 
     @property
     def opportunity_cost(self) -> Floats:

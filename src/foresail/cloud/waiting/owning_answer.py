@@ -14,49 +14,34 @@ from foresail.model.errors import InputError
 
 @dataclass(frozen=True)
 class OwningAnswer:
-    """All that was found.
-
-    Parameters
-    ----------
-    points
-        The settings that last, in the order of the sweep.
-    growing
-        How many settings were left out because their queues only grow.
-    today
-        Where one is now; also in ``points`` if it lasts.
-    advised
-        What costs least with waiting at its value.
-    unaided
-        The same among policies that no oracle tells anything; None if none is.
-    truths
-        What only an oracle knows and the advised policy goes by: runtimes, waits, both or nothing.
-    worth
-        What the advice respects.
-    period_seconds
-        Of the costs.
-    jobs
-        In the period, on average.
-    mean_machines
-        Machines that the work would keep busy.
-    certainty
-        None for formulas, and for logs of fewer than five days.
-    optima
-        For formulas: each policy and its thresholds with the number of machines at which the price
-        is lowest, waiting not counted (s* of the literature), whether it was tried or not.
-    """
+    """All that was found."""
 
     points: tuple[FrontierPoint, ...]
+    """The settings that last, in the order of the sweep."""
     growing: int
+    """How many settings were left out because their queues only grow."""
     today: FrontierPoint | None
+    """Where one is now; also in ``points`` if it lasts."""
     advised: FrontierPoint
+    """What costs least with waiting at its value."""
     unaided: FrontierPoint | None
+    """The same among policies that no oracle tells anything; None if none is."""
     truths: tuple[str, ...]
+    """What only an oracle knows and the advised policy goes by: runtimes, waits, both or
+    nothing."""
     worth: Worth
+    """What the advice respects."""
     period_seconds: float
+    """Of the costs."""
     jobs: float
+    """In the period, on average."""
     mean_machines: float
+    """Machines that the work would keep busy."""
     certainty: AdviceCertainty | None
+    """None for formulas, and for logs of fewer than five days."""
     optima: tuple[FrontierPoint, ...] = ()
+    """For formulas: each policy and its thresholds with the number of machines at which the price
+    is lowest, waiting not counted (s* of the literature), whether it was tried or not."""
 
     def of(self, policy: str) -> list[FrontierPoint]:
         """The points of a policy."""

@@ -26,26 +26,6 @@ QUEUES: Final[tuple[Queue, ...]] = ("fcfs", "strict-fcfs", "sjf", "random")
 class WaitingPolicy:
     """Which jobs wait for fixed machines, and which run at once on rented ones.
 
-    Parameters
-    ----------
-    waiting_seconds
-        A job that is believed to wait longer is rented a machine at once; b in the literature.
-    short_seconds
-        A job that is believed to run for less is rented one at once; t.
-    patience_seconds
-        A job that has waited for so long is rented one; ``waiting_seconds`` unless given.
-    speculation_seconds
-        A job that finds no fixed machine free is first run on a rented one for so long, and waits
-        only if it is not done by then; 0: none is.
-    conserving
-        Whether a job takes a fixed machine that is free for it.
-    weighing
-        Whether a job that is expected to lose more by waiting than it saves is rented a machine.
-    queue
-        Order of the waiting jobs.
-    untried_seconds
-        A job that is believed to run for so long is a long one anyhow, and waits without a trial.
-
     Raises
     ------
     InputError
@@ -53,13 +33,22 @@ class WaitingPolicy:
     """
 
     waiting_seconds: float = math.inf
+    """A job that is believed to wait longer is rented a machine at once; b in the literature."""
     short_seconds: float = 0.0
+    """A job that is believed to run for less is rented one at once; t."""
     patience_seconds: float | None = None
+    """A job that has waited for so long is rented one; ``waiting_seconds`` unless given."""
     speculation_seconds: float = 0.0
+    """A job that finds no fixed machine free is first run on a rented one for so long, and waits
+    only if it is not done by then; 0: none is."""
     conserving: bool = True
+    """Whether a job takes a fixed machine that is free for it."""
     weighing: bool = False
+    """Whether a job that is expected to lose more by waiting than it saves is rented a machine."""
     queue: Queue = "fcfs"
+    """Order of the waiting jobs."""
     untried_seconds: float = math.inf
+    """A job that is believed to run for so long is a long one anyhow, and waits without a trial."""
 
     def __post_init__(self) -> None:
         for name in (
@@ -129,17 +118,12 @@ class Foresight:
     nothing: a job that leaves a queue has changed nothing for the rest. In the strict queue the
     schedule is simulated forward for every job that finds no machine, from the true runtimes.
     That is exact, too, unless jobs are tried elsewhere and come back.
-
-    Parameters
-    ----------
-    missed
-        By job: it says nothing, and the job waits in vain.
-    false_alarms
-        By job: it says "too long" whatever is true.
     """
 
     missed: NDArray[np.bool_] | None = None
+    """By job: it says nothing, and the job waits in vain."""
     false_alarms: NDArray[np.bool_] | None = None
+    """By job: it says "too long" whatever is true."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,22 +138,15 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Beliefs:
-    """What a policy is told of the jobs, beside their requests.
-
-    Parameters
-    ----------
-    runtime_seconds
-        Estimate per job.
-    waits
-        Where waits come from: seconds per job, a model of the cluster's state, an oracle, a
-        forecast from the believed runtimes, or nothing: then no job is believed to wait.
-    delay_per_hour
-        Money that an hour's delay of each job costs, or None: nothing.
-    """
+    """What a policy is told of the jobs, beside their requests."""
 
     runtime_seconds: NDArray[np.float64]
+    """Estimate per job."""
     waits: NDArray[np.float64] | WaitModel | Foresight | Forecast | None = None
+    """Where waits come from: seconds per job, a model of the cluster's state, an oracle, a forecast
+    from the believed runtimes, or nothing: then no job is believed to wait."""
     delay_per_hour: NDArray[np.float64] | None = None
+    """Money that an hour's delay of each job costs, or None: nothing."""
 
     @classmethod
     def true_runtimes(

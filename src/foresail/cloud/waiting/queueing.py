@@ -15,18 +15,12 @@ _SERIES_BELOW: Final = 1e-4
 
 
 class ImpatientQueue(NamedTuple):
-    """A queue in which no job waits longer than a threshold, in the long run.
-
-    Parameters
-    ----------
-    leaving
-        Share of arrivals that are served elsewhere.
-    wait_seconds
-        Mean over all arrivals, where those that leave do so at once.
-    """
+    """A queue in which no job waits longer than a threshold, in the long run."""
 
     leaving: Floats
+    """Share of arrivals that are served elsewhere."""
     wait_seconds: Floats
+    """Mean over all arrivals, where those that leave do so at once."""
 
 
 def blocking(servers: ArrayLike, offered: ArrayLike) -> Floats:

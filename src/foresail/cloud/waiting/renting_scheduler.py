@@ -39,24 +39,16 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class RentingCase:
-    """What is asked about a job that has come, or has come back from a trial.
-
-    Parameters
-    ----------
-    pending
-        The job.
-    fits
-        Whether the scheduler starts it now.
-    tried
-        Whether it was tried, and is not done.
-    state
-        The cluster that it finds.
-    """
+    """What is asked about a job that has come, or has come back from a trial."""
 
     pending: PendingJob
+    """The job."""
     fits: bool
+    """Whether the scheduler starts it now."""
     tried: bool
+    """Whether it was tried, and is not done."""
     state: ClusterState
+    """The cluster that it finds."""
 
 
 class Advisor(Protocol):

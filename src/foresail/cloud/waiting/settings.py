@@ -67,19 +67,6 @@ class WaitingSetting:
 class Sweep:
     """The settings to try.
 
-    Parameters
-    ----------
-    policies
-        Names, long or short.
-    counts
-        Of machines owned.
-    waiting_seconds, short_seconds
-        Thresholds b and t, for the policies that have them.
-    owned
-        How many machines there are today, and under which policy; None: not asked.
-    refine
-        Whether numbers of machines in between are tried too, where the first pass was best.
-
     Raises
     ------
     InputError
@@ -89,11 +76,16 @@ class Sweep:
     """
 
     policies: tuple[str, ...]
+    """Names, long or short."""
     counts: tuple[int, ...]
+    """Of machines owned."""
     waiting_seconds: tuple[float, ...]
     short_seconds: tuple[float, ...]
+    """Thresholds b and t, for the policies that have them."""
     owned: tuple[int, str] | None = None
+    """How many machines there are today, and under which policy; None: not asked."""
     refine: bool = False
+    """Whether numbers of machines in between are tried too, where the first pass was best."""
 
     def __post_init__(self) -> None:
         for name in ("policies", "counts", "waiting_seconds", "short_seconds"):

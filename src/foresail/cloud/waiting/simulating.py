@@ -44,34 +44,25 @@ _NO_MODEL = without_trees(_NONE, _NONE)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Simulated:
-    """What became of every job.
-
-    Parameters
-    ----------
-    start_seconds
-        When its last run began.
-    place
-        Where that was: the codes of ``foresail.cloud.waiting.kernels.waiting``.
-    machine
-        The fixed machine, or -1.
-    features
-        The cluster's state (``cloud.waiting.kernels.wait_model``) at every ``features_every``-th
-        submission, from the first on.
-    columns, shapes
-        The jobs as the simulation took them.
-    forecast_seconds
-        The wait that was forecast for each job, infinite where that was too long for its policy
-        to ask how long; NaN where no forecast was asked for.
-    """
+    """What became of every job."""
 
     start_seconds: Floats
+    """When its last run began."""
     place: NDArray[np.int8]
+    """Where that was: the codes of ``foresail.cloud.waiting.kernels.waiting``."""
     machine: NDArray[np.int64]
+    """The fixed machine, or -1."""
     features: Floats
+    """The cluster's state (``cloud.waiting.kernels.wait_model``) at every ``features_every``-th
+    submission, from the first on."""
     features_every: int
+
     columns: TraceColumns
     shapes: Shapes
+    """The jobs as the simulation took them."""
     forecast_seconds: Floats | None = None
+    """The wait that was forecast for each job, infinite where that was too long for its policy to
+    ask how long; NaN where no forecast was asked for."""
 
     @property
     def outcomes(self) -> Outcomes:

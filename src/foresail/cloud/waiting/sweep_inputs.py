@@ -33,18 +33,12 @@ Waits = Literal["known", "unknown", "linear", "forest", "boosting"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
-    """An order of the waiting jobs in which the first that fits goes.
-
-    Parameters
-    ----------
-    ranks
-        By job of the log, the least first; shape (jobs,).
-    by_runtimes
-        Whether they follow from what is believed of runtimes.
-    """
+    """An order of the waiting jobs in which the first that fits goes."""
 
     ranks: Floats
+    """By job of the log, the least first; shape (jobs,)."""
     by_runtimes: bool
+    """Whether they follow from what is believed of runtimes."""
 
 
 class Scheduling(Protocol):
@@ -77,28 +71,6 @@ class Scheduling(Protocol):
 class SweepInputs:
     """What settings are tried on.
 
-    Parameters
-    ----------
-    jobs
-        The log.
-    runtimes
-        As policies believe them, shape (jobs,).
-    machine
-        What is owned; its count does not matter.
-    family
-        What is on offer for rent.
-    queue
-        Order of the waiting jobs, or the scheduler of the fixed machines.
-    waits
-        What SWW and the compound are told of waits; a model that learned from the first third of
-        the log tells the speculative and the weighing policy too.
-    are_runtimes_true
-        Whether ``runtimes`` are the truth.
-    hour_value
-        What the weighing policy is told that an hour's delay of a job costs.
-    own_values
-        The same by job where they differ, shape (jobs,); ``hour_value`` is their mean then.
-
     Raises
     ------
     InputError
@@ -106,14 +78,24 @@ class SweepInputs:
     """
 
     jobs: TraceJobs
+    """The log."""
     runtimes: Floats
+    """As policies believe them, shape (jobs,)."""
     machine: FixedMachines
+    """What is owned; its count does not matter."""
     family: Sequence[RentedType]
+    """What is on offer for rent."""
     queue: Queue | Ranking | Scheduling = "fcfs"
+    """Order of the waiting jobs, or the scheduler of the fixed machines."""
     waits: Waits = "known"
+    """What SWW and the compound are told of waits; a model that learned from the first third of the
+    log tells the speculative and the weighing policy too."""
     are_runtimes_true: bool = True
+    """Whether ``runtimes`` are the truth."""
     hour_value: float = 0.0
+    """What the weighing policy is told that an hour's delay of a job costs."""
     own_values: Floats | None = None
+    """The same by job where they differ, shape (jobs,); ``hour_value`` is their mean then."""
 
     def __post_init__(self) -> None:
         submit = self.jobs.submit_seconds

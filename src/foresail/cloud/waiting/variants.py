@@ -25,23 +25,16 @@ _LONGEST_HOURS: Final = 24.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variant:
-    """One way to live without an oracle.
-
-    Parameters
-    ----------
-    name
-        Shown in tables.
-    policy, beliefs
-        The policy and what it is told.
-    lost_seconds, trial_price
-        Of trials; see ``simulate`` and ``measured``.
-    """
+    """One way to live without an oracle."""
 
     name: str
+    """Shown in tables."""
     policy: WaitingPolicy
     beliefs: Beliefs
+    """The policy and what it is told."""
     lost_seconds: Floats | None = None
     trial_price: float = 1.0
+    """Of trials; see ``simulate`` and ``measured``."""
 
 
 def standard_variants(

@@ -16,27 +16,18 @@ USUAL_SHARE: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """What the advice is to respect.
-
-    Parameters
-    ----------
-    hour_value
-        Money that an hour's waiting of a job is worth; the mean, where users say their own.
-    stated
-        Whether it was said; else it is a share of what a job's machine costs for an hour.
-    longest_wait_seconds
-        Largest mean wait.
-    users
-        How many say their own.
-    others_value
-        What counts for the jobs of all others, where some say their own.
-    """
+    """What the advice is to respect."""
 
     hour_value: float
+    """Money that an hour's waiting of a job is worth; the mean, where users say their own."""
     stated: bool
+    """Whether it was said; else it is a share of what a job's machine costs for an hour."""
     longest_wait_seconds: float = math.inf
+    """Largest mean wait."""
     users: int = 0
+    """How many say their own."""
     others_value: float = 0.0
+    """What counts for the jobs of all others, where some say their own."""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.hour_value < math.inf:

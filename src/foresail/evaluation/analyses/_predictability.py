@@ -9,18 +9,12 @@ from foresail.model.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class PredictabilityParameters:
-    """Parameters of an analysis of predictability.
-
-    Parameters
-    ----------
-    predictor
-        Short form of the predictor that is asked.
-    most_jobs
-        The first so many jobs are looked at.
-    """
+    """Parameters of an analysis of predictability."""
 
     predictor: str = "jvu"
+    """Short form of the predictor that is asked."""
     most_jobs: int = 200_000
+    """The first so many jobs are looked at."""
 
     def __post_init__(self) -> None:
         if self.most_jobs < 1:

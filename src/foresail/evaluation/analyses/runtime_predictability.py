@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
-
 import numpy as np
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.finding import Answer, Plot, study_with_parameters
 from foresail.analysis.prediction_errors import error_histogram, error_shares
 from foresail.evaluation.analyses._predictability import PredictabilityParameters
 from foresail.evaluation.replaying import evaluate
@@ -15,67 +13,53 @@ from foresail.model.registry import register
 from foresail.model.words import count, percent
 from foresail.traces.workload import Workload
 
-TITLE: Final = "Can runtimes be predicted?"
-
 
 @register("analysis", "runtime_predictability", parameters=PredictabilityParameters)
-class RuntimePredictability:
+@study_with_parameters("Can runtimes be predicted?", "3.6")
+def runtime_predictability(
+    parameters: PredictabilityParameters, workload: Workload
+) -> Answer | str:
     """Histogram of the errors of runtime estimates from history.
 
     Spec section 10, W14 (dissertation, figures 3.10 and 4.2d; golden value G23). Jobs are learned
-    from when they have ended.
+    from when they have ended. Errors over the jobs that ran for more than 0 s.
     """
-
-    section: ClassVar[str] = "3.6"
-
-    def __init__(self, parameters: PredictabilityParameters) -> None:
-        self._parameters = parameters
-
-    def examine(self, workload: Workload) -> Finding | Unavailable:
-        """Errors over the jobs that ran for more than 0 s."""
-        first = workload.with_jobs(workload.jobs.head(self._parameters.most_jobs))
-        runtimes = columns.runtimes(first)
-        if not (runtimes > 0).any():
-            reason = "No job's runtime is known and above 0."
-            return Unavailable("runtime_predictability", TITLE, reason)
-        jobs = evaluate(first, self._parameters.predictor).jobs
-        estimate, actual = jobs["predicted"].to_numpy(), jobs["actual"].to_numpy()
-        shares = error_shares(estimate, actual)
-        if not shares.jobs:
-            return Unavailable("runtime_predictability", TITLE, "No runtime was predicted.")
-        verdict = (
-            f"{percent(shares.within_factor_two)} of the estimates lie within a factor of two, "
-            f"{percent(shares.tail)} are more than 95 % too long, "
-            f"{percent(shares.under_by_half)} more than 50 % too short."
-        )
-        plot = Plot(
-            kind="line",
-            table="errors",
-            x="bucket_percent",
-            y="share",
-            x_label="(estimate − runtime) ÷ runtime, %; the last point is all above 95 %",
-            y_label="share of jobs",
-            alternative=verdict,
-            y_kind="share",
-        )
-        left_out = int(np.isfinite(runtimes).sum()) - shares.jobs
-        return Finding(
-            name="runtime_predictability",
-            title=TITLE,
-            verdict=verdict,
-            scalars={
-                "jobs": float(shares.jobs),
-                "share_within_factor_2": shares.within_factor_two,
-                "share_under": shares.under,
-                "share_under_by_half": shares.under_by_half,
-                "share_over": shares.over,
-                "share_in_tail": shares.tail,
-            },
-            tables={"errors": error_histogram(estimate, actual)},
-            plots=(plot,),
-            notes=(
-                f"Estimates of the predictor {self._parameters.predictor}.",
-                *([f"The first {len(first):,} jobs."] if len(first) < len(workload) else []),
-                *([f"{count(left_out, 'job')} of 0 s left out."] if left_out else []),
-            ),
-        )
+    first = workload.with_jobs(workload.jobs.head(parameters.most_jobs))
+    runtimes = columns.runtimes(first)
+    if not (runtimes > 0).any():
+        return "No job's runtime is known and above 0."
+    jobs = evaluate(first, parameters.predictor).jobs
+    estimate, actual = jobs["predicted"].to_numpy(), jobs["actual"].to_numpy()
+    shares = error_shares(estimate, actual)
+    if not shares.jobs:
+        return "No runtime was predicted."
+    verdict = (
+        f"{percent(shares.within_factor_two)} of the estimates lie within a factor of two, "
+        f"{percent(shares.tail)} are more than 95 % too long, "
+        f"{percent(shares.under_by_half)} more than 50 % too short."
+    )
+    plot = Plot(
+        kind="line",
+        table="errors",
+        x="bucket_percent",
+        y="share",
+        x_label="(estimate − runtime) ÷ runtime, %; the last point is all above 95 %",
+        y_label="share of jobs",
+        alternative=verdict,
+        y_kind="share",
+    )
+    left_out = int(np.isfinite(runtimes).sum()) - shares.jobs
+    scalars = {
+        "jobs": float(shares.jobs),
+        "share_within_factor_2": shares.within_factor_two,
+        "share_under": shares.under,
+        "share_under_by_half": shares.under_by_half,
+        "share_over": shares.over,
+        "share_in_tail": shares.tail,
+    }
+    notes = (
+        f"Estimates of the predictor {parameters.predictor}.",
+        *([f"The first {len(first):,} jobs."] if len(first) < len(workload) else []),
+        *([f"{count(left_out, 'job')} of 0 s left out."] if left_out else []),
+    )
+    return Answer(verdict, scalars, {"errors": error_histogram(estimate, actual)}, (plot,), notes)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
 
-from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.finding import Answer, Plot, study_with_parameters
 from foresail.analysis.prediction_errors import error_histogram, error_shares
 from foresail.evaluation.analyses._predictability import PredictabilityParameters
 from foresail.evaluation.replaying import evaluate
@@ -18,7 +18,6 @@ from foresail.model.words import percent
 from foresail.traces.quantities import quantity
 from foresail.traces.workload import Workload
 
-TITLE: Final = "Is use more predictable than runtime?"
 _QUANTITIES: Final = ("runtime", "cpu", "memory", "cpu_time", "memory_time")
 _FEWEST: Final = 30
 
@@ -31,84 +30,73 @@ class UsagePredictabilityParameters(PredictabilityParameters):
 
 
 @register("analysis", "usage_predictability", parameters=UsagePredictabilityParameters)
-class UsagePredictability:
+@study_with_parameters("Is use more predictable than runtime?", "5.1")
+def usage_predictability(
+    parameters: UsagePredictabilityParameters, workload: Workload
+) -> Answer | str:
     """Errors of estimates from history per quantity, and by week from an empty history on.
 
-    Spec section 10, W18 (dissertation, figures 5.2 and 5.3).
+    Spec section 10, W18 (dissertation, figures 5.2 and 5.3). Errors over the jobs that used more
+    than none of a quantity.
     """
-
-    section: ClassVar[str] = "5.1"
-
-    def __init__(self, parameters: UsagePredictabilityParameters) -> None:
-        self._parameters = parameters
-
-    def examine(self, workload: Workload) -> Finding | Unavailable:
-        """Errors per quantity over the jobs that used more than none of it."""
-        first = workload.with_jobs(workload.jobs.head(self._parameters.most_jobs))
-        ran = np.isfinite(quantity(first, "runtime"))
-        usable = [name for name in _QUANTITIES if ((quantity(first, name) > 0) & ran).any()]
-        if not set(usable) - {"runtime"}:
-            reason = "No job's use of cpu or memory is known."
-            return Unavailable("usage_predictability", TITLE, reason)
-        scalars: dict[str, float] = {}
-        errors, weeks = [], []
-        for name in usable:
-            evaluation = evaluate(first, self._parameters.predictor, quantity=name)
-            estimate = evaluation.jobs["predicted"].to_numpy()
-            actual = evaluation.jobs["actual"].to_numpy()
-            shares = error_shares(estimate, actual)
-            if not shares.jobs:
-                continue
-            said = pl.lit(name.replace("_", " ")).alias("quantity")
-            errors.append(error_histogram(estimate, actual).with_columns(said))
-            weeks.append(_weeks(learning_curve(evaluation)).with_columns(said))
-            scalars |= {
-                f"{name}_within_factor_2": shares.within_factor_two,
-                f"{name}_in_tail": shares.tail,
-            }
-        if not errors:
-            return Unavailable("usage_predictability", TITLE, "Nothing was predicted.")
-        by_week = pl.concat(weeks)
-        within = ", ".join(
-            f"{percent(scalars[f'{name}_within_factor_2'])} of {name.replace('_', ' ')}"
-            for name in usable
-            if f"{name}_within_factor_2" in scalars
-        )
-        verdict = f"Estimates within a factor of two: {within}."
-        histogram = Plot(
-            kind="line",
-            table="errors",
-            x="bucket_percent",
-            y="share",
-            x_label="(estimate − use) ÷ use, %; the last point is all above 95 %",
-            y_label="share of jobs",
-            alternative=verdict,
-            series="quantity",
-            y_kind="share",
-        )
-        curve = Plot(
-            kind="line",
-            table="weeks",
-            x="week",
-            y="within_factor_two",
-            x_label="week from an empty history",
-            y_label="share within a factor of two",
-            alternative=_learning(by_week),
-            series="quantity",
-            y_kind="share",
-        )
-        notes = [f"Estimates of the predictor {self._parameters.predictor}, per task."]
-        if len(first) < len(workload):
-            notes.append(f"The first {len(first):,} jobs.")
-        return Finding(
-            name="usage_predictability",
-            title=TITLE,
-            verdict=verdict,
-            scalars=scalars,
-            tables={"errors": pl.concat(errors), "weeks": by_week},
-            plots=(histogram, curve) if by_week.height else (histogram,),
-            notes=tuple(notes),
-        )
+    first = workload.with_jobs(workload.jobs.head(parameters.most_jobs))
+    ran = np.isfinite(quantity(first, "runtime"))
+    usable = [name for name in _QUANTITIES if ((quantity(first, name) > 0) & ran).any()]
+    if not set(usable) - {"runtime"}:
+        return "No job's use of cpu or memory is known."
+    scalars: dict[str, float] = {}
+    errors, weeks = [], []
+    for name in usable:
+        evaluation = evaluate(first, parameters.predictor, quantity=name)
+        estimate = evaluation.jobs["predicted"].to_numpy()
+        actual = evaluation.jobs["actual"].to_numpy()
+        shares = error_shares(estimate, actual)
+        if not shares.jobs:
+            continue
+        said = pl.lit(name.replace("_", " ")).alias("quantity")
+        errors.append(error_histogram(estimate, actual).with_columns(said))
+        weeks.append(_weeks(learning_curve(evaluation)).with_columns(said))
+        scalars |= {
+            f"{name}_within_factor_2": shares.within_factor_two,
+            f"{name}_in_tail": shares.tail,
+        }
+    if not errors:
+        return "Nothing was predicted."
+    by_week = pl.concat(weeks)
+    within = ", ".join(
+        f"{percent(scalars[f'{name}_within_factor_2'])} of {name.replace('_', ' ')}"
+        for name in usable
+        if f"{name}_within_factor_2" in scalars
+    )
+    verdict = f"Estimates within a factor of two: {within}."
+    histogram = Plot(
+        kind="line",
+        table="errors",
+        x="bucket_percent",
+        y="share",
+        x_label="(estimate − use) ÷ use, %; the last point is all above 95 %",
+        y_label="share of jobs",
+        alternative=verdict,
+        series="quantity",
+        y_kind="share",
+    )
+    curve = Plot(
+        kind="line",
+        table="weeks",
+        x="week",
+        y="within_factor_two",
+        x_label="week from an empty history",
+        y_label="share within a factor of two",
+        alternative=_learning(by_week),
+        series="quantity",
+        y_kind="share",
+    )
+    notes = [f"Estimates of the predictor {parameters.predictor}, per task."]
+    if len(first) < len(workload):
+        notes.append(f"The first {len(first):,} jobs.")
+    tables = {"errors": pl.concat(errors), "weeks": by_week}
+    plots = (histogram, curve) if by_week.height else (histogram,)
+    return Answer(verdict, scalars, tables, plots, tuple(notes))
 
 
 def _weeks(curve: pl.DataFrame) -> pl.DataFrame:

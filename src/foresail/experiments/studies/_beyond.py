@@ -33,21 +33,7 @@ QUICK: Final = {"seeds": "3", "hours": "0.5", "history_hours": "1", "nodes": "64
 
 @dataclass(frozen=True, slots=True)
 class BeyondParameters(StudyParameters):
-    """What these studies have in common.
-
-    Parameters
-    ----------
-    hours, history_hours
-        Length of the run, and of what predictors learn from before it.
-    nodes
-        The machine.
-    jobs_per_node_hour
-        How many jobs there are, for every hour of a node.
-    load
-        Offered load, half of it from jobs with deadlines.
-    cycle_seconds
-        How often the scheduler is asked.
-    """
+    """What these studies have in common."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = (
         "hours",
@@ -62,10 +48,15 @@ class BeyondParameters(StudyParameters):
 
     hours: float = 2.0
     history_hours: float = 4.0
+    """Length of the run, and of what predictors learn from before it."""
     nodes: int = 256
+    """The machine."""
     jobs_per_node_hour: float = 4.0
+    """How many jobs there are, for every hour of a node."""
     load: float = 1.4
+    """Offered load, half of it from jobs with deadlines."""
     cycle_seconds: float = 20.0
+    """How often the scheduler is asked."""
 
 
 def recipe(parameters: BeyondParameters, generator: str, load: float) -> str:

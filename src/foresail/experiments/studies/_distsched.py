@@ -8,12 +8,13 @@ from typing import ClassVar, Final
 
 from foresail.experiments.shared_trial import SharedTrial
 from foresail.experiments.study import (
+    Bound,
     GridPoint,
     Measure,
-    PublishedClaim,
     Study,
     StudyParameters,
     points_at,
+    published,
 )
 
 _SOURCE: Final = "DistSched (J. W. Park, Distribution-based cluster scheduling, 2019)"
@@ -47,21 +48,7 @@ MAIN: Final = (DIST, ACTUAL, POINT, REQUEST)
 
 @dataclass(frozen=True, slots=True)
 class DistSchedStudyParameters(StudyParameters):
-    """What the studies of DistSched have in common; the defaults are as published.
-
-    Parameters
-    ----------
-    seeds
-        How many workloads; the published ones differ in deadlines alone, these in all of the jobs.
-    machines, jobs
-        The cluster that the workload is made for, and how many jobs it has in two hours.
-    load
-        Work that is used, as a share of that cluster.
-    history_hours
-        Length of what predictors learn from before.
-    cycle_seconds
-        How often the scheduler is asked.
-    """
+    """What the studies of DistSched have in common; the defaults are as published."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = (
         *("machines", "jobs", "load", "history_hours", "cycle_seconds"),
@@ -70,11 +57,17 @@ class DistSchedStudyParameters(StudyParameters):
     FULL_MINUTES: ClassVar[float] = 600.0
 
     seeds: int = 10
+    """How many workloads; the published ones differ in deadlines alone, these in all of the
+    jobs."""
     machines: int = 700
     jobs: int = 700
+    """The cluster that the workload is made for, and how many jobs it has in two hours."""
     load: float = 0.8
+    """Work that is used, as a share of that cluster."""
     history_hours: float = 20.0
+    """Length of what predictors learn from before."""
     cycle_seconds: float = 15.0
+    """How often the scheduler is asked."""
 
 
 def cases_of(
@@ -112,7 +105,7 @@ def study_of(
     title: str,
     section: str,
     cases: Sequence[GridPoint],
-    claims: Sequence[PublishedClaim],
+    claims: Mapping[str, Bound],
     *,
     axis: str = "",
     measures: Sequence[Measure] = MEASURES,
@@ -127,7 +120,7 @@ def study_of(
         measures=tuple(measures),
         drawn=tuple(each.name for each in drawn),
         cases=tuple(cases),
-        claims=tuple(claims),
+        claims=published(claims),
         notes=(*_NOTES, *notes),
     )
 

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 
 from foresail.control.policy import parse_policy
 from foresail.experiments.generated import generated
-from foresail.experiments.study import GridPoint, Measure, PublishedClaim, StudyParameters, Task
+from foresail.experiments.study import (
+    Bound,
+    GridPoint,
+    Measure,
+    PublishedClaim,
+    StudyParameters,
+    Task,
+    published,
+)
 from foresail.metrics.task_jobs import (
     normalised_waiting,
     queue_correctness,
@@ -60,15 +68,7 @@ WIDE_BEGINS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class SLearnStudyParameters(StudyParameters):
-    """What these studies have in common.
-
-    Parameters
-    ----------
-    jobs
-        Of a run.
-    median_tasks
-        Of the traces whose jobs are wider than SLearn's section 5.3.5 says.
-    """
+    """What these studies have in common."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = ("median_tasks",)
     QUICK: ClassVar[Mapping[str, str]] = {"seeds": "6"}
@@ -76,8 +76,11 @@ class SLearnStudyParameters(StudyParameters):
     FULL_MINUTES: ClassVar[float] = 6.0
 
     seeds: int = 20
+
     jobs: int = 1250
+    """Of a run."""
     median_tasks: float = 60.0
+    """Of the traces whose jobs are wider than SLearn's section 5.3.5 says."""
 
 
 class Traces(NamedTuple):
@@ -153,36 +156,26 @@ def cases(
 
 
 def claims(
-    about: Callable[[str, str], Iterable[PublishedClaim]],
+    about: Callable[[str, str], Mapping[str, Bound]],
 ) -> tuple[PublishedClaim, ...]:
     """What is claimed about each trace (its calibration and its group), wider jobs first."""
-    return tuple(
-        claim for name in (wider, narrow) for trace in TRACES for claim in about(trace, name(trace))
-    )
+    return published(*(about(trace, name(trace)) for name in (wider, narrow) for trace in TRACES))
 
 
 @dataclass(frozen=True, slots=True)
 class TaskTrial:
-    """A replay of tasks, and how much faster one policy is than another on the same jobs.
-
-    Parameters
-    ----------
-    workload, history
-        Short forms of the generators of the run, and of what the predictor has learned from.
-    seed
-        Of both.
-    policy
-        Whose estimates and completion times are measured.
-    faster, slower
-        Whose speed-up over whom; one of them is the policy, as a rule.
-    """
+    """A replay of tasks, and how much faster one policy is than another on the same jobs."""
 
     workload: str
     history: str
+    """Short forms of the generators of the run, and of what the predictor has learned from."""
     seed: int
+    """Of both."""
     policy: str
+    """Whose estimates and completion times are measured."""
     faster: str
     slower: str
+    """Whose speed-up over whom; one of them is the policy, as a rule."""
 
     def measure(self) -> dict[str, float]:
         """The measures of this module, as far as the policy has estimates."""

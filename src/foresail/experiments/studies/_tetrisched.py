@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -43,39 +43,28 @@ QUICK: Final = {"seeds": "4", "hours": "0.75", "discarded_hours": "0.25"}
 
 @dataclass(frozen=True, slots=True)
 class TetriSchedStudyParameters(TrialParameters):
-    """What the studies of TetriSched have in common.
-
-    Parameters
-    ----------
-    load
-        Offered load: work where it runs best over what the nodes can do.
-    slack_percents
-        Slacks of the deadlines, each as likely.
-    slowdown
-        How many times longer a job runs on nodes that it does not prefer.
-    """
+    """What the studies of TetriSched have in common."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = (*TrialParameters.POSITIVE, "load")
 
     cycle_seconds: float = 4.0
+
     load: float = 1.0
+    """Offered load: work where it runs best over what the nodes can do."""
     slack_percents: tuple[float, ...] = (20.0, 40.0, 60.0, 80.0)
+    """Slacks of the deadlines, each as likely."""
     slowdown: float = 1.5
+    """How many times longer a job runs on nodes that it does not prefer."""
 
 
 @dataclass(frozen=True, slots=True)
 class EstimateErrorsParameters(TetriSchedStudyParameters):
-    """What the studies have in common whose axis is the error of estimates.
-
-    Parameters
-    ----------
-    error_percents
-        By how much jobs misstate their runtime.
-    """
+    """What the studies have in common whose axis is the error of estimates."""
 
     QUICK: ClassVar[dict[str, str]] = {**QUICK, "error_percents": "[-50,0,50]"}
 
     error_percents: tuple[float, ...] = (-50.0, -20.0, 0.0, 20.0, 50.0, 100.0)
+    """By how much jobs misstate their runtime."""
 
 
 def study_of_errors(
@@ -84,7 +73,7 @@ def study_of_errors(
     figures: str,
     generators: Sequence[str],
     systems: Sequence[str],
-    claims: Iterable[PublishedClaim],
+    claims: tuple[PublishedClaim, ...],
 ) -> Study:
     """A study of systems, and of the capacity stack, on generated workloads as estimates err."""
     policies = {**named(*systems), **STACKS}
@@ -100,7 +89,7 @@ def study_of_errors(
         measures=MEASURES,
         drawn=DRAWN,
         cases=tuple(cases_of(parameters, settings, policies)),
-        claims=tuple(claims),
+        claims=claims,
         notes=notes_of(parameters),
     )
 

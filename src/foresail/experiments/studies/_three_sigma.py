@@ -56,34 +56,17 @@ _JOB_NODE_HOURS: Final = 1.19
 
 @dataclass(frozen=True, slots=True)
 class ThreeSigmaParameters(TrialParameters):
-    """What the studies of 3Sigma have in common.
-
-    Parameters
-    ----------
-    nodes
-        The machine.
-    """
+    """What the studies of 3Sigma have in common."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = (*TrialParameters.POSITIVE, "nodes")
 
     nodes: int = 256
+    """The machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class E2EStudyParameters(ThreeSigmaParameters):
-    """What the studies on the E2E recipe have in common; the defaults are as published.
-
-    Parameters
-    ----------
-    history_runs_per_name
-        From how many runs of each job name, on average, predictors have learned before.
-    load
-        Offered load, half of it from jobs with deadlines.
-    slack_percents
-        Slacks of the deadlines, each as likely.
-    slowdown
-        How many times longer a job runs on nodes that it does not prefer.
-    """
+    """What the studies on the E2E recipe have in common; the defaults are as published."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = (
         *ThreeSigmaParameters.POSITIVE,
@@ -92,9 +75,13 @@ class E2EStudyParameters(ThreeSigmaParameters):
     )
 
     history_runs_per_name: float = 100.0
+    """From how many runs of each job name, on average, predictors have learned before."""
     load: float = 1.4
+    """Offered load, half of it from jobs with deadlines."""
     slack_percents: tuple[float, ...] = (20.0, 40.0, 60.0, 80.0)
+    """Slacks of the deadlines, each as likely."""
     slowdown: float = 1.5
+    """How many times longer a job runs on nodes that it does not prefer."""
 
 
 QUICK: Final = {"seeds": "4", "hours": "1", "discarded_hours": "0", "cycle_seconds": "5"}

@@ -21,23 +21,16 @@ SLOW_CYCLE: Final = Measure("cycle_milliseconds_p99", "99 % of cycles below (ms)
 
 @dataclass(frozen=True, slots=True)
 class TrialParameters(StudyParameters):
-    """What the studies of trials have in common.
-
-    Parameters
-    ----------
-    hours
-        Length of the run.
-    discarded_hours
-        Jobs submitted in so many first hours of it, when the machine fills, are not measured.
-    cycle_seconds
-        How often the scheduler is asked.
-    """
+    """What the studies of trials have in common."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = ("hours", "cycle_seconds")
 
     hours: float = 5.0
+    """Length of the run."""
     discarded_hours: float = 1.0
+    """Jobs submitted in so many first hours of it, when the machine fills, are not measured."""
     cycle_seconds: float = 2.0
+    """How often the scheduler is asked."""
 
     def __post_init__(self) -> None:
         StudyParameters.__post_init__(self)

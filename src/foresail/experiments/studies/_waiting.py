@@ -57,41 +57,28 @@ YEAR: Final = "generated year"
 
 @dataclass(frozen=True, slots=True)
 class YearParameters(StudyParameters):
-    """What the studies of the generated year have in common.
-
-    Parameters
-    ----------
-    jobs
-        So many first jobs of it; 0: all.
-    """
+    """What the studies of the generated year have in common."""
 
     seeds: int = 1
+
     jobs: int = 0
+    """So many first jobs of it; 0: all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Jobs to run: a log's, or those of the generated year.
-
-    Parameters
-    ----------
-    log
-        Path of a log; empty for the generated year.
-    jobs
-        So many first jobs of the year; 0 for all of it.
-    seed
-        Of the year.
-    machine_cores
-        Cores of a fixed machine; 0: all fixed cores are one pool, into which any job fits.
-    middle_seconds
-        Mean runtime of the year's jobs between three minutes and six hours.
-    """
+    """Jobs to run: a log's, or those of the generated year."""
 
     log: str
+    """Path of a log; empty for the generated year."""
     jobs: int
+    """So many first jobs of the year; 0 for all of it."""
     seed: int
+    """Of the year."""
     machine_cores: int = 64
+    """Cores of a fixed machine; 0: all fixed cores are one pool, into which any job fits."""
     middle_seconds: float = Runtimes.middle_mean_seconds
+    """Mean runtime of the year's jobs between three minutes and six hours."""
 
     def read(self) -> TraceJobs:
         """The jobs; kept by the process for the next run."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from foresail.experiments.studies import _beyond as beyond
-from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.experiments.study import Study, published
 from foresail.model.registry import register
 
 _POLICIES: Final = {"each job alone": "", "end to end": "end_to_end=yes"}
@@ -24,11 +24,11 @@ def chains(parameters: beyond.BeyondParameters) -> Study:
         ),
         drawn=(beyond.MISSES.name,),
         cases=tuple(beyond.cases_of(parameters, "pipelines", parameters.load, _POLICIES)),
-        claims=(
-            PublishedClaim(
-                "Fewer deadlines are missed by whom they are known to from the first job on.",
-                *Mean(beyond.MISSES.name, "end to end").against("each job alone"),
-            ),
+        claims=published(
+            {
+                "Fewer deadlines are missed by whom they are known to "
+                "from the first job on.": beyond.MISSES.of("end to end").against("each job alone"),
+            }
         ),
         notes=("Jobs of a chain that have no deadline of their own count as best effort.",),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from foresail.experiments.studies import _beyond as beyond
-from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.experiments.study import Study, published
 from foresail.model.registry import register
 
 _POLICIES: Final = {
@@ -28,15 +28,14 @@ def fair_share(parameters: beyond.BeyondParameters) -> Study:
         ),
         drawn=(beyond.CALM_WAIT.name, beyond.FLOOD_WAIT.name),
         cases=tuple(beyond.cases_of(parameters, "flooded", parameters.load, _POLICIES)),
-        claims=(
-            PublishedClaim(
-                "With fair shares the others wait less.",
-                *Mean(beyond.CALM_WAIT.name, "fair shares").against("no shares"),
-            ),
-            PublishedClaim(
-                "No work is lost by it (taken as: at most 3 % of the goodput).",
-                *Mean(beyond.GOODPUT.name, "no shares").against("fair shares"),
-                factor=1.03,
-            ),
+        claims=published(
+            {
+                "With fair shares the others wait less.": beyond.CALM_WAIT.of(
+                    "fair shares"
+                ).against("no shares"),
+                "No work is lost by it (taken as: at most 3 % of the goodput).": beyond.GOODPUT.of(
+                    "no shares"
+                ).against("fair shares", factor=1.03),
+            }
         ),
     )

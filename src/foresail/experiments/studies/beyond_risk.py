@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from foresail.experiments.studies import _beyond as beyond
-from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.experiments.study import Study, published
 from foresail.model.registry import register
 
 _POLICIES: Final = {
@@ -30,14 +30,12 @@ def risk(parameters: beyond.BeyondParameters) -> Study:
         ),
         drawn=(beyond.KEPT.name, beyond.MISSES.name),
         cases=tuple(beyond.cases_of(parameters, "e2e", parameters.load, _POLICIES)),
-        claims=(
-            PublishedClaim(
-                "More planned starts are kept with a risk of 0.05 than in expectation.",
-                *Mean(beyond.KEPT.name, expected).against(surer),
-            ),
-            PublishedClaim(
-                "Drawn futures miss fewer deadlines than the program's fixed starts.",
-                *Mean(beyond.MISSES.name, "32 futures").against(expected),
-            ),
+        claims=published(
+            {
+                "More planned starts are kept with "
+                "a risk of 0.05 than in expectation.": beyond.KEPT.of(expected).against(surer),
+                "Drawn futures miss fewer deadlines than "
+                "the program's fixed starts.": beyond.MISSES.of("32 futures").against(expected),
+            }
         ),
     )

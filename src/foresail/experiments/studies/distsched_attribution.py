@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.experiments.studies import _distsched as distsched
-from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.experiments.study import Bound, Mean, Study
 from foresail.model.registry import register
 
 _NO_DIST: Final = "dist-no-dist"
@@ -37,43 +37,26 @@ def attribution(parameters: DistSchedAttributionParameters) -> Study:
     )
 
 
-def _claims() -> tuple[PublishedClaim, ...]:
+def _claims() -> dict[str, Bound]:
     misses = Mean(distsched.MISSES.name, distsched.DIST)
-    return (
-        PublishedClaim(
-            "Without distributions more deadlines are missed (NoDist, by 18 %).",
-            *misses.against(_NO_DIST),
+    return {
+        "Without distributions more deadlines are missed (NoDist, by 18 %).": misses.against(
+            _NO_DIST
         ),
-        PublishedClaim(
-            "Without distributions less work is done in time (NoDist, by 15 %).",
-            *Mean(distsched.SLO_GOODPUT.name, _NO_DIST).against(distsched.DIST),
-        ),
-        PublishedClaim(
-            "Without over-packing slightly fewer deadlines are missed (NoPack).",
-            *Mean(distsched.MISSES.name, _NO_PACK).against(distsched.DIST),
-        ),
-        PublishedClaim(
-            "Without over-packing less work is done in time (NoPack, by 7 %).",
-            *Mean(distsched.SLO_GOODPUT.name, _NO_PACK).against(distsched.DIST),
-        ),
-        PublishedClaim(
-            "Without over-estimate handling more deadlines are missed than by Point (NoOver).",
-            *Mean(distsched.MISSES.name, distsched.POINT).against(_NO_OVER),
-        ),
-        PublishedClaim(
-            "Without observed use as many deadlines are missed (NoObs; taken as: at most 3 points "
-            "more).",
-            *Mean(distsched.MISSES.name, _NO_OBS).against(distsched.DIST),
-            margin=0.03,
-        ),
-        PublishedClaim(
-            "Without preemption as many deadlines are missed (NoPreempt; taken as: at most 3 "
-            "points more).",
-            *Mean(distsched.MISSES.name, _NO_PREEMPT).against(distsched.DIST),
-            margin=0.03,
-        ),
-        PublishedClaim(
-            "Without preemption cpus are throttled more (NoPreempt).",
-            *Mean(distsched.THROTTLES.name, distsched.DIST).against(_NO_PREEMPT),
-        ),
-    )
+        "Without distributions less work is done "
+        "in time (NoDist, by 15 %).": distsched.SLO_GOODPUT.of(_NO_DIST).against(distsched.DIST),
+        "Without over-packing slightly fewer deadlines are missed (NoPack).": distsched.MISSES.of(
+            _NO_PACK
+        ).against(distsched.DIST),
+        "Without over-packing less work is done "
+        "in time (NoPack, by 7 %).": distsched.SLO_GOODPUT.of(_NO_PACK).against(distsched.DIST),
+        "Without over-estimate handling more deadlines are "
+        "missed than by Point (NoOver).": distsched.MISSES.of(distsched.POINT).against(_NO_OVER),
+        "Without observed use as many deadlines are missed (NoObs; taken as: at "
+        "most 3 points more).": distsched.MISSES.of(_NO_OBS).against(distsched.DIST, margin=0.03),
+        "Without preemption as many deadlines are missed (NoPreempt; taken as: at most "
+        "3 points more).": distsched.MISSES.of(_NO_PREEMPT).against(distsched.DIST, margin=0.03),
+        "Without preemption cpus are throttled more (NoPreempt).": distsched.THROTTLES.of(
+            distsched.DIST
+        ).against(_NO_PREEMPT),
+    }

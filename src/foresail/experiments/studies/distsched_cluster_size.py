@@ -7,19 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from foresail.experiments.studies import _distsched as distsched
-from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.experiments.study import Bound, Mean, Study
 from foresail.model.registry import register
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSizeParameters(distsched.DistSchedStudyParameters):
-    """Parameters of ``distsched-cluster-size``.
-
-    Parameters
-    ----------
-    sizes
-        Numbers of machines that the same jobs run on.
-    """
+    """Parameters of ``distsched-cluster-size``."""
 
     QUICK: ClassVar[Mapping[str, str]] = {
         **distsched.DistSchedStudyParameters.QUICK,
@@ -30,6 +24,7 @@ class ClusterSizeParameters(distsched.DistSchedStudyParameters):
     FULL_MINUTES: ClassVar[float] = 3000.0
 
     sizes: tuple[int, ...] = (50, 100, 300, 500, 700, 900, 1100)
+    """Numbers of machines that the same jobs run on."""
 
 
 @register("study", "distsched-cluster-size", parameters=ClusterSizeParameters)
@@ -45,33 +40,28 @@ def cluster_size(parameters: ClusterSizeParameters) -> Study:
     )
 
 
-def _claims(least: float, most: float) -> tuple[PublishedClaim, ...]:
+def _claims(least: float, most: float) -> dict[str, Bound]:
     def at(measure: str, system: str, size: float) -> Mean:
         return Mean(measure, system, x=(size,))
 
     grows = (distsched.SLO_GOODPUT, distsched.BEST_EFFORT, distsched.LATENCY)
-    return (
-        *(
-            PublishedClaim(
-                f"Fewer deadlines are missed on more machines ({system}).",
-                at(distsched.MISSES.name, system, most),
-                at(distsched.MISSES.name, system, least),
+    return {
+        **{
+            f"Fewer deadlines are missed on more machines ({system}).": Bound(
+                at(distsched.MISSES.name, system, most), at(distsched.MISSES.name, system, least)
             )
             for system in distsched.MAIN
-        ),
-        *(
-            PublishedClaim(
-                f"Dist misses fewer deadlines than Point on {size:g} machines.",
-                *at(distsched.MISSES.name, distsched.DIST, size).against(distsched.POINT),
-            )
+        },
+        **{
+            f"Dist misses fewer deadlines than Point on {size:g} machines.": at(
+                distsched.MISSES.name, distsched.DIST, size
+            ).against(distsched.POINT)
             for size in dict.fromkeys((least, most))
-        ),
-        *(
-            PublishedClaim(
-                f"It grows with the cluster: {measure.label} (Dist).",
-                at(measure.name, distsched.DIST, least),
-                at(measure.name, distsched.DIST, most),
+        },
+        **{
+            f"It grows with the cluster: {measure.label} (Dist).": Bound(
+                at(measure.name, distsched.DIST, least), at(measure.name, distsched.DIST, most)
             )
             for measure in grows
-        ),
-    )
+        },
+    }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.experiments.studies import _distsched as distsched
-from foresail.experiments.study import Mean, Measure, PublishedClaim, Study
+from foresail.experiments.study import Bound, Mean, Measure, Study
 from foresail.model.registry import register
 
 _MEDIAN: Final = Measure("cycle_cpu_milliseconds_median", "median cycle (ms)")
@@ -30,20 +30,14 @@ def cycle_time(parameters: CycleTimeParameters) -> Study:
         "What does planning with distributions of use cost?",
         "figure 5.10",
         distsched.cases_of(parameters, distsched.MAIN),
-        (
-            PublishedClaim(
-                "A cycle takes moderately longer than with points (taken as: 99 % of cycles within "
-                "five times as long).",
-                *slow.against(distsched.POINT),
-                factor=5.0,
+        {
+            "A cycle takes moderately longer than with points (taken as: "
+            "99 % of cycles within five times as long).": slow.against(distsched.POINT, factor=5.0),
+            "99 % of cycles take far less time than lies between them (taken as: a tenth).": Bound(
+                slow, 100.0 * parameters.cycle_seconds
             ),
-            PublishedClaim(
-                "99 % of cycles take far less time than lies between them (taken as: a tenth).",
-                slow,
-                100.0 * parameters.cycle_seconds,
-            ),
-            PublishedClaim("99 % of cycles take less than 200 ms (not published).", slow, 200.0),
-        ),
+            "99 % of cycles take less than 200 ms (not published).": Bound(slow, 200.0),
+        },
         measures=(_MEDIAN, _SLOW, _SLOWEST, _BY_CLOCK, distsched.PREEMPTIONS),
         drawn=(_MEDIAN, _SLOW),
         notes=(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.experiments.studies import _distsched as distsched
-from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.experiments.study import Mean, Study
 from foresail.model.registry import register
 
 _SYSTEMS: Final = (
@@ -29,32 +29,27 @@ def maxima(parameters: MaximaParameters) -> Study:
         "Is it better to plan with what tasks use at most?",
         "figures 5.5 and 5.6",
         distsched.cases_of(parameters, _SYSTEMS),
-        (
-            PublishedClaim(
-                "ActualMax misses slightly fewer deadlines than Actual.",
-                *misses.against(distsched.ACTUAL),
+        {
+            "ActualMax misses slightly fewer deadlines than Actual.": misses.against(
+                distsched.ACTUAL
             ),
-            PublishedClaim(
-                "PointMax misses far fewer deadlines than Point.",
-                *Mean(distsched.MISSES.name, "point-max").against(distsched.POINT),
-            ),
-            *(
-                PublishedClaim(
-                    f"Cpus are throttled less by maxima ({maximum}).",
-                    *Mean(distsched.THROTTLES.name, maximum).against(average),
-                )
+            "PointMax misses far fewer deadlines than Point.": distsched.MISSES.of(
+                "point-max"
+            ).against(distsched.POINT),
+            **{
+                f"Cpus are throttled less by maxima ({maximum}).": distsched.THROTTLES.of(
+                    maximum
+                ).against(average)
                 for maximum, average in (
                     ("actual-max", distsched.ACTUAL),
                     ("point-max", distsched.POINT),
                 )
+            },
+            "PointMax does less best-effort work than Dist.": distsched.BEST_EFFORT.of(
+                "point-max"
+            ).against(distsched.DIST),
+            "DistMax gets less done than Dist.": distsched.GOODPUT.of("dist-max").against(
+                distsched.DIST
             ),
-            PublishedClaim(
-                "PointMax does less best-effort work than Dist.",
-                *Mean(distsched.BEST_EFFORT.name, "point-max").against(distsched.DIST),
-            ),
-            PublishedClaim(
-                "DistMax gets less done than Dist.",
-                *Mean(distsched.GOODPUT.name, "dist-max").against(distsched.DIST),
-            ),
-        ),
+        },
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.experiments.studies import _distsched as distsched
-from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.experiments.study import Bound, Study
 from foresail.model.registry import register
 
 _BY_AGE: Final = "dist-by-age"
@@ -15,18 +15,13 @@ _BY_AGE: Final = "dist-by-age"
 
 @dataclass(frozen=True, slots=True)
 class VaryingUseParameters(distsched.DistSchedStudyParameters):
-    """Parameters of ``distsched-varying-use``.
-
-    Parameters
-    ----------
-    contrasts
-        How many times as much tasks use in one phase as in others, in workloads; 1: no phases.
-    """
+    """Parameters of ``distsched-varying-use``."""
 
     QUICK: ClassVar[Mapping[str, str]] = {**distsched.DistSchedStudyParameters.QUICK, "seeds": "3"}
     QUICK_MINUTES: ClassVar[float] = 6.0
 
     contrasts: tuple[float, ...] = (1.0, 4.0)
+    """How many times as much tasks use in one phase as in others, in workloads; 1: no phases."""
 
 
 @register("study", "distsched-varying-use", parameters=VaryingUseParameters)
@@ -37,11 +32,9 @@ def varying_use(parameters: VaryingUseParameters) -> Study:
         "Is it worth knowing that what tasks use depends on their age?",
         "beyond section 5.2, where use does not depend on time",
         distsched.cases_of(parameters, systems, "phase_contrast", parameters.contrasts),
-        [
-            PublishedClaim(
-                f"By age {label} than by averages (not published; contrast {x:g}).",
-                Mean(measure.name, _BY_AGE, x=(x,)),
-                Mean(measure.name, distsched.DIST, x=(x,)),
+        {
+            f"By age {label} than by averages (not published; contrast {x:g}).": Bound(
+                measure.of(_BY_AGE, x), measure.of(distsched.DIST, x)
             )
             for x in parameters.contrasts
             for measure, label in (
@@ -49,7 +42,7 @@ def varying_use(parameters: VaryingUseParameters) -> Study:
                 (distsched.THROTTLES, "no more tasks are throttled"),
                 (distsched.EVICTIONS, "no more tasks are evicted"),
             )
-        ],
+        },
         axis="contrast of phases",
         drawn=(*distsched.DRAWN, distsched.EVICTIONS),
         notes=(

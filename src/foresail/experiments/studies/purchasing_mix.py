@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, Final
@@ -28,12 +28,13 @@ from foresail.cloud.waiting.stand_ins import university_year
 from foresail.experiments.generated import log_of
 from foresail.experiments.studies import _cloud as cloud
 from foresail.experiments.study import (
+    Bound,
     GridPoint,
     Mean,
     Measure,
-    PublishedClaim,
     Study,
     StudyParameters,
+    published,
 )
 from foresail.model.limits import require, require_at_least
 from foresail.model.registry import register
@@ -88,29 +89,21 @@ _LIVES: Final = {_WEEK: 168.0, _DAY: 24.0, _NEVER: None}
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """The options of a provider for a demand.
-
-    Parameters
-    ----------
-    log
-        Path of a log, of which the policy learns from the first third; empty: two generated years,
-        of which it learns from the first.
-    share
-        Of the generated jobs that are bought for.
-    seed
-        Of the years.
-    lifetime_hours
-        Mean life of a transient machine; None: none are sold.
-    transient_price
-        Of it, relative to on demand.
-    """
+    """The options of a provider for a demand."""
 
     log: str
+    """Path of a log, of which the policy learns from the first third; empty: two generated years,
+    of which it learns from the first."""
     share: float
+    """Of the generated jobs that are bought for."""
     seed: int
+    """Of the years."""
     provider: str
+
     lifetime_hours: float | None
+    """Mean life of a transient machine; None: none are sold."""
     transient_price: float = _TRANSIENT_PRICE
+    """Of it, relative to on demand."""
 
     def measure(self) -> Mapping[str, float]:
         """What the optimum and the policy pay, and what they use."""
@@ -133,21 +126,14 @@ class Purchase:
 
 @dataclass(frozen=True, slots=True)
 class SmallCases:
-    """Random demands that are small enough for the exact optimum.
-
-    Parameters
-    ----------
-    terms
-        Name of the terms on sale.
-    draws
-        How many demands.
-    seed
-        Of them.
-    """
+    """Random demands that are small enough for the exact optimum."""
 
     terms: str
+    """Name of the terms on sale."""
     draws: int
+    """How many demands."""
     seed: int
+    """Of them."""
 
     def measure(self) -> Mapping[str, float]:
         """How much more the levels cost than they must."""
@@ -239,17 +225,7 @@ def _demand(log: str, share: float, seed: int) -> tuple[Workload, float]:
 
 @dataclass(frozen=True, slots=True)
 class PurchasingParameters(StudyParameters):
-    """Parameters of ``purchasing-mix``.
-
-    Parameters
-    ----------
-    share
-        Of the generated jobs that are bought for.
-    small
-        Random small cases of each seed, held against the exact optimum.
-    log
-        A log to buy for as well.
-    """
+    """Parameters of ``purchasing-mix``."""
 
     FILES: ClassVar[tuple[str, ...]] = ("log",)
     QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "share": "0.02", "small": "20"}
@@ -257,9 +233,13 @@ class PurchasingParameters(StudyParameters):
     FULL_MINUTES: ClassVar[float] = 60.0
 
     seeds: int = 5
+
     share: float = 0.3
+    """Of the generated jobs that are bought for."""
     small: int = 100
+    """Random small cases of each seed, held against the exact optimum."""
     log: Path | None = None
+    """A log to buy for as well."""
 
     def __post_init__(self) -> None:
         StudyParameters.__post_init__(self)
@@ -315,7 +295,7 @@ def purchasing_mix(parameters: PurchasingParameters) -> Study:
             *("optimum_transient", "policy_transient"),
         ),
         cases=tuple(cases),
-        claims=tuple(claim for _, called in sources for claim in _claims(called)),
+        claims=published(*(_claims(called) for _, called in sources)),
         notes=(
             "The published log (four years, 60 million jobs, 4,380 cores on average) and the "
             "lifetimes of transient machines are not public, and lifetimes decide most: hence a "
@@ -339,96 +319,65 @@ def purchasing_mix(parameters: PurchasingParameters) -> Study:
     )
 
 
-def _claims(called: str) -> list[PublishedClaim]:
+def _claims(called: str) -> dict[str, Bound]:
     week, never = _WEEK + called, _NEVER + called
 
     def mean(measure: str, provider: str, group: str = week) -> Mean:
         return Mean(measure, provider, group)
 
-    claims = [
-        PublishedClaim(
-            f"In hindsight {provider} costs {100 * published:g} % of on-demand (figure 5.4; taken "
-            f"as: at most 5 points more).",
-            mean("optimum", provider),
-            published,
-            margin=0.05,
-        )
+    claims = {
+        f"In hindsight {provider} costs {100 * published:g} % of on-demand (figure 5.4; taken "
+        f"as: at most 5 points more).": Bound(mean("optimum", provider), published, margin=0.05)
         for provider, published in (
             ("amazon", 0.35),
             ("microsoft", 0.35),
             ("google", 0.41),
             ("google-customised", 0.3362),
         )
-    ]
-    claims += [
-        PublishedClaim(
-            "Amazon and Microsoft are the same (taken as: within 0.1 points).",
-            *mean("optimum", "microsoft").against("amazon"),
-            margin=0.001,
-        ),
-        PublishedClaim(
-            "Google's standard machines cost more.", *mean("optimum", "amazon").against("google")
-        ),
-        PublishedClaim(
-            "... its customised ones less.", *mean("optimum", "google-customised").against("google")
-        ),
-    ]
-    claims += [
-        PublishedClaim(
-            f"Where there are transient machines, {said} are never chosen {whose} (figure 5.5; "
-            "taken as: for less than 0.1 % of the work).",
-            mean(f"{where}_{option}", "amazon"),
-            0.0,
-            margin=0.001,
-        )
+    }
+    claims |= {
+        "Amazon and Microsoft are the same (taken as: within 0.1 points).": mean(
+            "optimum", "microsoft"
+        ).against("amazon", margin=0.001),
+        "Google's standard machines cost more.": mean("optimum", "amazon").against("google"),
+        "... its customised ones less.": mean("optimum", "google-customised").against("google"),
+    }
+    claims |= {
+        f"Where there are transient machines, {said} are never chosen {whose} (figure 5.5; taken "
+        f"as: for less "
+        f"than 0.1 % of the work).": Bound(mean(f"{where}_{option}", "amazon"), 0.0, margin=0.001)
         for where, whose in (("optimum", "in hindsight"), ("policy", "by the policy"))
         for option, said in (
             ("spot-block", "spot blocks"),
             ("scheduled-reserved", "scheduled reservations"),
         )
-    ]
-    claims += [
-        PublishedClaim(
-            f"The policy costs {100 * (more - 1):.0f} % more than hindsight at {provider} (figure "
-            f"5.6; taken as: at most).",
-            mean("ratio", provider),
-            more,
-        )
+    }
+    claims |= {
+        f"The policy costs {100 * (more - 1):.0f} % more than hindsight "
+        f"at {provider} (figure 5.6; taken as: at most).": Bound(mean("ratio", provider), more)
         for provider, more in (("amazon", 1.35), ("microsoft", 1.35), ("google", 1.55))
-    ]
-    claims += [
-        PublishedClaim("... most at Google.", *mean("ratio", "amazon").against("google")),
-        *(
-            PublishedClaim(
-                f"It costs 50 % less than on-demand machines only, or saves more ({provider}).",
-                mean("policy", provider),
-                0.5,
+    }
+    claims |= {
+        "... most at Google.": mean("ratio", "amazon").against("google"),
+        **{
+            f"It costs 50 % less than on-demand machines only, or saves more ({provider}).": Bound(
+                mean("policy", provider), 0.5
             )
             for provider in ("amazon", "google")
+        },
+        "... 79 % less than reserved machines only, or saves more.": Bound(
+            mean("to_reserved", "amazon"), 0.21
         ),
-        PublishedClaim(
-            "... 79 % less than reserved machines only, or saves more.",
-            mean("to_reserved", "amazon"),
-            0.21,
+        "The policy uses transient machines less than hindsight (figure 5.7).": Bound(
+            mean("policy_transient", "amazon"), mean("optimum_transient", "amazon")
         ),
-        PublishedClaim(
-            "The policy uses transient machines less than hindsight (figure 5.7).",
-            mean("policy_transient", "amazon"),
-            mean("optimum_transient", "amazon"),
+        "Without transient machines Amazon is cheapest in hindsight "
+        "(figure 5.8): cheaper than Google.": mean("optimum", "amazon", never).against("google"),
+        "... and than Microsoft.": mean("optimum", "amazon", never).against("microsoft"),
+        "... and Google with the policy.": mean("policy", "google-customised", never).against(
+            "amazon"
         ),
-        PublishedClaim(
-            "Without transient machines Amazon is cheapest in hindsight (figure 5.8): "
-            "cheaper than Google.",
-            *mean("optimum", "amazon", never).against("google"),
-        ),
-        PublishedClaim(
-            "... and than Microsoft.", *mean("optimum", "amazon", never).against("microsoft")
-        ),
-        PublishedClaim(
-            "... and Google with the policy.",
-            *mean("policy", "google-customised", never).against("amazon"),
-        ),
-    ]
+    }
     if not called:
         return claims
-    return [replace(each, published=f"{each.published[:-1]} ({called[2:]}).") for each in claims]
+    return {f"{words[:-1]} ({called[2:]}).": bound for words, bound in claims.items()}

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from foresail.experiments.studies import _slearn as slearn
-from foresail.experiments.study import Mean, Measure, PublishedClaim, Study
+from foresail.experiments.study import Bound, Mean, Measure, Study, published
 from foresail.metrics.task_jobs import bins
 from foresail.model.registry import register
 
@@ -56,11 +56,10 @@ def slearn_bins(parameters: slearn.SLearnStudyParameters) -> Study:
     return Study(
         title="Which jobs gain from sampling, by width and size?",
         source=f"{slearn.SOURCE}, figure 8 and table 9",
-        axis="",
         measures=(slearn.FASTER, slearn.MEDIAN, _JOBS, _WORK),
         drawn=(slearn.FASTER.name,),
         cases=slearn.points(places, parameters.seeds, systems, BinTrial),
-        claims=_claims(slearn.wider("2strace")) + _claims(slearn.narrow("2strace")),
+        claims=published(_claims(slearn.wider("2strace")), _claims(slearn.narrow("2strace"))),
         notes=(
             "Thin: fewer than three tasks; small: below 1000 s of work.",
             *slearn.notes(parameters),
@@ -68,13 +67,13 @@ def slearn_bins(parameters: slearn.SLearnStudyParameters) -> Study:
     )
 
 
-def _claims(group: str) -> tuple[PublishedClaim, ...]:
-    claims = []
+def _claims(group: str) -> dict[str, Bound]:
+    claims = {}
     for name, (factor, share) in _PUBLISHED.items():
         ours = Mean(slearn.FASTER.name, name, group)
         said = f"{name} ({share:.1%} of the jobs; {group}): published speed-up {factor:g}"
         if factor < 1.0:
-            claims.append(PublishedClaim(f"{said}, slower than under 3Sigma.", ours, 1.0))
+            claims[f"{said}, slower than under 3Sigma."] = Bound(ours, 1.0)
         else:
-            claims.append(PublishedClaim(f"{said}, faster than under 3Sigma.", 1.0, ours))
-    return tuple(claims)
+            claims[f"{said}, faster than under 3Sigma."] = Bound(1.0, ours)
+    return claims

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from foresail.experiments.studies import _slearn as slearn
-from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.experiments.study import Bound, Mean, Study, published
 from foresail.model.registry import register
 
 _HYBRID: Final = "slearn-dag"
@@ -34,37 +34,29 @@ def dags(parameters: DagParameters) -> Study:
     return Study(
         title="What do the first stage's tasks tell of the stages after it?",
         source=f"{slearn.SOURCE}, figure 9",
-        axis="",
         measures=(slearn.FASTER, slearn.MEDIAN, slearn.COMPLETION, slearn.ERROR, slearn.RIGHT),
         drawn=(slearn.FASTER.name,),
         cases=slearn.cases(places, parameters.seeds, _SYSTEMS, faster=_HYBRID),
-        claims=tuple(claim for name in reversed(settings) for claim in _claims(name)),
+        claims=published(*(_claims(name) for name in reversed(settings))),
         notes=("Speed-ups are SLearn-DAG's over the system of the row.", *slearn.notes(parameters)),
     )
 
 
-def _claims(group: str) -> list[PublishedClaim]:
+def _claims(group: str) -> dict[str, Bound]:
     def over(system: str) -> Mean:
         return Mean(slearn.FASTER.name, system, group)
 
-    claims = [
-        PublishedClaim(
-            f"SLearn-DAG is faster than {system} (published: {factor:g} times; {group}).",
-            1.0,
-            over(system),
+    claims = {
+        f"SLearn-DAG is faster than {system} (published: {factor:g} times; {group}).": Bound(
+            1.0, over(system)
         )
         for system, factor in _OVER.items()
-    ]
-    claims += [
-        PublishedClaim(
-            f"... {_OVER[slearn.SIGMA]:g} times as fast as 3Sigma, or more ({group}).",
-            _OVER[slearn.SIGMA],
-            over(slearn.SIGMA),
+    }
+    claims |= {
+        f"... {_OVER[slearn.SIGMA]:g} times as fast as 3Sigma, or more ({group}).": Bound(
+            _OVER[slearn.SIGMA], over(slearn.SIGMA)
         ),
-        PublishedClaim(
-            "Half of its errors are below 33.9 %, of 3Sigma's below 47.2 %: it errs less "
-            f"({group}).",
-            *Mean(slearn.ERROR.name, _HYBRID, group).against(slearn.SIGMA),
-        ),
-    ]
+        f"Half of its errors are below 33.9 %, of 3Sigma's below 47.2 %: "
+        f"it errs less ({group}).": slearn.ERROR.of(_HYBRID, group=group).against(slearn.SIGMA),
+    }
     return claims

@@ -10,7 +10,7 @@ import numpy as np
 
 from foresail.experiments.generated import generated
 from foresail.experiments.studies import _slearn as slearn
-from foresail.experiments.study import Mean, Measure, PublishedClaim, Study
+from foresail.experiments.study import Bound, Measure, Study, published
 from foresail.model.registry import register
 
 _EARLIEST: Final = "earliest deadline first"
@@ -47,21 +47,15 @@ class DeadlineTrial:
 
 @dataclass(frozen=True, slots=True)
 class SLearnDeadlineParameters(slearn.SLearnStudyParameters):
-    """Parameters of ``slearn-deadlines``.
-
-    Parameters
-    ----------
-    tight_percent, wide_percent
-        Slacks of the jobs with deadlines.
-    some
-        Share of the jobs that have tight deadlines, where not all have one.
-    """
+    """Parameters of ``slearn-deadlines``."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = ("median_tasks", "some")
 
     tight_percent: tuple[float, ...] = (30.0, 60.0, 100.0)
     wide_percent: tuple[float, ...] = (100.0, 300.0, 1000.0)
+    """Slacks of the jobs with deadlines."""
     some: float = 0.5
+    """Share of the jobs that have tight deadlines, where not all have one."""
 
 
 @register("study", "slearn-deadlines", parameters=SLearnDeadlineParameters)
@@ -71,19 +65,18 @@ def deadlines(parameters: SLearnDeadlineParameters) -> Study:
     return Study(
         title="Whose jobs of many tasks are in time?",
         source="Deadlines are named as an extension in SLearn's section 7; ours",
-        axis="",
         measures=(_MET, slearn.COMPLETION),
         drawn=(_MET.name,),
         cases=slearn.points(places, parameters.seeds, _SYSTEMS, DeadlineTrial),
-        claims=tuple(
-            PublishedClaim(
+        claims=published(
+            {
                 f"Ours: by the odds as many deadlines are met as under {other}, or more "
-                f"({place.name}).",
-                Mean(_MET.name, other, place.name),
-                Mean(_MET.name, _ODDS, place.name),
-            )
-            for place in places
-            for other in (slearn.SLEARN, _EARLIEST)
+                f"({place.name}).": Bound(
+                    _MET.of(other, group=place.name), _MET.of(_ODDS, group=place.name)
+                )
+                for place in places
+                for other in (slearn.SLEARN, _EARLIEST)
+            }
         ),
         notes=(
             "A deadline is the submission and what the job takes alone on all slots (its longest "

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from foresail.experiments.studies import _slearn as slearn
-from foresail.experiments.study import GridPoint, Mean, Measure, PublishedClaim, Study
+from foresail.experiments.study import Bound, GridPoint, Mean, Measure, Study
 from foresail.model.registry import register
 
 _SHARES: Final = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
@@ -69,26 +69,20 @@ def distributions(parameters: DistributionParameters) -> Study:
     )
 
 
-def _claims(group: str) -> list[PublishedClaim]:
+def _claims(group: str) -> dict[str, Bound]:
     def below(measure: Measure, share: float) -> Mean:
         return Mean(measure.name, slearn.SLEARN, group, (share,))
 
-    return [
-        PublishedClaim(
-            f"The largest tenth of 3Sigma's errors is larger than that of SLearn's ({group}).",
-            *below(slearn.SIGNED_ERROR, 0.9).against(slearn.SIGMA),
-        ),
-        PublishedClaim(
-            f"The most work ahead of a job is less under SLearn than under 3Sigma ({group}).",
-            *below(slearn.AHEAD, 0.9).against(slearn.SIGMA),
-        ),
-        PublishedClaim(
-            f"Jobs that wait the longest for their length wait less under SLearn ({group}).",
-            *below(slearn.WAITING, 0.9).against(slearn.SIGMA),
-        ),
-        PublishedClaim(
-            f"Work ahead is no more than the oracle's (taken as: 10 %, of 90 % of jobs; {group}).",
-            *below(slearn.AHEAD, 0.9).against(slearn.ORACLE),
-            factor=1.1,
-        ),
-    ]
+    return {
+        f"The largest tenth of 3Sigma's errors is larger than that of SLearn's ({group}).": below(
+            slearn.SIGNED_ERROR, 0.9
+        ).against(slearn.SIGMA),
+        f"The most work ahead of a job is less under SLearn than under 3Sigma ({group}).": below(
+            slearn.AHEAD, 0.9
+        ).against(slearn.SIGMA),
+        f"Jobs that wait the longest for their length wait less under SLearn ({group}).": below(
+            slearn.WAITING, 0.9
+        ).against(slearn.SIGMA),
+        f"Work ahead is no more than the oracle's (taken as: 10 %, "
+        f"of 90 % of jobs; {group}).": below(slearn.AHEAD, 0.9).against(slearn.ORACLE, factor=1.1),
+    }

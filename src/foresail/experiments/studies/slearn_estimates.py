@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from foresail.experiments.studies import _slearn as slearn
-from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.experiments.study import Bound, Mean, Study
 from foresail.model.registry import register
 
 _SYSTEMS: Final = slearn.by_name(slearn.SLEARN, slearn.SIGMA, slearn.POINT, slearn.JOINT)
@@ -35,7 +35,6 @@ def estimates(parameters: slearn.SLearnStudyParameters) -> Study:
     return Study(
         title="How wrong are sampled and remembered runtimes, and which jobs do they misplace?",
         source=f"{slearn.SOURCE}, figure 2, tables 7 and 10",
-        axis="",
         measures=(
             *(slearn.ERROR, slearn.LARGE_ERROR, slearn.OVER),
             *(slearn.RIGHT, slearn.TOO_LOW, slearn.TOO_HIGH),
@@ -52,37 +51,24 @@ def estimates(parameters: slearn.SLearnStudyParameters) -> Study:
     )
 
 
-def _claims(trace: str, group: str) -> list[PublishedClaim]:
+def _claims(trace: str, group: str) -> dict[str, Bound]:
     def of(name: str, system: str) -> Mean:
         return Mean(name, system, group)
 
     sampled, remembered = (f"{value:.1%}" for value in _MEDIANS[trace])
     large, larger = (f"{value:.0%}" for value in _LARGE[trace])
     right, fewer = (f"{value:.1%}" for value in _RIGHT[trace])
-    return [
-        PublishedClaim(
-            f"Half of SLearn's errors are below {sampled}, of 3Sigma's below {remembered}: SLearn "
-            f"errs less ({group}).",
-            *of(slearn.ERROR.name, slearn.SLEARN).against(slearn.SIGMA),
+    return {
+        f"Half of SLearn's errors are below {sampled}, of 3Sigma's below {remembered}: "
+        f"SLearn errs less ({group}).": of(slearn.ERROR.name, slearn.SLEARN).against(slearn.SIGMA),
+        f"... as much as published, or less ({sampled}).": Bound(
+            of(slearn.ERROR.name, slearn.SLEARN), _MEDIANS[trace][0]
         ),
-        PublishedClaim(
-            f"... as much as published, or less ({sampled}).",
-            of(slearn.ERROR.name, slearn.SLEARN),
-            _MEDIANS[trace][0],
+        f"90 % of SLearn's errors are below {large}, of 3Sigma's below {larger}: SLearn "
+        f"errs less ({group}).": of(slearn.LARGE_ERROR.name, slearn.SLEARN).against(slearn.SIGMA),
+        f"More wide jobs are in the right queue under SLearn ({right}) than under "
+        f"3Sigma ({fewer}; {group}).": of(slearn.RIGHT.name, slearn.SIGMA).against(slearn.SLEARN),
+        f"Most of 3Sigma's estimates are too long (published: 60 % on 2STrace; {group}).": Bound(
+            0.5, of(slearn.OVER.name, slearn.SIGMA)
         ),
-        PublishedClaim(
-            f"90 % of SLearn's errors are below {large}, of 3Sigma's below {larger}: SLearn errs "
-            f"less ({group}).",
-            *of(slearn.LARGE_ERROR.name, slearn.SLEARN).against(slearn.SIGMA),
-        ),
-        PublishedClaim(
-            f"More wide jobs are in the right queue under SLearn ({right}) than under 3Sigma "
-            f"({fewer}; {group}).",
-            *of(slearn.RIGHT.name, slearn.SIGMA).against(slearn.SLEARN),
-        ),
-        PublishedClaim(
-            f"Most of 3Sigma's estimates are too long (published: 60 % on 2STrace; {group}).",
-            0.5,
-            of(slearn.OVER.name, slearn.SIGMA),
-        ),
-    ]
+    }

@@ -13,7 +13,7 @@ import numpy as np
 
 from foresail.experiments.generated import generated
 from foresail.experiments.studies import _slearn as slearn
-from foresail.experiments.study import GridPoint, Mean, Measure, PublishedClaim, Study
+from foresail.experiments.study import GridPoint, Measure, Study, published
 from foresail.model.arrays import Floats, Integers
 from foresail.model.registry import register
 
@@ -107,20 +107,16 @@ def over_time(parameters: OverTimeParameters) -> Study:
         measures=measures,
         drawn=tuple(measure.name for measure in measures),
         cases=tuple(cases),
-        claims=(
-            PublishedClaim(
-                "Work ahead of a job is less under SLearn than under 3Sigma.",
-                *Mean(slearn.AHEAD.name, slearn.SLEARN).against(slearn.SIGMA),
-            ),
-            PublishedClaim(
-                "Work ahead of a job is no more than under the oracle (taken as: 10 %).",
-                *Mean(slearn.AHEAD.name, slearn.SLEARN).against(slearn.ORACLE),
-                factor=1.1,
-            ),
-            PublishedClaim(
-                "3Sigma takes more jobs for longer than they are than SLearn does (mean error).",
-                *Mean(slearn.SIGNED_ERROR.name, slearn.SLEARN).against(slearn.SIGMA),
-            ),
+        claims=published(
+            {
+                "Work ahead of a job is less under SLearn than under 3Sigma.": slearn.AHEAD.of(
+                    slearn.SLEARN
+                ).against(slearn.SIGMA),
+                "Work ahead of a job is no more than under the oracle (taken "
+                "as: 10 %).": slearn.AHEAD.of(slearn.SLEARN).against(slearn.ORACLE, factor=1.1),
+                "3Sigma takes more jobs for longer than they are than SLearn "
+                "does (mean error).": slearn.SIGNED_ERROR.of(slearn.SLEARN).against(slearn.SIGMA),
+            }
         ),
         notes=(
             f"A window is a {_WINDOWS}th of the time of submissions, and has the jobs submitted "

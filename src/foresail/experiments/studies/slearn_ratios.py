@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from foresail.experiments.studies import _slearn as slearn
-from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.experiments.study import Bound, Mean, Study
 from foresail.model.registry import register
 
 _ADAPTIVE: Final = "adaptive"
@@ -35,7 +35,6 @@ def ratios(parameters: slearn.SLearnStudyParameters) -> Study:
     return Study(
         title="How many tasks should be sampled, and of which jobs?",
         source=f"{slearn.SOURCE}, tables 6 and 8",
-        axis="",
         measures=(slearn.FASTER, slearn.MEDIAN, slearn.COMPLETION, slearn.ERROR),
         drawn=(slearn.FASTER.name,),
         cases=slearn.cases(
@@ -46,39 +45,29 @@ def ratios(parameters: slearn.SLearnStudyParameters) -> Study:
     )
 
 
-def _claims(trace: str, group: str) -> list[PublishedClaim]:
+def _claims(trace: str, group: str) -> dict[str, Bound]:
     def of(system: str, name: str = slearn.COMPLETION.name) -> Mean:
         return Mean(name, system, group)
 
-    claims = [
-        PublishedClaim(
-            f"The learned ratio does within 1 % as well as {percent} % of the tasks, or better "
-            f"({group}; taken as: within 2 %).",
-            *of(_ADAPTIVE).against(_fixed(percent)),
-            factor=1.02,
-        )
+    claims = {
+        f"The learned ratio does within 1 % as well as {percent} % of the tasks, or better "
+        f"({group}; taken as: within 2 %).": of(_ADAPTIVE).against(_fixed(percent), factor=1.02)
         for percent in _PERCENT
-    ]
-    claims.append(
-        PublishedClaim(
-            f"With 10 % of the tasks errors are smaller than with 1 % ({group}).",
-            *of(_fixed(10), slearn.ERROR.name).against(_fixed(1)),
-        )
-    )
+    }
+    claims |= {
+        f"With 10 % of the tasks errors are smaller than with 1 % ({group}).": of(
+            _fixed(10), slearn.ERROR.name
+        ).against(_fixed(1))
+    }
     if trace == "2strace":
-        claims.append(
-            PublishedClaim(
-                "A thin limit of 6 is worse than one of 3 (published speed-ups over 3Sigma: 0.84 "
-                f"against 1.28; {group}).",
-                *of(_below(3)).against(_below(6)),
-            )
-        )
+        claims |= {
+            f"A thin limit of 6 is worse than one of 3 (published speed-ups "
+            f"over 3Sigma: 0.84 against 1.28; {group}).": of(_below(3)).against(_below(6))
+        }
     else:
-        claims.append(
-            PublishedClaim(
-                f"The thin limit hardly matters (published: within 3 %, from 3 to 6; {group}).",
-                *of(_below(6)).against(_below(3)),
-                factor=1.03,
-            )
-        )
+        claims |= {
+            f"The thin limit hardly matters (published: within 3 %, from 3 to 6; {group}).": of(
+                _below(6)
+            ).against(_below(3), factor=1.03)
+        }
     return claims

@@ -12,12 +12,12 @@ from foresail.analysis.gaussian import MISORDERED_BY_HISTORY, misordered_by_samp
 from foresail.experiments.studies import _slearn as slearn
 from foresail.experiments.study import (
     BestMap,
+    Bound,
     GridPoint,
-    Mean,
     Measure,
-    PublishedClaim,
     Study,
     StudyParameters,
+    published,
 )
 from foresail.model.registry import register
 
@@ -38,21 +38,15 @@ _NOISE: Final = 1.02
 
 @dataclass(frozen=True, slots=True)
 class RegimeTrial:
-    """Jobs of one width with one variation over time and over space, under one of the three.
-
-    Parameters
-    ----------
-    system
-        ``history``, ``sampling`` or ``both``.
-    width, job_variation, task_variation, jobs
-        As for the generator ``task_regimes``.
-    """
+    """Jobs of one width with one variation over time and over space, under one of the three."""
 
     system: str
+    """``history``, ``sampling`` or ``both``."""
     width: int
     job_variation: float
     task_variation: float
     jobs: int
+    """As for the generator ``task_regimes``."""
     seed: int
 
     def measure(self) -> Mapping[str, float]:
@@ -92,17 +86,7 @@ class RegimeTrial:
 
 @dataclass(frozen=True, slots=True)
 class RegimeParameters(StudyParameters):
-    """Parameters of ``slearn-regimes``.
-
-    Parameters
-    ----------
-    jobs
-        Of each run.
-    widths
-        Tasks of every job.
-    variations
-        Coefficients of variation over time and over space.
-    """
+    """Parameters of ``slearn-regimes``."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = ("jobs",)
     QUICK: ClassVar[dict[str, str]] = {"seeds": "5"}
@@ -110,9 +94,13 @@ class RegimeParameters(StudyParameters):
     FULL_MINUTES: ClassVar[float] = 20.0
 
     seeds: int = 20
+
     jobs: int = 400
+    """Of each run."""
     widths: tuple[int, ...] = (10, 50, 150)
+    """Tasks of every job."""
     variations: tuple[float, ...] = (0.1, 0.3, 0.7, 1.5)
+    """Coefficients of variation over time and over space."""
 
 
 @register("study", "slearn-regimes", parameters=RegimeParameters)
@@ -139,15 +127,15 @@ def regimes(parameters: RegimeParameters) -> Study:
         measures=(slearn.COMPLETION, slearn.ERROR, _MISORDERED, _LOSS),
         drawn=(),
         cases=tuple(cases),
-        claims=tuple(
-            PublishedClaim(
-                "Ours: both together lose by no more than noise against the better of the two "
-                f"(taken as: 2 %; {_group(width, space)}).",
-                Mean(_LOSS.name, _BOTH, _group(width, space)),
-                _NOISE,
-            )
-            for width in parameters.widths
-            for space in parameters.variations
+        claims=published(
+            {
+                f"Ours: both together lose by no more than noise against the better of the two "
+                f"(taken as: 2 %; {_group(width, space)}).": Bound(
+                    _LOSS.of(_BOTH, group=_group(width, space)), _NOISE
+                )
+                for width in parameters.widths
+                for space in parameters.variations
+            }
         ),
         notes=(
             f"Every job has as many tasks; {_PERCENT} % of them are pilots, one at least. Jobs "

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.experiments.studies import _slearn as slearn
-from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.experiments.study import Bound, Mean, Study, published
 from foresail.model.registry import register
 
 _IGNORED: Final = "speeds ignored"
@@ -22,17 +22,12 @@ _NOISE: Final = 1.01
 
 @dataclass(frozen=True, slots=True)
 class SLearnSpeedsParameters(slearn.SLearnStudyParameters):
-    """Parameters of ``slearn-speeds``.
-
-    Parameters
-    ----------
-    ranges
-        How far speeds go below and above 1: a third of the slots has each, a third has 1.
-    """
+    """Parameters of ``slearn-speeds``."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = ("median_tasks",)
 
     ranges: tuple[float, ...] = (0.25, 0.75)
+    """How far speeds go below and above 1: a third of the slots has each, a third has 1."""
 
 
 @register("study", "slearn-speeds", parameters=SLearnSpeedsParameters)
@@ -48,11 +43,10 @@ def speeds(parameters: SLearnSpeedsParameters) -> Study:
     return Study(
         title="Does it matter how fast the machine of a pilot is?",
         source="Extension named in SLearn's section 7; ours",
-        axis="",
         measures=(slearn.FASTER, slearn.MEDIAN, slearn.COMPLETION, slearn.ERROR, slearn.RIGHT),
         drawn=(slearn.FASTER.name, slearn.ERROR.name),
         cases=slearn.cases(places, parameters.seeds, _SYSTEMS, faster=slearn.SLEARN),
-        claims=tuple(claim for place in places for claim in _claims(place.name)),
+        claims=published(*(_claims(place.name) for place in places)),
         notes=(
             "Speed-ups are SLearn's, which knows the speeds, over the system of the row. A third "
             "of the slots has each speed; the fastest that is free is taken first. Errors are of "
@@ -68,17 +62,13 @@ def _traces(trace: str, name: str, half: float, settings: str) -> slearn.Traces:
     return slearn.made_by("slearn", f"{name}, speeds of {low:g}, 1 and {high:g}", of_slots)
 
 
-def _claims(group: str) -> tuple[PublishedClaim, ...]:
+def _claims(group: str) -> dict[str, Bound]:
     ignored = Mean(slearn.ERROR.name, _IGNORED, group)
-    return (
-        PublishedClaim(
-            f"Ours: estimates err less where speeds are known ({group}).",
-            Mean(slearn.ERROR.name, slearn.SLEARN, group),
-            ignored,
+    return {
+        f"Ours: estimates err less where speeds are known ({group}).": Bound(
+            slearn.ERROR.of(slearn.SLEARN, group=group), ignored
         ),
-        PublishedClaim(
-            f"Ours: who knows speeds is no slower (taken as: 1 %; {group}).",
-            *Mean(slearn.COMPLETION.name, slearn.SLEARN, group).against(_IGNORED),
-            factor=_NOISE,
-        ),
-    )
+        f"Ours: who knows speeds is no slower (taken as: 1 %; {group}).": slearn.COMPLETION.of(
+            slearn.SLEARN, group=group
+        ).against(_IGNORED, factor=_NOISE),
+    }

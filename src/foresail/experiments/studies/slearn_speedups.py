@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from foresail.experiments.studies import _slearn as slearn
-from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.experiments.study import Bound, Mean, Study
 from foresail.model.registry import register
 
 _SYSTEMS: Final = slearn.by_name(
@@ -28,7 +28,6 @@ def speedups(parameters: slearn.SLearnStudyParameters) -> Study:
     return Study(
         title="How much sooner do jobs end if their first tasks tell how long they take?",
         source=f"{slearn.SOURCE}, figure 6",
-        axis="",
         measures=(
             *(slearn.FASTER, slearn.MEDIAN, slearn.NINE_TENTHS),
             *(slearn.COMPLETION, slearn.WAITING),
@@ -42,55 +41,40 @@ def speedups(parameters: slearn.SLearnStudyParameters) -> Study:
     )
 
 
-def _claims(trace: str, group: str) -> list[PublishedClaim]:
+def _claims(trace: str, group: str) -> dict[str, Bound]:
     def over(system: str) -> Mean:
         return Mean(slearn.FASTER.name, system, group)
 
     published = _OVER[trace]
-    claims = [
-        PublishedClaim(
-            f"SLearn is faster than {system} (published: {factor:g} times; {group}).",
-            1.0,
-            over(system),
+    claims = {
+        f"SLearn is faster than {system} (published: {factor:g} times; {group}).": Bound(
+            1.0, over(system)
         )
         for system, factor in published.items()
-    ]
-    claims += [
-        PublishedClaim(
-            f"... {published[slearn.SIGMA]:g} times as fast as 3Sigma, or more ({group}).",
-            published[slearn.SIGMA],
-            over(slearn.SIGMA),
+    }
+    claims |= {
+        f"... {published[slearn.SIGMA]:g} times as fast as 3Sigma, or more ({group}).": Bound(
+            published[slearn.SIGMA], over(slearn.SIGMA)
         ),
-        PublishedClaim(
-            f"Point-Est is slower than 3Sigma ({group}).", over(slearn.SIGMA), over(slearn.POINT)
+        f"Point-Est is slower than 3Sigma ({group}).": Bound(
+            over(slearn.SIGMA), over(slearn.POINT)
         ),
-        PublishedClaim(
-            f"Nothing is as slow as FIFO ({group}).", over(slearn.LAS), over(slearn.FIFO)
-        ),
-        PublishedClaim(f"The oracle is faster than SLearn ({group}).", over(slearn.ORACLE), 1.0),
-        PublishedClaim(
-            "Ours: what joins history with pilots loses to pilots alone by no more than noise "
-            f"(taken as: 2 %; {group}).",
-            over(slearn.JOINT),
-            1.02,
-        ),
-        PublishedClaim(
-            f"Ours: ... nor to 3Sigma, which has history alone (taken as: 2 %; {group}).",
-            *Mean(slearn.FASTER.name, slearn.JOINT, group).against(slearn.SIGMA),
-            factor=1.02,
-        ),
-    ]
+        f"Nothing is as slow as FIFO ({group}).": Bound(over(slearn.LAS), over(slearn.FIFO)),
+        f"The oracle is faster than SLearn ({group}).": Bound(over(slearn.ORACLE), 1.0),
+        f"Ours: what joins history with pilots loses to pilots "
+        f"alone by no more than noise (taken as: 2 %; {group}).": Bound(over(slearn.JOINT), 1.02),
+        f"Ours: ... nor to 3Sigma, which has "
+        f"history alone (taken as: 2 %; {group}).": slearn.FASTER.of(
+            slearn.JOINT, group=group
+        ).against(slearn.SIGMA, factor=1.02),
+    }
     if trace == "2strace":
-        claims += [
-            PublishedClaim(
-                f"SLearn is {_FIFO_2S:g} times as fast as FIFO ({group}).",
-                _FIFO_2S,
-                over(slearn.FIFO),
+        claims |= {
+            f"SLearn is {_FIFO_2S:g} times as fast as FIFO ({group}).": Bound(
+                _FIFO_2S, over(slearn.FIFO)
             ),
-            PublishedClaim(
-                f"SLearn is {_ORACLE_2S:g} times as fast as the oracle, or nearer ({group}).",
-                _ORACLE_2S,
-                over(slearn.ORACLE),
+            f"SLearn is {_ORACLE_2S:g} times as fast as the oracle, or nearer ({group}).": Bound(
+                _ORACLE_2S, over(slearn.ORACLE)
             ),
-        ]
+        }
     return claims

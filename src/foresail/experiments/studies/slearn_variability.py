@@ -13,7 +13,7 @@ from foresail.analysis.studies.task_variability import (
 )
 from foresail.experiments.generated import generated
 from foresail.experiments.studies import _slearn as slearn
-from foresail.experiments.study import Mean, Measure, PublishedClaim, Study
+from foresail.experiments.study import Bound, Measure, Study
 from foresail.model.registry import register
 
 _P50: Final = Measure("p50", "half of the jobs below")
@@ -73,7 +73,6 @@ def variability(parameters: slearn.SLearnStudyParameters) -> Study:
     return Study(
         title="Do similar jobs vary more over time than tasks do within a job?",
         source=f"{slearn.SOURCE}, figure 1 and table 4",
-        axis="",
         measures=(_P50, _P90, _MORE),
         drawn=(_P50.name, _P90.name),
         cases=slearn.points(
@@ -99,30 +98,23 @@ def variability(parameters: slearn.SLearnStudyParameters) -> Study:
     )
 
 
-def _claims(trace: str, group: str) -> list[PublishedClaim]:
+def _claims(trace: str, group: str) -> dict[str, Bound]:
     over_time, over_space = _PUBLISHED[trace]
-    claims = [
-        PublishedClaim(
-            f"Half of the jobs vary by more over time ({over_time[0]:g}) than over space "
-            f"({over_space[0]:g}; {group}).",
-            Mean(_P50.name, _SPACE, group),
-            Mean(_P50.name, _TIME, group),
-        )
-    ]
-    claims += [
-        PublishedClaim(
-            f"... {side} it is {value:g} (taken as: {value / _CLOSE:.3g} at least; {group}).",
-            value / _CLOSE,
-            Mean(_P50.name, side, group),
+    claims = {
+        f"Half of the jobs vary by more over time ({over_time[0]:g}) than over space "
+        f"({over_space[0]:g}; "
+        f"{group}).": Bound(_P50.of(_SPACE, group=group), _P50.of(_TIME, group=group)),
+    }
+    claims |= {
+        f"... {side} it is {value:g} (taken as: {value / _CLOSE:.3g} at least; {group}).": Bound(
+            value / _CLOSE, _P50.of(side, group=group)
         )
         for side, value in ((_TIME, over_time[0]), (_SPACE, over_space[0]))
-    ]
+    }
     if trace == "2strace":
-        claims.append(
-            PublishedClaim(
-                f"85.4 % of the jobs vary more over time (taken as: 80 % at least; {group}).",
-                0.80,
-                Mean(_MORE.name, _SPACE, group),
+        claims |= {
+            f"85.4 % of the jobs vary more over time (taken as: 80 % at least; {group}).": Bound(
+                0.80, _MORE.of(_SPACE, group=group)
             )
-        )
+        }
     return claims

@@ -24,12 +24,13 @@ from foresail.cloud.synchronization.speeds import (
 from foresail.distributions.empirical import Empirical
 from foresail.experiments.studies import _cloud as cloud
 from foresail.experiments.study import (
+    Bound,
     GridPoint,
     Mean,
     Measure,
-    PublishedClaim,
     Study,
     StudyParameters,
+    published,
 )
 from foresail.model.registry import register
 
@@ -118,24 +119,19 @@ class ModelBarrier:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A model at one number of workers, with speeds that are drawn.
-
-    Parameters
-    ----------
-    lowest
-        Least speed of a worker.
-    runs
-        Of the program.
-    prices
-        Reference of spot histories whose markets' speeds are drawn; empty: uniform speeds.
-    """
+    """A model at one number of workers, with speeds that are drawn."""
 
     model: str
     workers: int
+
     lowest: float
+    """Least speed of a worker."""
     runs: int
+    """Of the program."""
     seed: int
+
     prices: str = ""
+    """Reference of spot histories whose markets' speeds are drawn; empty: uniform speeds."""
 
     def measure(self) -> Mapping[str, float]:
         """Mean time and money of the runs."""
@@ -178,17 +174,7 @@ def _measured(prices: str, lowest: float) -> Empirical:
 
 @dataclass(frozen=True, slots=True)
 class SynchronizationParameters(StudyParameters):
-    """Parameters of ``synchronization-models``.
-
-    Parameters
-    ----------
-    runs
-        Of the program, per seed, where speeds are drawn.
-    lowest
-        Least speed of a worker there: without one the mean time has no end.
-    prices
-        Spot histories, for speeds of real markets.
-    """
+    """Parameters of ``synchronization-models``."""
 
     FILES: ClassVar[tuple[str, ...]] = ("prices",)
     QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "runs": "20"}
@@ -196,9 +182,13 @@ class SynchronizationParameters(StudyParameters):
     FULL_MINUTES: ClassVar[float] = 3.0
 
     seeds: int = 10
+
     runs: int = 200
+    """Of the program, per seed, where speeds are drawn."""
     lowest: float = 0.05
+    """Least speed of a worker there: without one the mean time has no end."""
     prices: Path | None = None
+    """Spot histories, for speeds of real markets."""
 
 
 @register("study", "synchronization-models", parameters=SynchronizationParameters)
@@ -213,7 +203,7 @@ def synchronization_models(parameters: SynchronizationParameters) -> Study:
         measures=(_SPEEDUP, _COST, _RATIO, _PACE, _LEFT),
         drawn=("speedup", "cost", "ratio"),
         cases=tuple(cases),
-        claims=tuple(_claims(measured=parameters.prices is not None)),
+        claims=published(_claims(measured=parameters.prices is not None)),
         notes=(
             "8,000 operations, 500 barriers, 0.175 s per worker and barrier, transient workers at "
             "a tenth of the price: the published baseline. Formulas are the same in every seed.",
@@ -257,7 +247,7 @@ def _cases(parameters: SynchronizationParameters, seed: int) -> list[GridPoint]:
     return cases
 
 
-def _claims(*, measured: bool) -> list[PublishedClaim]:
+def _claims(*, measured: bool) -> dict[str, Bound]:
     def speedup(group: str, system: str, *workers: float) -> Mean:
         return Mean("speedup", system, group, workers)
 
@@ -268,120 +258,71 @@ def _claims(*, measured: bool) -> list[PublishedClaim]:
         return Mean("ratio", system, group, workers)
 
     usual = (4.0, 8.0, 16.0, 32.0)
-    claims = [
-        PublishedClaim(
-            "On demand, more than 10 workers are slower (figure 4.2).",
-            speedup(_ALL, "on demand", 13),
-            speedup(_ALL, "on demand", 10),
+    claims = {
+        "On demand, more than 10 workers are slower (figure 4.2).": Bound(
+            speedup(_ALL, "on demand", 13), speedup(_ALL, "on demand", 10)
         ),
-        PublishedClaim(
-            "... and 10 cost over twice as much as one.", 2.0, cost(_ALL, "on demand", 10)
+        "... and 10 cost over twice as much as one.": Bound(2.0, cost(_ALL, "on demand", 10)),
+        "Transient workers are never faster than one on-demand worker (figure 4.4).": Bound(
+            speedup(_ALL, "transient", 10), 1.0
         ),
-        PublishedClaim(
-            "Transient workers are never faster than one on-demand worker (figure 4.4).",
-            speedup(_ALL, "transient", 10),
-            1.0,
+        "... and cheaper with up to 8 of them.": Bound(cost(_ALL, "transient", 8), 1.0),
+        "... not with 9.": Bound(1.0, cost(_ALL, "transient", 9)),
+        "One backup worker raises the pace of four from 0.17 to 0.33 (figure 4.5; of five workers "
+        "the slowest two: "
+        "without it the slowest of four has 0.2).": Bound(0.33, Mean("pace", "backups", _FOUR)),
+        "Backup workers make transient ones faster than one on demand (figure "
+        "4.6), up to 3.5 times (taken as: 3.4 or more).": Bound(3.4, speedup(_BACKUPS, "r=k", 14)),
+        "Four backup workers are cheaper than one.": cost(_BACKUPS, "r=4", 8).against("r=1"),
+        "... and than as many as there are workers.": cost(_BACKUPS, "r=4", 8).against("r=k"),
+        "Staleness never gives a speed-up, at 500 intervals neither (figure 4.8).": Bound(
+            speedup(_STALENESS, "d=500", 32), 1.0
         ),
-        PublishedClaim("... and cheaper with up to 8 of them.", cost(_ALL, "transient", 8), 1.0),
-        PublishedClaim("... not with 9.", 1.0, cost(_ALL, "transient", 9)),
-        PublishedClaim(
-            "One backup worker raises the pace of four from 0.17 to 0.33 (figure 4.5; of five "
-            "workers the slowest two: without it the slowest of four has 0.2).",
-            0.33,
-            Mean("pace", "backups", _FOUR),
+        "... and costs more than one worker beyond 8.": Bound(1.0, cost(_STALENESS, "d=500", 10)),
+        "Partial barriers that drop all but one do nearly as well as those that drop none (figure "
+        "4.10; taken as: within 1 %).": speedup(_PARTIAL, "N=k-1", 8).against("N=0", factor=1.01),
+        "Dropping half is best.": speedup(_PARTIAL, "N=4", 18).against("N=k/2"),
+        "They reach a speed-up of 2.5 (taken as: 2.4 or more).": Bound(
+            2.4, speedup(_PARTIAL, "N=k/2", 18)
         ),
-        PublishedClaim(
-            "Backup workers make transient ones faster than one on demand (figure 4.6), up to "
-            "3.5 times (taken as: 3.4 or more).",
-            3.4,
-            speedup(_BACKUPS, "r=k", 14),
+        "... at 0.75 of the cost of one worker (taken as: 0.8 or less).": Bound(
+            cost(_PARTIAL, "N=k/2", 18), 0.8
         ),
-        PublishedClaim(
-            "Four backup workers are cheaper than one.", *cost(_BACKUPS, "r=4", 8).against("r=1")
+        "Flexible synchronisation is better than partial barriers (figure 4.12).": Bound(
+            speedup(_PARTIAL, "N=k/2", *usual), speedup(_FLEXIBLE, "N=k/2", *usual)
         ),
-        PublishedClaim(
-            "... and than as many as there are workers.", *cost(_BACKUPS, "r=4", 8).against("r=k")
+        "... nearly as fast as backup workers (taken as: within 5 %).": Bound(
+            speedup(_BACKUPS, "r=k", 14), speedup(_FLEXIBLE, "N=k-1", 14), factor=1.05
         ),
-        PublishedClaim(
-            "Staleness never gives a speed-up, at 500 intervals neither (figure 4.8).",
-            speedup(_STALENESS, "d=500", 32),
-            1.0,
-        ),
-        PublishedClaim(
-            "... and costs more than one worker beyond 8.", 1.0, cost(_STALENESS, "d=500", 10)
-        ),
-        PublishedClaim(
-            "Partial barriers that drop all but one do nearly as well as those that drop none "
-            "(figure 4.10; taken as: within 1 %).",
-            *speedup(_PARTIAL, "N=k-1", 8).against("N=0"),
-            factor=1.01,
-        ),
-        PublishedClaim("Dropping half is best.", *speedup(_PARTIAL, "N=4", 18).against("N=k/2")),
-        PublishedClaim(
-            "They reach a speed-up of 2.5 (taken as: 2.4 or more).",
-            2.4,
-            speedup(_PARTIAL, "N=k/2", 18),
-        ),
-        PublishedClaim(
-            "... at 0.75 of the cost of one worker (taken as: 0.8 or less).",
-            cost(_PARTIAL, "N=k/2", 18),
-            0.8,
-        ),
-        PublishedClaim(
-            "Flexible synchronisation is better than partial barriers (figure 4.12).",
-            speedup(_PARTIAL, "N=k/2", *usual),
-            speedup(_FLEXIBLE, "N=k/2", *usual),
-        ),
-        PublishedClaim(
-            "... nearly as fast as backup workers (taken as: within 5 %).",
-            speedup(_BACKUPS, "r=k", 14),
-            speedup(_FLEXIBLE, "N=k-1", 14),
-            factor=1.05,
-        ),
-        PublishedClaim("... for less.", cost(_FLEXIBLE, "N=k-1", 14), cost(_BACKUPS, "r=k", 14)),
-        *(
-            PublishedClaim(
-                f"For the money nothing is better than flexible synchronisation ({system}; figure "
-                "4.13).",
-                *ratio(system).against("flexible"),
-            )
+        "... for less.": Bound(cost(_FLEXIBLE, "N=k-1", 14), cost(_BACKUPS, "r=k", 14)),
+        **{
+            f"For the money nothing is better than flexible "
+            f"synchronisation ({system}; figure 4.13).": ratio(system).against("flexible")
             for system in _COMPARED
             if system != "flexible"
-        ),
-        PublishedClaim(
-            "Transient workers without any technique are worse for the money than on-demand ones.",
-            *ratio("transient", *usual).against("on demand"),
-        ),
-        PublishedClaim(
-            "With 8 workers backups are better for the money than partial barriers.",
-            *ratio("partial", 8).against("backups"),
-        ),
-        PublishedClaim(
-            "... with 16 it is the other way.", *ratio("backups", 16).against("partial")
-        ),
-        *(
-            PublishedClaim(
-                f"Flexible synchronisation gains nothing from backup workers (r = {r}; figure "
-                "4.14).",
-                *ratio(f"r={r}", *usual, group=_HYBRID).against("r=0"),
-            )
+        },
+        "Transient workers without any technique are "
+        "worse for the money than on-demand ones.": ratio("transient", *usual).against("on demand"),
+        "With 8 workers backups are better for the money than partial barriers.": ratio(
+            "partial", 8
+        ).against("backups"),
+        "... with 16 it is the other way.": ratio("backups", 16).against("partial"),
+        **{
+            f"Flexible synchronisation gains nothing from backup workers "
+            f"(r = {r}; figure 4.14).": ratio(f"r={r}", *usual, group=_HYBRID).against("r=0")
             for r in (1, 2, 4)
-        ),
-    ]
+        },
+    }
     for group in (_DRAWN, *((_MEASURED,) if measured else ())):
-        claims += [
-            PublishedClaim(
-                "With drawn speeds too, nothing is better for the money than flexible "
-                f"synchronisation ({system}; {group}).",
-                *ratio(system, *usual, group=group).against("flexible"),
-            )
+        claims |= {
+            f"With drawn speeds too, nothing is better for the money than flexible synchronisation "
+            f"({system}; {group}).": ratio(system, *usual, group=group).against("flexible")
             for system in _COMPARED
             if system != "flexible"
-        ]
-        claims.append(
-            PublishedClaim(
-                "... with 32 workers as well (staleness).",
-                *ratio("staleness", 32, group=group).against("flexible"),
+        }
+        claims |= {
+            "... with 32 workers as well (staleness).": ratio("staleness", 32, group=group).against(
+                "flexible"
             )
-        )
+        }
     return claims

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from foresail.experiments.studies import _tetrisched as tetrisched
 from foresail.experiments.studies._trial_grid import TrialSetting, cases_of, named
-from foresail.experiments.study import PublishedClaim, Study
+from foresail.experiments.study import Bound, Study, published
 from foresail.model.registry import register
 
 _SLACK: Final = "deadline slack (%)"
@@ -17,17 +17,7 @@ _LOAD: Final = "offered load"
 
 @dataclass(frozen=True, slots=True)
 class TetriSchedAssumptionsParameters(tetrisched.TetriSchedStudyParameters):
-    """Parameters of ``tetrisched-assumptions``; each list is tried with the others at defaults.
-
-    Parameters
-    ----------
-    slacks
-        Slacks of the deadlines in per cent, each for all jobs of a run.
-    slowdowns
-        Values of ``slowdown``.
-    loads
-        Values of ``load``.
-    """
+    """Parameters of ``tetrisched-assumptions``; each list is tried with the others at defaults."""
 
     QUICK: ClassVar[dict[str, str]] = {
         **tetrisched.QUICK,
@@ -40,8 +30,11 @@ class TetriSchedAssumptionsParameters(tetrisched.TetriSchedStudyParameters):
     FULL_MINUTES: ClassVar[float] = 120.0
 
     slacks: tuple[float, ...] = (20.0, 60.0, 140.0, 275.0)
+    """Slacks of the deadlines in per cent, each for all jobs of a run."""
     slowdowns: tuple[float, ...] = (1.0, 1.5, 2.0)
+    """Values of ``slowdown``."""
     loads: tuple[float, ...] = (0.7, 1.0, 1.4)
+    """Values of ``load``."""
 
 
 @register("study", "tetrisched-assumptions", parameters=TetriSchedAssumptionsParameters)
@@ -58,7 +51,7 @@ def assumptions(parameters: TetriSchedAssumptionsParameters) -> Study:
         measures=tetrisched.MEASURES,
         drawn=tetrisched.DRAWN,
         cases=tuple(cases_of(parameters, settings, {**systems, **tetrisched.STACKS})),
-        claims=tuple(claim for each in settings for claim in _claims(each.group, each.x)),
+        claims=published(*(_claims(each.group, each.x) for each in settings)),
         notes=(
             *tetrisched.notes_of(parameters),
             "A slack of 275 % stands for the 250 and 300 % that 3Sigma's publication tells of.",
@@ -78,33 +71,24 @@ def _settings(parameters: TetriSchedAssumptionsParameters) -> list[TrialSetting]
     ]
 
 
-def _claims(group: str, x: float | None) -> tuple[PublishedClaim, ...]:
+def _claims(group: str, x: float | None) -> dict[str, Bound]:
     assert x is not None
     where, met = f"{group}: {x:g}", tetrisched.met
     best = met(tetrisched.GLOBAL, x, group=group)
-    return (
-        PublishedClaim(
-            f"With soft constraints twice as many deadlines are met ({where}).",
-            met(tetrisched.NO_SOFT_CONSTRAINTS, x, group=group),
-            best,
-            factor=0.5,
+    return {
+        f"With soft constraints twice as many deadlines are met ({where}).": Bound(
+            met(tetrisched.NO_SOFT_CONSTRAINTS, x, group=group), best, factor=0.5
         ),
-        PublishedClaim(
-            f"With soft constraints more deadlines are met ({where}).",
-            met(tetrisched.NO_SOFT_CONSTRAINTS, x, group=group),
-            best,
+        f"With soft constraints more deadlines are met ({where}).": Bound(
+            met(tetrisched.NO_SOFT_CONSTRAINTS, x, group=group), best
         ),
-        PublishedClaim(
-            f"Placing all together meets more deadlines than one by one ({where}).",
-            met(tetrisched.ONE_BY_ONE, x, group=group),
-            best,
+        f"Placing all together meets more deadlines than one by one ({where}).": Bound(
+            met(tetrisched.ONE_BY_ONE, x, group=group), best
         ),
-        *(
-            PublishedClaim(
-                f"TetriSched meets more deadlines than Rayon/CS ({stack}; {where}).",
-                met(stack, x, group=group),
-                best,
+        **{
+            f"TetriSched meets more deadlines than Rayon/CS ({stack}; {where}).": Bound(
+                met(stack, x, group=group), best
             )
             for stack in tetrisched.STACKS
-        ),
-    )
+        },
+    }

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from foresail.experiments.studies import _tetrisched as tetrisched
 from foresail.experiments.studies import _trial_grid as grid
 from foresail.experiments.studies._trial_grid import cases_of
-from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study
+from foresail.experiments.study import Bound, GridPoint, Mean, Study, published
 from foresail.model.registry import register
 
 _SLOT_SECONDS: Final = 4.0
@@ -17,19 +17,14 @@ _SATURATED: Final = 96.0
 
 @dataclass(frozen=True, slots=True)
 class PlanAheadStudyParameters(tetrisched.TetriSchedStudyParameters):
-    """Parameters of ``tetrisched-plan-ahead`` and ``tetrisched-scalability``.
-
-    Parameters
-    ----------
-    window_seconds
-        How long after now the last start that is considered is, in whole slots of 4 s.
-    """
+    """Parameters of ``tetrisched-plan-ahead`` and ``tetrisched-scalability``."""
 
     QUICK: ClassVar[dict[str, str]] = {**tetrisched.QUICK, "window_seconds": "[0,48,96,144]"}
     QUICK_MINUTES: ClassVar[float] = 3.0
     FULL_MINUTES: ClassVar[float] = 15.0
 
     window_seconds: tuple[float, ...] = (0.0, 24.0, 48.0, 72.0, 96.0, 120.0, 144.0)
+    """How long after now the last start that is considered is, in whole slots of 4 s."""
 
 
 @register("study", "tetrisched-plan-ahead", parameters=PlanAheadStudyParameters)
@@ -44,22 +39,18 @@ def plan_ahead(parameters: PlanAheadStudyParameters) -> Study:
         measures=tetrisched.MEASURES,
         drawn=tetrisched.DRAWN,
         cases=_cases(parameters),
-        claims=(
-            PublishedClaim(
-                "Without planning ahead fewer deadlines are met than with 96 s of it.",
-                met(tetrisched.GLOBAL, 0.0),
-                met(tetrisched.GLOBAL, _SATURATED),
-            ),
-            PublishedClaim(
-                "Beyond about 100 s nothing is gained (taken as: less than 2 points).",
-                met(tetrisched.GLOBAL, most),
-                met(tetrisched.GLOBAL, _SATURATED),
-                margin=0.02,
-            ),
-            PublishedClaim(
-                "With 96 s placing all together meets more deadlines than one by one.",
-                *met(tetrisched.ONE_BY_ONE, _SATURATED).against(tetrisched.GLOBAL),
-            ),
+        claims=published(
+            {
+                "Without planning ahead fewer deadlines are met than with 96 s of it.": Bound(
+                    met(tetrisched.GLOBAL, 0.0), met(tetrisched.GLOBAL, _SATURATED)
+                ),
+                "Beyond about 100 s nothing is gained (taken as: less than 2 points).": Bound(
+                    met(tetrisched.GLOBAL, most), met(tetrisched.GLOBAL, _SATURATED), margin=0.02
+                ),
+                "With 96 s placing all together meets more deadlines than one by one.": met(
+                    tetrisched.ONE_BY_ONE, _SATURATED
+                ).against(tetrisched.GLOBAL),
+            }
         ),
         notes=tetrisched.notes_of(parameters),
     )
@@ -80,27 +71,23 @@ def scalability(parameters: PlanAheadStudyParameters) -> Study:
         measures=(grid.CYCLE, grid.SLOW_CYCLE, tetrisched.ALL, grid.LATENCY),
         drawn=(grid.CYCLE.name, grid.SLOW_CYCLE.name),
         cases=_cases(parameters),
-        claims=(
-            PublishedClaim(
-                "A longer window makes cycles of global placing longer.",
-                cost(tetrisched.GLOBAL, 0.0),
-                cost(tetrisched.GLOBAL, most),
-            ),
-            PublishedClaim(
-                "Placing one by one has shorter cycles than placing all together.",
-                *cost(tetrisched.ONE_BY_ONE).against(tetrisched.GLOBAL),
-            ),
-            PublishedClaim(
-                "For placing one by one a longer window can make cycles shorter, since fewer jobs "
-                "wait.",
-                cost(tetrisched.ONE_BY_ONE, most),
-                cost(tetrisched.ONE_BY_ONE, 0.0),
-            ),
-            PublishedClaim(
-                "Cycles of global placing stay below the cycle's length of 4 s (99 % of them).",
-                Mean(grid.SLOW_CYCLE.name, tetrisched.GLOBAL, x=(most,)),
-                1000.0 * parameters.cycle_seconds,
-            ),
+        claims=published(
+            {
+                "A longer window makes cycles of global placing longer.": Bound(
+                    cost(tetrisched.GLOBAL, 0.0), cost(tetrisched.GLOBAL, most)
+                ),
+                "Placing one by one has shorter cycles than placing all together.": cost(
+                    tetrisched.ONE_BY_ONE
+                ).against(tetrisched.GLOBAL),
+                "For placing one by one a longer window can make cycles shorter, since fewer "
+                "jobs wait.": Bound(
+                    cost(tetrisched.ONE_BY_ONE, most), cost(tetrisched.ONE_BY_ONE, 0.0)
+                ),
+                "Cycles of global placing stay below the "
+                "cycle's length of 4 s (99 % of them).": Bound(
+                    grid.SLOW_CYCLE.of(tetrisched.GLOBAL, most), 1000.0 * parameters.cycle_seconds
+                ),
+            }
         ),
         notes=(
             *tetrisched.notes_of(parameters),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from foresail.experiments.studies import _tetrisched as tetrisched
-from foresail.experiments.study import PublishedClaim, Study
+from foresail.experiments.study import Study, published
 from foresail.model.registry import register
 
 _SYSTEMS: Final = (tetrisched.GLOBAL, tetrisched.NO_SOFT_CONSTRAINTS, tetrisched.OURS)
@@ -31,36 +31,29 @@ def soft_constraints(parameters: SoftConstraintsParameters) -> Study:
         figures="figure 9",
         generators=("gs_het",),
         systems=_SYSTEMS,
-        claims=(
-            PublishedClaim(
+        claims=published(
+            {
                 "With soft constraints two to three times as many deadlines are met (taken as: "
-                "twice).",
-                *met(tetrisched.NO_SOFT_CONSTRAINTS).against(tetrisched.GLOBAL),
-                factor=0.5,
-            ),
-            PublishedClaim(
-                "With soft constraints more deadlines are met than without.",
-                *met(tetrisched.NO_SOFT_CONSTRAINTS).against(tetrisched.GLOBAL),
-            ),
-            *(
-                PublishedClaim(
-                    f"TetriSched meets more deadlines than Rayon/CS ({stack}).",
-                    *met(stack).against(tetrisched.GLOBAL),
-                )
-                for stack in tetrisched.STACKS
-            ),
-            PublishedClaim(
-                "As over-estimates grow, TetriSched without soft constraints falls below Rayon/CS.",
-                *met(tetrisched.NO_SOFT_CONSTRAINTS, most).against("rayon-cs"),
-            ),
-            *(
-                PublishedClaim(
+                "twice).": met(tetrisched.NO_SOFT_CONSTRAINTS).against(
+                    tetrisched.GLOBAL, factor=0.5
+                ),
+                "With soft constraints more deadlines are met than without.": met(
+                    tetrisched.NO_SOFT_CONSTRAINTS
+                ).against(tetrisched.GLOBAL),
+                **{
+                    f"TetriSched meets more deadlines than Rayon/CS ({stack}).": met(stack).against(
+                        tetrisched.GLOBAL
+                    )
+                    for stack in tetrisched.STACKS
+                },
+                "As over-estimates grow, TetriSched without soft constraints falls "
+                "below Rayon/CS.": met(tetrisched.NO_SOFT_CONSTRAINTS, most).against("rayon-cs"),
+                **{
                     f"TetriSched meets up to 3.5 times as many deadlines as Rayon/CS (abstract; "
-                    f"taken as: at the largest under-estimate; {stack}).",
-                    *met(stack, least).against(tetrisched.GLOBAL),
-                    factor=1.0 / 3.5,
-                )
-                for stack in tetrisched.STACKS
-            ),
+                    f"taken as: at the largest under-estimate; "
+                    f"{stack}).": met(stack, least).against(tetrisched.GLOBAL, factor=1.0 / 3.5)
+                    for stack in tetrisched.STACKS
+                },
+            }
         ),
     )

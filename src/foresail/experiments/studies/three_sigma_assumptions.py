@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from foresail.experiments.studies import _three_sigma as three_sigma
 from foresail.experiments.studies._trial_grid import TrialSetting, cases_of, named
-from foresail.experiments.study import GridPoint, Mean, Measure, PublishedClaim, Study
+from foresail.experiments.study import Bound, GridPoint, Mean, Measure, Study, published
 from foresail.model.registry import register
 
 _HISTORY: Final = "runs of each job name learned from"
@@ -18,19 +18,7 @@ _LOAD: Final = "offered load"
 
 @dataclass(frozen=True, slots=True)
 class AssumptionsParameters(three_sigma.E2EStudyParameters):
-    """Parameters of ``3sigma-assumptions``; each list is tried with the others as published.
-
-    Parameters
-    ----------
-    histories
-        Values of ``history_runs_per_name``.
-    slacks
-        Slacks of the deadlines in per cent, each for all jobs of a run.
-    slowdowns
-        Values of ``slowdown``.
-    loads
-        Values of ``load``.
-    """
+    """Parameters of ``3sigma-assumptions``; each list is tried with the others as published."""
 
     QUICK: ClassVar[dict[str, str]] = {
         **three_sigma.QUICK,
@@ -44,9 +32,13 @@ class AssumptionsParameters(three_sigma.E2EStudyParameters):
     FULL_MINUTES: ClassVar[float] = 600.0
 
     histories: tuple[float, ...] = (2.0, 10.0, 100.0)
+    """Values of ``history_runs_per_name``."""
     slacks: tuple[float, ...] = (20.0, 60.0, 140.0)
+    """Slacks of the deadlines in per cent, each for all jobs of a run."""
     slowdowns: tuple[float, ...] = (1.0, 1.5, 2.0)
+    """Values of ``slowdown``."""
     loads: tuple[float, ...] = (1.0, 1.4, 1.6)
+    """Values of ``load``."""
 
 
 @register("study", "3sigma-assumptions", parameters=AssumptionsParameters)
@@ -60,7 +52,7 @@ def assumptions(parameters: AssumptionsParameters) -> Study:
         measures=three_sigma.MEASURES,
         drawn=three_sigma.DRAWN,
         cases=tuple(case for each in settings for case in _cases(parameters, each)),
-        claims=tuple(claim for each in settings for claim in _claims(each.group, each.x)),
+        claims=published(*(_claims(each.group, each.x) for each in settings)),
         notes=three_sigma.notes_of(parameters),
     )
 
@@ -94,39 +86,30 @@ def _cases(parameters: AssumptionsParameters, setting: TrialSetting) -> list[Gri
     return cases_of(parameters, [setting], named(*three_sigma.MAIN, *ours))
 
 
-def _claims(group: str, x: float | None) -> tuple[PublishedClaim, ...]:
+def _claims(group: str, x: float | None) -> dict[str, Bound]:
     assert x is not None
     where = f"{group}: {x:g}"
 
     def mean(system: str, measure: Measure = three_sigma.MISSES) -> Mean:
         return Mean(measure.name, system, group, (x,))
 
-    return (
-        PublishedClaim(
-            f"3Sigma misses at least 60 % fewer deadlines than PointRealEst ({where}).",
-            *mean(three_sigma.SIGMA).against(three_sigma.POINTS),
-            factor=0.4,
+    return {
+        f"3Sigma misses at least 60 % fewer deadlines than PointRealEst ({where}).": mean(
+            three_sigma.SIGMA
+        ).against(three_sigma.POINTS, factor=0.4),
+        f"3Sigma nearly matches PointPerfEst (taken as: within 3 points; {where}).": mean(
+            three_sigma.SIGMA
+        ).against(three_sigma.PERFECT, margin=0.03),
+        f"3Sigma misses fewer deadlines than Prio ({where}).": mean(three_sigma.SIGMA).against(
+            three_sigma.PRIORITY
         ),
-        PublishedClaim(
-            f"3Sigma nearly matches PointPerfEst (taken as: within 3 points; {where}).",
-            *mean(three_sigma.SIGMA).against(three_sigma.PERFECT),
-            margin=0.03,
-        ),
-        PublishedClaim(
-            f"3Sigma misses fewer deadlines than Prio ({where}).",
-            *mean(three_sigma.SIGMA).against(three_sigma.PRIORITY),
-        ),
-        PublishedClaim(
-            f"Prio misses fewer deadlines than PointRealEst ({where}).",
-            *mean(three_sigma.PRIORITY).against(three_sigma.POINTS),
-        ),
-        PublishedClaim(
-            f"More work of jobs with deadlines gets done in time than under PointRealEst "
-            f"(published: 36 %; {where}).",
-            *mean(three_sigma.POINTS, three_sigma.SLO_GOODPUT).against(three_sigma.SIGMA),
-        ),
-        PublishedClaim(
-            f"Goodput of PointRealEst is lower (published: by 5.4 %; {where}).",
-            *mean(three_sigma.POINTS, three_sigma.GOODPUT).against(three_sigma.SIGMA),
-        ),
-    )
+        f"Prio misses fewer deadlines than PointRealEst ({where}).": mean(
+            three_sigma.PRIORITY
+        ).against(three_sigma.POINTS),
+        f"More work of jobs with deadlines gets done in time than under PointRealEst (published: "
+        f"36 %; "
+        f"{where}).": mean(three_sigma.POINTS, three_sigma.SLO_GOODPUT).against(three_sigma.SIGMA),
+        f"Goodput of PointRealEst is lower (published: by 5.4 %; {where}).": mean(
+            three_sigma.POINTS, three_sigma.GOODPUT
+        ).against(three_sigma.SIGMA),
+    }

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from foresail.experiments.studies import _three_sigma as three_sigma
 from foresail.experiments.studies._trial_grid import TrialSetting, cases_of, named
-from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.experiments.study import Bound, Study, published
 from foresail.model.registry import register
 
 _SYSTEMS: Final = (
@@ -23,13 +23,7 @@ _SYSTEMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AttributionParameters(three_sigma.E2EStudyParameters):
-    """Parameters of ``3sigma-attribution``.
-
-    Parameters
-    ----------
-    slack_percents
-        Slacks of the deadlines, each for all jobs of a run.
-    """
+    """Parameters of ``3sigma-attribution``."""
 
     QUICK: ClassVar[dict[str, str]] = {
         **three_sigma.QUICK,
@@ -40,6 +34,7 @@ class AttributionParameters(three_sigma.E2EStudyParameters):
     FULL_MINUTES: ClassVar[float] = 240.0
 
     slack_percents: tuple[float, ...] = tuple(range(20, 200, 20))
+    """Slacks of the deadlines, each for all jobs of a run."""
 
 
 @register("study", "3sigma-attribution", parameters=AttributionParameters)
@@ -54,7 +49,7 @@ def attribution(parameters: AttributionParameters) -> Study:
         measures=three_sigma.MEASURES,
         drawn=three_sigma.DRAWN,
         cases=tuple(cases_of(parameters, settings, named(*_SYSTEMS))),
-        claims=(*_claims(tightest), *_slack_claims(tightest, loosest)),
+        claims=published(_claims(tightest), *_slack_claims(tightest, loosest)),
         notes=three_sigma.notes_of(parameters),
     )
 
@@ -64,62 +59,44 @@ def _setting(parameters: AttributionParameters, slack: float) -> TrialSetting:
     return TrialSetting(workload, three_sigma.history_of(workload, parameters), "DEADLINE-n", slack)
 
 
-def _claims(tightest: float) -> tuple[PublishedClaim, ...]:
-    return (
-        PublishedClaim(
-            "Handling over-estimates alone misses fewer deadlines than PointRealEst "
-            "(3SigmaNoDist).",
-            *three_sigma.misses("3sigma-no-dist-published").against(three_sigma.POINTS),
+def _claims(tightest: float) -> dict[str, Bound]:
+    return {
+        "Handling over-estimates alone misses fewer "
+        "deadlines than PointRealEst (3SigmaNoDist).": three_sigma.misses(
+            "3sigma-no-dist-published"
+        ).against(three_sigma.POINTS),
+        "Without distributions more deadlines are missed than with them (3SigmaNoDist against "
+        "3Sigma).": three_sigma.misses(three_sigma.SIGMA).against("3sigma-no-dist-published"),
+        "Distributions alone drop misses to the level of PointPerfEst (3SigmaNoOE; taken as: "
+        "within 3 points).": three_sigma.misses("3sigma-no-oe-published").against(
+            three_sigma.PERFECT, margin=0.03
         ),
-        PublishedClaim(
-            "Without distributions more deadlines are missed than with them (3SigmaNoDist against "
-            "3Sigma).",
-            *three_sigma.misses(three_sigma.SIGMA).against("3sigma-no-dist-published"),
+        "Distributions alone miss fewer deadlines than PointRealEst "
+        "(3SigmaNoOE).": three_sigma.misses("3sigma-no-oe-published").against(three_sigma.POINTS),
+        "Blind over-estimate handling misses fewest at the smallest slack (3SigmaNoAdapt against "
+        "3Sigma).": three_sigma.misses("3sigma-no-adapt-published", tightest).against(
+            three_sigma.SIGMA
         ),
-        PublishedClaim(
-            "Distributions alone drop misses to the level of PointPerfEst (3SigmaNoOE; taken as: "
-            "within 3 points).",
-            *three_sigma.misses("3sigma-no-oe-published").against(three_sigma.PERFECT),
-            margin=0.03,
-        ),
-        PublishedClaim(
-            "Distributions alone miss fewer deadlines than PointRealEst (3SigmaNoOE).",
-            *three_sigma.misses("3sigma-no-oe-published").against(three_sigma.POINTS),
-        ),
-        PublishedClaim(
-            "Blind over-estimate handling misses fewest at the smallest slack (3SigmaNoAdapt "
-            "against 3Sigma).",
-            *three_sigma.misses("3sigma-no-adapt-published", tightest).against(three_sigma.SIGMA),
-        ),
-        PublishedClaim(
-            "Blind over-estimate handling costs best-effort goodput (3SigmaNoAdapt against "
-            "3Sigma).",
-            *Mean(three_sigma.BEST_EFFORT.name, "3sigma-no-adapt-published").against(
-                three_sigma.SIGMA
+        "Blind over-estimate handling costs best-effort "
+        "goodput (3SigmaNoAdapt against 3Sigma).": three_sigma.BEST_EFFORT.of(
+            "3sigma-no-adapt-published"
+        ).against(three_sigma.SIGMA),
+        "3Sigma misses at least 60 % fewer deadlines than PointRealEst.": three_sigma.misses(
+            three_sigma.SIGMA
+        ).against(three_sigma.POINTS, factor=0.4),
+    }
+
+
+def _slack_claims(tightest: float, loosest: float) -> list[dict[str, Bound]]:
+    return [
+        {
+            f"Misses fall with slack ({system}).": Bound(
+                three_sigma.misses(system, loosest), three_sigma.misses(system, tightest)
             ),
-        ),
-        PublishedClaim(
-            "3Sigma misses at least 60 % fewer deadlines than PointRealEst.",
-            *three_sigma.misses(three_sigma.SIGMA).against(three_sigma.POINTS),
-            factor=0.4,
-        ),
-    )
-
-
-def _slack_claims(tightest: float, loosest: float) -> tuple[PublishedClaim, ...]:
-    return tuple(
-        claim
+            f"Best-effort goodput falls with slack ({system}).": Bound(
+                three_sigma.BEST_EFFORT.of(system, loosest),
+                three_sigma.BEST_EFFORT.of(system, tightest),
+            ),
+        }
         for system in (three_sigma.SIGMA, three_sigma.PERFECT, three_sigma.POINTS)
-        for claim in (
-            PublishedClaim(
-                f"Misses fall with slack ({system}).",
-                three_sigma.misses(system, loosest),
-                three_sigma.misses(system, tightest),
-            ),
-            PublishedClaim(
-                f"Best-effort goodput falls with slack ({system}).",
-                Mean(three_sigma.BEST_EFFORT.name, system, x=(loosest,)),
-                Mean(three_sigma.BEST_EFFORT.name, system, x=(tightest,)),
-            ),
-        )
-    )
+    ]

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from foresail.experiments.studies import _three_sigma as three_sigma
 from foresail.experiments.studies import _trial_grid as grid
 from foresail.experiments.studies._trial_grid import TrialSetting, cases_of, named
-from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.experiments.study import Bound, Mean, Study, published
 from foresail.model.registry import register
 
 _IDEAL: Final = "ideal cluster"
@@ -25,27 +25,20 @@ _TABLE_4_2: Final = {
 
 @dataclass(frozen=True, slots=True)
 class EndToEndParameters(three_sigma.E2EStudyParameters):
-    """Parameters of ``3sigma-end-to-end``.
-
-    Parameters
-    ----------
-    beside
-        Policies to run beside the published systems.
-    emulated
-        Whether to run the emulated real cluster too (table 4.2).
-    start_delay_seconds, runtime_noise
-        Of the emulated real cluster: mean time before a job runs on its nodes, and deviation of
-        the logarithm of the runtime.
-    """
+    """Parameters of ``3sigma-end-to-end``."""
 
     QUICK: ClassVar[dict[str, str]] = three_sigma.QUICK
     QUICK_MINUTES: ClassVar[float] = 4.0
     FULL_MINUTES: ClassVar[float] = 120.0
 
     beside: tuple[str, ...] = three_sigma.OURS
+    """Policies to run beside the published systems."""
     emulated: bool = True
+    """Whether to run the emulated real cluster too (table 4.2)."""
     start_delay_seconds: float = 3.0
     runtime_noise: float = 0.03
+    """Of the emulated real cluster: mean time before a job runs on its nodes, and deviation of the
+    logarithm of the runtime."""
 
 
 @register("study", "3sigma-end-to-end", parameters=EndToEndParameters)
@@ -59,11 +52,10 @@ def end_to_end(parameters: EndToEndParameters) -> Study:
     return Study(
         title="Do distributions of runtimes keep more deadlines than single estimates?",
         source=f"{three_sigma.SOURCE}, figure 4.6",
-        axis="",
         measures=three_sigma.MEASURES,
         drawn=three_sigma.DRAWN,
         cases=tuple(cases),
-        claims=(*_claims(), *(_transfer_claims() if parameters.emulated else ())),
+        claims=published(_claims(), _transfer_claims() if parameters.emulated else {}),
         notes=three_sigma.notes_of(parameters),
     )
 
@@ -81,74 +73,53 @@ def _settings(parameters: EndToEndParameters) -> tuple[TrialSetting, TrialSettin
     )
 
 
-def _claims() -> tuple[PublishedClaim, ...]:
+def _claims() -> dict[str, Bound]:
     def misses(system: str) -> Mean:
         return three_sigma.misses(system, group=_IDEAL)
 
-    return (
-        PublishedClaim(
-            "3Sigma misses at least 60 % fewer deadlines than PointRealEst (published: 18 % of "
-            "deadlines are missed by PointRealEst, 4.0 times as many as by 3Sigma).",
-            *misses(three_sigma.SIGMA).against(three_sigma.POINTS),
-            factor=0.4,
+    return {
+        "3Sigma misses at least 60 % fewer deadlines than PointRealEst (published: 18 % of "
+        "deadlines are missed by PointRealEst, 4.0 times "
+        "as many as by 3Sigma).": misses(three_sigma.SIGMA).against(three_sigma.POINTS, factor=0.4),
+        "3Sigma misses fewer deadlines than PointRealEst.": misses(three_sigma.SIGMA).against(
+            three_sigma.POINTS
         ),
-        PublishedClaim(
-            "3Sigma misses fewer deadlines than PointRealEst.",
-            *misses(three_sigma.SIGMA).against(three_sigma.POINTS),
-        ),
-        PublishedClaim(
-            "3Sigma nearly matches PointPerfEst in deadlines missed (taken as: within 3 points).",
-            *misses(three_sigma.SIGMA).against(three_sigma.PERFECT),
-            margin=0.03,
-        ),
-        PublishedClaim(
-            "3Sigma misses fewer deadlines than Prio (published: Prio 12 %, 2.3 times as many).",
-            *misses(three_sigma.SIGMA).against(three_sigma.PRIORITY),
-        ),
-        PublishedClaim(
-            "Prio misses fewer deadlines than PointRealEst (12 % against 18 %).",
-            *misses(three_sigma.PRIORITY).against(three_sigma.POINTS),
-        ),
-        PublishedClaim(
-            "Goodput of PointRealEst is lower than that of 3Sigma (by 5.4 %).",
-            *Mean(three_sigma.GOODPUT.name, three_sigma.POINTS, _IDEAL).against(three_sigma.SIGMA),
-        ),
-        PublishedClaim(
-            "More work of jobs with deadlines gets done in time than under PointRealEst (36 %).",
-            *Mean(three_sigma.SLO_GOODPUT.name, three_sigma.POINTS, _IDEAL).against(
-                three_sigma.SIGMA
-            ),
-        ),
-        PublishedClaim(
-            "Best-effort goodput is much worse under Prio than under PointRealEst.",
-            *Mean(three_sigma.BEST_EFFORT.name, three_sigma.PRIORITY, _IDEAL).against(
-                three_sigma.POINTS
-            ),
-        ),
-        PublishedClaim(
-            "3Sigma completes fewer best-effort jobs than PointPerfEst.",
-            *Mean(grid.BEST_EFFORT_JOBS.name, three_sigma.SIGMA, _IDEAL).against(
-                three_sigma.PERFECT
-            ),
-        ),
-        PublishedClaim(
-            "Best-effort latency is similar for all (taken as: 3Sigma's within 10 % of "
-            "PointRealEst's).",
-            *Mean(grid.LATENCY.name, three_sigma.SIGMA, _IDEAL).against(three_sigma.POINTS),
-            factor=1.1,
-        ),
-    )
+        "3Sigma nearly matches PointPerfEst in deadlines missed (taken as: "
+        "within 3 points).": misses(three_sigma.SIGMA).against(three_sigma.PERFECT, margin=0.03),
+        "3Sigma misses fewer deadlines than Prio (published: "
+        "Prio 12 %, 2.3 times as many).": misses(three_sigma.SIGMA).against(three_sigma.PRIORITY),
+        "Prio misses fewer deadlines than PointRealEst (12 % against 18 %).": misses(
+            three_sigma.PRIORITY
+        ).against(three_sigma.POINTS),
+        "Goodput of PointRealEst is lower than that of 3Sigma (by 5.4 %).": three_sigma.GOODPUT.of(
+            three_sigma.POINTS, group=_IDEAL
+        ).against(three_sigma.SIGMA),
+        "More work of jobs with deadlines gets done "
+        "in time than under PointRealEst (36 %).": three_sigma.SLO_GOODPUT.of(
+            three_sigma.POINTS, group=_IDEAL
+        ).against(three_sigma.SIGMA),
+        "Best-effort goodput is much worse "
+        "under Prio than under PointRealEst.": three_sigma.BEST_EFFORT.of(
+            three_sigma.PRIORITY, group=_IDEAL
+        ).against(three_sigma.POINTS),
+        "3Sigma completes fewer best-effort jobs than PointPerfEst.": grid.BEST_EFFORT_JOBS.of(
+            three_sigma.SIGMA, group=_IDEAL
+        ).against(three_sigma.PERFECT),
+        "Best-effort latency is similar for all (taken "
+        "as: 3Sigma's within 10 % of PointRealEst's).": grid.LATENCY.of(
+            three_sigma.SIGMA, group=_IDEAL
+        ).against(three_sigma.POINTS, factor=1.1),
+    }
 
 
-def _transfer_claims() -> tuple[PublishedClaim, ...]:
+def _transfer_claims() -> dict[str, Bound]:
     """What is missed on a real cluster differs from a simulation by no more than published."""
-    return tuple(
-        PublishedClaim(
-            f"On the real cluster {system} misses {points:g} points more or fewer than simulated "
-            "(table 4.2; taken as: at most so many more).",
+    return {
+        f"On the real cluster {system} misses {points:g} points more or fewer than simulated "
+        f"(table 4.2; taken as: at most so many more).": Bound(
             three_sigma.misses(system, group=_REAL),
             three_sigma.misses(system, group=_IDEAL),
             margin=points / 100.0,
         )
         for system, points in _TABLE_4_2.items()
-    )
+    }

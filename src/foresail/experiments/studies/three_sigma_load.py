@@ -7,25 +7,20 @@ from typing import ClassVar
 
 from foresail.experiments.studies import _three_sigma as three_sigma
 from foresail.experiments.studies._trial_grid import TrialSetting, cases_of, named
-from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.experiments.study import Bound, Mean, Study, published
 from foresail.model.registry import register
 
 
 @dataclass(frozen=True, slots=True)
 class LoadParameters(three_sigma.E2EStudyParameters):
-    """Parameters of ``3sigma-load``.
-
-    Parameters
-    ----------
-    loads
-        Offered loads, half of each from jobs with deadlines; instead of ``load``.
-    """
+    """Parameters of ``3sigma-load``."""
 
     QUICK: ClassVar[dict[str, str]] = {**three_sigma.QUICK, "loads": "[1,1.4,1.6]"}
     QUICK_MINUTES: ClassVar[float] = 3.0
     FULL_MINUTES: ClassVar[float] = 60.0
 
     loads: tuple[float, ...] = (1.0, 1.2, 1.4, 1.6)
+    """Offered loads, half of each from jobs with deadlines; instead of ``load``."""
 
 
 @register("study", "3sigma-load", parameters=LoadParameters)
@@ -39,7 +34,7 @@ def load(parameters: LoadParameters) -> Study:
         measures=three_sigma.MEASURES,
         drawn=three_sigma.DRAWN,
         cases=tuple(cases_of(parameters, settings, named(*three_sigma.MAIN))),
-        claims=_claims(min(parameters.loads), max(parameters.loads)),
+        claims=published(_claims(min(parameters.loads), max(parameters.loads))),
         notes=three_sigma.notes_of(parameters),
     )
 
@@ -50,43 +45,35 @@ def _setting(parameters: LoadParameters, each: float) -> TrialSetting:
     return TrialSetting(workload, three_sigma.history_of(workload, loaded), "E2E-LOAD", each)
 
 
-def _claims(least: float, most: float) -> tuple[PublishedClaim, ...]:
+def _claims(least: float, most: float) -> dict[str, Bound]:
     misses = three_sigma.misses
 
     def best_effort(system: str, *x: float) -> Mean:
         return Mean(three_sigma.BEST_EFFORT.name, system, x=x)
 
-    return (
-        *(
-            PublishedClaim(
-                f"More deadlines are missed at a higher load ({system}).",
-                misses(system, least),
-                misses(system, most),
+    return {
+        **{
+            f"More deadlines are missed at a higher load ({system}).": Bound(
+                misses(system, least), misses(system, most)
             )
             for system in three_sigma.MAIN
-        ),
-        *(
-            PublishedClaim(
-                f"3Sigma misses fewer deadlines than {system} over all loads.",
-                *misses(three_sigma.SIGMA).against(system),
-            )
+        },
+        **{
+            f"3Sigma misses fewer deadlines than {system} over all loads.": misses(
+                three_sigma.SIGMA
+            ).against(system)
             for system in (three_sigma.POINTS, three_sigma.PRIORITY)
-        ),
-        PublishedClaim(
-            "3Sigma matches PointPerfEst closely (taken as: within 3 points).",
-            *misses(three_sigma.SIGMA).against(three_sigma.PERFECT),
-            margin=0.03,
-        ),
-        *(
-            PublishedClaim(
-                f"Best-effort goodput falls with the load ({system}).",
-                best_effort(system, most),
-                best_effort(system, least),
+        },
+        "3Sigma matches PointPerfEst closely (taken as: within 3 points).": misses(
+            three_sigma.SIGMA
+        ).against(three_sigma.PERFECT, margin=0.03),
+        **{
+            f"Best-effort goodput falls with the load ({system}).": Bound(
+                best_effort(system, most), best_effort(system, least)
             )
             for system in three_sigma.MAIN
-        ),
-        PublishedClaim(
-            "At the highest load 3Sigma does less best-effort work than PointPerfEst.",
-            *best_effort(three_sigma.SIGMA, most).against(three_sigma.PERFECT),
-        ),
-    )
+        },
+        "At the highest load 3Sigma does less best-effort work than PointPerfEst.": best_effort(
+            three_sigma.SIGMA, most
+        ).against(three_sigma.PERFECT),
+    }

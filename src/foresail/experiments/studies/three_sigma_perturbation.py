@@ -8,7 +8,7 @@ from typing import ClassVar
 from foresail.control.policy import dropping
 from foresail.experiments.studies import _three_sigma as three_sigma
 from foresail.experiments.studies._trial_grid import TrialSetting, cases_of
-from foresail.experiments.study import PublishedClaim, Study
+from foresail.experiments.study import Bound, Study, published
 from foresail.model.registry import register
 
 _SMALL_SHIFT = 20.0
@@ -16,22 +16,16 @@ _SMALL_SHIFT = 20.0
 
 @dataclass(frozen=True, slots=True)
 class PerturbationParameters(three_sigma.E2EStudyParameters):
-    """Parameters of ``3sigma-perturbation``.
-
-    Parameters
-    ----------
-    shift_percents
-        By how much of the runtime beliefs are off on average.
-    spread_percents
-        Standard deviations of beliefs in per cent of the runtime, the narrowest first.
-    """
+    """Parameters of ``3sigma-perturbation``."""
 
     QUICK: ClassVar[dict[str, str]] = {**three_sigma.QUICK, "shift_percents": "[-50,0,50]"}
     QUICK_MINUTES: ClassVar[float] = 4.0
     FULL_MINUTES: ClassVar[float] = 60.0
 
     shift_percents: tuple[float, ...] = (-50.0, -20.0, 0.0, 20.0, 50.0, 100.0)
+    """By how much of the runtime beliefs are off on average."""
     spread_percents: tuple[float, ...] = (10.0, 20.0, 50.0)
+    """Standard deviations of beliefs in per cent of the runtime, the narrowest first."""
 
 
 @register("study", "3sigma-perturbation", parameters=PerturbationParameters)
@@ -54,7 +48,7 @@ def perturbation(parameters: PerturbationParameters) -> Study:
         measures=three_sigma.MEASURES,
         drawn=three_sigma.DRAWN,
         cases=tuple(cases),
-        claims=_claims(parameters),
+        claims=published(_claims(parameters)),
         notes=(
             *three_sigma.notes_of(parameters),
             "Each job's shift is normal about the target with a deviation of 10 points; beliefs "
@@ -80,33 +74,28 @@ def _system(spread: float) -> str:
     return f"CoV {spread:g} %"
 
 
-def _claims(parameters: PerturbationParameters) -> tuple[PublishedClaim, ...]:
+def _claims(parameters: PerturbationParameters) -> dict[str, Bound]:
     narrow, wide = _system(parameters.spread_percents[0]), _system(parameters.spread_percents[-1])
     shifts = parameters.shift_percents
     small = tuple(shift for shift in shifts if abs(shift) <= _SMALL_SHIFT)
     large = tuple(shift for shift in shifts if abs(shift) > _SMALL_SHIFT)
 
     misses = three_sigma.misses
-    better = tuple(
-        PublishedClaim(
-            f"Distributions miss fewer deadlines than points ({_system(spread)}).",
-            *misses(_system(spread)).against("point"),
-        )
+    better = {
+        f"Distributions miss fewer deadlines than points ({_system(spread)}).": misses(
+            _system(spread)
+        ).against("point")
         for spread in parameters.spread_percents
-    )
-    return (
-        *better,
-        PublishedClaim(
-            "At shift 0 distributions miss half as many deadlines as points.",
-            *misses(narrow, 0.0).against("point"),
-            factor=0.5,
-        ),
-        PublishedClaim(
-            "At small shifts (within 20 %) narrow distributions miss fewer than wide ones.",
-            *misses(narrow, *small).against(wide),
-        ),
-        PublishedClaim(
-            "At larger shifts wide distributions miss fewer than narrow ones.",
-            *misses(wide, *large).against(narrow),
-        ),
-    )
+    }
+    return {
+        **better,
+        "At shift 0 distributions miss half as many deadlines as points.": misses(
+            narrow, 0.0
+        ).against("point", factor=0.5),
+        "At small shifts (within 20 %) narrow distributions miss fewer than wide ones.": misses(
+            narrow, *small
+        ).against(wide),
+        "At larger shifts wide distributions miss fewer than narrow ones.": misses(
+            wide, *large
+        ).against(narrow),
+    }

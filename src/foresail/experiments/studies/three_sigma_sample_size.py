@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from foresail.control.policy import dropping
 from foresail.experiments.studies import _three_sigma as three_sigma
 from foresail.experiments.studies._trial_grid import TrialSetting, cases_of, named
-from foresail.experiments.study import Mean, PublishedClaim, Study
+from foresail.experiments.study import Bound, Study, published
 from foresail.model.registry import register
 
 _SAMPLED: Final = {
@@ -22,19 +22,14 @@ _ENOUGH: Final = 25
 
 @dataclass(frozen=True, slots=True)
 class SampleSizeParameters(three_sigma.E2EStudyParameters):
-    """Parameters of ``3sigma-sample-size``.
-
-    Parameters
-    ----------
-    samples
-        How many samples of its own distribution each job's belief is made of.
-    """
+    """Parameters of ``3sigma-sample-size``."""
 
     QUICK: ClassVar[dict[str, str]] = {**three_sigma.QUICK, "samples": "[5,25,100]"}
     QUICK_MINUTES: ClassVar[float] = 2.0
     FULL_MINUTES: ClassVar[float] = 60.0
 
     samples: tuple[int, ...] = (5, 10, 25, 50, 75, 100)
+    """How many samples of its own distribution each job's belief is made of."""
 
 
 @register("study", "3sigma-sample-size", parameters=SampleSizeParameters)
@@ -55,39 +50,29 @@ def sample_size(parameters: SampleSizeParameters) -> Study:
         measures=three_sigma.MEASURES,
         drawn=three_sigma.DRAWN,
         cases=tuple(cases),
-        claims=_claims(min(parameters.samples), max(parameters.samples)),
+        claims=published(_claims(min(parameters.samples), max(parameters.samples))),
         notes=three_sigma.notes_of(parameters),
     )
 
 
-def _claims(fewest: int, most: int) -> tuple[PublishedClaim, ...]:
+def _claims(fewest: int, most: int) -> dict[str, Bound]:
     misses = three_sigma.misses
-    return (
-        *(
-            PublishedClaim(
-                f"From 5 to 25 samples fewer deadlines are missed ({system}).",
-                misses(system, _ENOUGH),
-                misses(system, fewest),
+    return {
+        **{
+            f"From 5 to 25 samples fewer deadlines are missed ({system}).": Bound(
+                misses(system, _ENOUGH), misses(system, fewest)
             )
             for system in _SAMPLED
+        },
+        "With 25 samples 3Sigma has converged to PointPerfEst (taken as: within 3 points).": misses(
+            three_sigma.SIGMA, _ENOUGH
+        ).against(three_sigma.PERFECT, margin=0.03),
+        "3Sigma misses fewer deadlines than PointRealEst with any number of samples.": misses(
+            three_sigma.SIGMA
+        ).against(three_sigma.POINTS),
+        "More samples than 25 change little (taken as: less than 2 points).": Bound(
+            misses(three_sigma.SIGMA, _ENOUGH), misses(three_sigma.SIGMA, most), margin=0.02
         ),
-        PublishedClaim(
-            "With 25 samples 3Sigma has converged to PointPerfEst (taken as: within 3 points).",
-            *misses(three_sigma.SIGMA, _ENOUGH).against(three_sigma.PERFECT),
-            margin=0.03,
-        ),
-        PublishedClaim(
-            "3Sigma misses fewer deadlines than PointRealEst with any number of samples.",
-            *misses(three_sigma.SIGMA).against(three_sigma.POINTS),
-        ),
-        PublishedClaim(
-            "More samples than 25 change little (taken as: less than 2 points).",
-            misses(three_sigma.SIGMA, _ENOUGH),
-            misses(three_sigma.SIGMA, most),
-            margin=0.02,
-        ),
-        PublishedClaim(
-            "3Sigma matches PointPerfEst at the sacrifice of best-effort goodput.",
-            *Mean(three_sigma.BEST_EFFORT.name, three_sigma.SIGMA).against(three_sigma.PERFECT),
-        ),
-    )
+        "3Sigma matches PointPerfEst at the sacrifice of best-effort "
+        "goodput.": three_sigma.BEST_EFFORT.of(three_sigma.SIGMA).against(three_sigma.PERFECT),
+    }

@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from foresail.experiments.studies import _three_sigma as three_sigma
 from foresail.experiments.studies import _trial_grid as grid
 from foresail.experiments.studies._trial_grid import TrialSetting, beginning_of, cases_of, named
-from foresail.experiments.study import Mean, Measure, PublishedClaim, Study
+from foresail.experiments.study import Bound, Measure, Study, published
 from foresail.model.registry import register
 
 _PREDICTION: Final = Measure("prediction_milliseconds_max", "slowest prediction (ms)")
@@ -17,15 +17,7 @@ _SLOWEST: Final = Measure("cycle_milliseconds_max", "slowest cycle (ms)")
 
 @dataclass(frozen=True, slots=True)
 class ScalabilityStudyParameters(three_sigma.ThreeSigmaParameters):
-    """Parameters of ``3sigma-scalability``.
-
-    Parameters
-    ----------
-    jobs_per_hour
-        Rates of submission.
-    history_hours
-        Length of what predictors learn from before the run.
-    """
+    """Parameters of ``3sigma-scalability``."""
 
     QUICK: ClassVar[dict[str, str]] = {
         "seeds": "3",
@@ -38,8 +30,11 @@ class ScalabilityStudyParameters(three_sigma.ThreeSigmaParameters):
 
     nodes: int = 12_583
     cycle_seconds: float = 2.0
+
     jobs_per_hour: tuple[int, ...] = (2000, 3000, 4000)
+    """Rates of submission."""
     history_hours: float = 10.0
+    """Length of what predictors learn from before the run."""
 
 
 @register("study", "3sigma-scalability", parameters=ScalabilityStudyParameters)
@@ -58,23 +53,19 @@ def scalability(parameters: ScalabilityStudyParameters) -> Study:
         ),
         drawn=(grid.CYCLE.name, grid.SLOW_CYCLE.name),
         cases=tuple(cases_of(parameters, settings, systems)),
-        claims=(
-            PublishedClaim(
+        claims=published(
+            {
                 "Distributions make cycles only moderately slower than points (taken as: 99 % of "
-                "them within twice as long).",
-                *Mean(grid.SLOW_CYCLE.name, three_sigma.SIGMA).against(three_sigma.POINTS),
-                factor=2.0,
-            ),
-            PublishedClaim(
-                "Producing a distribution takes 14 ms at most.",
-                Mean(_PREDICTION.name, three_sigma.SIGMA),
-                14.0,
-            ),
-            PublishedClaim(
-                "At the highest rate a cycle takes less than the cycle's length.",
-                Mean(grid.SLOW_CYCLE.name, three_sigma.SIGMA, x=(most,)),
-                1000.0 * parameters.cycle_seconds,
-            ),
+                "them within twice as long).": grid.SLOW_CYCLE.of(three_sigma.SIGMA).against(
+                    three_sigma.POINTS, factor=2.0
+                ),
+                "Producing a distribution takes 14 ms at most.": Bound(
+                    _PREDICTION.of(three_sigma.SIGMA), 14.0
+                ),
+                "At the highest rate a cycle takes less than the cycle's length.": Bound(
+                    grid.SLOW_CYCLE.of(three_sigma.SIGMA, most), 1000.0 * parameters.cycle_seconds
+                ),
+            }
         ),
         notes=(
             three_sigma.DROPPING,

@@ -17,12 +17,13 @@ from foresail.cloud.transient.plan import CapacityPlan
 from foresail.cloud.transient.planning import UnreachableError, plan
 from foresail.experiments.studies import _cloud as cloud
 from foresail.experiments.study import (
+    Bound,
     GridPoint,
     Mean,
     Measure,
-    PublishedClaim,
     Study,
     StudyParameters,
+    published,
 )
 from foresail.model.registry import register
 
@@ -76,24 +77,19 @@ class DrawnPool:
 
 @dataclass(frozen=True, slots=True)
 class MarketPool:
-    """A capacity on spot markets, as one of so many equal stretches of their history shows them.
-
-    Parameters
-    ----------
-    doubt_hours
-        As for ``estimated_offers``.
-    place, stretches
-        Which stretch, of how many.
-    """
+    """A capacity on spot markets, as one of so many equal stretches of their history shows them."""
 
     prices: str
     machines: str
     method: Method
     nines: float
     capacity: float
+
     doubt_hours: float
+    """As for ``estimated_offers``."""
     place: int
     stretches: int
+    """Which stretch, of how many."""
 
     def measure(self) -> Mapping[str, float]:
         """What the plan costs and rents, and how much of the same time it is short."""
@@ -132,23 +128,7 @@ def _figures(planned: CapacityPlan | None) -> Mapping[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class TransientCapacityParameters(StudyParameters):
-    """Parameters of ``transient-capacity``.
-
-    Parameters
-    ----------
-    seeds
-        How many pools of types are drawn, and stretches a history is cut into.
-    capacity
-        That a service needs (ECU).
-    types
-        In a drawn pool.
-    doubt_hours
-        Hours put to what was seen, half of them down, where there is doubt.
-    prices
-        Price histories of spot markets.
-    machines
-        Capacity of each instance type there; EC2's of 2015 by default.
-    """
+    """Parameters of ``transient-capacity``."""
 
     FILES: ClassVar[tuple[str, ...]] = ("prices", "machines")
     QUICK: ClassVar[dict[str, str]] = {"seeds": "6", "types": "16"}
@@ -156,11 +136,17 @@ class TransientCapacityParameters(StudyParameters):
     FULL_MINUTES: ClassVar[float] = 8.0
 
     seeds: int = 12
+    """How many pools of types are drawn, and stretches a history is cut into."""
     capacity: float = 5000.0
+    """That a service needs (ECU)."""
     types: int = 24
+    """In a drawn pool."""
     doubt_hours: float = 3.0
+    """Hours put to what was seen, half of them down, where there is doubt."""
     prices: Path | None = None
+    """Price histories of spot markets."""
     machines: Path | None = None
+    """Capacity of each instance type there; EC2's of 2015 by default."""
 
 
 @register("study", "transient-capacity", parameters=TransientCapacityParameters)
@@ -191,7 +177,7 @@ def transient_capacity(parameters: TransientCapacityParameters) -> Study:
         measures=(_COST, _SURPLUS, _REACHED, _TYPES, _SHORT),
         drawn=(_COST.name, _SURPLUS.name),
         cases=tuple(cases),
-        claims=tuple(claim for group in groups for claim in _claims(group)),
+        claims=published(*(part for group in groups for part in _claims(group))),
         notes=(
             "The published markets are EC2's of late 2017 in 14 zones, each zone a repetition. "
             "Drawn pools have availabilities of 0.9 to 0.999 and prices of 20 to 40 %, each pool "
@@ -231,7 +217,7 @@ def _market_cases(parameters: TransientCapacityParameters, prices: str) -> list[
     ]
 
 
-def _claims(group: str) -> list[PublishedClaim]:
+def _claims(group: str) -> list[dict[str, Bound]]:
     def cost(system: str, nines: float) -> Mean:
         return Mean("on_demand_share", system, group, (nines,))
 
@@ -239,24 +225,18 @@ def _claims(group: str) -> list[PublishedClaim]:
         return Mean("surplus_share", system, group, (nines,))
 
     systems = (_RULE, _REFINED) if group == _DRAWN else (_RULE, _DOUBTING)
-    claims = []
-    for system in systems:
-        claims += [
-            PublishedClaim(
-                f"Two nines cost 38 % of on-demand or less ({system}, {group}).",
-                cost(system, 2.0),
-                0.38,
+    return [
+        {
+            f"Two nines cost 38 % of on-demand or less ({system}, {group}).": Bound(
+                cost(system, 2.0), 0.38
             ),
-            PublishedClaim("... six nines 53 % or less.", cost(system, 6.0), 0.53),
-            PublishedClaim(
-                "... six nines cost more than two.", cost(system, 2.0), cost(system, 6.0)
+            "... six nines 53 % or less.": Bound(cost(system, 6.0), 0.53),
+            "... six nines cost more than two.": Bound(cost(system, 2.0), cost(system, 6.0)),
+            "... but less than on-demand machines.": Bound(cost(system, 6.0), 1.0),
+            "... five nines take 30 % more capacity than is needed, or less.": Bound(
+                surplus(system, 5.0), 0.30
             ),
-            PublishedClaim("... but less than on-demand machines.", cost(system, 6.0), 1.0),
-            PublishedClaim(
-                "... five nines take 30 % more capacity than is needed, or less.",
-                surplus(system, 5.0),
-                0.30,
-            ),
-            PublishedClaim("... six nines 50 % more, or less.", surplus(system, 6.0), 0.50),
-        ]
-    return claims
+            "... six nines 50 % more, or less.": Bound(surplus(system, 6.0), 0.50),
+        }
+        for system in systems
+    ]

@@ -13,12 +13,13 @@ from foresail.cloud.transient.machines import taken_at_random
 from foresail.cloud.transient.serving import Cordoned, Protection, Unprotected
 from foresail.experiments.studies import _cloud as cloud
 from foresail.experiments.study import (
+    Bound,
     GridPoint,
     Mean,
     Measure,
-    PublishedClaim,
     Study,
     StudyParameters,
+    published,
 )
 from foresail.model.limits import require_at_least
 from foresail.model.registry import register
@@ -86,29 +87,21 @@ class Minutes:
 
 @dataclass(frozen=True, slots=True)
 class ServiceParameters(StudyParameters):
-    """Parameters of ``transient-service``.
-
-    Parameters
-    ----------
-    seeds
-        How often revocations and requests are drawn.
-    replicas, clients
-        Of the service, and those that send to it.
-    seconds
-        How long they send.
-    absent_seconds
-        From when a replica is out of service until another takes its place, with a cold memory.
-    """
+    """Parameters of ``transient-service``."""
 
     QUICK: ClassVar[dict[str, str]] = {"seeds": "5"}
     QUICK_MINUTES: ClassVar[float] = 0.5
     FULL_MINUTES: ClassVar[float] = 2.0
 
     seeds: int = 20
+    """How often revocations and requests are drawn."""
     replicas: int = 10
     clients: int = 20
+    """Of the service, and those that send to it."""
     seconds: float = 300.0
+    """How long they send."""
     absent_seconds: float = 30.0
+    """From when a replica is out of service until another takes its place, with a cold memory."""
 
     def __post_init__(self) -> None:
         StudyParameters.__post_init__(self)
@@ -148,7 +141,7 @@ def transient_service(parameters: ServiceParameters) -> Study:
         measures=(_THROUGHPUT, _KEPT, _LATENCY, _P95, _FAILED),
         drawn=(_THROUGHPUT.name, _LATENCY.name, _FAILED.name),
         cases=tuple(cases),
-        claims=tuple(_claims()),
+        claims=published(_claims()),
         notes=(
             f"{parameters.clients} clients send as fast as they are answered, to one of "
             f"{parameters.replicas} replicas at random, for {parameters.seconds:g} s. A replica "
@@ -167,56 +160,38 @@ def transient_service(parameters: ServiceParameters) -> Study:
     )
 
 
-def _claims() -> list[PublishedClaim]:
+def _claims() -> dict[str, Bound]:
     def mean(measure: Measure, system: str, group: str | None, *rates: float) -> Mean:
         return Mean(measure.name, system, group, rates)
 
-    return [
-        PublishedClaim(
-            "Up to one revocation a minute, latency shifts slightly (in memory, without).",
+    return {
+        "Up to one revocation a minute, latency shifts slightly (in memory, without).": Bound(
             mean(_LATENCY, _WITHOUT, _MEMORY, 1.0),
             mean(_LATENCY, _WITHOUT, _MEMORY, 0.0),
             7.0 / 6.0,
         ),
-        PublishedClaim(
-            "... and with the daemon.",
-            mean(_LATENCY, _WITH, _MEMORY, 1.0),
-            mean(_LATENCY, _WITH, _MEMORY, 0.0),
-            7.0 / 6.0,
+        "... and with the daemon.": Bound(
+            mean(_LATENCY, _WITH, _MEMORY, 1.0), mean(_LATENCY, _WITH, _MEMORY, 0.0), 7.0 / 6.0
         ),
-        PublishedClaim(
-            "Throughput falls with the rate.",
-            mean(_THROUGHPUT, _WITH, None, 4.0),
-            mean(_THROUGHPUT, _WITH, None, 0.0),
+        "Throughput falls with the rate.": Bound(
+            mean(_THROUGHPUT, _WITH, None, 4.0), mean(_THROUGHPUT, _WITH, None, 0.0)
         ),
-        PublishedClaim(
-            "... most where the working set is in memory.",
-            mean(_KEPT, _WITH, _MEMORY, 4.0),
-            mean(_KEPT, _WITH, _DISK, 4.0),
+        "... most where the working set is in memory.": Bound(
+            mean(_KEPT, _WITH, _MEMORY, 4.0), mean(_KEPT, _WITH, _DISK, 4.0)
         ),
-        PublishedClaim(
-            "... more there than where it is partly on disk.",
-            mean(_KEPT, _WITH, _MEMORY, 4.0),
-            mean(_KEPT, _WITH, _PARTLY, 4.0),
+        "... more there than where it is partly on disk.": Bound(
+            mean(_KEPT, _WITH, _MEMORY, 4.0), mean(_KEPT, _WITH, _PARTLY, 4.0)
         ),
-        PublishedClaim(
-            "Without the daemon, failed requests rise linearly with the rate: not faster.",
-            mean(_FAILED, _WITHOUT, _MEMORY, 4.0),
-            mean(_FAILED, _WITHOUT, _MEMORY, 1.0),
-            5.0,
+        "Without the daemon, failed requests rise linearly with the rate: not faster.": Bound(
+            mean(_FAILED, _WITHOUT, _MEMORY, 4.0), mean(_FAILED, _WITHOUT, _MEMORY, 1.0), 5.0
         ),
-        PublishedClaim(
-            "... nor slower.",
-            mean(_FAILED, _WITHOUT, _MEMORY, 1.0),
-            mean(_FAILED, _WITHOUT, _MEMORY, 4.0),
-            1.0 / 3.0,
+        "... nor slower.": Bound(
+            mean(_FAILED, _WITHOUT, _MEMORY, 1.0), mean(_FAILED, _WITHOUT, _MEMORY, 4.0), 1.0 / 3.0
         ),
-        *(
-            PublishedClaim(
-                f"More than five times fewer fail with the daemon, at {rate:g} a minute.",
-                *mean(_FAILED, _WITH, _MEMORY, rate).against(_WITHOUT),
-                0.2,
-            )
+        **{
+            f"More than five times fewer fail with the daemon, at {rate:g} a minute.": mean(
+                _FAILED, _WITH, _MEMORY, rate
+            ).against(_WITHOUT, factor=0.2)
             for rate in (1.0, 2.0, 4.0)
-        ),
-    ]
+        },
+    }

@@ -15,12 +15,13 @@ from foresail.cloud.transient.estimating import estimated_offers, mean_availabil
 from foresail.cloud.transient.methods import Method
 from foresail.experiments.studies import _cloud as cloud
 from foresail.experiments.study import (
+    Bound,
     GridPoint,
     Mean,
     Measure,
-    PublishedClaim,
     Study,
     StudyParameters,
+    published,
 )
 from foresail.model.errors import InputError
 from foresail.model.limits import require_each_positive
@@ -45,19 +46,7 @@ _LEAST_SHORT: Final = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class TrailingWindows:
-    """Plans of a trailing window, each held to the days after it, in one stretch of a history.
-
-    Parameters
-    ----------
-    window_days
-        How far back each plan looks; None: an oracle, which looks at what it plans for.
-    held_days
-        How long each plan is held to.
-    first_days
-        Where the first plan begins: the same for all windows.
-    place, stretches
-        Which stretch after that, of how many.
-    """
+    """Plans of a trailing window, each held to the days after it, in one stretch of a history."""
 
     prices: str
     machines: str
@@ -66,11 +55,16 @@ class TrailingWindows:
     extra_nines: float
     doubt_hours: float
     capacity: float
+
     window_days: float | None
+    """How far back each plan looks; None: an oracle, which looks at what it plans for."""
     held_days: float
+    """How long each plan is held to."""
     first_days: float
+    """Where the first plan begins: the same for all windows."""
     place: int
     stretches: int
+    """Which stretch after that, of how many."""
 
     def measure(self) -> Mapping[str, float]:
         """Time without the capacity, and what was paid."""
@@ -116,25 +110,7 @@ class TrailingWindows:
 
 @dataclass(frozen=True, slots=True)
 class WindowParameters(StudyParameters):
-    """Parameters of ``transient-windows``.
-
-    Parameters
-    ----------
-    seeds
-        How many equal stretches the histories are cut into after the longest window.
-    capacity
-        That a service needs (ECU).
-    window_days
-        How far back plans look.
-    held_days
-        How long each plan is held to.
-    doubt_hours
-        Hours put to what was seen, half of them down, where there is doubt.
-    prices
-        Price histories of spot markets.
-    machines
-        Capacity of each instance type there; EC2's of 2015 by default.
-    """
+    """Parameters of ``transient-windows``."""
 
     FILES: ClassVar[tuple[str, ...]] = ("prices", "machines")
     QUICK: ClassVar[dict[str, str]] = {"seeds": "6", "window_days": "[7,28]", "capacity": "500"}
@@ -142,12 +118,19 @@ class WindowParameters(StudyParameters):
     FULL_MINUTES: ClassVar[float] = 8.0
 
     seeds: int = 6
+    """How many equal stretches the histories are cut into after the longest window."""
     capacity: float = 5000.0
+    """That a service needs (ECU)."""
     window_days: tuple[float, ...] = (3.0, 7.0, 14.0, 28.0, 42.0)
+    """How far back plans look."""
     held_days: float = 7.0
+    """How long each plan is held to."""
     doubt_hours: float = 3.0
+    """Hours put to what was seen, half of them down, where there is doubt."""
     prices: Path | None = None
+    """Price histories of spot markets."""
     machines: Path | None = None
+    """Capacity of each instance type there; EC2's of 2015 by default."""
 
     def __post_init__(self) -> None:
         StudyParameters.__post_init__(self)
@@ -175,7 +158,7 @@ def transient_windows(parameters: WindowParameters) -> Study:
             for system in (_RULE, _NINE, _ORACLE, _DOUBTING, _DOUBTING_NINE)
             for days in parameters.window_days
         ),
-        claims=_claims(parameters.window_days),
+        claims=published(_claims(parameters.window_days)),
         notes=(
             "Four nines are 53 minutes a year, three nines 526, five nines 5. Nines kept are the "
             "mean over stretches; minutes are dominated by the worst stretch.",
@@ -210,35 +193,24 @@ def _task(parameters: WindowParameters, system: str, days: float, seed: int) -> 
     )
 
 
-def _claims(windows: tuple[float, ...]) -> tuple[PublishedClaim, ...]:
+def _claims(windows: tuple[float, ...]) -> dict[str, Bound]:
     def short(system: str, *days: float) -> Mean:
         return Mean("short_minutes", system, _GROUP, days)
 
     allowed = (1.0 - cloud.target(_TARGET)) * cloud.YEAR_MINUTES
     shortest, longest = min(windows), max(windows)
-    return (
-        PublishedClaim("A plan for four nines does not keep them.", allowed, short(_RULE)),
-        PublishedClaim(
-            "... but about three (taken as: at most twice as long without it as three nines "
-            "allow).",
-            short(_RULE),
-            20.0 * allowed,
+    return {
+        "A plan for four nines does not keep them.": Bound(allowed, short(_RULE)),
+        "... but about three (taken as: at most twice "
+        "as long without it as three nines allow).": Bound(short(_RULE), 20.0 * allowed),
+        "... in the mean stretch as well (nines of each).": Bound(
+            Mean("nines", _RULE, _GROUP), _TARGET
         ),
-        PublishedClaim(
-            "... in the mean stretch as well (nines of each).",
-            Mean("nines", _RULE, _GROUP),
-            _TARGET,
+        "A plan for a nine more keeps four.": Bound(short(_NINE), allowed),
+        "An oracle always keeps them.": Bound(short(_ORACLE), allowed),
+        f"The window hardly matters (taken as: {longest:g} days are short no less than half as "
+        f"long as {shortest:g}).": Bound(short(_RULE, shortest), short(_RULE, longest), factor=2.0),
+        "With doubt, a plan for a nine more keeps four as well.": Bound(
+            short(_DOUBTING_NINE), allowed
         ),
-        PublishedClaim("A plan for a nine more keeps four.", short(_NINE), allowed),
-        PublishedClaim("An oracle always keeps them.", short(_ORACLE), allowed),
-        PublishedClaim(
-            f"The window hardly matters (taken as: {longest:g} days are short no less than half "
-            f"as long as {shortest:g}).",
-            short(_RULE, shortest),
-            short(_RULE, longest),
-            factor=2.0,
-        ),
-        PublishedClaim(
-            "With doubt, a plan for a nine more keeps four as well.", short(_DOUBTING_NINE), allowed
-        ),
-    )
+    }

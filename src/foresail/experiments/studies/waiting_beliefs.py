@@ -19,13 +19,14 @@ from foresail.evaluation.believed_runtimes import told_quantiles
 from foresail.experiments.generated import log_of
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.study import (
+    Bound,
     GridPoint,
     Mean,
     Measure,
-    PublishedClaim,
     Study,
     StudyParameters,
     points_at,
+    published,
 )
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
@@ -43,26 +44,20 @@ class BeliefRun:
     """The compound policy, short jobs being those whose believed median is below the threshold.
 
     Or trials of all jobs, or of all but those that are believed to be long with 90 %.
-
-    Parameters
-    ----------
-    workload
-        Path of a log, or the short form of a generator.
-    seed
-        Of the generator.
-    percent
-        Of the mean load that is owned, as one pool of cores.
-    system
-        A predictor's short form, perhaps with what says that it only tells surely long jobs; or
-        who needs none: ``oracle``, ``10 % off``, ``speculative``.
     """
 
     workload: str
+    """Path of a log, or the short form of a generator."""
     seed: int
+    """Of the generator."""
     percent: float
+    """Of the mean load that is owned, as one pool of cores."""
     waiting_seconds: float
     short_seconds: float
+
     system: str
+    """A predictor's short form, perhaps with what says that it only tells surely long jobs; or who
+    needs none: ``oracle``, ``10 % off``, ``speculative``."""
 
     def measure(self) -> Mapping[str, float]:
         """What it cost, and how well short jobs were known (MCC, MAPE)."""
@@ -111,32 +106,23 @@ def _told(text: str, seed: int, predictor: str) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class BeliefParameters(StudyParameters):
-    """Parameters of ``waiting-beliefs``.
-
-    Parameters
-    ----------
-    workload
-        Short form of a generator whose jobs have users, unless a log is given.
-    log
-        A log.
-    percent
-        Of the mean load that is owned.
-    waiting_minutes, short_minutes
-        Thresholds b and t, of which the latter makes the figures' axis.
-    predictors
-        Who tells runtimes, in short form.
-    """
+    """Parameters of ``waiting-beliefs``."""
 
     QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "workload": "e2e(hours=10)"}
     QUICK_MINUTES: ClassVar[float] = 2.0
     FULL_MINUTES: ClassVar[float] = 15.0
 
     workload: str = "e2e(hours=48)"
+    """Short form of a generator whose jobs have users, unless a log is given."""
     log: Path | None = None
+    """A log."""
     percent: float = 100.0
+    """Of the mean load that is owned."""
     waiting_minutes: float = 120.0
     short_minutes: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0)
+    """Thresholds b and t, of which the latter makes the figures' axis."""
     predictors: tuple[str, ...] = ("recent", "regression", "jvu", "history", "combined")
+    """Who tells runtimes, in short form."""
 
     def __post_init__(self) -> None:
         StudyParameters.__post_init__(self)
@@ -176,7 +162,7 @@ def waiting_beliefs(parameters: BeliefParameters) -> Study:
         ),
         drawn=("rented_to_fixed", "mean_wait_seconds", "correlation"),
         cases=tuple(cases),
-        claims=tuple(_claims(parameters.predictors)),
+        claims=published(_claims(parameters.predictors)),
         notes=(
             "The published models (linear, forest, support vectors, network) knew users and "
             "requests; these are Foresail's predictors, which learn from every job that ends.",
@@ -187,31 +173,22 @@ def waiting_beliefs(parameters: BeliefParameters) -> Study:
     )
 
 
-def _claims(predictors: tuple[str, ...]) -> list[PublishedClaim]:
-    return [
-        *(
-            PublishedClaim(
-                f"Predicted runtimes hardly tell short jobs from long: MCC near 0 (taken as: below "
-                f"0.2; {each}).",
-                Mean("correlation", each),
-                0.2,
-            )
+def _claims(predictors: tuple[str, ...]) -> dict[str, Bound]:
+    return {
+        **{
+            f"Predicted runtimes hardly tell short jobs from long: "
+            f"MCC near 0 (taken as: below 0.2; {each}).": Bound(Mean("correlation", each), 0.2)
             for each in predictors
-        ),
-        *(
-            PublishedClaim(
-                f"Predicted runtimes make the on-demand cost 50 % higher than the oracle's or more "
-                f"({each}).",
-                *Mean("rented_to_fixed", _ORACLE).against(each),
-                factor=1.0 / 1.5,
-            )
+        },
+        **{
+            f"Predicted runtimes make the on-demand cost 50 % higher than the oracle's "
+            f"or more ({each}).": Mean("rented_to_fixed", _ORACLE).against(each, factor=1.0 / 1.5)
             for each in predictors
-        ),
-        *(
-            PublishedClaim(
-                f"Ours: if surely long jobs are not tried, the on-demand cost is less ({each}).",
-                *Mean("rented_to_fixed", each + _SURE).against(_TRIED),
-            )
+        },
+        **{
+            f"Ours: if surely long jobs are not tried, the on-demand cost is less ({each}).": Mean(
+                "rented_to_fixed", each + _SURE
+            ).against(_TRIED)
             for each in predictors
-        ),
-    ]
+        },
+    }

@@ -15,14 +15,7 @@ from foresail.cloud.waiting.learning import forest_waits, wait_rows
 from foresail.cloud.waiting.policies import Beliefs, waiting_policy
 from foresail.cloud.waiting.simulating import simulate
 from foresail.experiments.studies import _waiting as waiting
-from foresail.experiments.study import (
-    GridPoint,
-    Mean,
-    Measure,
-    PublishedClaim,
-    Study,
-    points_at,
-)
+from foresail.experiments.study import GridPoint, Mean, Measure, Study, points_at, published
 from foresail.model.registry import register
 
 _SYSTEMS: Final = ("weighing", "sww", "ajw", "njw")
@@ -76,25 +69,18 @@ def _learned(trace: waiting.Trace, percent: float) -> WaitModel:
 
 @dataclass(frozen=True, slots=True)
 class DelayParameters(waiting.YearParameters):
-    """Parameters of ``waiting-delay``.
-
-    Parameters
-    ----------
-    percent
-        Of the mean load that fixed machines hold.
-    waiting_hours
-        The longest wait under ``sww``.
-    worths
-        Core-hours that an hour's delay of a job is worth, in the middle.
-    """
+    """Parameters of ``waiting-delay``."""
 
     QUICK: ClassVar[dict[str, str]] = {"seeds": "3", "jobs": "1000000", "worths": "[0.01,0.1,1]"}
     QUICK_MINUTES: ClassVar[float] = 4.0
     FULL_MINUTES: ClassVar[float] = 30.0
 
     percent: float = 120.0
+    """Of the mean load that fixed machines hold."""
     waiting_hours: float = 24.0
+    """The longest wait under ``sww``."""
     worths: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+    """Core-hours that an hour's delay of a job is worth, in the middle."""
 
 
 @register("study", "waiting-delay", parameters=DelayParameters)
@@ -119,13 +105,14 @@ def waiting_delay(parameters: DelayParameters) -> Study:
         ),
         drawn=("all_costs", "price", "mean_wait_seconds"),
         cases=tuple(cases),
-        claims=tuple(
-            PublishedClaim(
-                f"Weighing costs less than that {name}, if delays are worth {worth:g}.",
-                *Mean("all_costs", "weighing", _GROUP, (worth,)).against(system),
-            )
-            for worth in parameters.worths
-            for system, name in (("ajw", "all wait"), ("njw", "none waits"))
+        claims=published(
+            {
+                f"Weighing costs less than that {name}, if delays are worth {worth:g}.": Mean(
+                    "all_costs", "weighing", _GROUP, (worth,)
+                ).against(system)
+                for worth in parameters.worths
+                for system, name in (("ajw", "all wait"), ("njw", "none waits"))
+            }
         ),
         notes=(
             "Claims are ours; nothing of this was published.",

@@ -10,12 +10,13 @@ from foresail.experiments.studies import _variants as variants
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.studies._variants import Baseline, ModelScore
 from foresail.experiments.study import (
+    Bound,
     GridPoint,
     Mean,
-    PublishedClaim,
     Study,
     StudyParameters,
     points_at,
+    published,
 )
 from foresail.model.errors import InputError
 from foresail.model.limits import require, require_positive
@@ -32,24 +33,7 @@ _LINEAR: Final = "linear"
 
 @dataclass(frozen=True, slots=True)
 class WaitingGoogleParameters(StudyParameters):
-    """Parameters of ``waiting-google``.
-
-    Parameters
-    ----------
-    log
-        A log to run instead of the generated week, such as Google's own.
-    scale
-        Size of the generated cell; 1 is the published one with 14 million jobs.
-    scales
-        Sizes that figures of the cell's size go by.
-    percent
-        Of the mean load that fixed machines hold. The week starts on idle machines, so that all of
-        the mean load would leave little to decide.
-    short_minutes, waiting_hours
-        Thresholds t and b, which figures go by; 15 and 24 are the baseline.
-    models
-        Models of waits: ``linear``, and, with scikit-learn, ``forest`` and ``boosting``.
-    """
+    """Parameters of ``waiting-google``."""
 
     QUICK: ClassVar[dict[str, str]] = {
         "seeds": "3",
@@ -62,13 +46,21 @@ class WaitingGoogleParameters(StudyParameters):
     FULL_MINUTES: ClassVar[float] = 240.0
 
     seeds: int = 1
+
     log: Path | None = None
+    """A log to run instead of the generated week, such as Google's own."""
     scale: float = 1.0
+    """Size of the generated cell; 1 is the published one with 14 million jobs."""
     scales: tuple[float, ...] = (0.01, 0.1, 1.0)
+    """Sizes that figures of the cell's size go by."""
     percent: float = 80.0
+    """Of the mean load that fixed machines hold. The week starts on idle machines, so that all of
+    the mean load would leave little to decide."""
     short_minutes: tuple[float, ...] = (5.0, 15.0, 30.0, 60.0)
     waiting_hours: tuple[float, ...] = (6.0, 12.0, 24.0, 48.0)
+    """Thresholds t and b, which figures go by; 15 and 24 are the baseline."""
     models: tuple[str, ...] = ("linear", "forest", "boosting")
+    """Models of waits: ``linear``, and, with scikit-learn, ``forest`` and ``boosting``."""
 
     def __post_init__(self) -> None:
         StudyParameters.__post_init__(self)
@@ -109,7 +101,7 @@ def waiting_google(parameters: WaitingGoogleParameters) -> Study:
         ),
         drawn=("rented_to_fixed", "mean_wait_seconds", "correlation"),
         cases=tuple(cases),
-        claims=tuple(_claims(parameters)),
+        claims=published(_claims(parameters)),
         notes=(
             f"Jobs: {jobs}. Google's log of 2019 is not at hand: unless a log is given "
             "(--set log=FILE), the week is a stand-in, and says nothing of Google's jobs that was "
@@ -151,83 +143,66 @@ def _cases(parameters: WaitingGoogleParameters, seed: int) -> list[GridPoint]:
     return cases
 
 
-def _claims(parameters: WaitingGoogleParameters) -> list[PublishedClaim]:
+def _claims(parameters: WaitingGoogleParameters) -> dict[str, Bound]:
     def mean(measure: str, system: str, group: str, *x: float) -> Mean:
         return Mean(measure, system, group, x)
 
-    claims = []
+    claims: dict[str, Bound] = {}
     for model in parameters.models:
         if model == _LINEAR:
-            claims.append(
-                PublishedClaim(
-                    "The line's MCC is negative (figure 7.10).",
-                    mean("correlation", model, _MODELS),
-                    0.0,
+            claims |= {
+                "The line's MCC is negative (figure 7.10).": Bound(
+                    mean("correlation", model, _MODELS), 0.0
                 )
-            )
+            }
             continue
-        claims += [
-            PublishedClaim(
-                f"The {model}'s MCC is much as on the university's jobs, 0.25 or more.",
-                0.25,
-                mean("correlation", model, _MODELS),
+        claims |= {
+            f"The {model}'s MCC is much as on the university's jobs, 0.25 or more.": Bound(
+                0.25, mean("correlation", model, _MODELS)
             ),
-            PublishedClaim(
-                f"... and falls with the threshold b ({model}).",
-                mean("correlation", model, _MODELS, 24.0),
-                mean("correlation", model, _MODELS, 1.0),
+            f"... and falls with the threshold b ({model}).": Bound(
+                mean("correlation", model, _MODELS, 24.0), mean("correlation", model, _MODELS, 1.0)
             ),
-        ]
+        }
         if _LINEAR in parameters.models:
-            claims.append(
-                PublishedClaim(
-                    f"... and is above the line's ({model}).",
-                    *mean("correlation", _LINEAR, _MODELS).against(model),
-                )
-            )
+            claims |= {
+                f"... and is above the line's ({model}).": mean(
+                    "correlation", _LINEAR, _MODELS
+                ).against(model)
+            }
     if _BASE_HOURS in parameters.waiting_hours:
-        claims += [
-            PublishedClaim(
-                "Combined, the on-demand cost is near the oracle's (figure 7.11; taken as: within "
-                "10 %).",
-                *mean("rented_to_fixed", "combined", _LONG_WAITS, _BASE_HOURS).against("oracle"),
-                factor=1.1,
+        claims |= {
+            "Combined, the on-demand cost is near the oracle's (figure 7.11; taken as: within "
+            "10 %).": mean("rented_to_fixed", "combined", _LONG_WAITS, _BASE_HOURS).against(
+                "oracle", factor=1.1
             ),
-            PublishedClaim(
-                "... and well below that of predicted runtimes (taken as: 20 % or more).",
-                *mean("rented_to_fixed", "combined", _LONG_WAITS, _BASE_HOURS).against(
-                    variants.KNOWING_NOTHING
-                ),
-                factor=0.8,
-            ),
-            PublishedClaim(
-                "Combined, jobs wait slightly less than with the oracle (figure 7.12).",
-                *mean("mean_wait_seconds", "combined", _LONG_WAITS, _BASE_HOURS).against("oracle"),
-            ),
-        ]
+            "... and well below that of predicted runtimes (taken as: 20 % or more).": mean(
+                "rented_to_fixed", "combined", _LONG_WAITS, _BASE_HOURS
+            ).against(variants.KNOWING_NOTHING, factor=0.8),
+            "Combined, jobs wait slightly less than with the oracle (figure 7.12).": mean(
+                "mean_wait_seconds", "combined", _LONG_WAITS, _BASE_HOURS
+            ).against("oracle"),
+        }
     if len(parameters.short_minutes) > 1:
-        claims.append(
-            PublishedClaim(
-                "The smaller t, the nearer is the cost to the oracle's (figure 7.11 a).",
+        claims |= {
+            "The smaller t, the nearer is the cost to the oracle's (figure 7.11 a).": Bound(
                 mean("dearer", "combined", _SHORT, min(parameters.short_minutes)),
                 mean("dearer", "combined", _SHORT, max(parameters.short_minutes)),
             )
-        )
+        }
     if len(parameters.waiting_hours) > 1:
-        claims.append(
-            PublishedClaim(
-                "With shorter b, it is slightly nearer, too (figure 7.11 b).",
+        claims |= {
+            "With shorter b, it is slightly nearer, too (figure 7.11 b).": Bound(
                 mean("dearer", "combined", _LONG_WAITS, min(parameters.waiting_hours)),
                 mean("dearer", "combined", _LONG_WAITS, max(parameters.waiting_hours)),
             )
-        )
+        }
     if parameters.log is None and len(parameters.scales) > 1:
-        claims.append(
-            PublishedClaim(
-                "Many jobs make waits foreseeable: in a larger cell, the cost of waits that were "
-                "foreseen wrongly is less.",
+        claims |= {
+            "Many jobs make waits foreseeable: in a larger cell, the cost of waits that were "
+            "foreseen wrongly is less.": Bound(
                 mean("dearer_by_waits", "combined", _CELLS, 100.0 * max(parameters.scales)),
                 mean("dearer_by_waits", "combined", _CELLS, 100.0 * min(parameters.scales)),
             )
-        )
+        }
     return claims

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Final
@@ -16,7 +16,7 @@ from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.policies import Beliefs, Foresight, Queue, WaitingPolicy
 from foresail.cloud.waiting.simulating import simulate
 from foresail.experiments.studies import _waiting as waiting
-from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study, StudyParameters
+from foresail.experiments.study import Bound, GridPoint, Mean, Study, StudyParameters, published
 from foresail.model.registry import register
 
 LOAD: Final = models.Load(0.2, 0.002, 0.4)
@@ -104,20 +104,16 @@ def _exponential(count: int, seed: int) -> TraceJobs:
 
 @dataclass(frozen=True, slots=True)
 class ModelParameters(StudyParameters):
-    """Parameters of ``waiting-models``.
-
-    Parameters
-    ----------
-    jobs
-        Per simulation.
-    """
+    """Parameters of ``waiting-models``."""
 
     QUICK: ClassVar[dict[str, str]] = {"seeds": "3", "jobs": "500000"}
     QUICK_MINUTES: ClassVar[float] = 2.0
     FULL_MINUTES: ClassVar[float] = 20.0
 
     seeds: int = 20
+
     jobs: int = 2_000_000
+    """Per simulation."""
 
 
 @register("study", "waiting-models", parameters=ModelParameters)
@@ -133,7 +129,7 @@ def waiting_models(parameters: ModelParameters) -> Study:
         measures=(waiting.PRICE, waiting.WAIT, waiting.OPPORTUNITY, waiting.RENTED),
         drawn=("price", "mean_wait_seconds", "opportunity_cost"),
         cases=tuple(cases),
-        claims=tuple(_claims()),
+        claims=published(*_claims()),
         notes=(
             "Equations 6.9, 6.13, 6.22 and 6.25 are corrected; each agrees with simulation.",
             "Near a load of one a simulated wait scatters from seed to seed by a tenth and more.",
@@ -184,58 +180,44 @@ def _simulations(seed: int, jobs: int) -> list[GridPoint]:
     ]
 
 
-def _claims() -> list[PublishedClaim]:
+def _claims() -> Iterator[dict[str, Bound]]:
     def price(system: str, servers: float) -> Mean:
         return Mean("price", system, _FLEETS, (servers,))
 
     def wait(system: str, servers: float) -> Mean:
         return Mean("mean_wait_seconds", system, _FLEETS, (servers,))
 
-    claims = [
-        PublishedClaim(
-            "Without waiting, 108 servers are cheapest, at 0.467 (figure 6.3).",
-            price("njw", 108),
-            0.46695,
+    yield {
+        "Without waiting, 108 servers are cheapest, at 0.467 (figure 6.3).": Bound(
+            price("njw", 108), 0.46695
         ),
-        PublishedClaim("... cheaper than 107.", price("njw", 108), price("njw", 107)),
-        PublishedClaim("... and than 109.", price("njw", 108), price("njw", 109)),
-        PublishedClaim(
-            "If all wait for those 108, they pay 7.5 % less and wait 20 s.",
-            *price("ajw", 108).against("njw"),
-            factor=0.9253,
+        "... cheaper than 107.": Bound(price("njw", 108), price("njw", 107)),
+        "... and than 109.": Bound(price("njw", 108), price("njw", 109)),
+        "If all wait for those 108, they pay 7.5 % less and wait 20 s.": price("ajw", 108).against(
+            "njw", factor=0.9253
         ),
-        PublishedClaim("... wait no more than 21 s.", wait("ajw", 108), 21.0),
-        PublishedClaim(
-            "SWW waits longest with 93 servers (figure 6.5): longer than with 90.",
-            wait("sww", 90),
-            wait("sww", 93),
+        "... wait no more than 21 s.": Bound(wait("ajw", 108), 21.0),
+        "SWW waits longest with 93 servers (figure 6.5): longer than with 90.": Bound(
+            wait("sww", 90), wait("sww", 93)
         ),
-        PublishedClaim("... and than with 95.", wait("sww", 95), wait("sww", 93)),
-        PublishedClaim(
-            "The compound never has a higher opportunity cost than LJW (figure 6.11).",
-            *Mean("opportunity_cost", "compound", _FLEETS, (99.0, 101.0, 104.0, 108.0)).against(
-                "ljw"
-            ),
-        ),
-    ]
-    claims += _claims_on_short_jobs()
+        "... and than with 95.": Bound(wait("sww", 95), wait("sww", 93)),
+        "The compound never has a higher opportunity cost than LJW (figure 6.11).": Mean(
+            "opportunity_cost", "compound", _FLEETS, (99.0, 101.0, 104.0, 108.0)
+        ).against("ljw"),
+    }
+    yield _claims_on_short_jobs()
     for policy, servers in (("sww", 93), ("ajw-t", 95), ("njw", 108), ("compound", 90)):
-        claims += [
-            PublishedClaim(
-                f"Simulated, {policy} with {servers} servers costs within 1 % of the formula.",
-                *price(f"{policy} simulated", servers).against(policy),
-                factor=1.01,
+        yield {
+            f"Simulated, {policy} with {servers} servers costs within 1 % of the formula.": price(
+                f"{policy} simulated", servers
+            ).against(policy, factor=1.01),
+            "... from below as well.": price(policy, servers).against(
+                f"{policy} simulated", factor=1.01
             ),
-            PublishedClaim(
-                "... from below as well.",
-                *price(policy, servers).against(f"{policy} simulated"),
-                factor=1.01,
-            ),
-        ]
-    return claims
+        }
 
 
-def _claims_on_short_jobs() -> list[PublishedClaim]:
+def _claims_on_short_jobs() -> dict[str, Bound]:
     """Of LJW with 101 servers: what the threshold does, and what wrong predictions do."""
 
     def short(measure: str, t: float) -> Mean:
@@ -244,55 +226,33 @@ def _claims_on_short_jobs() -> list[PublishedClaim]:
     def wrong(measure: str, kind: str, percent: float) -> Mean:
         return Mean(measure, f"ljw {kind}", _WRONG, (percent,))
 
-    return [
-        PublishedClaim(
-            "The more jobs count as short, the higher the price (figure 6.8).",
-            short("price", 180),
-            short("price", 600),
+    return {
+        "The more jobs count as short, the higher the price (figure 6.8).": Bound(
+            short("price", 180), short("price", 600)
         ),
-        PublishedClaim(
-            "... and the shorter the mean wait: with 180 s a tenth of AJW's (taken as).",
-            short("mean_wait_seconds", 180),
-            short("mean_wait_seconds", 0),
-            factor=0.1,
+        "... and the shorter the mean wait: with 180 s a tenth of AJW's (taken as).": Bound(
+            short("mean_wait_seconds", 180), short("mean_wait_seconds", 0), factor=0.1
         ),
-        PublishedClaim(
-            "Short jobs taken for long ones lower the price (figure 6.9 a).",
-            wrong("price", "over", 30),
-            wrong("price", "over", 0),
+        "Short jobs taken for long ones lower the price (figure 6.9 a).": Bound(
+            wrong("price", "over", 30), wrong("price", "over", 0)
         ),
-        PublishedClaim(
-            "... but little: by 5 % at most, where 30 % are (taken as).",
-            wrong("price", "over", 0),
-            wrong("price", "over", 30),
-            factor=1.05,
+        "... but little: by 5 % at most, where 30 % are (taken as).": Bound(
+            wrong("price", "over", 0), wrong("price", "over", 30), factor=1.05
         ),
-        PublishedClaim(
-            "Long jobs taken for short ones raise it significantly: by 10 % or more, where 30 % "
-            "are (taken as).",
-            wrong("price", "under", 0),
-            wrong("price", "under", 30),
-            factor=1.0 / 1.1,
+        "Long jobs taken for short ones raise it significantly: by 10 % or more, where 30 % are "
+        "(taken "
+        "as).": Bound(wrong("price", "under", 0), wrong("price", "under", 30), factor=1.0 / 1.1),
+        "The mean wait does the opposite (figure 6.9 "
+        "b): longer for short jobs taken for long.": Bound(
+            wrong("mean_wait_seconds", "over", 0), wrong("mean_wait_seconds", "over", 30)
         ),
-        PublishedClaim(
-            "The mean wait does the opposite (figure 6.9 b): longer for short jobs taken for long.",
-            wrong("mean_wait_seconds", "over", 0),
-            wrong("mean_wait_seconds", "over", 30),
+        "... and shorter for long jobs taken for short ones.": Bound(
+            wrong("mean_wait_seconds", "under", 30), wrong("mean_wait_seconds", "under", 0)
         ),
-        PublishedClaim(
-            "... and shorter for long jobs taken for short ones.",
-            wrong("mean_wait_seconds", "under", 30),
-            wrong("mean_wait_seconds", "under", 0),
+        "The compound's price is about LJW's once servers suffice (figure 6.10; taken as: within "
+        "0.1 % "
+        "with 101).": Mean("price", "compound", _FLEETS, (101.0,)).against("ljw", factor=1.001),
+        "... and where they do not, it still waits no longer than b.": Bound(
+            Mean("mean_wait_seconds", "compound", _FLEETS, (90.0,)), WAITING_SECONDS
         ),
-        PublishedClaim(
-            "The compound's price is about LJW's once servers suffice (figure 6.10; taken as: "
-            "within 0.1 % with 101).",
-            *Mean("price", "compound", _FLEETS, (101.0,)).against("ljw"),
-            factor=1.001,
-        ),
-        PublishedClaim(
-            "... and where they do not, it still waits no longer than b.",
-            Mean("mean_wait_seconds", "compound", _FLEETS, (90.0,)),
-            WAITING_SECONDS,
-        ),
-    ]
+    }

@@ -18,12 +18,13 @@ from foresail.evaluation.believed_runtimes import believed_runtimes
 from foresail.experiments.generated import log_of
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.study import (
+    Bound,
     GridPoint,
     Mean,
-    PublishedClaim,
     Study,
     StudyParameters,
     points_at,
+    published,
 )
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
@@ -61,24 +62,16 @@ class _SplitLog(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LearnedJobs:
-    """Jobs of a log of which the first three quarters are learned, the others measured.
-
-    Parameters
-    ----------
-    workload
-        Path of a log, or the short form of a generator.
-    seed
-        Of the generator, of the examples that models learn from, and of a random order.
-    percent
-        Of the measured jobs' mean load that is owned, as one pool of cores.
-    system
-        A published model, a predictor's short form, or who needs none.
-    """
+    """Jobs of a log of which the first three quarters are learned, the others measured."""
 
     workload: str
+    """Path of a log, or the short form of a generator."""
     seed: int
+    """Of the generator, of the examples that models learn from, and of a random order."""
     percent: float
+    """Of the measured jobs' mean load that is owned, as one pool of cores."""
     system: str
+    """A published model, a predictor's short form, or who needs none."""
 
     def read(self) -> tuple[TraceJobs, Floats]:
         """The measured jobs, and their runtimes as the system tells them."""
@@ -172,36 +165,26 @@ def _estimates(text: str, seed: int, system: str) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeModelParameters(StudyParameters):
-    """Parameters of ``waiting-runtime-models``.
-
-    Parameters
-    ----------
-    workload
-        Short form of a generator whose jobs have users, unless a log is given.
-    log
-        A log.
-    percent, queue_percent
-        Of the mean load that is owned under the compound policy, and where every job waits.
-    waiting_minutes, short_minutes
-        Thresholds b and t, of which the latter makes the figures' axis.
-    models
-        Published models: ``linear``, ``forest``, ``svr``, ``network``; they need scikit-learn.
-    predictors
-        Foresail's own, in short form; they learn from every job that ends.
-    """
+    """Parameters of ``waiting-runtime-models``."""
 
     QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "workload": "lublin(jobs=20000)"}
     QUICK_MINUTES: ClassVar[float] = 3.0
     FULL_MINUTES: ClassVar[float] = 20.0
 
     workload: str = "lublin(jobs=200000)"
+    """Short form of a generator whose jobs have users, unless a log is given."""
     log: Path | None = None
+    """A log."""
     percent: float = 100.0
     queue_percent: float = 150.0
+    """Of the mean load that is owned under the compound policy, and where every job waits."""
     waiting_minutes: float = 1440.0
     short_minutes: tuple[float, ...] = (3.0, 15.0, 60.0)
+    """Thresholds b and t, of which the latter makes the figures' axis."""
     models: tuple[str, ...] = RUNTIME_MODELS
+    """Published models: ``linear``, ``forest``, ``svr``, ``network``; they need scikit-learn."""
     predictors: tuple[str, ...] = ("combined",)
+    """Foresail's own, in short form; they learn from every job that ends."""
 
     def __post_init__(self) -> None:
         StudyParameters.__post_init__(self)
@@ -246,7 +229,7 @@ def waiting_runtime_models(parameters: RuntimeModelParameters) -> Study:
         ),
         drawn=("percentage_error", "correlation", "rented_to_fixed", "mean_wait_seconds"),
         cases=tuple(cases),
-        claims=tuple(_claims(parameters)),
+        claims=published(_claims(parameters)),
         notes=(
             "Models learn from the first three quarters of the jobs (at most 20,000, drawn; "
             "5,000 for support vectors), and all figures are of the last quarter.",
@@ -260,57 +243,37 @@ def waiting_runtime_models(parameters: RuntimeModelParameters) -> Study:
     )
 
 
-def _claims(parameters: RuntimeModelParameters) -> list[PublishedClaim]:
+def _claims(parameters: RuntimeModelParameters) -> dict[str, Bound]:
     def mean(measure: str, system: str, group: str = _POLICY) -> Mean:
         return Mean(measure, system, group)
 
     def usual(measure: str, system: str) -> Mean:
         return Mean(measure, system, _POLICY, (_BASELINE_MINUTES,))
 
-    claims = []
+    claims: dict[str, Bound] = {}
     for model in parameters.models:
-        claims += [
-            PublishedClaim(
-                f"The error of predicted runtimes is high (figure 7.2 a; taken as: MAPE above 100 "
-                f"%; {model}).",
-                1.0,
-                mean("percentage_error", model),
-            ),
-            PublishedClaim(
-                f"Short jobs are hardly told from long ones (figure 7.2 b; taken as: MCC below "
-                f"0.2; {model}).",
-                mean("correlation", model),
-                0.2,
-            ),
-        ]
+        claims |= {
+            f"The error of predicted runtimes is high (figure 7.2 a; "
+            f"taken as: MAPE above 100 %; {model}).": Bound(1.0, mean("percentage_error", model)),
+            f"Short jobs are hardly told from long ones (figure "
+            f"7.2 b; taken as: MCC below 0.2; {model}).": Bound(mean("correlation", model), 0.2),
+        }
     if _BEST in parameters.models:
-        claims += [
-            PublishedClaim(
-                "By such runtimes the on-demand cost is 50 to 75 % higher than the oracle's "
-                "(figure 7.4 a, t of 15 minutes; taken as: 50 % or more; support vectors).",
-                *usual("rented_to_fixed", _ORACLE).against(_BEST),
-                factor=1.0 / 1.5,
-            ),
-            PublishedClaim(
-                "... and hardly anybody waits (figure 7.4 b; taken as: a tenth of the oracle's "
-                "wait).",
-                *usual("mean_wait_seconds", _BEST).against(_ORACLE),
-                factor=0.1,
-            ),
-            PublishedClaim(
-                "Shortest first by predicted runtimes waits longer than by known ones: 1.71 h "
-                "against 0.6 h (support vectors).",
-                *mean("mean_wait_seconds", _ORACLE, _QUEUE).against(_BEST),
-            ),
-            PublishedClaim(
-                "... and less than in any order: 1.71 h against 3.1 h.",
-                *mean("mean_wait_seconds", _BEST, _QUEUE).against(_RANDOM),
-            ),
-        ]
-    claims.append(
-        PublishedClaim(
-            "Any order waits less than the order of arrival: 3.1 h against 8.1 h.",
-            *mean("mean_wait_seconds", _RANDOM, _QUEUE).against(_ARRIVAL),
-        )
-    )
+        claims |= {
+            "By such runtimes the on-demand cost is 50 to 75 % higher than the oracle's (figure "
+            "7.4 a, t of 15 minutes; taken as: 50 % or more; "
+            "support vectors).": usual("rented_to_fixed", _ORACLE).against(_BEST, factor=1.0 / 1.5),
+            "... and hardly anybody waits (figure 7.4 b; taken as: a tenth of "
+            "the oracle's wait).": usual("mean_wait_seconds", _BEST).against(_ORACLE, factor=0.1),
+            "Shortest first by predicted runtimes waits longer than by known ones: 1.71 h against "
+            "0.6 h (support vectors).": mean("mean_wait_seconds", _ORACLE, _QUEUE).against(_BEST),
+            "... and less than in any order: 1.71 h against 3.1 h.": mean(
+                "mean_wait_seconds", _BEST, _QUEUE
+            ).against(_RANDOM),
+        }
+    claims |= {
+        "Any order waits less than the order of arrival: 3.1 h against 8.1 h.": mean(
+            "mean_wait_seconds", _RANDOM, _QUEUE
+        ).against(_ARRIVAL)
+    }
     return claims

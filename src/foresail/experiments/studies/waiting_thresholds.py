@@ -21,13 +21,14 @@ from foresail.experiments.studies.waiting_models import (
     WaitingFormula,
 )
 from foresail.experiments.study import (
+    Bound,
     GridPoint,
     Mean,
     Measure,
-    PublishedClaim,
     Study,
     Task,
     points_at,
+    published,
 )
 from foresail.model.registry import register
 
@@ -107,7 +108,7 @@ def waiting_thresholds(parameters: ThresholdParameters) -> Study:
         measures=(waiting.PRICE, waiting.WAIT, waiting.OPPORTUNITY, waiting.RENTED, _MARGINAL),
         drawn=("price", "mean_wait_seconds", "opportunity_cost", "marginal_use"),
         cases=tuple(cases),
-        claims=tuple(_claims()),
+        claims=published(_claims()),
         notes=(
             "Formulas are the same in every seed. Equations 6.9 and 6.13 are corrected.",
             "b is 900 s and t is 180 s where nothing else is said. Both orders of the queue are "
@@ -167,7 +168,7 @@ def _simulations(seed: int, jobs: int) -> list[GridPoint]:
     ]
 
 
-def _claims() -> list[PublishedClaim]:
+def _claims() -> dict[str, Bound]:
     def price(group: str, system: str, *servers: float) -> Mean:
         return Mean("price", system, group, servers)
 
@@ -180,86 +181,57 @@ def _claims() -> list[PublishedClaim]:
     def use(servers: float) -> Mean:
         return Mean("marginal_use", "nobody waits", _LAST, (servers,))
 
-    claims = [
-        PublishedClaim(
-            "The cheapest fleet is the largest whose last server is used as much as the price of "
-            "owning, 0.4 (figure 6.3): 108 servers are.",
-            0.4,
-            use(108),
+    claims = {
+        "The cheapest fleet is the largest whose last server is used "
+        "as much as the price of owning, 0.4 (figure 6.3): 108 servers are.": Bound(0.4, use(108)),
+        "... and 109 are not.": Bound(use(109), 0.4),
+        "Longer patience is cheaper (figure 6.4): 900 s than 60 s.": Bound(
+            price(_PATIENCE, "b=900 s", 100.0), price(_PATIENCE, "b=60 s", 103.0)
         ),
-        PublishedClaim("... and 109 are not.", use(109), 0.4),
-        PublishedClaim(
-            "Longer patience is cheaper (figure 6.4): 900 s than 60 s.",
-            price(_PATIENCE, "b=900 s", 100.0),
-            price(_PATIENCE, "b=60 s", 103.0),
+        "... and waits longer.": Bound(
+            wait(_PATIENCE, "b=60 s", 103.0), wait(_PATIENCE, "b=900 s", 100.0)
         ),
-        PublishedClaim(
-            "... and waits longer.",
-            wait(_PATIENCE, "b=60 s", 103.0),
-            wait(_PATIENCE, "b=900 s", 100.0),
+        "The price is between that of all waiting and that of nobody waiting.": price(
+            _PATIENCE, "all wait", 108.0
+        ).against("b=60 s"),
+        "... on the other side as well.": price(_PATIENCE, "b=60 s", 108.0).against("nobody waits"),
+        "5 % of waits predicted too long change the price a lot (figure 6.6; taken as: 5 % more or "
+        "beyond, with "
+        "100 servers).": price(_OVER, "0 % wrong", 100.0).against("5 % wrong", factor=1.0 / 1.05),
+        "... and shorten the wait.": wait(_OVER, "5 % wrong", 100.0).against("0 % wrong"),
+        "With many servers that costs more than if nobody waited.": price(
+            _OVER, "nobody waits", 120.0
+        ).against("30 % wrong"),
+        "... not where free servers are used.": price(_CONSERVING, "30 % wrong", 120.0).against(
+            "nobody waits", factor=1.0001
         ),
-        PublishedClaim(
-            "The price is between that of all waiting and that of nobody waiting.",
-            *price(_PATIENCE, "all wait", 108.0).against("b=60 s"),
+        "There, with all predictions wrong, nobody waits and 108 servers are cheapest.": Bound(
+            price(_CONSERVING, "100 % wrong", 108.0), price(_CONSERVING, "100 % wrong", 105.0)
         ),
-        PublishedClaim(
-            "... on the other side as well.",
-            *price(_PATIENCE, "b=60 s", 108.0).against("nobody waits"),
-        ),
-        PublishedClaim(
-            "5 % of waits predicted too long change the price a lot (figure 6.6; taken as: 5 % "
-            "more or beyond, with 100 servers).",
-            *price(_OVER, "0 % wrong", 100.0).against("5 % wrong"),
-            factor=1.0 / 1.05,
-        ),
-        PublishedClaim(
-            "... and shorten the wait.", *wait(_OVER, "5 % wrong", 100.0).against("0 % wrong")
-        ),
-        PublishedClaim(
-            "With many servers that costs more than if nobody waited.",
-            *price(_OVER, "nobody waits", 120.0).against("30 % wrong"),
-        ),
-        PublishedClaim(
-            "... not where free servers are used.",
-            *price(_CONSERVING, "30 % wrong", 120.0).against("nobody waits"),
-            factor=1.0001,
-        ),
-        PublishedClaim(
-            "There, with all predictions wrong, nobody waits and 108 servers are cheapest.",
-            price(_CONSERVING, "100 % wrong", 108.0),
-            price(_CONSERVING, "100 % wrong", 105.0),
-        ),
-        PublishedClaim(
-            "Waits predicted too short lengthen the wait (figure 6.7).",
-            *wait(_UNDER, "0 % wrong", 93.0).against("30 % wrong"),
-        ),
-        PublishedClaim(
-            "... up to that of all waiting up to b (taken as: within 0.1 %).",
-            *wait(_UNDER, "100 % wrong", 93.0).against("b=900 s"),
-            factor=1.001,
-        ),
-        PublishedClaim(
-            "... and do not change the price (taken as: within 0.1 %).",
-            *price(_UNDER, "100 % wrong", 93.0).against("0 % wrong"),
-            factor=1.001,
-        ),
-    ]
+        "Waits predicted too short lengthen the wait (figure 6.7).": wait(
+            _UNDER, "0 % wrong", 93.0
+        ).against("30 % wrong"),
+        "... up to that of all waiting up to b (taken as: within 0.1 %).": wait(
+            _UNDER, "100 % wrong", 93.0
+        ).against("b=900 s", factor=1.001),
+        "... and do not change the price (taken as: within 0.1 %).": price(
+            _UNDER, "100 % wrong", 93.0
+        ).against("0 % wrong", factor=1.001),
+    }
     at = (99.0, 101.0, 104.0, 108.0)
     for group in _QUEUES:
-        claims += [
-            PublishedClaim(
-                f"Nothing has a lower opportunity cost than the compound ({policy}; {group}).",
-                *cost(group, "compound", *at[_SKIPPED.get(policy, 0) :]).against(policy),
-            )
+        claims |= {
+            f"Nothing has a lower opportunity cost than the compound ({policy}; {group}).": cost(
+                group, "compound", *at[_SKIPPED.get(policy, 0) :]
+            ).against(policy)
             for policy in _POLICIES
             if policy != "compound"
-        ]
-    claims += [
-        PublishedClaim(
-            f"Shortest first, the opportunity cost is lower ({policy}).",
+        }
+    claims |= {
+        f"Shortest first, the opportunity cost is lower ({policy}).": Bound(
             cost(_SHORTEST, policy, *at[_SKIPPED.get(policy, 0) :]),
             cost(_FIRST_COME, policy, *at[_SKIPPED.get(policy, 0) :]),
         )
         for policy in _POLICIES
-    ]
+    }
     return claims

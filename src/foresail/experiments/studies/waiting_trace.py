@@ -11,13 +11,7 @@ import numpy as np
 
 from foresail.cloud.waiting.policies import Beliefs, Foresight
 from foresail.experiments.studies import _waiting as waiting
-from foresail.experiments.study import (
-    GridPoint,
-    Mean,
-    PublishedClaim,
-    Study,
-    points_at,
-)
+from foresail.experiments.study import Bound, GridPoint, Mean, Study, points_at, published
 from foresail.model.registry import register
 
 _SYSTEMS: Final = (
@@ -71,17 +65,7 @@ class TraceRun:
 
 @dataclass(frozen=True, slots=True)
 class TraceParameters(waiting.YearParameters):
-    """Parameters of ``waiting-trace``.
-
-    Parameters
-    ----------
-    waiting_hours, short_minutes
-        Thresholds b and t.
-    log
-        A log to run as well.
-    machine_cores
-        Of a fixed machine, for the log; 0: its fixed cores are one pool.
-    """
+    """Parameters of ``waiting-trace``."""
 
     QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "jobs": "2000000"}
     QUICK_MINUTES: ClassVar[float] = 4.0
@@ -89,8 +73,11 @@ class TraceParameters(waiting.YearParameters):
 
     waiting_hours: float = 24.0
     short_minutes: float = 3.0
+    """Thresholds b and t."""
     log: Path | None = None
+    """A log to run as well."""
     machine_cores: int = 0
+    """Of a fixed machine, for the log; 0: its fixed cores are one pool."""
 
 
 @register("study", "waiting-trace", parameters=TraceParameters)
@@ -117,7 +104,7 @@ def waiting_trace(parameters: TraceParameters) -> Study:
         measures=(waiting.PRICE, waiting.WAIT, waiting.RENTED, waiting.UTILISATION),
         drawn=("price", "mean_wait_seconds"),
         cases=tuple(cases),
-        claims=_claims(),
+        claims=published(_claims()),
         notes=(
             "The year is generated from the log's published figures: rate, share of gaps below a "
             "second, mean and shares of runtimes, load. How bursts and weeks vary is not "
@@ -145,51 +132,39 @@ def _least(system: str) -> float:
     return {"ajw": _OWN, "ljw": 110.0}.get(system.split()[0], 0.0)
 
 
-def _claims() -> tuple[PublishedClaim, ...]:
+def _claims() -> dict[str, Bound]:
     def mean(measure: str, system: str, percent: float) -> Mean:
         return Mean(measure, system, waiting.YEAR, (percent,))
 
     own = mean("price", "ajw", _OWN)
-    return (
-        PublishedClaim(
-            "The compound with 150 machines costs 5 % less than waiting for 225 (figure 6.13).",
-            mean("price", "compound", _BEST),
-            own,
-            factor=0.95,
+    return {
+        "The compound with 150 machines costs 5 % less than waiting for 225 (figure 6.13).": Bound(
+            mean("price", "compound", _BEST), own, factor=0.95
         ),
-        PublishedClaim(
-            "... and its jobs wait 7 times less than where nobody overtakes.",
+        "... and its jobs wait 7 times less than where nobody overtakes.": Bound(
             mean("mean_wait_seconds", "compound", _BEST),
             mean("mean_wait_seconds", "ajw strict-fcfs", _OWN),
             factor=1.0 / 7.0,
         ),
-        PublishedClaim(
-            "Its price is 43 % below on-demand.", mean("price", "compound", _BEST), 0.571
-        ),
-        PublishedClaim(
-            "Waiting for 225 machines costs 0.60 of on-demand.", own, 0.60, margin=0.005
-        ),
-        PublishedClaim(
-            "10 % of long jobs taken for short ones raise the price by 10 % at most (figure 6.15).",
+        "Its price is 43 % below on-demand.": Bound(mean("price", "compound", _BEST), 0.571),
+        "Waiting for 225 machines costs 0.60 of on-demand.": Bound(own, 0.60, margin=0.005),
+        "10 % of long jobs taken for short ones raise "
+        "the price by 10 % at most (figure 6.15).": Bound(
             Mean("price", "runtimes under", _WRONG, (10.0,)),
             Mean("price", "runtimes under", _WRONG, (0.0,)),
             factor=1.10,
         ),
-        PublishedClaim(
-            "... and so do 10 % of short jobs taken for long ones.",
+        "... and so do 10 % of short jobs taken for long ones.": Bound(
             Mean("price", "runtimes over", _WRONG, (10.0,)),
             Mean("price", "runtimes over", _WRONG, (0.0,)),
             factor=1.10,
         ),
-        PublishedClaim(
-            "The price grows slower than the share of waits predicted too long (30 %).",
+        "The price grows slower than the share of waits predicted too long (30 %).": Bound(
             Mean("price", "waits over", _WRONG, (30.0,)),
             Mean("price", "waits over", _WRONG, (0.0,)),
             factor=1.30,
         ),
-        PublishedClaim(
-            "Shortest first, all that wait for 225 machines wait less (0.6 h against 8.1 h).",
-            *mean("mean_wait_seconds", "ajw sjf", _OWN).against("ajw"),
-            factor=0.2,
-        ),
-    )
+        "Shortest first, all that wait for 225 machines wait less (0.6 h against 8.1 h).": mean(
+            "mean_wait_seconds", "ajw sjf", _OWN
+        ).against("ajw", factor=0.2),
+    }

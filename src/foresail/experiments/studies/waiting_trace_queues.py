@@ -8,13 +8,7 @@ from typing import ClassVar, Final
 
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.studies.waiting_trace import TraceRun
-from foresail.experiments.study import (
-    GridPoint,
-    Mean,
-    PublishedClaim,
-    Study,
-    points_at,
-)
+from foresail.experiments.study import Bound, GridPoint, Mean, Study, points_at, published
 from foresail.model.registry import register
 
 _POLICIES: Final = ("ajw", "ajw-t", "sww", "ljw", "compound")
@@ -32,17 +26,7 @@ _LJW_PERCENT: Final = 200.0 / 150.0 * 100.0
 
 @dataclass(frozen=True, slots=True)
 class TraceQueuesParameters(waiting.YearParameters):
-    """Parameters of ``waiting-trace-queues``.
-
-    Parameters
-    ----------
-    waiting_hours, short_minutes
-        Thresholds b and t.
-    log
-        A log to run instead of the year.
-    machine_cores
-        Of a fixed machine, for the log.
-    """
+    """Parameters of ``waiting-trace-queues``."""
 
     FILES: ClassVar[tuple[str, ...]] = ("log",)
     QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "jobs": "1000000"}
@@ -50,10 +34,14 @@ class TraceQueuesParameters(waiting.YearParameters):
     FULL_MINUTES: ClassVar[float] = 25.0
 
     seeds: int = 3
+
     waiting_hours: float = 24.0
     short_minutes: float = 3.0
+    """Thresholds b and t."""
     log: Path | None = None
+    """A log to run instead of the year."""
     machine_cores: int = 32
+    """Of a fixed machine, for the log."""
 
 
 @register("study", "waiting-trace-queues", parameters=TraceQueuesParameters)
@@ -67,7 +55,7 @@ def waiting_trace_queues(parameters: TraceQueuesParameters) -> Study:
         measures=(waiting.PRICE, waiting.WAIT, waiting.OPPORTUNITY, waiting.RENTED),
         drawn=("price", "mean_wait_seconds", "opportunity_cost"),
         cases=tuple(cases),
-        claims=tuple(_claims()),
+        claims=published(*_claims()),
         notes=(
             "The year is generated from the log's published figures; how bursts and weeks vary is "
             "not published, and decides how long jobs wait.",
@@ -120,86 +108,70 @@ def _cases(parameters: TraceQueuesParameters, seed: int) -> list[GridPoint]:
     return cases
 
 
-def _claims() -> list[PublishedClaim]:
+def _claims() -> tuple[dict[str, Bound], ...]:
     def mean(measure: str, system: str, group: str, *x: float) -> Mean:
         return Mean(measure, system, group, x)
 
     def best(measure: str, system: str, group: str) -> Mean:
         return mean(measure, system, group, _OWN if system == "ajw" else _BEST)
 
-    claims = []
+    claims: dict[str, Bound] = {}
     for group, figure in ((_FIRST_COME, "6.13"), (_SHORTEST, "6.14")):
-        claims += [
-            PublishedClaim(
-                f"The compound has the lowest opportunity cost ({policy}, {group}; figure "
-                f"{figure}).",
-                *mean("opportunity_cost", "compound", group, *at).against(policy),
-            )
+        claims |= {
+            f"The compound has the lowest opportunity cost ({policy}, {group}; "
+            f"figure {figure}).": mean("opportunity_cost", "compound", group, *at).against(policy)
             for policy in ("ajw", "ajw-t", "sww", "ljw")
             for at in ((_OWN,) if policy == "ajw" else (_BEST, 120.0, _OWN),)
-        ]
-    claims += [
-        PublishedClaim(
-            f"Shortest first, jobs wait less ({policy}).",
+        }
+    claims |= {
+        f"Shortest first, jobs wait less ({policy}).": Bound(
             best("mean_wait_seconds", policy, _SHORTEST),
             best("mean_wait_seconds", policy, _FIRST_COME),
         )
         for policy in _POLICIES
-    ]
-    claims += [
-        PublishedClaim(
-            f"... at nearly the same price ({policy}; taken as: within 2 %).",
-            best("price", policy, _SHORTEST),
-            best("price", policy, _FIRST_COME),
-            factor=1.02,
+    }
+    claims |= {
+        f"... at nearly the same price ({policy}; taken as: within 2 %).": Bound(
+            best("price", policy, _SHORTEST), best("price", policy, _FIRST_COME), factor=1.02
         )
         for policy in _POLICIES
-    ]
-    claims += [
-        PublishedClaim(
-            "Waits predicted too long raise the price (figure 6.16).",
-            *mean("price", "0 % wrong", _OVER).against("30 % wrong"),
+    }
+    foreseen = {
+        "Waits predicted too long raise the price (figure 6.16).": mean(
+            "price", "0 % wrong", _OVER
+        ).against("30 % wrong"),
+        "... and shorten the wait.": mean("mean_wait_seconds", "30 % wrong", _OVER).against(
+            "0 % wrong"
         ),
-        PublishedClaim(
-            "... and shorten the wait.",
-            *mean("mean_wait_seconds", "30 % wrong", _OVER).against("0 % wrong"),
+        "... to none at all in the end (taken as: less than 1 s).": Bound(
+            mean("mean_wait_seconds", "100 % wrong", _OVER), 1.0
         ),
-        PublishedClaim(
-            "... to none at all in the end (taken as: less than 1 s).",
-            mean("mean_wait_seconds", "100 % wrong", _OVER),
-            1.0,
-        ),
-        PublishedClaim(
-            "Waits predicted too short lengthen the wait (figure 6.17).",
-            *mean("mean_wait_seconds", "0 % wrong", _UNDER).against("30 % wrong"),
-        ),
-        PublishedClaim(
-            "... and do not change the price (taken as: within 0.1 %).",
-            *mean("price", "100 % wrong", _UNDER).against("0 % wrong"),
-            factor=1.001,
-        ),
-        PublishedClaim(
-            "Short jobs taken for long ones hardly change LJW's price (figure 6.18; taken as: "
-            "50 % of them change it by 2 % at most).",
+        "Waits predicted too short lengthen the wait (figure 6.17).": mean(
+            "mean_wait_seconds", "0 % wrong", _UNDER
+        ).against("30 % wrong"),
+        "... and do not change the price (taken as: within 0.1 %).": mean(
+            "price", "100 % wrong", _UNDER
+        ).against("0 % wrong", factor=1.001),
+    }
+    known = {
+        "Short jobs taken for long ones hardly change LJW's price (figure 6.18; taken as: 50 % of "
+        "them change it by 2 % at most).": Bound(
             mean("price", "runtimes over", _RUNTIMES, 50.0),
             mean("price", "runtimes over", _RUNTIMES, 0.0),
             factor=1.02,
         ),
-        PublishedClaim(
-            "... but lengthen the wait.",
+        "... but lengthen the wait.": Bound(
             mean("mean_wait_seconds", "runtimes over", _RUNTIMES, 0.0),
             mean("mean_wait_seconds", "runtimes over", _RUNTIMES, 50.0),
         ),
-        PublishedClaim(
-            "Long jobs taken for short ones raise the price.",
+        "Long jobs taken for short ones raise the price.": Bound(
             mean("price", "runtimes under", _RUNTIMES, 0.0),
             mean("price", "runtimes under", _RUNTIMES, 50.0),
             factor=1.0 / 1.05,
         ),
-        PublishedClaim(
-            "... and shorten the wait.",
+        "... and shorten the wait.": Bound(
             mean("mean_wait_seconds", "runtimes under", _RUNTIMES, 50.0),
             mean("mean_wait_seconds", "runtimes under", _RUNTIMES, 0.0),
         ),
-    ]
-    return claims
+    }
+    return claims, foreseen, known

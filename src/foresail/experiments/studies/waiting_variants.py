@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from foresail.experiments.studies import _variants as variants
 from foresail.experiments.studies import _waiting as waiting
 from foresail.experiments.studies._variants import Baseline, ModelScore, VariantRun
-from foresail.experiments.study import GridPoint, Mean, PublishedClaim, Study
+from foresail.experiments.study import Bound, GridPoint, Mean, Study, published
 from foresail.model.registry import register
 
 _VARIANTS: Final = (
@@ -22,19 +22,7 @@ _BASE_MINUTES: Final = 15.0
 
 @dataclass(frozen=True, slots=True)
 class VariantParameters(waiting.YearParameters):
-    """Parameters of ``waiting-variants``.
-
-    Parameters
-    ----------
-    percent
-        Of the mean load that fixed machines hold.
-    waiting_hours
-        Threshold b.
-    short_minutes
-        Thresholds t, which figures go by.
-    models
-        Models of waits: ``linear``, and, with scikit-learn, ``forest`` and ``boosting``.
-    """
+    """Parameters of ``waiting-variants``."""
 
     QUICK: ClassVar[dict[str, str]] = {
         "seeds": "3",
@@ -46,9 +34,13 @@ class VariantParameters(waiting.YearParameters):
     FULL_MINUTES: ClassVar[float] = 90.0
 
     percent: float = 100.0
+    """Of the mean load that fixed machines hold."""
     waiting_hours: float = 24.0
+    """Threshold b."""
     short_minutes: tuple[float, ...] = (5.0, 15.0, 30.0, 60.0)
+    """Thresholds t, which figures go by."""
     models: tuple[str, ...] = ("linear", "forest", "boosting")
+    """Models of waits: ``linear``, and, with scikit-learn, ``forest`` and ``boosting``."""
 
 
 @register("study", "waiting-variants", parameters=VariantParameters)
@@ -93,7 +85,7 @@ def waiting_variants(parameters: VariantParameters) -> Study:
         ),
         drawn=("price", "mean_wait_seconds", "correlation"),
         cases=tuple(cases),
-        claims=tuple(_claims(parameters.models, parameters.short_minutes)),
+        claims=published(_claims(parameters.models, parameters.short_minutes)),
         notes=(
             "Jobs of the generated year have no users: models of runtimes are not compared, and "
             "variants know the runtimes of the queue's order (first come, first served) only.",
@@ -106,52 +98,40 @@ def waiting_variants(parameters: VariantParameters) -> Study:
     )
 
 
-def _claims(models: tuple[str, ...], minutes: tuple[float, ...]) -> list[PublishedClaim]:
+def _claims(models: tuple[str, ...], minutes: tuple[float, ...]) -> dict[str, Bound]:
     def mean(measure: str, system: str, *x: float) -> Mean:
         return Mean(measure, system, _POLICIES, x)
 
-    claims = [
-        PublishedClaim(
-            "For t of 15 minutes trials cost about what runtimes 10 % off do (figure 7.4; taken "
-            "as: 10 % more on demand).",
-            *mean("rented_to_fixed", "speculative", 15.0).against("runtimes 10 % off"),
-            factor=1.10,
+    claims = {
+        "For t of 15 minutes trials cost about what runtimes 10 % off do (figure 7.4; taken as: "
+        "10 % more on demand).": mean("rented_to_fixed", "speculative", 15.0).against(
+            "runtimes 10 % off", factor=1.10
         ),
-        PublishedClaim(
-            "... and less for smaller t (taken as: less above the oracle's cost).",
-            mean("dearer", "speculative", min(minutes)),
-            mean("dearer", "speculative", max(minutes)),
+        "... and less for smaller t (taken as: less above the oracle's cost).": Bound(
+            mean("dearer", "speculative", min(minutes)), mean("dearer", "speculative", max(minutes))
         ),
-        PublishedClaim(
-            "Trials on machines that may be taken back cost less than those on demand.",
-            *mean("rented_to_fixed", "speculative, spot").against("speculative"),
-        ),
-    ]
+        "Trials on machines that may be taken back cost less than those on demand.": mean(
+            "rented_to_fixed", "speculative, spot"
+        ).against("speculative"),
+    }
     for model in models:
         if model != "linear":
-            claims += [
-                PublishedClaim(
-                    f"A model's MCC is 0.25 or more ({model}; figure 7.5).",
-                    0.25,
-                    Mean("correlation", model, _MODELS),
+            claims |= {
+                f"A model's MCC is 0.25 or more ({model}; figure 7.5).": Bound(
+                    0.25, Mean("correlation", model, _MODELS)
                 ),
-                PublishedClaim(
-                    f"... and falls with the threshold b ({model}).",
+                f"... and falls with the threshold b ({model}).": Bound(
                     Mean("correlation", model, _MODELS, (24.0,)),
                     Mean("correlation", model, _MODELS, (0.25,)),
                 ),
-            ]
-        claims += [
-            PublishedClaim(
-                f"Combined with trials, the on-demand cost is within 4 % of the oracle's ({model}; "
-                "figure 7.7).",
-                *mean("rented_to_fixed", f"combined, {model}", 15.0).against("oracle"),
-                factor=1.04,
+            }
+        claims |= {
+            f"Combined with trials, the on-demand cost is within 4 % of the oracle's ({model}; "
+            f"figure 7.7).": mean("rented_to_fixed", f"combined, {model}", 15.0).against(
+                "oracle", factor=1.04
             ),
-            PublishedClaim(
-                f"... and the wait within 13 % (figure 7.8; {model}).",
-                *mean("mean_wait_seconds", f"combined, {model}", 15.0).against("oracle"),
-                factor=1.13,
-            ),
-        ]
+            f"... and the wait within 13 % (figure 7.8; {model}).": mean(
+                "mean_wait_seconds", f"combined, {model}", 15.0
+            ).against("oracle", factor=1.13),
+        }
     return claims

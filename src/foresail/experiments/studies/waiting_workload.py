@@ -10,13 +10,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from foresail.experiments.studies import _waiting as waiting
-from foresail.experiments.study import (
-    GridPoint,
-    Mean,
-    Measure,
-    PublishedClaim,
-    Study,
-)
+from foresail.experiments.study import Bound, GridPoint, Mean, Measure, Study, published
 from foresail.model.registry import register
 
 _JOBS: Final = Measure("jobs", "jobs below", "share")
@@ -79,13 +73,7 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadParameters(waiting.YearParameters):
-    """Parameters of ``waiting-workload``.
-
-    Parameters
-    ----------
-    log
-        A log to look at as well.
-    """
+    """Parameters of ``waiting-workload``."""
 
     FILES: ClassVar[tuple[str, ...]] = ("log",)
     QUICK: ClassVar[dict[str, str]] = {"seeds": "3", "jobs": "1000000"}
@@ -93,7 +81,9 @@ class WorkloadParameters(waiting.YearParameters):
     FULL_MINUTES: ClassVar[float] = 4.0
 
     seeds: int = 5
+
     log: Path | None = None
+    """A log to look at as well."""
 
 
 @register("study", "waiting-workload", parameters=WorkloadParameters)
@@ -115,7 +105,7 @@ def waiting_workload(parameters: WorkloadParameters) -> Study:
         measures=(_JOBS, _WORK, _RATE, _RUNTIME),
         drawn=("jobs", "work"),
         cases=tuple(cases),
-        claims=tuple(_claims()),
+        claims=published(*_claims()),
         notes=(
             "The year is generated so as to have the published figures: that they hold here is "
             "no finding, but says how near the year is to the log that is not public.",
@@ -137,31 +127,25 @@ def _cases(trace: waiting.Trace, called: str, seed: int) -> list[GridPoint]:
     return cases
 
 
-def _claims() -> list[PublishedClaim]:
+def _claims() -> tuple[dict[str, Bound], ...]:
     year, exponential = waiting.YEAR, f"{_EXPONENTIAL}, {waiting.YEAR}"
 
     def jobs(group: str, limit: float, system: str = year) -> Mean:
         return Mean("jobs", system, group, (limit,))
 
-    return [
-        PublishedClaim(
-            "90 % of gaps are below a second (taken as: 85 % or more).", 0.85, jobs(_GAPS, 1.0)
+    gaps = {
+        "90 % of gaps are below a second (taken as: 85 % or more).": Bound(0.85, jobs(_GAPS, 1.0)),
+        "... far more than of exponential ones.": Bound(jobs(_GAPS, 1.0, exponential), 0.5),
+    }
+    runtimes = {
+        "60 % of jobs run for less than three minutes.": Bound(0.59, jobs(_RUNTIMES, 3.0)),
+        "... far more than of exponential ones.": Bound(
+            jobs(_RUNTIMES, 3.0, exponential), jobs(_RUNTIMES, 3.0), factor=0.5
         ),
-        PublishedClaim(
-            "... far more than of exponential ones.", jobs(_GAPS, 1.0, exponential), 0.5
+        "96 % run for less than six hours.": Bound(0.955, jobs(_RUNTIMES, 360.0)),
+        "... and do little of the work (taken as: less than half).": Bound(
+            Mean("work", year, _RUNTIMES, (360.0,)), 0.5
         ),
-        PublishedClaim("60 % of jobs run for less than three minutes.", 0.59, jobs(_RUNTIMES, 3.0)),
-        PublishedClaim(
-            "... far more than of exponential ones.",
-            jobs(_RUNTIMES, 3.0, exponential),
-            jobs(_RUNTIMES, 3.0),
-            factor=0.5,
-        ),
-        PublishedClaim("96 % run for less than six hours.", 0.955, jobs(_RUNTIMES, 360.0)),
-        PublishedClaim(
-            "... and do little of the work (taken as: less than half).",
-            Mean("work", year, _RUNTIMES, (360.0,)),
-            0.5,
-        ),
-        PublishedClaim("0.11 % run for longer than 96 hours.", 0.998, jobs(_RUNTIMES, 5760.0)),
-    ]
+        "0.11 % run for longer than 96 hours.": Bound(0.998, jobs(_RUNTIMES, 5760.0)),
+    }
+    return gaps, runtimes

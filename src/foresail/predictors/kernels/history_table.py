@@ -30,7 +30,7 @@ AT_ROWS: Final = 11
 TABLE_HEAD: Final = 12
 """The head: numbers of features, of rows at most, of slots of the index (a power of 2) and of
 columns of a row; rows in use; the rows used last and longest ago (+1; 0 for none); how many rows
-were given to another key; then where features, index, order and rows begin. Parameters of whoever
+were given to another key; then where features, index, order and rows begin. Parameters of what
 uses the table may follow."""
 
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)

@@ -22,25 +22,17 @@ _FEW_LANES: Final = 400
 
 @dataclass(frozen=True)
 class BandUse:
-    """A part of the cluster over the view's columns of time.
-
-    Parameters
-    ----------
-    band
-        Its lanes.
-    shade
-        Probability that so much of it is in use, the rows from nothing to all; shape (rows,
-        columns).
-    with_deadline
-        Cpus that jobs with a deadline are expected to hold; shape (columns,).
-    planned
-        Cpus that are expected to be held with what is planned; shape (columns,).
-    """
+    """A part of the cluster over the view's columns of time."""
 
     band: Band
+    """Its lanes."""
     shade: Floats
+    """Probability that so much of it is in use, the rows from nothing to all; shape (rows,
+    columns)."""
     with_deadline: Floats
+    """Cpus that jobs with a deadline are expected to hold; shape (columns,)."""
     planned: Floats
+    """Cpus that are expected to be held with what is planned; shape (columns,)."""
 
 
 def is_too_dense(view: PlanView, lane_pixels: float) -> bool:

@@ -32,29 +32,20 @@ _MOST_PLANNED: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """An attempt of a job, or one that is planned, as it is drawn.
-
-    Parameters
-    ----------
-    job
-        The job.
-    start_seconds
-        When it started or is planned to.
-    low_seconds, likely_seconds, high_seconds
-        When it ends with a probability of 10, 50 and 90 % (all the same if it has ended).
-    runs
-        Its lanes.
-    chance
-        Of its deadline; None without one.
-    """
+    """An attempt of a job, or one that is planned, as it is drawn."""
 
     job: Job
+    """The job."""
     start_seconds: float
+    """When it started or is planned to."""
     low_seconds: float
     likely_seconds: float
     high_seconds: float
+    """When it ends with a probability of 10, 50 and 90 % (all the same if it has ended)."""
     runs: Runs
+    """Its lanes."""
     chance: float | None
+    """Of its deadline; None without one."""
 
     @property
     def at_risk(self) -> bool:

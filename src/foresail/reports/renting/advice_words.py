@@ -398,7 +398,7 @@ def _not_knowing(advice: Advice, prices: PricesTold) -> list[str]:
 
 
 def _cautions(advice: Advice) -> list[str]:
-    """A log that nobody should sign for says so first."""
+    """A log that is not to be signed for says so first."""
     if advice.hours * 3600.0 >= 28.0 * _DAY:
         return []
     return [

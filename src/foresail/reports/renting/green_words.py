@@ -14,25 +14,17 @@ _DAY: Final = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class GreenCircumstances:
-    """What was asked of, beside the answer.
-
-    Parameters
-    ----------
-    log, series
-        Names of their files.
-    runtimes
-        What jobs are believed to run for: ``known``, ``requested`` or a predictor.
-    repeat
-        What of the series goes round, None if it does not.
-    dated
-        Whether the log's date is known, so that hours are of the day in UTC.
-    """
+    """What was asked of, beside the answer."""
 
     log: str
     series: str
+    """Names of their files."""
     runtimes: str
+    """What jobs are believed to run for: ``known``, ``requested`` or a predictor."""
     repeat: str | None
+    """What of the series goes round, None if it does not."""
     dated: bool
+    """Whether the log's date is known, so that hours are of the day in UTC."""
 
     @property
     def are_known(self) -> bool:

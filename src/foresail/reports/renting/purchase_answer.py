@@ -16,31 +16,22 @@ from foresail.cloud.purchasing.mix_report import MixReport
 
 @dataclass(frozen=True, eq=False)
 class PurchaseAnswer:
-    """All that the page tells.
-
-    Parameters
-    ----------
-    log
-        Its name.
-    catalogue, valid_on
-        Where the prices are from, and of which day.
-    risk
-        At which the advice is made.
-    report
-        What was found.
-    machines
-        The advised amounts as machines.
-    course
-        Demand over the log (``foresail.cloud.purchasing.advising``), its level that of the advice.
-    """
+    """All that the page tells."""
 
     log: str
+    """Its name."""
     catalogue: str
     valid_on: date
+    """Where the prices are from, and of which day."""
     risk: float
+    """At which the advice is made."""
     report: MixReport
+    """What was found."""
     machines: Sequence[ReservedMachines]
+    """The advised amounts as machines."""
     course: pl.DataFrame
+    """Demand over the log (``foresail.cloud.purchasing.advising``), its level that of the
+    advice."""
 
     @property
     def plan(self) -> RiskPlan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -60,8 +60,7 @@ def frontier_figure(answer: OwningAnswer) -> Figure:
 
 def price_by_machines(answer: OwningAnswer) -> Figure:
     """Price against the machines owned, at each policy's best thresholds."""
-    curves = []
-    findings = []
+    curves, findings = [], []
     for style, points in _best_by_machines(answer):
         curves.append(_line(style, points, [p.price for p in points], [p.prices for p in points]))
         least = min(points, key=lambda point: point.price)
@@ -74,8 +73,7 @@ def price_by_machines(answer: OwningAnswer) -> Figure:
         "What does each further machine bring?",
         findings,
         curves,
-        _machines_axis(curves),
-        scale_of("price", "share", np.concatenate([each.y for each in curves]), log=False),
+        *_machines_axes(curves, "price", "share"),
         table=points_table(answer),
         note=_by_machines_note(answer),
         level=_RENTING,
@@ -84,8 +82,7 @@ def price_by_machines(answer: OwningAnswer) -> Figure:
 
 def wait_by_machines(answer: OwningAnswer) -> Figure:
     """Mean wait against the machines owned, at each policy's best thresholds."""
-    curves = []
-    findings = []
+    curves, findings = [], []
     for style, points in _best_by_machines(answer):
         waits = [point.mean_wait_seconds for point in points]
         curves.append(_line(style, points, waits, [point.waits for point in points]))
@@ -99,8 +96,7 @@ def wait_by_machines(answer: OwningAnswer) -> Figure:
         "How long do jobs wait?",
         findings,
         curves,
-        _machines_axis(curves),
-        scale_of("mean wait", "duration", np.concatenate([each.y for each in curves]), log=True),
+        *_machines_axes(curves, "mean wait", "duration"),
         table=points_table(answer),
         note=_by_machines_note(answer),
     )
@@ -121,9 +117,14 @@ def _best_by_machines(answer: OwningAnswer) -> list[tuple[PolicyStyle, list[Fron
     return found
 
 
-def _machines_axis(curves: Sequence[Curve]) -> AxisScale:
-    return scale_of(
-        "machines owned", "number", np.concatenate([each.x for each in curves]), log=False
+def _machines_axes(
+    curves: Sequence[Curve], title: str, kind: Literal["share", "duration"]
+) -> tuple[AxisScale, AxisScale]:
+    """Machines across, and upwards what they come to: durations on a log axis."""
+    across, up = (np.concatenate([getattr(each, axis) for each in curves]) for axis in "xy")
+    return (
+        scale_of("machines owned", "number", across, log=False),
+        scale_of(title, kind, up, log=kind == "duration"),
     )
 
 

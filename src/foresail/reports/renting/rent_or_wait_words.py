@@ -18,39 +18,27 @@ _DAY: Final = 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What was asked of, beside the answer.
-
-    Parameters
-    ----------
-    log
-        Its name, or what arrives.
-    machine_name, machine
-        What is owned.
-    currency, catalogue, valid_on
-        Of the prices: their currency, where they come from and of which day.
-    known
-        What policies were told of runtimes and waits, in words.
-    queue
-        Which waiting job starts, in words.
-    too_wide
-        Share of work that no owned machine holds.
-    memory_known
-        Whether the jobs say what memory they need.
-    by_formula
-        Whether formulas answered, not a simulation.
-    """
+    """What was asked of, beside the answer."""
 
     log: str
+    """Its name, or what arrives."""
     machine_name: str
     machine: FixedMachines
+    """What is owned."""
     currency: str
     catalogue: str
     valid_on: date
+    """Of the prices: their currency, where they come from and of which day."""
     known: str
+    """What policies were told of runtimes and waits, in words."""
     queue: str = ""
+    """Which waiting job starts, in words."""
     too_wide: float = 0.0
+    """Share of work that no owned machine holds."""
     memory_known: bool = True
+    """Whether the jobs say what memory they need."""
     by_formula: bool = False
+    """Whether formulas answered, not a simulation."""
 
 
 def situation(answer: OwningAnswer, asked: Circumstances) -> str:

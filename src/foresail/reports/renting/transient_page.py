@@ -34,33 +34,23 @@ _MOST_PAIRS: Final = 10
 
 @dataclass(frozen=True)
 class HeldToHistory:
-    """What a plan would have had in the history that it was made of.
-
-    Parameters
-    ----------
-    realised
-        Availability and price.
-    shuffled
-        Shape (draws,): availabilities, had the markets not moved together.
-    batch
-        What batch tasks made of the surplus, where there were any.
-    together
-        Pairs of the plan's markets and how their being up is correlated, the most first; pairs of
-        which one never changed are left out.
-    served, served_unprotected
-        What became of requests with a daemon that hears warnings, and without, where there were
-        any.
-    overload
-        Of the same requests, what became of them while there was less than the capacity.
-    """
+    """What a plan would have had in the history that it was made of."""
 
     realised: Realised
+    """Availability and price."""
     shuffled: Floats
+    """Shape (draws,): availabilities, had the markets not moved together."""
     together: Sequence[tuple[str, str, float]] = ()
+    """Pairs of the plan's markets and how their being up is correlated, the most first; pairs of
+    which one never changed are left out."""
     batch: BatchDone | None = None
+    """What batch tasks made of the surplus, where there were any."""
     served: Served | None = None
     served_unprotected: Served | None = None
+    """What became of requests with a daemon that hears warnings, and without, where there were
+    any."""
     overload: Overload | None = None
+    """Of the same requests, what became of them while there was less than the capacity."""
 
 
 @dataclass(frozen=True)

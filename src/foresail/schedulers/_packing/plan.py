@@ -18,28 +18,20 @@ at all counts as below 0."""
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A job that may start, or what of it may.
-
-    Parameters
-    ----------
-    use
-        What each of its tasks uses.
-    tasks
-        How many there are to place.
-    work
-        Cpu seconds of each.
-    value, full_seconds, zero_seconds, least_value
-        What it is worth if it ends within some seconds from now, when that has fallen to zero, and
-        what is left of it in any case.
-    """
+    """A job that may start, or what of it may."""
 
     use: TaskUse
+    """What each of its tasks uses."""
     tasks: int
+    """How many there are to place."""
     work: float
+    """Cpu seconds of each."""
     value: float
     full_seconds: float
     zero_seconds: float
     least_value: float = 0.0
+    """What it is worth if it ends within some seconds from now, when that has fallen to zero, and
+    what is left of it in any case."""
 
     @property
     def row(self) -> tuple[float, ...]:

@@ -36,7 +36,7 @@ def placements(
     view: ClusterView,
     places: CellMap,
 ) -> list[Placement | None]:
-    """Where each job that is to start now does so; None for whom there is no room yet.
+    """Where each job that is to start now does so; None where there is no room yet.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def placements(
         The jobs, the set of places each is to run in, and what starting it is worth.
     resources, free_cells, stopped_cells
         What is free of some resources in every cell, and what jobs hold which are about to be
-        stopped; shapes (resources, cells). Who is to have some of these waits for them; what is
+        stopped; shapes (resources, cells). A job that is to have these waits for them; what is
         free goes to the worthiest first.
     view
         What is free on nodes, in all resources.
@@ -117,7 +117,7 @@ def _needs_of_tasks(jobs: Sequence[Job], places: CellMap) -> Floats:
 def _shares(
     jobs: Sequence[Job], spaces: Sequence[Space], each: Floats, worth: Floats, free_cells: Floats
 ) -> Integers:
-    """Tasks of every job on every cell, none for who has to wait; shape (jobs, cells).
+    """Tasks of every job on every cell, none for those that have to wait; shape (jobs, cells).
 
     ``each`` is what one task of a job needs; shape (jobs, resources).
     """

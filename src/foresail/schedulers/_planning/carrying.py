@@ -18,33 +18,22 @@ from foresail.schedulers._planning.triage import Turn
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Carried:
-    """A plan and prices, by what they are about instead of by number.
-
-    Parameters
-    ----------
-    now
-        When they were made.
-    starts
-        Planned start (seconds) by job id.
-    stopped
-        Ids of the running jobs that are to be stopped.
-    prices
-        Worth of a unit of every row in every slot, by the row's name.
-    gap
-        How far a plan was from the bound when these prices were new.
-    in_vain
-        How much value programs have looked for lately without finding any.
-    turn
-        How far the round through a queue that is too long had come.
-    """
+    """A plan and prices, by what they are about instead of by number."""
 
     now: float
+    """When they were made."""
     starts: Mapping[str, float]
+    """Planned start (seconds) by job id."""
     stopped: frozenset[str]
+    """Ids of the running jobs that are to be stopped."""
     prices: Mapping[str, Floats]
+    """Worth of a unit of every row in every slot, by the row's name."""
     gap: float
+    """How far a plan was from the bound when these prices were new."""
     in_vain: float
+    """How much value programs have looked for lately without finding any."""
     turn: Turn
+    """How far the round through a queue that is too long had come."""
 
     def plain(self) -> dict[str, Any]:
         """Plain values that ``carried_of`` makes the same of."""

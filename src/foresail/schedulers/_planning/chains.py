@@ -40,18 +40,12 @@ _NOTHING: Final = Point(0.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainWorth:
-    """What a job is worth to a deadline further on.
-
-    Parameters
-    ----------
-    fall
-        The worth, by when the job at the end of the chain is done.
-    rest
-        Seconds from this job's end until then.
-    """
+    """What a job is worth to a deadline further on."""
 
     fall: Fall
+    """The worth, by when the job at the end of the chain is done."""
     rest: Distribution
+    """Seconds from this job's end until then."""
 
     def times(self, factor: float) -> ChainWorth:
         """The same, worth so much more or less."""

@@ -115,7 +115,7 @@ class PlanAhead:
         return pending.prediction.mean()
 
     def decide(self, view: ClusterView) -> Decision:
-        """Start who is to start now, plan the others, and stop those who have to make room."""
+        """Start what is to start now, plan other jobs, and stop those that have to make room."""
         if not view.pending:
             self.last = None
             return Decision()
@@ -184,7 +184,7 @@ class PlanAhead:
         return None if earlier is None else moved_on(earlier, now, self.parameters.slot_seconds)
 
     def demands(self, view: ClusterView) -> Demands:
-        """The question that a view asks, about all who wait."""
+        """The question that a view asks, about all that wait."""
         self._look_at(view)
         return demands_of(view, self._places, self.parameters, self._factors(view))
 

@@ -9,44 +9,33 @@ from foresail.milp.solver import relative_gap
 
 @dataclass(frozen=True, slots=True)
 class CycleRecord:
-    """One decision of a scheduler that plans ahead.
-
-    Parameters
-    ----------
-    now
-        When it was made, in the time of the view.
-    pending, left_out, running
-        How many jobs waited, how many of these it did not look at, and how many ran.
-    options, columns, rows
-        Starts that were worth something; and the size of the last program, 0 if none was needed.
-    value, bound, greedy_value
-        What the plan is worth, what no plan exceeds, and what greedy's was worth.
-    cycle_seconds
-        Of the whole decision, on the wall.
-    building_seconds, greedy_seconds, pricing_seconds, search_seconds, solver_seconds
-        Of that: from the view to arrays; planning without a solver; linear programs and planning by
-        their prices; searching; programs. The rest is for nodes, reasons and the like.
-    solver_failure
-        What the solver said if it failed; empty if it did not. The plan is then made without it.
-    """
+    """One decision of a scheduler that plans ahead."""
 
     now: float
+    """When it was made, in the time of the view."""
     pending: int
     left_out: int
     running: int
+    """How many jobs waited, how many of these it did not look at, and how many ran."""
     options: int
     columns: int
     rows: int
+    """Starts that were worth something; and the size of the last program, 0 if none was needed."""
     value: float
     bound: float
     greedy_value: float
+    """What the plan is worth, what no plan exceeds, and what greedy's was worth."""
     cycle_seconds: float
+    """Of the whole decision, on the wall."""
     building_seconds: float
     greedy_seconds: float
     pricing_seconds: float
     search_seconds: float
     solver_seconds: float
+    """Of that: from the view to arrays; planning without a solver; linear programs and planning by
+    their prices; searching; programs. The rest is for nodes, reasons and the like."""
     solver_failure: str = ""
+    """What the solver said if it failed; empty if it did not. The plan is then made without it."""
 
     @property
     def gap(self) -> float:

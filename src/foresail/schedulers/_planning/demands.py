@@ -54,41 +54,29 @@ _SUFFIXES: Final = ("", *(f" {name}" for name in RESOURCES[1:]))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demands:
-    """A problem, and what its numbers stand for.
-
-    Parameters
-    ----------
-    problem
-        The arrays.
-    pending, victims
-        The jobs and the running jobs that it numbers.
-    spaces
-        Where each group runs.
-    falls, claims
-        What each pending job is worth by when it ends, and to deadlines further on.
-    held, running_on, victim_at
-        What running jobs hold of the rows, and their probability to hold it in a slot; shapes
-        (running, rows) and (running, slots). Which of them the victims are.
-    rows
-        Name of every row: its set of places, as bits of cells, and its resource if not cpus.
-    resources
-        Numbers of the resources that have rows.
-    free_cells
-        What is free of these in every cell; shape (resources, cells).
-    """
+    """A problem, and what its numbers stand for."""
 
     problem: Problem
+    """The arrays."""
     pending: Sequence[PendingJob]
     victims: Sequence[RunningJob]
+    """The jobs and the running jobs that it numbers."""
     spaces: Sequence[Space]
+    """Where each group runs."""
     falls: Sequence[Fall]
     claims: Sequence[Sequence[ChainWorth]]
+    """What each pending job is worth by when it ends, and to deadlines further on."""
     held: Floats
     running_on: Floats
     victim_at: NDArray[np.int64]
+    """What running jobs hold of the rows, and their probability to hold it in a slot; shapes
+    (running, rows) and (running, slots). Which of them the victims are."""
     rows: Sequence[str]
+    """Name of every row: its set of places, as bits of cells, and its resource if not cpus."""
     resources: Sequence[int]
+    """Numbers of the resources that have rows."""
     free_cells: Floats
+    """What is free of these in every cell; shape (resources, cells)."""
 
     @property
     def hopeless(self) -> list[int]:

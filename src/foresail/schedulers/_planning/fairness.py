@@ -2,7 +2,7 @@
 
 A job is worth 1 / (1 + had / share) of its worth: half for a user that had just a fair share. It
 falls more slowly than the 2 ** -(had / share) of Slurm's priorities, under which, among many users,
-the deadlines of one who has much would soon weigh less than others' jobs without any.
+the deadlines of a user that has much would soon weigh less than others' jobs without any.
 """
 
 from __future__ import annotations

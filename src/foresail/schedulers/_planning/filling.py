@@ -86,7 +86,7 @@ def _spared(problem: Problem, choice: PlanChoice) -> PlanChoice:
 
 
 def needed_now(problem: Problem, choice: PlanChoice) -> Booleans:
-    """Who must be stopped for those who start now; others can still be stopped later.
+    """Which jobs must be stopped for those that start now; others can still be stopped later.
 
     To stop them already would waste what they might yet finish, and free what no job is to have.
     """
@@ -98,7 +98,7 @@ def needed_now(problem: Problem, choice: PlanChoice) -> Booleans:
 
 
 def _needed(problem: Problem, left: Floats, stopped: Booleans) -> Booleans:
-    """Who of the stopped must be, if the dearest are spared first; ``left`` counts all as gone."""
+    """Which of the stopped must be, the dearest spared first; ``left`` counts all as gone."""
     needed = stopped.copy()
     dearest = np.argsort(-problem.victim_cost, kind="stable")
     for victim in dearest[stopped[dearest]]:

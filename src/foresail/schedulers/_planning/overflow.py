@@ -104,19 +104,13 @@ def _filled(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AskedRows:
-    """What rows are asked for in every slot, as probabilities.
-
-    Parameters
-    ----------
-    cumulative
-        Probability to be asked for at most so many units; shape (rows, slots, units).
-    most, units
-        How many units a row has, and how much of its resource one is; shapes (rows,).
-    """
+    """What rows are asked for in every slot, as probabilities."""
 
     cumulative: Floats
+    """Probability to be asked for at most so many units; shape (rows, slots, units)."""
     most: Integers
     units: Floats
+    """How many units a row has, and how much of its resource one is; shapes (rows,)."""
 
     @classmethod
     def of(cls, demands: Demands, stopped: NDArray[np.bool_]) -> AskedRows:

@@ -16,103 +16,75 @@ HopelessJobs = Literal["run_on_leftovers", "drop"]
 
 @dataclass(frozen=True, slots=True)
 class PlanAheadParameters:
-    """Parameters of the schedulers that plan ahead.
-
-    Parameters
-    ----------
-    window_slots, slot_seconds
-        How many starts a plan considers, the first of them now, and from one to the next. One slot
-        means no planning ahead.
-    distribution
-        Plan with the whole belief about a runtime; otherwise with its mean alone.
-    over_estimates
-        What a job with a deadline is worth after it: nothing (``off``), less and less (``on``), or
-        less and less if its belief gives it hardly a chance anyway (``adaptive``).
-    hopeless_below
-        That chance: the probability to run no longer than from submission to deadline.
-    preemption
-        Jobs without a deadline (or past it) may be stopped for others.
-    preemption_cost
-        What stopping one costs at least, in jobs without a deadline: what is gained by it has to
-        be worth that much. If that is little, jobs are stopped for a thousandth of a chance.
-    soft_constraints
-        Know where a job runs best; otherwise every job is planned as if it ran elsewhere.
-    placing
-        ``globally``: all jobs at once. ``in_order``: one after the other by arrival, those with a
-        deadline first, of these the ones whose reservation was rejected last.
-    reservations
-        Whether a job with a deadline asks for a reservation at its submission, and when it is
-        promised nodes: as late as its deadline allows, or as early as nodes can be promised.
-    slo_value, unreserved_value, best_effort_value
-        What a job with a deadline is worth until then; one whose request for a reservation was
-        rejected; one without a deadline at its submission.
-    best_effort_horizon_seconds
-        How long after its submission a job without a deadline is worth nothing.
-    hopeless_jobs
-        What becomes of a job that can gain nothing any more, its deadline being out of reach or its
-        own value spent: it runs on nodes that no other job wants (``run_on_leftovers``), or it is
-        withdrawn and never starts (``drop``), as in the published systems.
-    cycle_seconds, solver_share
-        How often the scheduler is asked, and for what share of that it may plan: as much work as a
-        usual machine does in that time.
-    relative_gap
-        When a plan is good enough: by what share of its value the best one may be better.
-    solver
-        Name of the solver.
-    most_options
-        The most starts that a program given to it has: of more that could be in a better plan,
-        those of the jobs worth most.
-    overflow_risk
-        With what probability a slot of a plan may turn out to be overdrawn, above 0, at most 0.5;
-        ``none``: capacity is kept in expectation. Starts now are certain to fit in either case.
-    scenarios
-        How many drawn futures to compare plans in, by what they are really worth there when a job
-        starts as soon as those before it let it. 0: a plan is worth what its program says.
-    end_to_end
-        A job that others wait for is also worth what these are worth, if it lets them be in time.
-    fair_share
-        How much less a user's jobs are worth the more of the cluster the user has had lately: their
-        worth is divided by one plus this times what the user has had, as a multiple of the user's
-        share. 0: not at all.
-    budget_cpu_hours
-        How much a user may have had lately: jobs are worth the less the less is left of it, and
-        nothing but what is left over once it is spent. ``none``: no end.
-    fair_by
-        Whether shares and budgets belong to users or to groups.
-    shares
-        Shares of those who have more or less than one: ``[alice:3,bob:0.5]``.
-    share_half_life_seconds
-        How long ago what a user has had counts for half.
-    """
+    """Parameters of the schedulers that plan ahead."""
 
     window_slots: int = 24
     slot_seconds: float = 60.0
+    """How many starts a plan considers, the first of them now, and from one to the next. One slot
+    means no planning ahead."""
     distribution: bool = True
+    """Plan with the whole belief about a runtime; otherwise with its mean alone."""
     over_estimates: OverEstimates = "adaptive"
+    """What a job with a deadline is worth after it: nothing (``off``), less and less (``on``), or
+    less and less if its belief gives it hardly a chance anyway (``adaptive``)."""
     hopeless_below: float = 0.05
+    """That chance: the probability to run no longer than from submission to deadline."""
     preemption: bool = True
+    """Jobs without a deadline (or past it) may be stopped for others."""
     preemption_cost: float = 10.0
+    """What stopping one costs at least, in jobs without a deadline: what is gained by it has to be
+    worth that much. If that is little, jobs are stopped for a thousandth of a chance."""
     soft_constraints: bool = True
+    """Know where a job runs best; otherwise every job is planned as if it ran elsewhere."""
     placing: Literal["globally", "in_order"] = "globally"
+    """``globally``: all jobs at once. ``in_order``: one after the other by arrival, those with a
+    deadline first, of these the ones whose reservation was rejected last."""
     reservations: Literal["off", "latest", "earliest"] = "off"
+    """Whether a job with a deadline asks for a reservation at its submission, and when it is
+    promised nodes: as late as its deadline allows, or as early as nodes can be promised."""
     slo_value: float = 1000.0
     unreserved_value: float = 25.0
     best_effort_value: float = 1.0
+    """What a job with a deadline is worth until then; one whose request for a reservation was
+    rejected; one without a deadline at its submission."""
     best_effort_horizon_seconds: float = 18_000.0
+    """How long after its submission a job without a deadline is worth nothing."""
     hopeless_jobs: HopelessJobs = "run_on_leftovers"
+    """What becomes of a job that can gain nothing any more, its deadline being out of reach or its
+    own value spent: it runs on nodes that no other job wants (``run_on_leftovers``), or it is
+    withdrawn and never starts (``drop``), as in the published systems."""
     cycle_seconds: float = 2.0
     solver_share: float = 0.25
+    """How often the scheduler is asked, and for what share of that it may plan: as much work as a
+    usual machine does in that time."""
     relative_gap: float = 0.02
+    """When a plan is good enough: by what share of its value the best one may be better."""
     solver: str = "highs"
+    """Name of the solver."""
     most_options: int = 3000
+    """The most starts that a program given to it has: of more that could be in a better plan, those
+    of the jobs worth most."""
     overflow_risk: float | None = None
+    """With what probability a slot of a plan may turn out to be overdrawn, above 0, at most 0.5;
+    ``none``: capacity is kept in expectation. Starts now are certain to fit in either case."""
     scenarios: int = 0
+    """How many drawn futures to compare plans in, by what they are really worth there when a job
+    starts as soon as those before it let it. 0: a plan is worth what its program says."""
     end_to_end: bool = False
+    """A job that others wait for is also worth what these are worth, if it lets them be in time."""
     fair_share: float = 0.0
+    """How much less a user's jobs are worth the more of the cluster the user has had lately: their
+    worth is divided by one plus this times what the user has had, as a multiple of the user's
+    share. 0: not at all."""
     budget_cpu_hours: float | None = None
+    """How much a user may have had lately: jobs are worth the less the less is left of it, and
+    nothing but what is left over once it is spent. ``none``: no end."""
     fair_by: Literal["user", "group"] = "user"
+    """Whether shares and budgets belong to users or to groups."""
     shares: tuple[str, ...] = ()
+    """Shares of those that have more or less than one: ``[alice:3,bob:0.5]``."""
     share_half_life_seconds: float = 86_400.0
+    """How long ago what a user has had counts for half."""
 
     def __post_init__(self) -> None:
         require(1 <= self.window_slots <= 1000, self, "window_slots", "from 1 to 1000")

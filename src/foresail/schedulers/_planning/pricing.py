@@ -32,24 +32,16 @@ _MANY_SETS: Final = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prices:
-    """What resources are worth.
-
-    Parameters
-    ----------
-    reduced
-        By how much every option is worth more than what it needs; shape (groups, slots).
-    stopped
-        How much of every running job the linear program stops, 0 to 1.
-    bound
-        No choice is worth more.
-    of_rows
-        What a unit of each row is worth in every slot; shape (rows, slots).
-    """
+    """What resources are worth."""
 
     of_rows: Floats
+    """What a unit of each row is worth in every slot; shape (rows, slots)."""
     reduced: Floats
+    """By how much every option is worth more than what it needs; shape (groups, slots)."""
     stopped: Floats
+    """How much of every running job the linear program stops, 0 to 1."""
     bound: float
+    """No choice is worth more."""
 
 
 def prices_by(problem: Problem, of_rows: Floats, stopped: Floats) -> Prices:

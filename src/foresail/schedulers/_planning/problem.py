@@ -27,37 +27,26 @@ _ROUNDING: Final = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What may be planned.
-
-    Parameters
-    ----------
-    first_group
-        Groups of job j are ``first_group[j]`` to ``first_group[j + 1]``; shape (jobs + 1,).
-    group_set
-        Number of each group's set of places and mix of resources; shape (groups,).
-    consumption
-        Expected cpus that a group holds so many slots after its start; shape (groups, slots). (Of a
-        job without cpus: what it holds of another resource.)
-    worth
-        Expected value of a start in a slot, 0 for none; shape (groups, slots).
-    cover
-        What a row gives of its resource for each cpu that a group of a set consumes, 0 if the row's
-        union does not contain the set; shape (sets, rows).
-    capacity
-        What running jobs are expected to leave; shape (rows, slots).
-    victim_cost, victim_credit
-        What stopping a running job costs, and what it gives back; shapes (victims,) and (victims,
-        rows, slots).
-    """
+    """What may be planned."""
 
     first_group: Integers
+    """Groups of job j are ``first_group[j]`` to ``first_group[j + 1]``; shape (jobs + 1,)."""
     group_set: Integers
+    """Number of each group's set of places and mix of resources; shape (groups,)."""
     consumption: Floats
+    """Expected cpus that a group holds so many slots after its start; shape (groups, slots). (Of a
+    job without cpus: what it holds of another resource.)"""
     worth: Floats
+    """Expected value of a start in a slot, 0 for none; shape (groups, slots)."""
     cover: Floats
+    """What a row gives of its resource for each cpu that a group of a set consumes, 0 if the row's
+    union does not contain the set; shape (sets, rows)."""
     capacity: Floats
+    """What running jobs are expected to leave; shape (rows, slots)."""
     victim_cost: Floats
     victim_credit: Floats
+    """What stopping a running job costs, and what it gives back; shapes (victims,) and (victims,
+    rows, slots)."""
 
     @cached_property
     def rows(self) -> Floats:

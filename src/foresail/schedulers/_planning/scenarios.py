@@ -39,21 +39,14 @@ _ERRORS: Final = 2.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ListedPlan:
-    """A plan as a list: jobs in the order in which they are to start, and the group of each.
-
-    Parameters
-    ----------
-    order
-        Numbers of jobs.
-    group
-        Per job of the problem; -1 for jobs that are not in the list.
-    stopped
-        Running jobs that are stopped.
-    """
+    """A plan as a list: jobs in the order in which they are to start, and the group of each."""
 
     order: Integers
+    """Numbers of jobs."""
     group: Integers
+    """Per job of the problem; -1 for jobs that are not in the list."""
     stopped: Booleans
+    """Running jobs that are stopped."""
 
 
 class DrawnFutures:
@@ -125,7 +118,7 @@ class DrawnFutures:
         return worth
 
     def choice(self, plan: ListedPlan) -> PlanChoice:
-        """The plan by slots: who starts now, and the others in the middle one of their starts."""
+        """The plan by slots: what starts now, and the others in the middle one of their starts."""
         slots, slot_seconds = self._slots
         starts = np.median(self.starts(plan), axis=0)
         slot = np.where(starts > 0.0, np.maximum(np.round(starts / slot_seconds), 1.0), 0.0)
@@ -176,7 +169,7 @@ def _is_better(values: Floats, than: Floats) -> bool:
 
 
 def listed(demands: Demands, choice: PlanChoice) -> ListedPlan:
-    """A plan by slots as a list; who is not planned follows, the most worth per cpu first."""
+    """A plan by slots as a list; what is not planned follows, the most worth per cpu first."""
     problem = demands.problem
     planned = choice.planned
     worth = problem.worth[choice.group[planned], choice.slot[planned]]
@@ -233,7 +226,7 @@ def _neighbours(demands: Demands, plan: ListedPlan) -> Iterator[ListedPlan]:
 
 
 def _claims(demands: Demands) -> Iterator[tuple[int, Fall, Distribution | None]]:
-    """Who gains by which job's end: the job itself, and deadlines further on."""
+    """What gains by which job's end: the job itself, and deadlines further on."""
     for job, fall in enumerate(demands.falls):
         yield job, fall, None
         for claim in demands.claims[job]:

@@ -64,44 +64,32 @@ may, too, if a whole job of those worth most may be missing.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SolvedChoice:
-    """A choice, and how good it is known to be.
-
-    Parameters
-    ----------
-    choice
-        Never worth less than greedy's.
-    value, bound, greedy_value
-        What it is worth, what no choice exceeds, and what greedy's was worth.
-    columns, rows
-        Size of the last program; 0 if none was needed.
-    greedy_seconds, pricing_seconds, search_seconds, solver_seconds
-        Of planning without a solver, of the linear programs and planning by their prices, of
-        searching, and of programs.
-    prices
-        What a cpu is worth in every row and slot; None if it was not asked.
-    priced_gap
-        How far the plan was from the bound in the cycle in which the prices were new.
-    in_vain
-        How much value programs have looked for without finding any, in this cycle and, ever less of
-        it, in those before.
-    failure
-        What the solver said when it failed; empty if it did not.
-    """
+    """A choice, and how good it is known to be."""
 
     choice: PlanChoice
+    """Never worth less than greedy's."""
     value: float
     bound: float
     greedy_value: float
+    """What it is worth, what no choice exceeds, and what greedy's was worth."""
     columns: int = 0
     rows: int = 0
+    """Size of the last program; 0 if none was needed."""
     greedy_seconds: float = 0.0
     pricing_seconds: float = 0.0
     search_seconds: float = 0.0
     solver_seconds: float = 0.0
+    """Of planning without a solver, of the linear programs and planning by their prices, of
+    searching, and of programs."""
     prices: Floats | None = None
+    """What a cpu is worth in every row and slot; None if it was not asked."""
     priced_gap: float = 0.0
+    """How far the plan was from the bound in the cycle in which the prices were new."""
     in_vain: float = 0.0
+    """How much value programs have looked for without finding any, in this cycle and, ever less of
+    it, in those before."""
     failure: str = ""
+    """What the solver said when it failed; empty if it did not."""
 
     @property
     def gap(self) -> float:
@@ -123,26 +111,18 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How hard to try.
-
-    Parameters
-    ----------
-    solver_name
-        A registered solver; one that cannot add columns is given a program without prices.
-    seconds
-        How much work to spend.
-    relative_gap, least_value
-        When a choice is good enough, as a share of its value; of ``least_value`` where it is worth
-        less, so that no work is spent on jobs that are worth next to nothing.
-    most_options
-        A program has no more options than these; of more, those of the jobs worth most.
-    """
+    """How hard to try."""
 
     solver_name: str
+    """A registered solver; one that cannot add columns is given a program without prices."""
     seconds: float
+    """How much work to spend."""
     relative_gap: float
     least_value: float
+    """When a choice is good enough, as a share of its value; of ``least_value`` where it is worth
+    less, so that no work is spent on jobs that are worth next to nothing."""
     most_options: int
+    """A program has no more options than these; of more, those of the jobs worth most."""
 
 
 def solve_problem(

@@ -32,7 +32,7 @@ def spread_spaces(job: Job, places: CellMap, free_cells: NDArray[np.float64]) ->
     Parameters
     ----------
     job, places
-        Who runs where.
+        Which job runs where.
     free_cells
         Free cpus of every cell; shape (cells,).
     """
@@ -50,7 +50,7 @@ def chosen_parts(
     Parameters
     ----------
     space, job, places
-        Who runs where.
+        Which job runs where.
     free_cells
         Free cpus of every cell; shape (cells,).
     """

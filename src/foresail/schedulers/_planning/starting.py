@@ -24,28 +24,21 @@ _ROUNDS: Final = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Starting:
-    """What a choice comes to now.
-
-    Parameters
-    ----------
-    choice
-        Who starts when.
-    jobs, found
-        Numbers of the jobs that are to start now, and where; None for whom there is no room yet.
-    stopped
-        Ids of the running jobs that are stopped for them.
-    """
+    """What a choice comes to now."""
 
     choice: PlanChoice
+    """Which job starts when."""
     jobs: Sequence[int]
     found: Sequence[Placement | None]
+    """Numbers of the jobs that are to start now, and where; None where there is no room yet."""
     stopped: Sequence[str]
+    """Ids of the running jobs that are stopped for them."""
 
 
 def starting(
     view: ClusterView, demands: Demands, places: CellMap, choice: PlanChoice, refill: bool
 ) -> Starting:
-    """Who starts now and where.
+    """Which jobs start now, and where.
 
     If no nodes are found for some, though none are waited for, these start later or elsewhere, and
     others are planned on what that leaves (``refill``); a few times, until all have nodes.

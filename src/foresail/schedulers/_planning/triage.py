@@ -30,23 +30,17 @@ _WORTHIEST_UP_TO: Final = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """How far a round through the queue has come: by number of arrival.
-
-    Parameters
-    ----------
-    last
-        Who was looked at last.
-    until
-        Whom the round ends with; who comes later waits for the next one, lest it never end.
-    """
+    """How far a round through the queue has come: by number of arrival."""
 
     last: int = -1
+    """Which job was looked at last."""
     until: int = -1
+    """The job that the round ends with; later ones wait for the next, lest it never end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Triaged:
-    """Whom a cycle looks at, whom it leaves out, and how far that comes in the round."""
+    """Which jobs a cycle looks at, which it leaves out, and how far that comes in the round."""
 
     considered: Sequence[PendingJob]
     left_out: Sequence[PendingJob]
@@ -61,7 +55,7 @@ def triaged(
     planned: Mapping[str, float],
     turn: Turn,
 ) -> Triaged:
-    """Whom a cycle looks at: all who wait, if its work allows.
+    """Which jobs a cycle looks at: all that wait, if its work allows.
 
     Parameters
     ----------
@@ -101,7 +95,7 @@ def triaged(
 
 
 def kind_in_order(pending: PendingJob, is_awaited: bool) -> int:
-    """Who goes first where jobs are placed in order; within a kind, who came first.
+    """Which job goes first where jobs are placed in order; within a kind, the one that came first.
 
     0 for jobs with a deadline, and those that one waits for; 1 for jobs that have a deadline and
     are promised nothing; 2 for others.
@@ -114,7 +108,7 @@ def kind_in_order(pending: PendingJob, is_awaited: bool) -> int:
 
 
 class _Queue:
-    """Who of the waiting jobs is chosen, and how many groups these have."""
+    """Which of the waiting jobs are chosen, and how many groups these have."""
 
     def __init__(self, groups: Integers) -> None:
         self._groups = groups
@@ -122,7 +116,7 @@ class _Queue:
         self.chosen: Booleans = np.zeros(groups.size, np.bool_)
 
     def take(self, order: Integers, most: float) -> Integers:
-        """Choose jobs in an order while fewer than so many groups are chosen; who they are."""
+        """Choose jobs in an order while fewer than so many groups are chosen; which they are."""
         order = order[~self.chosen[order]]
         ends = np.cumsum(self._groups[order])
         taken = order[ends - self._groups[order] + self._taken < most]
@@ -134,7 +128,7 @@ class _Queue:
         """Choose on from where a round stands, and begin the next one where it ends."""
         by_arrival = np.argsort(arrivals, kind="stable")
         ahead = (arrivals > turn.last) & (arrivals <= turn.until)
-        most = max(most, self._taken + 1.0)  # one at least, whoever came first
+        most = max(most, self._taken + 1.0)  # one at least, whichever job came first
         taken = self.take(by_arrival[ahead[by_arrival]], most)
         if not self.chosen[ahead].all():
             return Turn(int(arrivals[taken].max(initial=turn.last)), turn.until)

@@ -26,28 +26,19 @@ _BELOW: Final = 1e-4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WholeJobs:
-    """The jobs worth most, and what a plan of them is worth besides.
-
-    Parameters
-    ----------
-    jobs
-        Which they are; shape (jobs,).
-    least, most
-        What their starts are worth that are worth half as much as any start, or more.
-    others
-        What all the other jobs could be worth together, each with its best start.
-    little
-        What a plan could be worth besides such starts.
-    costs
-        What it costs to stop all running jobs that give anything back.
-    """
+    """The jobs worth most, and what a plan of them is worth besides."""
 
     jobs: Booleans
+    """Which they are; shape (jobs,)."""
     least: float
     most: float
+    """What their starts are worth that are worth half as much as any start, or more."""
     others: float
+    """What all the other jobs could be worth together, each with its best start."""
     little: float
+    """What a plan could be worth besides such starts."""
     costs: float
+    """What it costs to stop all running jobs that give anything back."""
 
     def attainable(self, bound: float) -> float:
         """What no plan exceeds if none exceeds a bound."""

@@ -57,7 +57,7 @@ PILOT_NUMBERS: Final = 20
 and its level, the seed of what is drawn; of the learned ratio, the jobs that each of the first
 ratios is tried with, and the factor by which one must be better before the next is tried; what was
 learned: jobs that have asked for a ratio, and the sum of squared coefficients of variation within
-jobs, with their number; 1 if jobs of whom history knows more than pilots would are not sampled;
+jobs, with their number; 1 if jobs of which history knows more than pilots would are not sampled;
 what is likely, in standard deviations of how far off history has been (0: it is not asked); how
 much room narrow jobs must leave to be thin (0: that is not asked), and how many tasks have run at
 once at most; 1 if sizes reach until the last task is expected to end (``last_task``); the odds of
@@ -89,24 +89,16 @@ _UNIT: Final = 2.0**-53
 
 
 class Pilots(NamedTuple):
-    """Rules and memory of sampling.
-
-    Parameters
-    ----------
-    numbers
-        As above; shape (PILOT_NUMBERS,).
-    scores
-        A row per ratio from 0; shape (RATIOS + 1, FIRST_OUTCOME + outcomes kept).
-    proved
-        What history turned out to be worth (``proved_history``).
-    narrow
-        What jobs have taken by their width (``narrow_jobs``).
-    """
+    """Rules and memory of sampling."""
 
     numbers: Floats
+    """As above; shape (PILOT_NUMBERS,)."""
     scores: Floats
+    """A row per ratio from 0; shape (RATIOS + 1, FIRST_OUTCOME + outcomes kept)."""
     proved: Floats
+    """What history turned out to be worth (``proved_history``)."""
     narrow: Floats
+    """What jobs have taken by their width (``narrow_jobs``)."""
 
 
 _TABLE = types.float64[:, ::1]

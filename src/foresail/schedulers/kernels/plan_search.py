@@ -51,7 +51,7 @@ class SearchProblem(NamedTuple):
 
 
 class SearchedPlan(NamedTuple):
-    """Group and slot of every job (-1: none), who is stopped, and what is left (rows, slots)."""
+    """Group and slot of every job (-1: none), what is stopped, and what is left (rows, slots)."""
 
     group: NDArray[np.int64]
     slot: NDArray[np.int64]
@@ -180,7 +180,7 @@ def _share_of(shares: NDArray[np.float64], row: int) -> float:
 def _make_room(options: _Options, plan: _Chosen, guest: int, state: NDArray[np.uint64]) -> float:
     """Take out or stop others until no row is overdrawn; returns what is gained.
 
-    Those who give back much for little worth go first, mostly. -inf if all of them are not enough.
+    Those that give back much for little worth go first, mostly. -inf if all of them are not enough.
     ``guest`` is a job that stays, or the number of no job, which is behind all others.
     """
     jobs, no_job = options.groups_of.shape[0], plan.one.shape[0]
@@ -304,7 +304,7 @@ def _refill(
     least: NDArray[np.float64],
     state: NDArray[np.uint64],
 ) -> float:
-    """Plan some of those who are not, in random order; returns what is gained."""
+    """Plan some of those that are not, in random order; returns what is gained."""
     waiting = 0
     for job in range(order.size):
         has_groups = options.groups_of[job, 0] < options.groups_of[job, 1]

@@ -1,7 +1,7 @@
 """A queue that is kept from pass to pass: brought up to date by what has changed, then passed over.
 
 What a pass does to the tables (``foresail.schedulers.kernels.waiting_queue``) is taken back:
-whether anybody starts is for others to say.
+whether any job starts is for others to say.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def _change(at: WaitingQueue, change: Floats, now: float) -> None:
 
 @part
 def _keep_late_ones(release: Floats, releases: int, soonest: float) -> None:
-    """Who should have ended by now is expected to end at once."""
+    """A job that should have ended by now is expected to end at once."""
     for i in range(releases):
         if release[i, EXPECTED_END] >= soonest:
             break
@@ -296,7 +296,7 @@ def _copy_present(order: Floats, column: int, waiting: int, jobs: Floats, copy: 
 
 @merged_part
 def _mark(at: WaitingQueue, started: int, absent: Integers, waits: float) -> None:
-    """Note whether those wait who have started, or are absent."""
+    """Note whether those wait that have started, or are absent."""
     for i in range(started):
         at.jobs[at.starts[i], WAITS] = waits
     for i in range(absent.shape[0]):

@@ -1,4 +1,4 @@
-"""Plans carried out in drawn futures: who starts when, if runtimes turn out so, and its worth.
+"""Plans carried out in drawn futures: what starts when, if runtimes turn out so, and its worth.
 
 A plan is a list of jobs, each with the set of places that it is to run in. In a future, a job
 starts as soon as it fits beside those that run and beside what those before it in the list, which
@@ -86,7 +86,7 @@ def _start_who_fits(
     starts: NDArray[np.float64],
     ends: NDArray[np.float64],
 ) -> None:
-    """Start who fits now beside what those before them in the list are to have."""
+    """Start what fits now beside what those before them in the list are to have."""
     rows = free.size
     for row in range(rows):
         wanted[row] = 0.0

@@ -33,7 +33,7 @@ Integers = NDArray[np.int64]
 def submit_unbelieved(
     at: TaskJobs, job: int, first_order: Integers, tasks: int, now: float
 ) -> None:
-    """A job of whom nothing is believed comes, after as many others as its row has before it."""
+    """A job of which nothing is believed comes, after as many others as its row has before it."""
     believe_nothing(at.queues.jobs[job])
     submit_job(at, job, job, first_order, tasks, now)
     open_stage(at, job, first_order.size)

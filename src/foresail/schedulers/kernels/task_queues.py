@@ -74,31 +74,21 @@ _ROUNDING: Final = 1e-9
 
 
 class TaskQueues(NamedTuple):
-    """The queues, and the jobs in them.
-
-    Parameters
-    ----------
-    rules
-        Shape (RULE_NUMBERS,).
-    costs
-        What a slot costs each queue, the inverse of its weight; shape (queues,).
-    used
-        How many slots are charged to each queue; shape (queues,).
-    waiting
-        How many jobs each heap has: one per queue, one of sampled jobs with tasks beyond the
-        pilots, one of jobs that are going to have had too much service; shape (queues + 2,).
-    heaps
-        Shape (queues + 2, jobs).
-    jobs
-        Shape (jobs, at least QUEUE_COLUMNS).
-    """
+    """The queues, and the jobs in them."""
 
     rules: Floats
+    """Shape (RULE_NUMBERS,)."""
     costs: Floats
+    """What a slot costs each queue, the inverse of its weight; shape (queues,)."""
     used: Integers
+    """How many slots are charged to each queue; shape (queues,)."""
     waiting: Integers
+    """How many jobs each heap has: one per queue, one of sampled jobs with tasks beyond the pilots,
+    one of jobs that are going to have had too much service; shape (queues + 2,)."""
     heaps: Integers
+    """Shape (queues + 2, jobs)."""
     jobs: Floats
+    """Shape (jobs, at least QUEUE_COLUMNS)."""
 
 
 TASK_QUEUES = types.NamedTuple(

@@ -71,7 +71,7 @@ DUE_UNTIL: Final = 5
 TOUCHED: Final = 6
 GONE: Final = 7
 COUNTERS: Final = 8
-"""How many wait, hold cpus, and have ever come; how many of those who wait go first because they
+"""How many wait, hold cpus, and have ever come; how many of those that wait go first because they
 are due; the rows of ``dues`` that are still to come; how many kinds are to be looked at again; how
 many that hold cpus are expected to have ended. Further counters are the engine's."""
 
@@ -106,7 +106,7 @@ programs and parameters begin and end."""
 
 
 class WaitingQueue(NamedTuple):
-    """Who waits, in the orders of a policy, and the expected ends of those who run.
+    """Jobs that wait, in the orders of a policy, and the expected ends of those that run.
 
     ``specs`` and ``summaries`` (``foresail.kernels.columns``) have a row per slot, as ``jobs``;
     ``starts`` is room for slots.

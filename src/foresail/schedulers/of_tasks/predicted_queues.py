@@ -16,15 +16,10 @@ from foresail.schedulers.of_tasks.scheduler import TaskScheduler
 
 @dataclass(frozen=True, slots=True)
 class PredictedQueuesParameters(QueueParameters):
-    """Parameters of ``predicted_queues``.
-
-    Parameters
-    ----------
-    thin_below
-        Jobs of fewer tasks go to the first queue, whatever is believed of them (3SigmaTL has 3).
-    """
+    """Parameters of ``predicted_queues``."""
 
     thin_below: int = 0
+    """Jobs of fewer tasks go to the first queue, whatever is believed of them (3SigmaTL has 3)."""
 
     def __post_init__(self) -> None:
         QueueParameters.__post_init__(self)

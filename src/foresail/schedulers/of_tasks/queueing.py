@@ -29,30 +29,21 @@ _MOST_QUEUES: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class QueueParameters:
-    """Queues with exponential thresholds (spec slearn, section 2).
-
-    Parameters
-    ----------
-    queues
-        How many.
-    first_threshold_seconds, growth
-        Seconds of tasks from which on a job is not in the first queue; how many times more each
-        further queue takes.
-    weight_ratio
-        How many times larger a queue's share of the slots is than the next one's.
-    rule
-        Whether the slot that is offered counts as used: ``before``, it does not, and every queue
-        that waits gets one slot at least; ``after``, it does.
-    within
-        What orders the jobs in a queue: ``entering`` it, or their ``arrival``.
-    """
+    """Queues with exponential thresholds (spec slearn, section 2)."""
 
     queues: int = 10
+    """How many."""
     first_threshold_seconds: float = 1000.0
     growth: float = 10.0
+    """Seconds of tasks from which on a job is not in the first queue; how many times more each
+    further queue takes."""
     weight_ratio: float = 10.0
+    """How many times larger a queue's share of the slots is than the next one's."""
     rule: Literal["before", "after"] = "before"
+    """Whether the slot that is offered counts as used: ``before``, it does not, and every queue
+    that waits gets one slot at least; ``after``, it does."""
     within: Literal["entering", "arrival"] = "entering"
+    """What orders the jobs in a queue: ``entering`` it, or their ``arrival``."""
 
     def __post_init__(self) -> None:
         require(1 <= self.queues <= _MOST_QUEUES, self, "queues", "from 1 to 100")

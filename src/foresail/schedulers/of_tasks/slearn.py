@@ -30,86 +30,65 @@ _STATISTICS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SLearnParameters(QueueParameters):
-    """Parameters of ``slearn``.
-
-    Parameters
-    ----------
-    source
-        What a job is estimated from: its ``pilots``, or whichever is expected to err less
-        (``surer``), the predictor's belief about its tasks or their mean (spec slearn section 6.1:
-        history if its variance is below that of tasks over the number of pilots), or history as
-        far as it has proved itself (``proved``): a job that would be in the same queue whatever is
-        likely is not sampled, and tasks of others wait in the queue for the most that is likely as
-        soon as the pilots have started, not only when they have told.
-    likely_spreads
-        With ``proved``: what is within so many standard deviations of what history believes is
-        likely, in logarithms, by how far off beliefs like the one about a job have been.
-    pilot_percent
-        Percent of a job's tasks that are pilots; learned from the jobs that have ended if not
-        given.
-    rounding
-        What becomes of a number of pilots that is not whole; one at least is a pilot.
-    statistic
-        What stands for all tasks: the ``mean`` of the pilots, their ``median``, a quantile of
-        ``bootstrap`` means, or what follows when the predictor's belief is joined with them: the
-        mean if all is normal (``posterior``), the median if it is log-normal (``log_posterior``).
-    bootstrap_level
-        Which quantile that is.
-    later_stages
-        What the stages after the first are taken to last: each task as long as those of the first
-        (``sampled``), or as the predictor says, corrected by how wrong it was of the first
-        (``history``; so too with the posteriors, and where history may do without pilots).
-    thin_below
-        Jobs of fewer tasks go to the first queue, without being sampled.
-    thin_limit
-        Whether that is all (``fixed``), or wider jobs do so too (``adaptive``) as long as jobs so
-        wide leave room for others, by what they have had of the slots so far.
-    room_spreads
-        With ``adaptive``: how many standard deviations more slots than such jobs want on average
-        there must be.
-    tail
-        Whether the size of a sampled job is the seconds of its tasks, or those that the slots they
-        start in are its own until the last one is expected to end (``counted``): tasks are taken to
-        be log-normal, and to vary as its pilots and the tasks of jobs that have ended do.
-    deadlines
-        With ``by_odds`` a job with a deadline waits in the first queue, by its deadline, among
-        others by when they entered it; its tasks need not wait for its pilots. If its turn comes
-        and the odds that its other tasks are in time, on the slots that the queue shares out to it,
-        are too small, it goes to the queue for its size.
-    hopeless_below
-        Which odds are too small; of a job without an estimate, as long as there is time it is not.
-    speeds
-        Whether what pilots took is what they would have taken at speed 1 (``known``), or as it was,
-        on whatever machine they had (``ignored``). The fastest free machine is taken first.
-    dedicated_sampling_queue
-        Whether jobs with an estimate never are in the queue of those that are being sampled.
-    work_conserving
-        Whether other tasks of a job that is being sampled may have slots that nothing else wants.
-    trials
-        Of the learned ratio: jobs that each of the first ratios is tried with, and outcomes of a
-        ratio that count.
-    seed
-        Of the draw of pilots.
-    """
+    """Parameters of ``slearn``."""
 
     source: Literal["pilots", "surer", "proved"] = "pilots"
+    """What a job is estimated from: its ``pilots``, or whichever is expected to err less
+    (``surer``), the predictor's belief about its tasks or their mean (spec slearn section 6.1:
+    history if its variance is below that of tasks over the number of pilots), or history as far as
+    it has proved itself (``proved``): a job that would be in the same queue whatever is likely is
+    not sampled, and tasks of others wait in the queue for the most that is likely as soon as the
+    pilots have started, not only when they have told."""
     likely_spreads: float = 1.0
+    """With ``proved``: what is within so many standard deviations of what history believes is
+    likely, in logarithms, by how far off beliefs like the one about a job have been."""
     pilot_percent: float | None = None
+    """Percent of a job's tasks that are pilots; learned from the jobs that have ended if not
+    given."""
     rounding: Literal["floor", "ceil", "round"] = "floor"
+    """What becomes of a number of pilots that is not whole; one at least is a pilot."""
     statistic: Literal["mean", "median", "bootstrap", "posterior", "log_posterior"] = "mean"
+    """What stands for all tasks: the ``mean`` of the pilots, their ``median``, a quantile of
+    ``bootstrap`` means, or what follows when the predictor's belief is joined with them: the mean
+    if all is normal (``posterior``), the median if it is log-normal (``log_posterior``)."""
     bootstrap_level: float = 0.5
+    """Which quantile that is."""
     later_stages: Literal["sampled", "history"] = "sampled"
+    """What the stages after the first are taken to last: each task as long as those of the first
+    (``sampled``), or as the predictor says, corrected by how wrong it was of the first
+    (``history``; so too with the posteriors, and where history may do without pilots)."""
     thin_below: int = 3
+    """Jobs of fewer tasks go to the first queue, without being sampled."""
     thin_limit: Literal["fixed", "adaptive"] = "fixed"
+    """Whether that is all (``fixed``), or wider jobs do so too (``adaptive``) as long as jobs so
+    wide leave room for others, by what they have had of the slots so far."""
     room_spreads: float = 4.0
+    """With ``adaptive``: how many standard deviations more slots than such jobs want on average
+    there must be."""
     tail: Literal["ignored", "counted"] = "ignored"
+    """Whether the size of a sampled job is the seconds of its tasks, or those that the slots they
+    start in are its own until the last one is expected to end (``counted``): tasks are taken to be
+    log-normal, and to vary as its pilots and the tasks of jobs that have ended do."""
     deadlines: Literal["ignored", "by_odds"] = "ignored"
+    """With ``by_odds`` a job with a deadline waits in the first queue, by its deadline, among
+    others by when they entered it; its tasks need not wait for its pilots. If its turn comes and
+    the odds that its other tasks are in time, on the slots that the queue shares out to it, are too
+    small, it goes to the queue for its size."""
     hopeless_below: float = 0.05
+    """Which odds are too small; of a job without an estimate, as long as there is time it is
+    not."""
     speeds: Literal["known", "ignored"] = "known"
+    """Whether what pilots took is what they would have taken at speed 1 (``known``), or as it was,
+    on whatever machine they had (``ignored``). The fastest free machine is taken first."""
     dedicated_sampling_queue: bool = False
+    """Whether jobs with an estimate never are in the queue of those that are being sampled."""
     work_conserving: bool = True
+    """Whether other tasks of a job that is being sampled may have slots that nothing else wants."""
     trials: int = 100
+    """Of the learned ratio: jobs that each of the first ratios is tried with, and outcomes of a
+    ratio that count."""
     seed: int = 0
+    """Of the draw of pilots."""
 
     def __post_init__(self) -> None:
         QueueParameters.__post_init__(self)

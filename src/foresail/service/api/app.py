@@ -36,7 +36,7 @@ _REFUSALS = {
 
 
 class _Described(FastAPI):
-    """FastAPI whose document knows problems; it is made when somebody first asks for it."""
+    """FastAPI whose document knows problems; it is made when it is first asked for."""
 
     def openapi(self) -> dict[str, Any]:
         """The document that describes all questions."""

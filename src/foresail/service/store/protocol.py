@@ -20,21 +20,14 @@ class StoreUnavailable(ForesailError):  # noqa: N818 - it says what it is
 
 @dataclass(frozen=True, slots=True)
 class KeyedCall:
-    """What one call asks for, all of it or nothing.
-
-    Parameters
-    ----------
-    user
-        Who asks.
-    requests
-        In order; the ids of jobs among them are given already.
-    client_key
-        The caller's own name for this call: asked again, it is answered as it was the first time.
-    """
+    """What one call asks for, all of it or nothing."""
 
     user: str
+    """Who asks."""
     requests: tuple[Request, ...]
+    """In order; the ids of jobs among them are given already."""
     client_key: str | None = None
+    """The caller's own name for this call: asked again, it is answered as it was the first time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,43 +45,29 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class WholeStep:
-    """What a step of the controller leaves, written at once or not at all.
-
-    Parameters
-    ----------
-    lines
-        The step's records, a line each.
-    taken
-        Number of the last request that has been handed to the controller.
-    jobs
-        What has changed of jobs, by id: values by column.
-    """
+    """What a step of the controller leaves, written at once or not at all."""
 
     lines: Sequence[str]
+    """The step's records, a line each."""
     taken: int
+    """Number of the last request that has been handed to the controller."""
     jobs: Mapping[str, Row] = field(default_factory=dict)
+    """What has changed of jobs, by id: values by column."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobsWanted:
-    """Which jobs are listed, newest first unless ``oldest_first``.
-
-    Parameters
-    ----------
-    users, states, names
-        One of these; empty for all.
-    before, after
-        Numbers of jobs between which they are (exclusive), for paging.
-    limit
-        At most so many.
-    """
+    """Which jobs are listed, newest first unless ``oldest_first``."""
 
     users: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    """One of these; empty for all."""
     before: int | None = None
     after: int | None = None
+    """Numbers of jobs between which they are (exclusive), for paging."""
     limit: int = 100
+    """At most so many."""
     oldest_first: bool = False
 
 
@@ -120,19 +99,13 @@ class ForecastRow:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """How many things were told with a range of 80 %, and what became of them.
-
-    Parameters
-    ----------
-    told
-        How many have come about.
-    within, below
-        How many of these were in their range, and how many came before it began.
-    """
+    """How many things were told with a range of 80 %, and what became of them."""
 
     told: int
+    """How many have come about."""
     within: int
     below: int
+    """How many of these were in their range, and how many came before it began."""
 
 
 class Store(Protocol):

@@ -72,63 +72,43 @@ behind all has where tasks and ``after`` end."""
 
 
 class TaskReplay(NamedTuple):
-    """All that a replay works on.
-
-    Parameters
-    ----------
-    scheduler
-        Queues, jobs and estimates.
-    free, slowdown
-        By class of slots, the fastest first: how many are free, and how many times longer tasks run
-        there than at speed 1; shape (classes,).
-    submit
-        Seconds, not descending; shape (jobs,).
-    first_stage
-        Where each job's stages begin; shape (jobs + 1,).
-    stages
-        Shape (stages + 1, STAGE_COLUMNS).
-    after
-        Stages that wait for others, stage by stage.
-    stage_of
-        The stage of each task; shape (tasks,).
-    runtime, start
-        Seconds, the former at speed 1; shape (tasks,). The start is nan before.
-    order
-        Tasks of each job in the order in which they start; shape (tasks,).
-    tasks
-        Shape (tasks, TASK_COLUMNS).
-    told
-        What pilots have told, seconds, from each job's first task on; shape (tasks,).
-    end
-        Of each job, seconds; nan before; shape (jobs,).
-    ends
-        The heap of ends; shape (slots, HEAP_COLUMNS).
-    counters
-        Shape (COUNTERS,).
-    steps
-        Shape (STEPS,).
-    predictor
-        What its steps read and write, a slot per stage.
-    """
+    """All that a replay works on."""
 
     scheduler: TaskJobs
+    """Queues, jobs and estimates."""
     free: Integers
     slowdown: Floats
+    """By class of slots, the fastest first: how many are free, and how many times longer tasks run
+    there than at speed 1; shape (classes,)."""
     submit: Floats
+    """Seconds, not descending; shape (jobs,)."""
     first_stage: Integers
+    """Where each job's stages begin; shape (jobs + 1,)."""
     stages: Integers
+    """Shape (stages + 1, STAGE_COLUMNS)."""
     after: Integers
+    """Stages that wait for others, stage by stage."""
     stage_of: Integers
+    """The stage of each task; shape (tasks,)."""
     runtime: Floats
     start: Floats
+    """Seconds, the former at speed 1; shape (tasks,). The start is nan before."""
     order: Integers
+    """Tasks of each job in the order in which they start; shape (tasks,)."""
     tasks: Integers
+    """Shape (tasks, TASK_COLUMNS)."""
     told: Floats
+    """What pilots have told, seconds, from each job's first task on; shape (tasks,)."""
     end: Floats
+    """Of each job, seconds; nan before; shape (jobs,)."""
     ends: Floats
+    """The heap of ends; shape (slots, HEAP_COLUMNS)."""
     counters: Integers
+    """Shape (COUNTERS,)."""
     steps: Floats
+    """Shape (STEPS,)."""
     predictor: PredictorInputs
+    """What its steps read and write, a slot per stage."""
 
 
 _F = types.float64[::1]

@@ -14,18 +14,12 @@ from foresail.traces.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class FlurryParameters:
-    """What counts as a flurry.
-
-    Parameters
-    ----------
-    jobs
-        A burst of more jobs than this is a flurry.
-    gap_seconds
-        Jobs of one user are one burst while no gap between submissions is longer than this.
-    """
+    """What counts as a flurry."""
 
     jobs: int = 1000
+    """A burst of more jobs than this is a flurry."""
     gap_seconds: float = 1800.0
+    """Jobs of one user are one burst while no gap between submissions is longer than this."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "jobs")

@@ -15,18 +15,13 @@ from foresail.traces.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class BetweenParameters:
-    """The time that is kept.
-
-    Parameters
-    ----------
-    start, end
-        Submissions from ``start`` on and before ``end``: seconds from the workload's origin, or a
-        date such as 2012-02-01 or 2012-02-01T12:00 (UTC, unless it has an offset) where the origin
-        is known. None for no limit.
-    """
+    """The time that is kept."""
 
     start: str | None = None
     end: str | None = None
+    """Submissions from ``start`` on and before ``end``: seconds from the workload's origin, or a
+    date such as 2012-02-01 or 2012-02-01T12:00 (UTC, unless it has an offset) where the origin is
+    known. None for no limit."""
 
 
 @register("filter", "keep_between", parameters=BetweenParameters)

@@ -17,15 +17,10 @@ WEEK_SECONDS: Final = 7 * 86400.0
 
 @dataclass(frozen=True, slots=True)
 class FirstWeeksParameters:
-    """How much is kept.
-
-    Parameters
-    ----------
-    weeks
-        Weeks from the first submission on; fractions count.
-    """
+    """How much is kept."""
 
     weeks: float = 1.0
+    """Weeks from the first submission on; fractions count."""
 
     def __post_init__(self) -> None:
         if not self.weeks > 0:

@@ -14,19 +14,14 @@ from foresail.traces.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class UsersParameters:
-    """Who is kept.
-
-    Parameters
-    ----------
-    users
-        Names of the users.
-    """
+    """Who is kept."""
 
     users: tuple[str, ...] = ()
+    """Names of the users."""
 
     def __post_init__(self) -> None:
         if not self.users:
-            raise InputError("nobody would be kept", field="users", expected="names of users")
+            raise InputError("no user would be kept", field="users", expected="names of users")
 
 
 @register("filter", "keep_users", parameters=UsersParameters)

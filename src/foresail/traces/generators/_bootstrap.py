@@ -18,22 +18,15 @@ from foresail.model.arrays import Integers
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """A log cut in blocks: the jobs of one user in one week.
-
-    Parameters
-    ----------
-    jobs
-        Row numbers, sorted by user, then week, then submission; shape (jobs,).
-    begins
-        Where in ``jobs`` the block of (user, week) begins; shape (users, weeks + 1). It ends where
-        the next of the same user begins.
-    weeks
-        Weeks of the log.
-    """
+    """A log cut in blocks: the jobs of one user in one week."""
 
     jobs: Integers
+    """Row numbers, sorted by user, then week, then submission; shape (jobs,)."""
     begins: Integers
+    """Where in ``jobs`` the block of (user, week) begins; shape (users, weeks + 1). It ends where
+    the next of the same user begins."""
     weeks: int
+    """Weeks of the log."""
 
 
 def cut(user: Integers, week: Integers) -> Blocks:
@@ -47,24 +40,16 @@ def cut(user: Integers, week: Integers) -> Blocks:
 
 @dataclass(frozen=True, slots=True)
 class ResampledJobs:
-    """Jobs drawn, in no particular order; every array has shape (drawn jobs,).
-
-    Parameters
-    ----------
-    job
-        Row number in the log.
-    week
-        Week they are put in.
-    block
-        Number of the block drawn: jobs of equal number stay together.
-    copy
-        Which copy of the user they belong to, from zero.
-    """
+    """Jobs drawn, in no particular order; every array has shape (drawn jobs,)."""
 
     job: Integers
+    """Row number in the log."""
     week: Integers
+    """Week they are put in."""
     block: Integers
+    """Number of the block drawn: jobs of equal number stay together."""
     copy: Integers
+    """Which copy of the user they belong to, from zero."""
 
 
 def draw(

@@ -46,22 +46,15 @@ def _first_centres(values: Floats, clusters: int, random: np.random.Generator) -
 
 @dataclass(frozen=True, slots=True)
 class DrawnJobs:
-    """Jobs drawn from classes; every array has shape (jobs,).
-
-    Parameters
-    ----------
-    runtime_seconds, width
-        Width is in nodes.
-    of_class
-        Number of the class: never shown to a predictor.
-    source
-        Row of the source jobs whose features it has.
-    """
+    """Jobs drawn from classes; every array has shape (jobs,)."""
 
     runtime_seconds: Floats
     width: Integers
+    """Width is in nodes."""
     of_class: Integers
+    """Number of the class: never shown to a predictor."""
     source: Integers
+    """Row of the source jobs whose features it has."""
 
     def first(self, count: int) -> DrawnJobs:
         """Only so many."""

@@ -42,35 +42,24 @@ PREFERRED: Final[Mapping[str, str | None]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class GridmixParameters:
-    """What all generators of the recipe have in common.
-
-    Parameters
-    ----------
-    hours
-        Length of the run; the last job arrives at its end.
-    nodes, racks
-        The machine; racks are its partitions, and a node counts as one cpu.
-    gpu_racks
-        Racks whose nodes have a gpu, the first ones.
-    load
-        Offered load, which is reached exactly.
-    slack_percents
-        A deadline is submission plus runtime plus one of these percentages of it, each as likely.
-    slowdown_elsewhere
-        How many times longer a job runs elsewhere than where it runs best.
-    narrowest_share, widest_share
-        Widths of jobs as shares of the machine.
-    """
+    """What all generators of the recipe have in common."""
 
     hours: float = 1.0
+    """Length of the run; the last job arrives at its end."""
     nodes: int = 256
     racks: int = 8
+    """The machine; racks are its partitions, and a node counts as one cpu."""
     gpu_racks: int = 2
+    """Racks whose nodes have a gpu, the first ones."""
     load: float = 1.0
+    """Offered load, which is reached exactly."""
     slack_percents: tuple[float, ...] = (250.0, 300.0)
+    """A deadline is submission plus runtime plus one of these percentages of it, each as likely."""
     slowdown_elsewhere: float = 1.5
+    """How many times longer a job runs elsewhere than where it runs best."""
     narrowest_share: float = 0.01
     widest_share: float = 0.1
+    """Widths of jobs as shares of the machine."""
 
     def __post_init__(self) -> None:
         require_positive(self, "hours", "load")
@@ -106,22 +95,15 @@ Draw = Callable[[int, np.random.Generator], GridmixSizes]
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Who takes part.
-
-    Parameters
-    ----------
-    slo_share
-        Share of the jobs that have a deadline.
-    slo_kinds
-        Kinds of these jobs, each as likely; the others are unconstrained.
-    slo, best_effort
-        Where their sizes come from.
-    """
+    """Who takes part."""
 
     slo_share: float
+    """Share of the jobs that have a deadline."""
     slo_kinds: tuple[str, ...]
+    """Kinds of these jobs, each as likely; the others are unconstrained."""
     slo: Draw
     best_effort: Draw
+    """Where their sizes come from."""
 
 
 def gridmix(parameters: GridmixParameters, mix: Mix, random: np.random.Generator) -> Workload:

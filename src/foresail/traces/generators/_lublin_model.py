@@ -28,49 +28,35 @@ LOG_LONGEST_GAP: Final = 13.0
 
 @dataclass(frozen=True, slots=True)
 class JobClass:
-    """Constants of one class of jobs.
-
-    Parameters
-    ----------
-    serial, power_of_two
-        Share of one-processor jobs; share of parallel jobs of a power-of-two size.
-    smallest_log2
-        Low end of the sizes' first uniform stage, in log2 of processors.
-    below_machine_log2
-        How far the class's largest size lies below the machine's, in log2.
-    knee_log2
-        How far the knee between the two uniform stages lies below the largest size.
-    first_stage
-        Probability of the first uniform stage.
-    short_shape, short_scale, long_shape, long_scale
-        The two gamma distributions of the natural logarithm of runtime.
-    short_slope, short_intercept
-        Probability of the short one: slope x processors + intercept, within [0, 1].
-    gap_shape, gap_scale
-        Gamma distribution of the natural logarithm of rush-hour gaps.
-    gap_stretch
-        Ratio of all hours' shape to the rush hours'.
-    cycle_shape, cycle_scale
-        Gamma distribution of arrivals over the half hours of the day.
-    """
+    """Constants of one class of jobs."""
 
     serial: float
     power_of_two: float
+    """Share of one-processor jobs; share of parallel jobs of a power-of-two size."""
     smallest_log2: float
+    """Low end of the sizes' first uniform stage, in log2 of processors."""
     below_machine_log2: float
+    """How far the class's largest size lies below the machine's, in log2."""
     knee_log2: float
+    """How far the knee between the two uniform stages lies below the largest size."""
     first_stage: float
+    """Probability of the first uniform stage."""
     short_shape: float
     short_scale: float
     long_shape: float
     long_scale: float
+    """The two gamma distributions of the natural logarithm of runtime."""
     short_slope: float
     short_intercept: float
+    """Probability of the short one: slope x processors + intercept, within [0, 1]."""
     gap_shape: float
     gap_scale: float
+    """Gamma distribution of the natural logarithm of rush-hour gaps."""
     gap_stretch: float
+    """Ratio of all hours' shape to the rush hours'."""
     cycle_shape: float
     cycle_scale: float
+    """Gamma distribution of arrivals over the half hours of the day."""
 
 
 COMBINED: Final = JobClass(

@@ -20,19 +20,13 @@ _MEMORY: Final = ("average_memory_bytes", "maximum_memory_bytes")
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """Loading, computing and writing, of each application; every array has shape (applications, 3).
-
-    Parameters
-    ----------
-    ends
-        At what share of a task's runtime each phase ends; the last at 1.
-    cpus, memory
-        What is used in each phase, as a share of the task's average over all of them.
-    """
+    """Loading, computing and writing, of each application; arrays have shape (applications, 3)."""
 
     ends: Floats
+    """At what share of a task's runtime each phase ends; the last at 1."""
     cpus: Floats
     memory: Floats
+    """What is used in each phase, as a share of the task's average over all of them."""
 
     @classmethod
     def drawn(cls, applications: int, contrast: float, random: np.random.Generator) -> Phases:

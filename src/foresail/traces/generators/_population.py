@@ -45,19 +45,13 @@ _MEMORY: Final = ("user", "group", "queue", "executable")
 
 @dataclass(frozen=True, slots=True)
 class SourceJobs:
-    """Jobs to learn from.
-
-    Parameters
-    ----------
-    runtime_seconds, width
-        Above 0; shape (jobs,). Width is in nodes (tasks).
-    features
-        A row a job: what predictors may see.
-    """
+    """Jobs to learn from."""
 
     runtime_seconds: Floats
     width: Integers
+    """Above 0; shape (jobs,). Width is in nodes (tasks)."""
     features: pl.DataFrame
+    """A row a job: what predictors may see."""
 
     def no_wider_than(self, nodes: int) -> SourceJobs:
         """Without the jobs that need more nodes."""

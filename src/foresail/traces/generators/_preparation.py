@@ -30,42 +30,30 @@ _IDENTITY: Final = ("user", "executable", "application", "application_name")
 
 @dataclass(frozen=True, slots=True)
 class PreparationParameters:
-    """What the generators of SLearn's traces have in common.
-
-    Parameters
-    ----------
-    source
-        A log: a file or folder that a reader knows, best one with tasks (else all tasks of a job
-        run as long as the job). None takes a population with published characteristics.
-    calibration
-        Whose: ``2strace``, ``gtrace11`` or ``gtrace19``.
-    part
-        ``run``: jobs of the later half. ``history``: jobs of the earlier half that have a user or a
-        name in common with them, to train a predictor with; the same seed gives the same halves.
-    slots
-        Task slots of the cluster.
-    load
-        Mean load over windows of 1000 s, one every 100 s. None takes that of the calibration, or of
-        the source on its own machine.
-    median_tasks
-        Median number of tasks of a population's jobs with five or more, then none of three or four.
-        None takes what SLearn's section 5.3.5 says: half of the wide jobs have three or four.
-    wide
-        What becomes of a source's jobs with more tasks than ``most_tasks``: ``drop`` (as for
-        Google's traces), or ``compress`` all jobs by ``compression`` (as for 2Sigma's).
-    most_tasks, compression
-        See there.
-    """
+    """What the generators of SLearn's traces have in common."""
 
     source: str | None = None
+    """A log: a file or folder that a reader knows, best one with tasks (else all tasks of a job run
+    as long as the job). None takes a population with published characteristics."""
     calibration: Literal["2strace", "gtrace11", "gtrace19"] = "2strace"
+    """Whose: ``2strace``, ``gtrace11`` or ``gtrace19``."""
     part: Literal["run", "history"] = "run"
+    """``run``: jobs of the later half. ``history``: jobs of the earlier half that have a user or a
+    name in common with them, to train a predictor with; the same seed gives the same halves."""
     slots: int = 150
+    """Task slots of the cluster."""
     load: float | None = None
+    """Mean load over windows of 1000 s, one every 100 s. None takes that of the calibration, or of
+    the source on its own machine."""
     median_tasks: float | None = None
+    """Median number of tasks of a population's jobs with five or more, then none of three or four.
+    None takes what SLearn's section 5.3.5 says: half of the wide jobs have three or four."""
     wide: Literal["drop", "compress"] = "drop"
+    """What becomes of a source's jobs with more tasks than ``most_tasks``: ``drop`` (as for
+    Google's traces), or ``compress`` all jobs by ``compression`` (as for 2Sigma's)."""
     most_tasks: int = 150
     compression: float = 441.0 / 150.0
+    """See there."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "slots", "most_tasks", "compression")

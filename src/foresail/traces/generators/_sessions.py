@@ -30,20 +30,14 @@ SESSION_MEAN_GAP_SECONDS: Final = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """Who submits what when; every array has shape (jobs,), one element an arrival, in order.
-
-    Parameters
-    ----------
-    job
-        Index of the drawn job that arrives here.
-    user, application, session
-        Numbers from zero.
-    """
+    """Who submits what when; every array has shape (jobs,), one element an arrival, in order."""
 
     job: Integers
+    """Index of the drawn job that arrives here."""
     user: Integers
     application: Integers
     session: Integers
+    """Numbers from zero."""
 
 
 def arrange(

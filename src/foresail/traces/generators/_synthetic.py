@@ -33,57 +33,40 @@ _NEAR: Final = 0.005
 
 @dataclass(frozen=True, slots=True)
 class SyntheticParameters:
-    """What all generators of the E2E recipe have in common.
-
-    Parameters
-    ----------
-    source
-        The log whose jobs are sorted into classes: a file or folder that a reader knows. None takes
-        a built-in population with the published characteristics of Google's jobs of 2011.
-    part
-        ``run``: the jobs to be scheduled. ``history``: earlier jobs of the same classes, to train a
-        predictor with; they come from the same seed and are other jobs.
-    hours
-        Length of the run; the last job arrives at its end.
-    history_hours
-        Length of the history.
-    nodes, racks
-        The machine; racks are its partitions, and a node counts as one cpu.
-    load
-        Offered load, which is reached exactly.
-    jobs
-        Number of jobs of the run: runtimes are then scaled to it. None takes as many as the load
-        needs, with the source's runtimes; for the built-in population so many that a job does 1.19
-        machine-hours of work on average, as in the study.
-    slo_load_share
-        Share of the load that comes from jobs with a deadline, which is reached exactly.
-    arrival_variability
-        Squared coefficient of variation of the gaps between arrivals, at least 1.
-    classes
-        Number of classes, found by k-means on the logarithm of the runtime.
-    fit
-        ``log_normal``, or ``empirical`` for values drawn from each class.
-    preferred_racks
-        In how many racks, drawn for each job with a deadline, it runs best; 0 (or all there are)
-        for no preference.
-    slowdown_elsewhere
-        How many times longer it runs elsewhere.
-    """
+    """What all generators of the E2E recipe have in common."""
 
     source: str | None = None
+    """The log whose jobs are sorted into classes: a file or folder that a reader knows. None takes
+    a built-in population with the published characteristics of Google's jobs of 2011."""
     part: Literal["run", "history"] = "run"
+    """``run``: the jobs to be scheduled. ``history``: earlier jobs of the same classes, to train a
+    predictor with; they come from the same seed and are other jobs."""
     hours: float = 5.0
+    """Length of the run; the last job arrives at its end."""
     history_hours: float = 10.0
+    """Length of the history."""
     nodes: int = 256
     racks: int = 8
+    """The machine; racks are its partitions, and a node counts as one cpu."""
     load: float = 1.4
+    """Offered load, which is reached exactly."""
     jobs: int | None = None
+    """Number of jobs of the run: runtimes are then scaled to it. None takes as many as the load
+    needs, with the source's runtimes; for the built-in population so many that a job does 1.19
+    machine-hours of work on average, as in the study."""
     slo_load_share: float = 0.5
+    """Share of the load that comes from jobs with a deadline, which is reached exactly."""
     arrival_variability: float = 4.0
+    """Squared coefficient of variation of the gaps between arrivals, at least 1."""
     classes: int = 8
+    """Number of classes, found by k-means on the logarithm of the runtime."""
     fit: Fit = "log_normal"
+    """``log_normal``, or ``empirical`` for values drawn from each class."""
     preferred_racks: int = 6
+    """In how many racks, drawn for each job with a deadline, it runs best; 0 (or all there are) for
+    no preference."""
     slowdown_elsewhere: float = 1.5
+    """How many times longer it runs elsewhere."""
 
     def __post_init__(self) -> None:
         require_positive(self, "hours", "history_hours", "load")
@@ -102,19 +85,15 @@ class SyntheticParameters:
 
 @dataclass(frozen=True, slots=True)
 class Synthetic:
-    """A workload of the recipe, with what only its maker knows.
-
-    Parameters
-    ----------
-    classes, drawn, factor
-        Where the jobs came from and, for each, the factor its runtime was multiplied with so that
-        the load is exact; shape (jobs,). Jobs are in the workload's order.
-    """
+    """A workload of the recipe, with what only its maker knows."""
 
     workload: Workload
+
     classes: JobClasses
     drawn: DrawnJobs
     factor: Floats
+    """Where the jobs came from and, for each, the factor its runtime was multiplied with so that
+    the load is exact; shape (jobs,). Jobs are in the workload's order."""
 
 
 def synthesise(

@@ -21,22 +21,15 @@ STEP_SECONDS: Final = 100.0
 
 @dataclass(frozen=True, slots=True)
 class JobsWithTasks:
-    """Jobs in order of submission.
-
-    Parameters
-    ----------
-    submit_seconds, width
-        Width is the number of tasks, at least one; shape (jobs,).
-    task_seconds
-        Runtimes of all tasks, job by job; shape (sum of widths,).
-    features
-        A row a job: what predictors may see.
-    """
+    """Jobs in order of submission."""
 
     submit_seconds: Floats
     width: Integers
+    """Width is the number of tasks, at least one; shape (jobs,)."""
     task_seconds: Floats
+    """Runtimes of all tasks, job by job; shape (sum of widths,)."""
     features: pl.DataFrame
+    """A row a job: what predictors may see."""
 
     @property
     def begins(self) -> Integers:

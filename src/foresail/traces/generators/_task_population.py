@@ -25,29 +25,20 @@ from foresail.traces.generators._task_jobs import JobsWithTasks
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Published characteristics of one of SLearn's traces (its tables 4 and 5).
-
-    Parameters
-    ----------
-    time, space
-        Median, and standard deviation of the natural logarithm, of the coefficient of variation.
-    load
-        Mean load over windows of 1000 s.
-    scatter
-        How far the sizes of names lie about their mode, the modes (of small and of large jobs)
-        being 2 apart; chosen so that the median of the windows' loads is near the published one.
-    few
-        Share of jobs of three or four tasks among those with three or more (section 5.3.5).
-    tasks
-        Median number of tasks of the others, before it is held between 5 and 150 (chosen).
-    """
+    """Published characteristics of one of SLearn's traces (its tables 4 and 5)."""
 
     time: tuple[float, float]
     space: tuple[float, float]
+    """Median, and standard deviation of the natural logarithm, of the coefficient of variation."""
     load: float
+    """Mean load over windows of 1000 s."""
     scatter: float
+    """How far the sizes of names lie about their mode, the modes (of small and of large jobs) being
+    2 apart; chosen so that the median of the windows' loads is near the published one."""
     few: float = (0.5850 - 0.1884) / 0.8116
+    """Share of jobs of three or four tasks among those with three or more (section 5.3.5)."""
     tasks: float = 15.0
+    """Median number of tasks of the others, before it is held between 5 and 150 (chosen)."""
 
 
 CALIBRATIONS: Final = MappingProxyType(

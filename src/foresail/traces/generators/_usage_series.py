@@ -27,26 +27,18 @@ _MEMORY_PEAK: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Swings:
-    """How use moves around a task's level.
-
-    Parameters
-    ----------
-    regimes, regime_spread
-        Number of levels of the Markov chain, and the factor from one to the next.
-    regime_seconds
-        Mean stay in a level.
-    daily_swing
-        Amplitude of the daily sine, as a share of the level.
-    burst_share, burst_factor
-        Share of periods that are bursts, and the factor of their use.
-    """
+    """How use moves around a task's level."""
 
     regimes: int
     regime_spread: float
+    """Number of levels of the Markov chain, and the factor from one to the next."""
     regime_seconds: float
+    """Mean stay in a level."""
     daily_swing: float
+    """Amplitude of the daily sine, as a share of the level."""
     burst_share: float
     burst_factor: float
+    """Share of periods that are bursts, and the factor of their use."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,15 +20,10 @@ from foresail.traces.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class E2EParameters(SyntheticParameters):
-    """Parameters of the generator ``e2e``.
-
-    Parameters
-    ----------
-    slack_percents
-        A deadline is submission plus runtime plus one of these percentages of it, each as likely.
-    """
+    """Parameters of the generator ``e2e``."""
 
     slack_percents: tuple[float, ...] = (20.0, 40.0, 60.0, 80.0)
+    """A deadline is submission plus runtime plus one of these percentages of it, each as likely."""
 
     def __post_init__(self) -> None:
         SyntheticParameters.__post_init__(self)
@@ -47,16 +42,11 @@ def e2e(parameters: E2EParameters, random: np.random.Generator) -> Workload:
 
 @dataclass(frozen=True, slots=True)
 class DeadlineParameters(SyntheticParameters):
-    """Parameters of the generator ``deadline``.
-
-    Parameters
-    ----------
-    slack_percent
-        A deadline is submission plus runtime plus this percentage of it; the study takes 20, 40 ...
-        180.
-    """
+    """Parameters of the generator ``deadline``."""
 
     slack_percent: float = 60.0
+    """A deadline is submission plus runtime plus this percentage of it; the study takes 20, 40 ...
+    180."""
 
     def __post_init__(self) -> None:
         SyntheticParameters.__post_init__(self)
@@ -72,15 +62,10 @@ def deadline(parameters: DeadlineParameters, random: np.random.Generator) -> Wor
 
 @dataclass(frozen=True, slots=True)
 class E2ESampleParameters(E2EParameters):
-    """Parameters of the generator ``e2e_sample``.
-
-    Parameters
-    ----------
-    samples
-        Independent samples for each job; the study takes 5, 10, 25, 50, 75 and 100.
-    """
+    """Parameters of the generator ``e2e_sample``."""
 
     samples: int = 25
+    """Independent samples for each job; the study takes 5, 10, 25, 50, 75 and 100."""
 
     def __post_init__(self) -> None:
         E2EParameters.__post_init__(self)

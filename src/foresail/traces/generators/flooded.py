@@ -20,18 +20,12 @@ FLOODING_USER: Final = "flood"
 
 @dataclass(frozen=True, slots=True)
 class FloodedParameters(E2EParameters):
-    """Parameters of the generator ``flooded``.
-
-    Parameters
-    ----------
-    flood_share
-        Share of the jobs that one user submits.
-    others
-        How many users share the rest.
-    """
+    """Parameters of the generator ``flooded``."""
 
     flood_share: float = 0.8
+    """Share of the jobs that one user submits."""
     others: int = 9
+    """How many users share the rest."""
 
     def __post_init__(self) -> None:
         E2EParameters.__post_init__(self)

@@ -34,46 +34,32 @@ CLASSES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class LublinParameters:
-    """Parameters of the generator ``lublin``.
-
-    Parameters
-    ----------
-    jobs
-        Number of jobs.
-    processors
-        Processors of the machine.
-    widest
-        Processors of the widest jobs that the model draws; None for those of the machine. On large
-        machines few jobs ask for more than a third of it.
-    load
-        Offered load (processor seconds over processors x last submission) to which the gaps are
-        scaled; None keeps the model's gaps.
-    classes
-        ``combined`` (the model's single class), ``batch``, ``interactive``, or ``both``.
-    users
-        Number of users whose sessions the jobs are arranged in; 0 gives the plain model, where
-        jobs are independent and belong to no user.
-    activity_exponent
-        Zipf exponent of the users' activity.
-    runtime_log_deviation
-        Scatter of runtimes within an application, in the natural logarithm.
-    requests
-        ``modal``: round requested times above the runtime; ``none``: no requested times (plain
-        model).
-    longest_share
-        Share of applications (of jobs, without users) that always request the longest time.
-    """
+    """Parameters of the generator ``lublin``."""
 
     jobs: int = 10_000
+    """Number of jobs."""
     processors: int = 128
+    """Processors of the machine."""
     widest: int | None = None
+    """Processors of the widest jobs that the model draws; None for those of the machine. On large
+    machines few jobs ask for more than a third of it."""
     load: float | None = 0.7
+    """Offered load (processor seconds over processors x last submission) to which the gaps are
+    scaled; None keeps the model's gaps."""
     classes: Literal["combined", "batch", "interactive", "both"] = "combined"
+    """``combined`` (the model's single class), ``batch``, ``interactive``, or ``both``."""
     users: int = 64
+    """Number of users whose sessions the jobs are arranged in; 0 gives the plain model, where jobs
+    are independent and belong to no user."""
     activity_exponent: float = 1.0
+    """Zipf exponent of the users' activity."""
     runtime_log_deviation: float = 0.7
+    """Scatter of runtimes within an application, in the natural logarithm."""
     requests: Literal["modal", "none"] = "modal"
+    """``modal``: round requested times above the runtime; ``none``: no requested times (plain
+    model)."""
     longest_share: float = 0.15
+    """Share of applications (of jobs, without users) that always request the longest time."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "jobs", "processors")

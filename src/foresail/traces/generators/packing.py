@@ -31,59 +31,43 @@ _LOG_MEDIAN_SECONDS: Final = (math.log(120.0), math.log(2400.0))
 
 @dataclass(frozen=True, slots=True)
 class PackingParameters:
-    """Parameters of the generator ``packing``.
-
-    Parameters
-    ----------
-    part
-        ``run``: the jobs to be scheduled. ``history``: earlier jobs of the same applications, to
-        train a predictor with; they come from the same seed and are other jobs.
-    hours, history_hours
-        Length of either.
-    jobs
-        Number of jobs of the run.
-    machines, machine_cpus, machine_memory_gibibytes
-        The nodes, all alike.
-    load
-        Work that is used, as a share of the run's capacity; runtimes are scaled to it.
-    slo_share
-        Share of jobs with a deadline: 1.2, 1.4, 1.6 or 1.8 runtimes after submission.
-    users, applications_per_user
-        Whom jobs belong to; jobs of one application resemble each other.
-    single_task_share, most_tasks
-        Share of jobs of one task; the others have 2 to so many, few mostly.
-    utilisation
-        What a typical application uses of the cpus that it asks for.
-    job_log_deviation, task_log_deviation
-        Scatter of runtimes and of use, in the natural logarithm: of the jobs of an application, and
-        of the tasks of a job.
-    use_correlation
-        How the logarithms of what two tasks of a job use are correlated, in an application: that
-        share of the scatter of use is of jobs. None: as the deviations have it.
-    phase_contrast
-        How many times as much memory a task holds while it loads as afterwards, and how many times
-        as many cpus it uses while it computes as before and after. How much of the runtime that is
-        depends on the application; averages over tasks' lives stay. 1: there are no phases.
-    """
+    """Parameters of the generator ``packing``."""
 
     part: Literal["run", "history"] = "run"
+    """``run``: the jobs to be scheduled. ``history``: earlier jobs of the same applications, to
+    train a predictor with; they come from the same seed and are other jobs."""
     hours: float = 2.0
     history_hours: float = 20.0
+    """Length of either."""
     jobs: int = 700
+    """Number of jobs of the run."""
     machines: int = 700
     machine_cpus: float = 8.0
     machine_memory_gibibytes: float = 48.0
+    """The nodes, all alike."""
     load: float = 0.8
+    """Work that is used, as a share of the run's capacity; runtimes are scaled to it."""
     slo_share: float = 0.5
+    """Share of jobs with a deadline: 1.2, 1.4, 1.6 or 1.8 runtimes after submission."""
     users: int = 20
     applications_per_user: int = 3
+    """Whom jobs belong to; jobs of one application resemble each other."""
     single_task_share: float = 0.4
     most_tasks: int = 400
+    """Share of jobs of one task; the others have 2 to so many, few mostly."""
     utilisation: float = 0.5
+    """What a typical application uses of the cpus that it asks for."""
     job_log_deviation: float = 0.4
     task_log_deviation: float = 0.15
+    """Scatter of runtimes and of use, in the natural logarithm: of the jobs of an application, and
+    of the tasks of a job."""
     use_correlation: float | None = None
+    """How the logarithms of what two tasks of a job use are correlated, in an application: that
+    share of the scatter of use is of jobs. None: as the deviations have it."""
     phase_contrast: float = 1.0
+    """How many times as much memory a task holds while it loads as afterwards, and how many times
+    as many cpus it uses while it computes as before and after. How much of the runtime that is
+    depends on the application; averages over tasks' lives stay. 1: there are no phases."""
 
     def __post_init__(self) -> None:
         require_positive(

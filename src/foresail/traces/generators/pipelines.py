@@ -19,16 +19,11 @@ from foresail.traces.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class PipelinesParameters(E2EParameters):
-    """Parameters of the generator ``pipelines``.
-
-    Parameters
-    ----------
-    fewest_jobs, most_jobs
-        Of a chain; each number between them is as likely.
-    """
+    """Parameters of the generator ``pipelines``."""
 
     fewest_jobs: int = 2
     most_jobs: int = 5
+    """Of a chain; each number between them is as likely."""
 
     def __post_init__(self) -> None:
         E2EParameters.__post_init__(self)

@@ -31,31 +31,22 @@ _SPARE: Final = 1.25
 
 @dataclass(frozen=True, slots=True)
 class ResampleParameters:
-    """Parameters of the generator ``resample``.
-
-    Parameters
-    ----------
-    source
-        The log to resample: a file or folder that a reader knows.
-    weeks
-        Weeks to fill; None for as many as the source has.
-    jobs
-        Keep only so many jobs, the first; None for all. Without ``weeks``, enough weeks are drawn.
-    load_factor
-        How many times each user takes part, on average: the load grows by this factor while the
-        daily cycle and each user's habits stay.
-    run_weeks
-        Mean number of successive weeks of a user that stay in their order.
-    jitter_seconds
-        Each week of a user moves by up to so many seconds either way, as a whole.
-    """
+    """Parameters of the generator ``resample``."""
 
     source: str
+    """The log to resample: a file or folder that a reader knows."""
     weeks: int | None = None
+    """Weeks to fill; None for as many as the source has."""
     jobs: int | None = None
+    """Keep only so many jobs, the first; None for all. Without ``weeks``, enough weeks are
+    drawn."""
     load_factor: float = 1.0
+    """How many times each user takes part, on average: the load grows by this factor while the
+    daily cycle and each user's habits stay."""
     run_weeks: float = 4.0
+    """Mean number of successive weeks of a user that stay in their order."""
     jitter_seconds: float = 900.0
+    """Each week of a user moves by up to so many seconds either way, as a whole."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "weeks", "jobs", "run_weeks")
@@ -96,7 +87,7 @@ def resampled(
     placed = bootstrap.draw(blocks, weeks, parameters.load_factor, parameters.run_weeks, random)
     if not placed.job.size:
         raise InputError(
-            "nobody was drawn",
+            "no user was drawn",
             source=workload.meta.source,
             field="load_factor",
             value=parameters.load_factor,

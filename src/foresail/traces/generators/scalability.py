@@ -17,33 +17,23 @@ from foresail.traces.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class ScalabilityParameters:
-    """Parameters of the generator ``scalability``.
-
-    Parameters
-    ----------
-    jobs_per_hour
-        The study takes 2000, 3000 and 4000; Google's highest rate was 3668.
-    hours, history_hours, part
-        As for ``e2e``.
-    nodes, racks
-        The machine.
-    load
-        Offered load, which is reached exactly by scaling runtimes.
-    tasks_per_job
-        Mean number of tasks of the jobs before those wider than the machine are left out.
-    slack_percents
-        As for ``e2e``.
-    """
+    """Parameters of the generator ``scalability``."""
 
     jobs_per_hour: int = 2000
+    """The study takes 2000, 3000 and 4000; Google's highest rate was 3668."""
     hours: float = 5.0
     history_hours: float = 10.0
     part: Literal["run", "history"] = "run"
+    """As for ``e2e``."""
     nodes: int = 12_583
     racks: int = 8
+    """The machine."""
     load: float = 0.95
+    """Offered load, which is reached exactly by scaling runtimes."""
     tasks_per_job: float = 71.4
+    """Mean number of tasks of the jobs before those wider than the machine are left out."""
     slack_percents: tuple[float, ...] = (20.0, 40.0, 60.0, 80.0)
+    """As for ``e2e``."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "jobs_per_hour", "tasks_per_job")

@@ -39,48 +39,34 @@ _NOT_KEPT: Final = ("recorded_wait_seconds", "after_job_id", "think_seconds", "p
 
 @dataclass(frozen=True, slots=True)
 class SegmentParameters:
-    """Parameters of the generator ``segment``.
-
-    Parameters
-    ----------
-    source
-        The log: a file or folder that a reader knows.
-    part
-        ``run``: the segment's jobs. ``history``: all jobs of the log that had ended before the
-        segment began, to train a predictor with; the same seed gives the same segment.
-    hours
-        Length of the segment in the log.
-    start_hours
-        Where the segment begins, in hours from the log's second zero. None draws one of the
-        segments whose load is near the one asked for.
-    tolerance
-        How far from the load asked for a segment's own load may be to be drawn, as a fraction.
-    nodes, racks
-        The machine; wider jobs are left out. A node is what the log calls a processor.
-    load
-        Offered load, which is reached exactly.
-    scale
-        How: ``time`` stretches or squeezes all times of submission; ``thin`` leaves out jobs at
-        random as long as the load is too high, and stretches by what is left of one job.
-    slo_load_share
-        Share of the load that jobs with a deadline are to have, as near as jobs allow.
-    slack_percents, preferred_racks, slowdown_elsewhere
-        As for ``e2e``.
-    """
+    """Parameters of the generator ``segment``."""
 
     source: str
+    """The log: a file or folder that a reader knows."""
     part: Literal["run", "history"] = "run"
+    """``run``: the segment's jobs. ``history``: all jobs of the log that had ended before the
+    segment began, to train a predictor with; the same seed gives the same segment."""
     hours: float = 5.0
+    """Length of the segment in the log."""
     start_hours: float | None = None
+    """Where the segment begins, in hours from the log's second zero. None draws one of the segments
+    whose load is near the one asked for."""
     tolerance: float = 0.25
+    """How far from the load asked for a segment's own load may be to be drawn, as a fraction."""
     nodes: int = 256
     racks: int = 8
+    """The machine; wider jobs are left out. A node is what the log calls a processor."""
     load: float = 1.4
+    """Offered load, which is reached exactly."""
     scale: Literal["time", "thin"] = "time"
+    """How: ``time`` stretches or squeezes all times of submission; ``thin`` leaves out jobs at
+    random as long as the load is too high, and stretches by what is left of one job."""
     slo_load_share: float = 0.5
+    """Share of the load that jobs with a deadline are to have, as near as jobs allow."""
     slack_percents: tuple[float, ...] = (20.0, 40.0, 60.0, 80.0)
     preferred_racks: int = 6
     slowdown_elsewhere: float = 1.5
+    """As for ``e2e``."""
 
     def __post_init__(self) -> None:
         require_positive(self, "hours", "load", "tolerance")

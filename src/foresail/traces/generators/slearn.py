@@ -30,27 +30,19 @@ _POPULATION: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class SLearnTracesParameters(preparation.PreparationParameters):
-    """Parameters of the generator ``slearn``.
-
-    Parameters
-    ----------
-    jobs
-        Jobs of the run, drawn from the later half; fewer where it has fewer.
-    slack_percent
-        Deadlines: how much longer than alone on all slots a job may take from its submission to its
-        end, in percent of that, each value as likely. None: no job has a deadline.
-    deadline_share
-        Share of the jobs that have deadlines, if any have.
-    speeds
-        Of the slots, of which there are as many of each (one more of the first, where that does not
-        go up); runtimes are those at speed 1, and the load is that of slots of speed 1. None: all
-        have it.
-    """
+    """Parameters of the generator ``slearn``."""
 
     jobs: int = 1250
+    """Jobs of the run, drawn from the later half; fewer where it has fewer."""
     slack_percent: tuple[float, ...] = ()
+    """Deadlines: how much longer than alone on all slots a job may take from its submission to its
+    end, in percent of that, each value as likely. None: no job has a deadline."""
     deadline_share: float = 1.0
+    """Share of the jobs that have deadlines, if any have."""
     speeds: tuple[float, ...] = ()
+    """Of the slots, of which there are as many of each (one more of the first, where that does not
+    go up); runtimes are those at speed 1, and the load is that of slots of speed 1. None: all have
+    it."""
 
     def __post_init__(self) -> None:
         preparation.PreparationParameters.__post_init__(self)

@@ -30,20 +30,15 @@ _POPULATION: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class SLearnDagParameters(preparation.PreparationParameters):
-    """Parameters of the generator ``slearn_dag``.
-
-    Parameters
-    ----------
-    dags
-        DAGs of the run; fewer where the source has fewer.
-    fewest_stages, most_stages
-        Each number of stages between them is as likely.
-    """
+    """Parameters of the generator ``slearn_dag``."""
 
     calibration: Literal["2strace", "gtrace11", "gtrace19"] = "gtrace19"
+
     dags: int = 900
+    """DAGs of the run; fewer where the source has fewer."""
     fewest_stages: int = 2
     most_stages: int = 5
+    """Each number of stages between them is as likely."""
 
     def __post_init__(self) -> None:
         preparation.PreparationParameters.__post_init__(self)

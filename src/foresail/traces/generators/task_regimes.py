@@ -19,37 +19,26 @@ from foresail.traces.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class TaskRegimesParameters:
-    """Parameters of the generator ``task_regimes``.
-
-    Parameters
-    ----------
-    part
-        ``run``, or ``history``: as many other jobs of the same names, to train a predictor with.
-    jobs
-        Of either part.
-    names
-        That jobs have, one as often as another; it is all that predictors may see.
-    width
-        Tasks of every job.
-    job_variation, task_variation
-        Coefficients of variation: of jobs' mean tasks about their name's, and of tasks about their
-        job's mean; either log-normal.
-    least_seconds, most_seconds
-        Work of a name's mean job: names lie evenly between them, in logarithms.
-    slots, load
-        Task slots of the cluster, and the mean load over windows of 1000 s.
-    """
+    """Parameters of the generator ``task_regimes``."""
 
     part: Literal["run", "history"] = "run"
+    """``run``, or ``history``: as many other jobs of the same names, to train a predictor with."""
     jobs: int = 400
+    """Of either part."""
     names: int = 20
+    """That jobs have, one as often as another; it is all that predictors may see."""
     width: int = 50
+    """Tasks of every job."""
     job_variation: float = 0.5
     task_variation: float = 0.5
+    """Coefficients of variation: of jobs' mean tasks about their name's, and of tasks about their
+    job's mean; either log-normal."""
     least_seconds: float = 300.0
     most_seconds: float = 100_000.0
+    """Work of a name's mean job: names lie evenly between them, in logarithms."""
     slots: int = 150
     load: float = 1.0
+    """Task slots of the cluster, and the mean load over windows of 1000 s."""
 
     def __post_init__(self) -> None:
         require_choice(self, part=("run", "history"))

@@ -27,28 +27,19 @@ _ANYWHERE = ("unconstrained",)
 
 @dataclass(frozen=True, slots=True)
 class HadoopParameters(GridmixParameters):
-    """Parameters of generators that take jobs from SWIM's samples.
-
-    Parameters
-    ----------
-    source
-        SWIM sample that jobs with deadlines are drawn from; None takes the built-in quantiles of
-        the Facebook sample of 2009.
-    bytes_per_task
-        A job has one task for each so many bytes, within the limits of the machine's share.
-    bytes_per_second
-        What one task moves in a second.
-    startup_seconds
-        What every job takes on top.
-    longest_seconds
-        No job runs longer (before runtimes are scaled to the load).
-    """
+    """Parameters of generators that take jobs from SWIM's samples."""
 
     source: str | None = None
+    """SWIM sample that jobs with deadlines are drawn from; None takes the built-in quantiles of the
+    Facebook sample of 2009."""
     bytes_per_task: float = 64.0 * 2.0**20
+    """A job has one task for each so many bytes, within the limits of the machine's share."""
     bytes_per_second: float = 4.0 * 2.0**20
+    """What one task moves in a second."""
     startup_seconds: float = 30.0
+    """What every job takes on top."""
     longest_seconds: float = 600.0
+    """No job runs longer (before runtimes are scaled to the load)."""
 
     def __post_init__(self) -> None:
         GridmixParameters.__post_init__(self)
@@ -79,19 +70,13 @@ def gr_slo(parameters: HadoopParameters, random: np.random.Generator) -> Workloa
 
 @dataclass(frozen=True, slots=True)
 class GrMixParameters(HadoopParameters):
-    """Parameters of the generator ``gr_mix``.
-
-    Parameters
-    ----------
-    slo_share
-        Share of the jobs that have a deadline.
-    best_effort_source
-        SWIM sample that the others are drawn from; None takes the built-in quantiles of the
-        Facebook sample of 2010, in place of Yahoo's, which is not public.
-    """
+    """Parameters of the generator ``gr_mix``."""
 
     slo_share: float = 0.52
+    """Share of the jobs that have a deadline."""
     best_effort_source: str | None = None
+    """SWIM sample that the others are drawn from; None takes the built-in quantiles of the Facebook
+    sample of 2010, in place of Yahoo's, which is not public."""
 
     def __post_init__(self) -> None:
         HadoopParameters.__post_init__(self)
@@ -110,22 +95,16 @@ def gr_mix(parameters: GrMixParameters, random: np.random.Generator) -> Workload
 
 @dataclass(frozen=True, slots=True)
 class GsMixParameters(GridmixParameters):
-    """Parameters of the generator ``gs_mix``.
-
-    Parameters
-    ----------
-    slo_share
-        Share of the jobs that have a deadline.
-    mean_seconds
-        Mean runtime, before runtimes are scaled to the load (by less than a job's part).
-    log_deviation
-        Standard deviation of the runtime's natural logarithm.
-    """
+    """Parameters of the generator ``gs_mix``."""
 
     nodes: int = 80
+
     slo_share: float = 0.7
+    """Share of the jobs that have a deadline."""
     mean_seconds: float = 120.0
+    """Mean runtime, before runtimes are scaled to the load (by less than a job's part)."""
     log_deviation: float = 0.6
+    """Standard deviation of the runtime's natural logarithm."""
 
     def __post_init__(self) -> None:
         GridmixParameters.__post_init__(self)
@@ -145,18 +124,14 @@ def gs_mix(parameters: GsMixParameters, random: np.random.Generator) -> Workload
 
 @dataclass(frozen=True, slots=True)
 class GsHetParameters(GsMixParameters):
-    """Parameters of the generator ``gs_het``.
-
-    Parameters
-    ----------
-    slo_kinds
-        Kinds of the jobs with a deadline, each as likely: ``gpu``, ``mpi`` (all tasks in one rack),
-        ``availability`` (no two tasks in one rack) or ``unconstrained``. All others are
-        unconstrained (TetriSched T-12), as are jobs too wide for what they prefer.
-    """
+    """Parameters of the generator ``gs_het``."""
 
     slo_share: float = 0.75
+
     slo_kinds: tuple[str, ...] = ("gpu", "mpi")
+    """Kinds of the jobs with a deadline, each as likely: ``gpu``, ``mpi`` (all tasks in one rack),
+    ``availability`` (no two tasks in one rack) or ``unconstrained``. All others are unconstrained
+    (TetriSched T-12), as are jobs too wide for what they prefer."""
 
     def __post_init__(self) -> None:
         GsMixParameters.__post_init__(self)

@@ -22,37 +22,25 @@ _USUAL: Final = Bursts()
 
 @dataclass(frozen=True, slots=True)
 class UniversityParameters:
-    """Parameters of the generator ``university``.
-
-    Parameters
-    ----------
-    jobs
-        The first so many; by default the year's 14.3 million.
-    processors
-        Of the cluster.
-    mean_jobs_of_burst
-        Jobs come in bursts: how many on average; 10 make 90 % of gaps short.
-    burst_tail
-        Pareto exponent of the jobs in a burst; smaller is burstier.
-    most_jobs_of_burst
-        In one burst.
-    likeness
-        Share of jobs that run about as long as the burst's first job.
-    week_spread
-        Standard deviation of the logarithm of a week's submissions.
-    middle_mean_seconds
-        Mean runtime of the jobs between three minutes and six hours; the less it is, the longer
-        are the longest.
-    """
+    """Parameters of the generator ``university``."""
 
     jobs: int | None = None
+    """The first so many; by default the year's 14.3 million."""
     processors: int = 14_376
+    """Of the cluster."""
     mean_jobs_of_burst: float = _USUAL.mean_jobs
+    """Jobs come in bursts: how many on average; 10 make 90 % of gaps short."""
     burst_tail: float = _USUAL.tail
+    """Pareto exponent of the jobs in a burst; smaller is burstier."""
     most_jobs_of_burst: int = _USUAL.most_jobs
+    """In one burst."""
     likeness: float = _USUAL.likeness
+    """Share of jobs that run about as long as the burst's first job."""
     week_spread: float = _USUAL.week_spread
+    """Standard deviation of the logarithm of a week's submissions."""
     middle_mean_seconds: float = Runtimes().middle_mean_seconds
+    """Mean runtime of the jobs between three minutes and six hours; the less it is, the longer are
+    the longest."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "jobs", "processors", "mean_jobs_of_burst", "most_jobs_of_burst")

@@ -40,65 +40,47 @@ _SERVICE_PRIORITIES: Final = np.array(["9", "10", "11"])
 
 @dataclass(frozen=True, slots=True)
 class UsageParameters:
-    """Parameters of the generator ``usage``.
-
-    Parameters
-    ----------
-    jobs
-        Number of jobs.
-    days
-        Length of the trace, at least one day.
-    processors
-        Processors of the machine (they bound nothing here).
-    service_share
-        Share of jobs that are services: there from the first second to the last.
-    users, applications_per_user
-        Whom jobs belong to; jobs of one application resemble each other.
-    single_task_share
-        Share of jobs of one task (77 % at Google); the others have 2 to ``most_tasks``, few mostly.
-    most_tasks
-        Tasks of the widest job.
-    job_log_deviation, task_log_deviation
-        Scatter of runtimes and of use, in the natural logarithm: of the jobs of an application, and
-        of the tasks of a job.
-    unsuccessful_share
-        Share of batch jobs that failed or were cancelled; 0 gives successful jobs only.
-    wait_seconds
-        Mean recorded wait of batch jobs.
-    corrupt_share
-        Share of jobs whose sampled seconds are all 0, because their sampling failed.
-    regimes, regime_spread, regime_hours
-        Levels of the Markov chain of use, the factor from one to the next, and the mean stay.
-    daily_swing
-        Amplitude of the daily sine, as a share of the level.
-    burst_share, burst_factor
-        Share of periods that are bursts, and the factor of their use.
-    second_log_deviation, second_scatter
-        Deviation of the logarithm of a second's use around its period's mean: the median of the
-        applications, and their scatter around it in the natural logarithm.
-    """
+    """Parameters of the generator ``usage``."""
 
     jobs: int = 300
+    """Number of jobs."""
     days: float = 7.0
+    """Length of the trace, at least one day."""
     processors: int = 1000
+    """Processors of the machine (they bound nothing here)."""
     service_share: float = 0.2
+    """Share of jobs that are services: there from the first second to the last."""
     users: int = 20
     applications_per_user: int = 3
+    """Whom jobs belong to; jobs of one application resemble each other."""
     single_task_share: float = 0.77
+    """Share of jobs of one task (77 % at Google); the others have 2 to ``most_tasks``, few
+    mostly."""
     most_tasks: int = 20
+    """Tasks of the widest job."""
     job_log_deviation: float = 0.5
     task_log_deviation: float = 0.15
+    """Scatter of runtimes and of use, in the natural logarithm: of the jobs of an application, and
+    of the tasks of a job."""
     unsuccessful_share: float = 0.0
+    """Share of batch jobs that failed or were cancelled; 0 gives successful jobs only."""
     wait_seconds: float = 10.0
+    """Mean recorded wait of batch jobs."""
     corrupt_share: float = 0.25
+    """Share of jobs whose sampled seconds are all 0, because their sampling failed."""
     regimes: int = 3
     regime_spread: float = 2.0
     regime_hours: float = 6.0
+    """Levels of the Markov chain of use, the factor from one to the next, and the mean stay."""
     daily_swing: float = 0.3
+    """Amplitude of the daily sine, as a share of the level."""
     burst_share: float = 0.02
     burst_factor: float = 3.0
+    """Share of periods that are bursts, and the factor of their use."""
     second_log_deviation: float = 0.5
     second_scatter: float = 0.4
+    """Deviation of the logarithm of a second's use around its period's mean: the median of the
+    applications, and their scatter around it in the natural logarithm."""
 
     def __post_init__(self) -> None:
         least = {

@@ -27,38 +27,26 @@ _BACK: Final = 3
 
 
 class Outages(NamedTuple):
-    """Outages in order of machine, then time; seconds.
-
-    Parameters
-    ----------
-    first
-        Shape (machines + 1,): where the outages of each machine begin.
-    closed, left, gone, back
-        Shape (outages,): as ``foresail.cloud.transient.serving.Absence``.
-    """
+    """Outages in order of machine, then time; seconds."""
 
     first: NDArray[np.int64]
+    """Shape (machines + 1,): where the outages of each machine begin."""
     closed: NDArray[np.float64]
     left: NDArray[np.float64]
     gone: NDArray[np.float64]
     back: NDArray[np.float64]
+    """Shape (outages,): as ``foresail.cloud.transient.serving.Absence``."""
 
 
 class Chance(NamedTuple):
-    """Draws that are gone through in order, and round again: shape (draws,) each.
-
-    Parameters
-    ----------
-    which, hit
-        Uniform from 0 to 1: which machine is sent to, and whether it has what is asked for in
-        memory.
-    work
-        Exponential with mean 1.
-    """
+    """Draws that are gone through in order, and round again: shape (draws,) each."""
 
     which: NDArray[np.float64]
     hit: NDArray[np.float64]
+    """Uniform from 0 to 1: which machine is sent to, and whether it has what is asked for in
+    memory."""
     work: NDArray[np.float64]
+    """Exponential with mean 1."""
 
 
 def serve_clients(

@@ -60,32 +60,22 @@ _QUEUED_AFTER_TRIAL: Final = QUEUED + AFTER_TRIAL
 
 
 class TraceColumns(NamedTuple):
-    """Jobs in order of submission.
-
-    Parameters
-    ----------
-    submit, runtime
-        Seconds; the runtime is the truth, and only ends jobs.
-    shape
-        Row in ``Shapes`` of what the job asks for.
-    estimate
-        Seconds that the job is believed to run for.
-    wait
-        Seconds that it is believed to wait for (NaN: to be forecast), or nothing at all where no
-        job has such a belief.
-    delay
-        Money that an hour's delay of it costs, or nothing at all where none costs any.
-    lost
-        Seconds of its trial that are lost because a machine was taken back, or nothing at all.
-    """
+    """Jobs in order of submission."""
 
     submit: NDArray[np.float64]
     runtime: NDArray[np.float64]
+    """Seconds; the runtime is the truth, and only ends jobs."""
     shape: NDArray[np.int32]
+    """Row in ``Shapes`` of what the job asks for."""
     estimate: NDArray[np.float64]
+    """Seconds that the job is believed to run for."""
     wait: NDArray[np.float64]
+    """Seconds that it is believed to wait for (NaN: to be forecast), or nothing at all where no job
+    has such a belief."""
     delay: NDArray[np.float64]
+    """Money that an hour's delay of it costs, or nothing at all where none costs any."""
     lost: NDArray[np.float64]
+    """Seconds of its trial that are lost because a machine was taken back, or nothing at all."""
 
 
 RENT: Final = 3

@@ -18,52 +18,35 @@ _HOUR: Final = 3600.0
 
 
 class WaitingRules(NamedTuple):
-    """What a waiting policy is set to.
-
-    Parameters
-    ----------
-    short_seconds
-        A job that is believed to run for less is rented a machine; 0: none is.
-    waiting_seconds
-        A job that is believed to wait longer is rented one.
-    patience_seconds
-        A job that has waited for so long is rented one; 0: none waits.
-    speculation_seconds
-        A job that finds no fixed machine free is first tried on a rented one for so long; 0: none.
-    conserving
-        1: a job that finds a fixed machine free takes it, whatever is believed of it.
-    weighing
-        1: a job is rented a machine where waiting is expected to cost more.
-    untried_seconds
-        A job that is believed to run for so long is not tried.
-    """
+    """What a waiting policy is set to."""
 
     short_seconds: float
+    """A job that is believed to run for less is rented a machine; 0: none is."""
     waiting_seconds: float
+    """A job that is believed to wait longer is rented one."""
     patience_seconds: float
+    """A job that has waited for so long is rented one; 0: none waits."""
     speculation_seconds: float
+    """A job that finds no fixed machine free is first tried on a rented one for so long; 0:
+    none."""
     conserving: int
+    """1: a job that finds a fixed machine free takes it, whatever is believed of it."""
     weighing: int
+    """1: a job is rented a machine where waiting is expected to cost more."""
     untried_seconds: float
+    """A job that is believed to run for so long is not tried."""
 
 
 class DelayCosts(NamedTuple):
-    """What one job has to win or lose, in money per hour.
-
-    Parameters
-    ----------
-    rent
-        Price of the rented machine it would get.
-    own
-        What its share of a fixed machine costs in addition to what is paid anyway: 0 for machines
-        that are owned.
-    delay
-        What an hour's delay of the job is worth.
-    """
+    """What one job has to win or lose, in money per hour."""
 
     rent: float
+    """Price of the rented machine it would get."""
     own: float
+    """What its share of a fixed machine costs in addition to what is paid anyway: 0 for machines
+    that are owned."""
     delay: float
+    """What an hour's delay of the job is worth."""
 
 
 @part

@@ -23,37 +23,27 @@ QUEUED: Final = 8
 
 
 class Forecaster(NamedTuple):
-    """What forecasts go by and work with; the simulation itself reads only ``wait``.
-
-    Parameters
-    ----------
-    runtime
-        Seconds by job that it is believed to run for.
-    wait
-        Seconds by job that it was said to wait for when it came, infinite where that is beyond
-        what its policy asks for; NaN where it was not asked.
-    leaving
-        By waiting job: when its patience is over.
-    line, standing
-        Jobs by their order in the queue, and how many: all that wait, and some that did.
-    lane, head, last
-        The waiting jobs' places in the line, request by request: those of each that are left lie
-        from its ``head`` to before its ``last``.
-    machines, machine, ends
-        The machines ahead: their state, where each job runs, and when it is believed to end.
-    """
+    """What forecasts go by and work with; the simulation itself reads only ``wait``."""
 
     runtime: NDArray[np.float64]
+    """Seconds by job that it is believed to run for."""
     wait: NDArray[np.float64]
+    """Seconds by job that it was said to wait for when it came, infinite where that is beyond what
+    its policy asks for; NaN where it was not asked."""
     leaving: NDArray[np.float64]
+    """By waiting job: when its patience is over."""
     line: NDArray[np.int64]
     standing: NDArray[np.int64]
+    """Jobs by their order in the queue, and how many: all that wait, and some that did."""
     lane: NDArray[np.int64]
     head: NDArray[np.int64]
     last: NDArray[np.int64]
+    """The waiting jobs' places in the line, request by request: those of each that are left lie
+    from its ``head`` to before its ``last``."""
     machines: Machines
     machine: NDArray[np.int64]
     ends: Timetable
+    """The machines ahead: their state, where each job runs, and when it is believed to end."""
 
 
 def forecaster(

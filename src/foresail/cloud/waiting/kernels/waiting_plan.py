@@ -16,34 +16,24 @@ from foresail.kernels.compile import part
 
 
 class MachinePlan(NamedTuple):
-    """The machines as they will be when the last job of the queue has started, or left.
-
-    Parameters
-    ----------
-    runtime
-        Seconds by job that it runs for.
-    wait
-        Seconds by job that it was said to wait for when it came, infinite where that is beyond
-        what its policy asks for; NaN where it was not asked.
-    until
-        One number: when the last job starts or leaves.
-    machines, machine
-        What is free then, and where each job runs.
-    ends, span
-        Times at which jobs end and those jobs, by time and then by number: the rows from
-        ``span[0]`` to before ``span[1]``.
-    more
-        By machine, to add up what ends to what is free; shape (machines, 3).
-    """
+    """The machines as they will be when the last job of the queue has started, or left."""
 
     runtime: NDArray[np.float64]
+    """Seconds by job that it runs for."""
     wait: NDArray[np.float64]
+    """Seconds by job that it was said to wait for when it came, infinite where that is beyond what
+    its policy asks for; NaN where it was not asked."""
     until: NDArray[np.float64]
+    """One number: when the last job starts or leaves."""
     machines: Machines
     machine: NDArray[np.int64]
+    """What is free then, and where each job runs."""
     ends: NDArray[np.float64]
     span: NDArray[np.int64]
+    """Times at which jobs end and those jobs, by time and then by number: the rows from ``span[0]``
+    to before ``span[1]``."""
     more: NDArray[np.float64]
+    """By machine, to add up what ends to what is free; shape (machines, 3)."""
 
 
 _TIME: Final = 0
