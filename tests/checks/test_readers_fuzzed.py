@@ -116,7 +116,7 @@ QUOTED = "arrival_time,length,cpus\n0.0,0.75,4\n{}\n1.5,2.0,1\n"
         ('"0.5"x,19.25,4', {"dropped_malformed_line": 1}, 2),
         ('0."5\n"5,19.25,4', {"dropped_malformed_line": 1}, 2),
         ("0.5,19.25,1e300", {"dropped_malformed_line": 1}, 2),
-        ("0.5,1e99,4", {}, 3),
+        ("0.5,1e99,4", {"unknown_for_impossible_runtime_seconds": 1}, 3),
     ],
 )
 def test_odd_lines_are_dropped_and_counted(tmp_path, line, repairs, jobs):

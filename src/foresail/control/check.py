@@ -25,7 +25,7 @@ class Verdict:
     withdrawals: tuple[Withdraw, ...] = ()
 
 
-_NOTHING: Final = Verdict()
+NOTHING_DECIDED: Final = Verdict()
 
 _PartsLeft: TypeAlias = dict[tuple[str, str], TaskNumbers]
 """What of stages that start in parts may still start, behind the other starts of a decision."""
@@ -57,7 +57,7 @@ def check_decision(
         What is free before the decision; not changed.
     """
     if not (decision.starts or decision.preemptions or decision.withdrawals):
-        return _NOTHING
+        return NOTHING_DECIDED
     starts: list[Start] = []
     refusals: list[Refusal] = []
     left = free.copy() if len(decision.starts) > 1 else free

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from foresail.control.check import Verdict, check_decision
+from foresail.control.check import NOTHING_DECIDED, Verdict, check_decision
 from foresail.control.plug_ins import blamed, no_decision
 from foresail.control.predecessors import earliest_begin
 from foresail.control.step_log import StepLog
@@ -675,7 +675,8 @@ class Controller:
             )
             self._tell_solution(self._log)
             self._log.refused(verdict.refusals)
-        self._carry_out(verdict)
+        if verdict is not NOTHING_DECIDED:
+            self._carry_out(verdict)
         self._instructions += decision.ticks
 
     def _tell_dues(self, reference: ReferenceSchedule) -> None:

@@ -66,7 +66,8 @@ class ReasonsToTell:
         """What is to be told since this was asked."""
         passes, self._passes = self._passes, []
         tells_of, self._tells_of = self._tells_of, None
-        moved, none = self._moved(), set[str]()
+        moved = self._moved()
+        none: set[str] = set()
         if moved is None or passes is None:
             if moved is not None:  # of no others has a scheduler anything to say
                 moved.update(self._startable)

@@ -12,6 +12,7 @@ from foresail.model.construction import quickly_made
 from foresail.model.reason import AlikeReasons, Reason
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class Placement:
     """Where a job's tasks go: tasks per partition, and per node once nodes are named."""

@@ -52,7 +52,7 @@ _SPARE: Final = 1024
 """Slots for jobs to come that there are beside those of twice as many as wait."""
 
 _PER_CPU: Final = 2.0**60
-"""Sums of cpus are counted in parts so small that they are exact."""
+"""What cpus have beyond whole grains is counted in parts so small that sums are exact."""
 
 _ROWS_PER_CHANGE: Final = 4
 """At most: of a running job, before and after, what it holds, and that it is one of its kind."""
@@ -208,7 +208,7 @@ class QueueTable:
         self._last_arrival = -1
         self._last_submit = -math.inf
         self._soonest = -math.inf
-        self._held = 0
+        self._held_beyond = 0
         self._held_grains = 0.0
         self._holds: dict[int, tuple[int, float]] = {}  # as long as it runs
         self._releases = 0
@@ -244,8 +244,9 @@ class QueueTable:
             slot = self.slot_of.get(job_id)
             if slot is not None:
                 self._tables.jobs[slot, RESERVATION] = start
-        free = nearest_grain(view.free[self.partition.name].cpus + self._held / _PER_CPU)
-        free -= self._held_grains
+        held = self._held_grains
+        total = view.free[self.partition.name].cpus + (held + self._held_beyond / _PER_CPU)
+        free = nearest_grain(total) - held
         now = float(view.now)
         self._soonest = math.nextafter(now, math.inf)  # wake-ups may come late where jobs run
         count = table.pass_over(now, self._soonest, free, self._changed, self._places)
@@ -288,19 +289,21 @@ class QueueTable:
 
     def first_but(self, started: Container[int]) -> int:
         """The first slot in queue order that is not one of these; -1 if there is none."""
-        for place in range(self._tables.counters[queue.WAITING]):
-            slot = int(self._tables.order[place, QUEUE])
+        slot_at = self._tables.order.item
+        for place in range(self._counts[queue.WAITING]):
+            slot = int(slot_at(place, QUEUE))
             if slot not in started:
                 return slot
         return -1
 
     def width(self, slot: int) -> float:
         """Cpus of a job."""
-        return float(self._tables.jobs[slot, WIDTH])
+        return self._tables.jobs.item(slot, WIDTH)
 
     def free_after(self, passed: Passed) -> float:
         """Cpus that are free once all have started."""
-        return passed.free - sum(float(self._tables.jobs[slot, WIDTH]) for slot in passed.starts)
+        number = self._tables.jobs.item
+        return passed.free - sum([number(slot, WIDTH) for slot in passed.starts])
 
     def changed_codes(
         self, passed: Passed, free: float, behind: int, since: int
@@ -322,12 +325,12 @@ class QueueTable:
             return []
         slots, codes = self._tables.changed_slots[:count], self._tables.changed_codes[:count]
         numbers = self._tables.own_numbers[:count]
-        found = sorted({*codes.tolist()})
-        if len(found) == 1:  # as nearly always
+        found = codes.tolist()
+        if found.count(found[0]) == count:  # as nearly always
             return [CodedJobs(found[0], slots.tobytes(), numbers.tobytes())]
         return [
             CodedJobs(code, slots[mine].tobytes(), numbers[mine].tobytes())
-            for code, mine in ((code, codes == code) for code in found)
+            for code, mine in ((code, codes == code) for code in sorted({*found}))
         ]
 
     def _count_elsewhere(self, passed: Passed) -> int:
@@ -513,9 +516,9 @@ class QueueTable:
             self._note(table.RUNS, self._kind(running.job))
         number = running.start_order
         cpus = held_cpus(running.job, running.placement, self.partition.name)
-        parts, grains = self._holds[number] = _exactly(cpus)
-        if parts:
-            self._held += parts
+        beyond, grains = self._holds[number] = _exactly(cpus)
+        if grains or beyond:
+            self._held_beyond += beyond
             self._held_grains += grains
             self._releases += 1
             end = max(running.expected_end_seconds, self._soonest)
@@ -526,9 +529,9 @@ class QueueTable:
         if self._follows_probes:
             self._note(table.RUNS_NO_MORE, self._kind(running.job))
         number = running.start_order
-        parts, grains = self._holds.pop(number, _NOTHING)
-        if parts:
-            self._held -= parts
+        beyond, grains = self._holds.pop(number, _NOTHING)
+        if grains or beyond:
+            self._held_beyond -= beyond
             self._held_grains -= grains
             self._releases -= 1
             end = max(running.expected_end_seconds, self._soonest)
@@ -609,7 +612,7 @@ class QueueTable:
         self._tables.release[:count, EXPECTED_END] = [end for end, _, _ in releases]
         self._tables.release[:count, HOLDER] = [-1.0 - order for _, order, _ in releases]
         self._tables.release[:count, HELD] = grains
-        self._held = sum(exact[0] for exact in self._holds.values())
+        self._held_beyond = sum(exact[0] for exact in self._holds.values())
         self._held_grains = sum(grains)
         self._soonest = -math.inf
         self._releases = count
@@ -629,8 +632,9 @@ class QueueTable:
 
 @lru_cache(maxsize=4096)
 def _exactly(cpus: float) -> tuple[int, float]:
-    """Cpus in the smallest parts that are counted, and in grains."""
-    return int(cpus * _PER_CPU), whole_grain(cpus)
+    """What cpus have beyond whole grains, in the smallest parts that are counted, and these."""
+    grains = whole_grain(cpus)
+    return int((cpus - grains) * _PER_CPU), grains
 
 
 def held_cpus(job: Job, placement: Placement, partition: str) -> float:

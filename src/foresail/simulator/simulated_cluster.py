@@ -179,7 +179,9 @@ class SimulatedCluster:
         del self._running[allocation]
         running.end_seconds = math.nan
         used = self._execution.used(allocation, now)
-        self._expect(self._execution.ended(allocation, now))
+        moved = self._execution.ended(allocation, now)
+        if moved:
+            self._expect(moved)
         outcome = Outcome(
             allocation.job_id,
             running.start_seconds,
