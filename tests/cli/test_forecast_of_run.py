@@ -95,7 +95,7 @@ class Silent:
         (("3", "--cpus", "2"), "--cpus"),
         (("3", "--arrivals"), "--arrivals"),
         (("3", "--at", "2 h"), "after the end of the run"),
-        (("3", "--policy", "easy,clairvoyant"), "nobody knows before"),
+        (("3", "--policy", "easy,clairvoyant"), "not known before"),
     ],
 )
 def test_what_is_refused(log, arguments, said):

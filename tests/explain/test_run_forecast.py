@@ -137,9 +137,9 @@ def test_what_cannot_be_forecast_is_refused(tmp_path):
 
     oracle = "fcfs,clairvoyant"
     for by_log, given in ((oracle, None), (oracle, parse_policy("fcfs"))):
-        with pytest.raises(InputError, match="nobody knows before"):
+        with pytest.raises(InputError, match="not known before"):
             scenario_at(told(policy=by_log), 1.0, given)
-    with pytest.raises(InputError, match="nobody knows before"):
+    with pytest.raises(InputError, match="not known before"):
         scenario_at(records, 1.0, parse_policy(oracle))
     with pytest.raises(InputError, match="tasks share nodes"):
         scenario_at(told(cluster=replace(manifest.cluster, shared=True)), 1.0)

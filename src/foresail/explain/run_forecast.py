@@ -64,7 +64,7 @@ def scenario_at(records: Iterable[Record], now: float, policy: Policy | None = N
     for each in (decided, decides):
         if each.needs_truth:
             raise InputError(
-                "its predictor is to be told how long jobs run, which nobody knows before",
+                "its predictor is to be told how long jobs run, which is not known before",
                 value=each.text,
                 expected="a policy whose predictor learns",
             )

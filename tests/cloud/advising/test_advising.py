@@ -457,7 +457,7 @@ def test_advice_is_held_against_today_and_renting(advice):
 def test_waiting_is_worth_the_share_that_the_page_states(advice):
     """The printed share, times the mean rent of an hour, is the price that was used."""
     words = " ".join(rests_on(advice, PricesTold("thesis", "", date(2018, 12, 31), "USD")))
-    (share,) = re.findall(r"(\d+) % of what its machine costs, for nobody said", words)
+    (share,) = re.findall(r"(\d+) % of what its machine costs, as none was given", words)
     mean_rent = float(advice.weights.demand.on_demand_hour.mean())
     assert advice.weights.wait_price_per_hour == pytest.approx(int(share) / 100.0 * mean_rent)
 

@@ -418,7 +418,7 @@ def rests_on(advice: Advice, prices: PricesTold) -> list[str]:
     stated = (
         "as stated"
         if question.wait_price_per_hour is not None
-        else f"{percent(USUAL_SHARE)} of what its machine costs, for nobody said"
+        else f"{percent(USUAL_SHARE)} of what its machine costs, as none was given"
     )
     return [
         f"Prices: {prices.name} of {prices.valid_on}"
