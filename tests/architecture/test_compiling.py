@@ -11,10 +11,8 @@ from benchmarks import compiling
 
 MOST_OF_ONE = 15.0
 MOST_TOGETHER = 300.0
-"""Times what a bare EASY loop takes, in the same process: some 0.4 s.
-
-A fifth more than was seen on a busy machine (12.6 and 253).
-"""
+"""Times what a bare EASY loop takes, in the same process: some 0.4 s. A quarter more than was seen of the
+longest, and a fifth more than of all, since a busy machine moves them so far."""
 
 
 @pytest.fixture(scope="module")
