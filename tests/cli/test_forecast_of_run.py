@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from unittest.mock import Mock
 
 import pytest
 
@@ -63,29 +64,8 @@ def test_a_run_of_real_commands(tmp_path):
     settings = RunSettings("test", None, POLICY, 2, 1.0, None)
     jobs = [CommandJob("a", "a", "true", "/", requested_seconds=600.0)]
     run = RunDirectory.create(tmp_path / "run", settings, jobs)
-    run_commands(run, Silent())
+    run_commands(run, Mock(refresh_seconds=float("inf")))
     assert "ends in" in call(forecast, tmp_path / "run", "a")
-
-
-class Silent:
-    """An observer that shows nothing."""
-
-    refresh_seconds = float("inf")
-
-    def started(self, job, attempt):
-        pass
-
-    def ended(self, job, outcome):
-        pass
-
-    def withdrawn(self, job, because):
-        pass
-
-    def note(self, sentence):
-        pass
-
-    def refreshed(self, controller, jobs):
-        pass
 
 
 @pytest.mark.parametrize(
