@@ -62,7 +62,8 @@ class FreeResources:
 
     def copy(self) -> FreeResources:
         """An independent account with the same amounts free."""
-        self.by_partition(), self.by_node()  # which keep both from changing what the other has
+        self.by_partition()  # what has been shown is changed by neither
+        self.by_node()
         twin = object.__new__(FreeResources)
         twin.__dict__.update(self.__dict__)
         return twin

@@ -349,9 +349,11 @@ class QueueTable:
         )
         self._changed += 1
 
-    def _lengthen_changes(self, needed: int) -> None:
-        """Have room for so many at least."""
-        self._replace(changes=lengthened(self._tables.changes, 2 * needed))
+    def _make_room_for_changes(self, count: int) -> None:
+        """For so many more, with the rows that each may need."""
+        needed = self._changed + _ROWS_PER_CHANGE * count
+        if needed > self._most_changes:
+            self._replace(changes=lengthened(self._tables.changes, 2 * needed))
 
     # --- following views
 
@@ -385,9 +387,7 @@ class QueueTable:
             return False
         if not changes:
             return True
-        needed = self._changed + _ROWS_PER_CHANGE * len(changes)
-        if needed > self._most_changes:
-            self._lengthen_changes(needed)
+        self._make_room_for_changes(len(changes))
         for before, after in changes:
             if before is None:
                 assert after is not None
@@ -500,9 +500,7 @@ class QueueTable:
             return changes is not None
         if len(changes) > _FEW + 2 * self._releases:
             return False
-        needed = self._changed + _ROWS_PER_CHANGE * len(changes)
-        if needed > self._most_changes:
-            self._lengthen_changes(needed)
+        self._make_room_for_changes(len(changes))
         for before, after in changes:
             if before is not None:
                 self._let_go(before)
@@ -593,9 +591,7 @@ class QueueTable:
         self._changed = len(others)
         self._tables.changes[: self._changed] = others
         if self._follows_probes:
-            needed = self._changed + len(view.running)
-            if needed > self._most_changes:
-                self._lengthen_changes(needed)
+            self._make_room_for_changes(len(view.running))
             for each in view.running:
                 self._note(table.RUNS, self._kind(each.job))
         name = self.partition.name
