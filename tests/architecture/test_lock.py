@@ -6,9 +6,6 @@ import tomllib
 from architecture.floors import ROOT
 
 LOCK = (ROOT / "requirements.lock").read_text("utf-8")
-LARGE_SOLVERS = {"cp-sat", "scip", "commercial"}
-"""Extras that are not installed for development (decision 0001), and so not pinned."""
-
 PIN = re.compile(
     r"^([a-z0-9][a-z0-9.-]*)==\S+[^\n]*\\\n    --hash=sha256:[0-9a-f]{64}", re.MULTILINE
 )
@@ -32,12 +29,12 @@ def test_the_lock_names_no_place() -> None:
 
 
 def test_the_lock_holds_every_dependency() -> None:
-    """What pyproject.toml asks for, build backend and all but two extras, is pinned with hashes."""
+    """What pyproject.toml asks for, build backend and all extras, is pinned with hashes."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     project = settings["project"]
     asked = [*project["dependencies"], *settings["build-system"]["requires"]]
-    for name, extra in project["optional-dependencies"].items():
-        asked += extra if name not in LARGE_SOLVERS else []
+    for extra in project["optional-dependencies"].values():
+        asked += extra
     wanted = {name_of(requirement) for requirement in asked} - {"foresail"}
     pinned = {match[1] for match in PIN.finditer(LOCK)}
     assert wanted - pinned == set()

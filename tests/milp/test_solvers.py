@@ -1,8 +1,6 @@
 """Programs and their solvers: HiGHS against enumeration, limits, warm starts, bad input."""
 
 import math
-from importlib import import_module
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -210,43 +208,6 @@ def test_a_relaxation_without_values():
         None,
         None,
     )
-
-
-EXTRAS = {"cp-sat": ("cp-sat", "ortools"), "scip": ("scip", "pyscipopt")}
-COMMERCIAL = ("gurobi", "copt", "xpress", "mosek")
-OPTIONAL = EXTRAS | dict.fromkeys(COMMERCIAL, ("commercial", "pyoptinterface"))
-
-
-def has_library(name):
-    """Whether a vendor's library is there for PyOptInterface to load."""
-    return import_module(f"pyoptinterface.{name}").is_library_loaded()
-
-
-@pytest.mark.parametrize("name", OPTIONAL)
-def test_an_optional_solver(name):
-    """Where its package is installed, it solves; where it is not, it says what to install."""
-    extra, package = OPTIONAL[name]
-    if find_spec(package) is None:
-        with pytest.raises(InputError, match=rf"foresail\[{extra}\]"):
-            find_solver(name)
-        return
-    if extra == "commercial" and not has_library(name):
-        with pytest.raises(InputError, match="library of solver"):
-            find_solver(name)
-        return
-    solver = find_solver(name)
-    solution = solver.solve(knapsack([10.0, 7.0, 6.0], [5.0, 4.0, 3.0], 7.0), Limits(), np.zeros(3))
-    assert solution.status == SolveStatus.OPTIMAL
-    assert solution.objective == pytest.approx(13.0)
-    assert solution.gap == 0.0
-    builder = ProgramBuilder()
-    columns = builder.add_columns(0.0, [1.0, 2.0, 9.5], [True, True, False], [0.0, 0.0, 1.0])
-    rows = builder.add_rows([-math.inf, -math.inf, -math.inf], [0.0, 0.0, 2.0])
-    entries = (rows[[0, 0, 1, 1, 2, 2]], columns[[2, 0, 2, 1, 0, 1]])
-    builder.add_entries(*entries, [1.0, -2.5, 1.0, -1.25, 1.0, 1.0])
-    assert solver.solve(builder.build(), Limits()).objective == pytest.approx(1.25)
-    infeasible = knapsack([1.0], [1.0], -1.0)
-    assert solver.solve(infeasible, Limits()).status == SolveStatus.INFEASIBLE
 
 
 def test_bad_limits_and_names():

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib.util import find_spec
 from typing import Protocol
 
 import numpy as np
@@ -173,16 +172,6 @@ class GrowingSolver(Solver, Protocol):
         """The relaxation of a program, without a solve yet."""
 
 
-def require_package(solver: str, package: str, extra: str) -> None:
-    """Raise ``InputError`` unless the package that a back end needs is installed."""
-    if find_spec(package) is None:
-        raise InputError(
-            f"solver {solver!r} needs a package that is not installed",
-            field="solver",
-            expected=f"pip install 'foresail[{extra}]', or another solver",
-        )
-
-
 def nothing(ended: SolveStatus, seconds: float, bound: float = math.inf) -> Solution:
     """The answer of a back end that has no values: there are none, or it found none."""
     bound = {SolveStatus.INFEASIBLE: -math.inf, SolveStatus.UNBOUNDED: math.inf}.get(ended, bound)
@@ -196,8 +185,6 @@ def find_solver(name: str) -> Solver:
     ------
     UnknownNameError
         If there is none.
-    InputError
-        If the package that it needs is not installed.
     """
     entry = find("solver", name)
     solver: Solver = entry.build(entry.parameters())
