@@ -57,6 +57,25 @@ def test_a_waiting_a_running_and_a_held_job_are_forecast(queue):
     assert shown["belief"]["p50"] > 0
 
 
+def test_what_runs_is_listed_first_then_what_starts_next(queue, service):
+    """By expected start, held ones last, page by page; other users see none of it."""
+    client, jobs = queue
+    asked = {"order": "next", "limit": 3}
+    first = client.get("/v1/jobs", params=asked).json()
+    assert [each["job_id"] for each in first["jobs"]] == jobs[:3]
+    starts = [each["forecast"]["start"]["p50"] for each in first["jobs"][1:]]
+    assert starts == sorted(starts)
+    rest = client.get("/v1/jobs", params={**asked, "after": first["next"]}).json()
+    assert [each["job_id"] for each in rest["jobs"]] == jobs[3:]
+    assert rest["next"] is None
+    waiting = client.get("/v1/jobs", params={"order": "next", "state": "held"}).json()
+    assert [each["job_id"] for each in waiting["jobs"]] == jobs[3:]
+    with service.client(service.token("bob", "user")) as other:
+        assert other.get("/v1/jobs", params=asked).json() == {"jobs": [], "next": None}
+        admin = other.get("/v1/jobs", params={**asked, "user": "ann"})
+        assert admin.json()["jobs"] == []
+
+
 def test_what_if_it_asked_for_less_came_later_or_were_submitted(queue):
     client, (runs, waits, *_) = queue
     both = client.post("/v1/what-if", json={"job_id": waits, "cpus": 1}).json()

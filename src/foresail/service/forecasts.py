@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ class Forecasts:
     """What was expected of jobs that waited, by id, as it came out."""
     waiting: Mapping[str, WaitingForecast]
     """The same, corrected by how earlier forecasts have held."""
+    soonest: Sequence[str]
+    """Ids of those that should start at some time, by expected start."""
 
 
 class QueueForecaster:
@@ -105,7 +108,11 @@ class QueueForecaster:
         waiting = {
             job_id: calibration.corrected(outlook.now, each) for job_id, each in drawn.items()
         }
-        return Forecasts(outlook, drawn, waiting)
+        starts = {job_id: each.start.median for job_id, each in waiting.items()}
+        soonest = sorted(
+            (each for each in starts if math.isfinite(starts[each])), key=starts.__getitem__
+        )
+        return Forecasts(outlook, drawn, waiting, soonest)
 
     async def _up_to_date(self) -> StartCalibration:
         """What earlier forecasts teach, as of not long ago."""

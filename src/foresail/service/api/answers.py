@@ -164,7 +164,7 @@ class JobsAnswer(BaseModel):
     jobs: list[JobAnswer]
     next: int | None = Field(
         default=None,
-        description="`before` (or `after`, oldest first) of the next page; null at the end.",
+        description="`before` of the next page (`after`, oldest or next first); null at the end.",
     )
 
 

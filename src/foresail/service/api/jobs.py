@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -35,6 +36,7 @@ from foresail.service.api.answers import (
 from foresail.service.api.callers import AnyCaller, Caller, Parts, Submitter
 from foresail.service.api.forecasts import forecast_answer
 from foresail.service.api.lookup import current_picture, jobs_meant, no_such_job, own_job
+from foresail.service.api.next_first import jobs_next_first
 from foresail.service.api.problems import CallRefused
 from foresail.service.api.submissions import (
     JobIdsBody,
@@ -142,7 +144,10 @@ async def list_jobs(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     before: _Number | None = None,
     after: _Number | None = None,
-    order: Literal["newest", "oldest"] = "newest",
+    order: Annotated[
+        Literal["newest", "oldest", "next"],
+        Query(description="`next`: those not done with; what runs, then by expected start."),
+    ] = "newest",
 ) -> JobsAnswer:
     """Jobs as they stand, a page of them."""
     users = tuple(user or ())
@@ -151,8 +156,18 @@ async def list_jobs(
             return JobsAnswer(jobs=[])
         users = (caller.user,)
     wanted = JobsWanted(
-        users, tuple(state or ()), tuple(name or ()), before, after, limit, order == "oldest"
+        users=users,
+        states=tuple(state or ()),
+        names=tuple(name or ()),
+        before=before,
+        after=after,
+        limit=limit,
+        oldest_first=order == "oldest",
     )
+    if order == "next":
+        wanted = replace(wanted, after=None, before=None)
+        rows, following = await jobs_next_first(parts, wanted, after or 0)
+        return JobsAnswer(jobs=await _told(rows, parts, _LIST_PATIENCE_SECONDS), next=following)
     rows = await asyncio.to_thread(parts.store.jobs, wanted)
     last = rows[-1]["number"] if len(rows) == limit else None
     return JobsAnswer(jobs=await _told(rows, parts, _LIST_PATIENCE_SECONDS), next=last)

@@ -43,9 +43,9 @@ async def plan(
     if forecasts is not None:
         queued = forecasts.outlook.waiting_jobs
         begun = {each.job.job_id for each in picture.running}
-        soonest = sorted(forecasts.waiting.items(), key=lambda each: each[1].start.median)
-        for job_id, found in soonest[: 2 * most]:
-            if math.isfinite(found.start.median) and job_id not in begun:
+        for job_id in forecasts.soonest[: 2 * most]:
+            found = forecasts.waiting[job_id]
+            if job_id not in begun:
                 job = queued[job_id].pending.job
                 waiting.append(
                     PlannedJobAnswer(

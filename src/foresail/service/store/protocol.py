@@ -63,6 +63,8 @@ class JobsWanted:
     states: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     """One of these; empty for all."""
+    job_ids: tuple[str, ...] | None = None
+    """These alone; None for all."""
     before: int | None = None
     after: int | None = None
     """Numbers of jobs between which they are (exclusive), for paging."""

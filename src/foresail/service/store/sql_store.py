@@ -421,6 +421,8 @@ def _listing(wanted: JobsWanted) -> Select[Any]:
     ):
         if values:
             found = found.where(column.in_(values))
+    if wanted.job_ids is not None:
+        found = found.where(JOBS.c.job_id.in_(wanted.job_ids))
     if wanted.before is not None:
         found = found.where(JOBS.c.number < wanted.before)
     if wanted.after is not None:
