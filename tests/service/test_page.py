@@ -156,12 +156,80 @@ def test_thousands_of_jobs_are_shown_a_page_at_a_time(page, service):
     rows(page, 50)
     assert page.evaluate("document.querySelectorAll('*').length") < 3_000
     page.click("#older")
-    page.wait_for_selector("[data-job$='_9949']")
+    page.wait_for_selector("[data-job$='_50']")
     page.click("#newer")
-    page.wait_for_selector("[data-job$='_9999']")
+    page.wait_for_selector("[data-job$='_0']")
     with service.client(many) as client:
         first = client.get("/v1/jobs", params={"limit": 1}).json()["jobs"][0]["job_id"]
         client.post(f"/v1/jobs/{first.partition('_')[0]}/cancel")
+
+
+def problems(page):
+    """What axe finds wrong for people who cannot see well, or use no mouse."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [(each["id"], each["nodes"][0]["html"][:200]) for each in found]
+
+
+def test_a_long_queue_begins_with_what_runs_and_is_next_and_axe_finds_nothing(page, service):
+    """5,000 that wait: no cell is empty; in a narrow window the forecast stays in sight."""
+    crowd = service.token("crowd", "user")
+    with service.client(crowd) as client:
+        body = {"command": "sleep 60", "array": "0-4999", "requested_time": 90, "cpus": 2}
+        array = client.post("/v1/jobs", json=body).json()["jobs"][0]["job_id"].partition("_")[0]
+    page.goto("/")
+    assert problems(page) == []
+    enter(page, crowd)
+    page.wait_for_selector("#jobs .running", timeout=30_000)
+    page.wait_for_selector("#jobs svg .likely", timeout=90_000)
+    states = page.locator("#jobs tbody .state").all_text_contents()
+    assert states == sorted(states, key=["running", "pending"].index)
+    assert len(states) == 50
+    assert all(page.locator("#jobs tbody .starts").all_text_contents())
+    assert all(page.locator("#jobs tbody tr:has(.pending) .why").all_text_contents())
+    page.wait_for_selector("#plan .waits")
+    page.keyboard.press("n")
+    assert problems(page) == []
+    page.locator("#jobs button.link").nth(1).click()
+    page.wait_for_selector("#facts dd")
+    page.emulate_media(color_scheme="dark")
+    assert problems(page) == []
+    page.keyboard.press("Escape")
+    page.set_viewport_size({"width": 400, "height": 800})
+    box = page.locator("#jobs .starts").nth(1).bounding_box()
+    assert box["x"] + box["width"] <= 400
+    assert "in " in page.locator("#jobs .starts").nth(1).inner_text()
+    assert problems(page) == []
+    assert page.said == []
+    with service.client(crowd) as client:
+        client.post(f"/v1/jobs/{array}/cancel")
+
+
+def test_a_job_is_asked_for_in_full(page, service):
+    """Memory, an array, a folder, variables: as the form says; what is no variable is refused."""
+    enter(page, service.token("fay", "user"))
+    page.keyboard.press("n")
+    asked = {
+        "command": "pwd; echo $COLOUR",
+        "memory": "100MiB",
+        "array": "3-4",
+        "directory": "/tmp",
+    }
+    for name, value in asked.items():
+        page.fill(f"#submit input[name={name}]", value)
+    page.fill("#submit textarea", "COLOUR")
+    page.click("#submit button")
+    says(page, "#submit-says", "COLOUR is no variable")
+    page.fill("#submit textarea", "COLOUR=a=b")
+    page.click("#submit button")
+    says(page, "#submit-says", "2 jobs")
+    page.select_option("#state", "done")
+    page.wait_for_selector("#jobs .completed", timeout=20_000)
+    page.click("#jobs button.link")
+    says(page, "#output", "/tmp")
+    says(page, "#output", "a=b")
+    assert page.said == []
 
 
 def test_it_is_dark_or_light_as_asked_and_everything_is_named(page, service):

@@ -212,8 +212,10 @@ function listing() {
   for (const state of STATES[at("state").value]) wanted.append("state", state);
   if (at("user").value.trim()) wanted.set("user", at("user").value.trim());
   if (at("name").value.trim()) wanted.set("name", at("name").value.trim());
-  const before = shown.pages.at(-1);
-  if (before !== null) wanted.set("before", before);
+  const isLiving = STATES[at("state").value].every((state) => LIVING.includes(state)) && at("state").value !== "";
+  if (isLiving) wanted.set("order", "next");
+  const page = shown.pages.at(-1);
+  if (page !== null) wanted.set(isLiving ? "after" : "before", page);
   return `/v1/jobs?${wanted}`;
 }
 
@@ -238,18 +240,19 @@ function row(job, now, horizon) {
   const begin = job.start_seconds ?? job.submit_seconds;
   const starts = element("td", { class: "starts" });
   const start = job.forecast?.start;
-  if (start && LIVING.includes(job.state)) {
+  if (start && job.state !== "running" && LIVING.includes(job.state)) {
     starts.append(startRange(start, now, horizon), startWords(start, now));
-  }
+  } else if (job.state === "pending") starts.append(element("span", { class: "note" }, "being forecast"));
+  else if (job.state === "running") starts.append("runs");
   return element("tr", {},
     element("th", { scope: "row" }, link),
     element("td", { class: "name", title: job.name }, job.name),
-    element("td", {}, job.user),
+    element("td", { class: "roomy" }, job.user),
     element("td", {}, element("span", { class: `state ${job.state}` }, job.state)),
-    element("td", { class: "number" }, `${job.cpus}`),
-    element("td", { class: "number" }, duration((job.end_seconds ?? now) - begin)),
+    element("td", { class: "number roomy" }, `${job.cpus}`),
+    element("td", { class: "number roomy" }, duration((job.end_seconds ?? now) - begin)),
     starts,
-    element("td", { class: "why" }, job.reason?.sentence ?? job.because ?? ""));
+    element("td", { class: "why roomy" }, job.reason?.sentence ?? job.because ?? (job.state === "pending" ? "has just come" : "")));
 }
 
 function startWords(start, now) {
@@ -345,6 +348,13 @@ at("one-close").addEventListener("click", closeJob);
 
 // ---- submit
 
+function environment(text) {
+  const lines = text.split("\n").filter((line) => line.trim());
+  const wrong = lines.find((line) => !line.includes("="));
+  if (wrong) throw new Error(`environment: ${wrong} is no variable; expected NAME=value`);
+  return lines.length ? Object.fromEntries(lines.map((line) => line.split(/=(.*)/s).slice(0, 2))) : null;
+}
+
 function openSubmit() {
   const form = at("submit");
   form.hidden = !form.hidden;
@@ -357,12 +367,18 @@ at("submit").addEventListener("submit", async (event) => {
   event.preventDefault();
   const form = event.target;
   const job = { command: form.elements.command.value, cpus: Number(form.elements.cpus.value), held: form.elements.held.checked };
-  for (const name of ["name", "requested_time", "deadline"]) {
+  for (const name of ["name", "requested_time", "deadline", "memory", "array", "after", "directory"]) {
     if (form.elements[name].value.trim()) job[name] = form.elements[name].value.trim();
   }
+  if (Number(form.elements.gpus.value)) job.gpus = Number(form.elements.gpus.value);
   try {
+    const variables = environment(form.elements.environment.value);
+    if (variables) job.environment = variables;
     const { jobs } = await tell("/v1/jobs", job, { "Idempotency-Key": crypto.randomUUID() });
-    at("submit-says").textContent = `Job ${jobs[0].job_id} is accepted.`;
+    const [first] = jobs;
+    const said = jobs.length > 1 ? `${count(jobs.length, "job")}, ${first.job_id} to ${jobs.at(-1).job_id}, are accepted.`
+      : `Job ${first.job_id} is accepted.`;
+    at("submit-says").textContent = [said, ...(first.warnings ?? [])].join(" ");
     form.elements.command.value = "";
   } catch (error) {
     at("submit-says").textContent = error.message;

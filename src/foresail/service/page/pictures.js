@@ -49,8 +49,8 @@ export function planPicture(plan, open) {
   const rowHeight = Math.max(4, Math.min(30, 420 / rows));
   const height = rows * rowHeight;
   const x = (at) => LEFT + ((Math.min(end, Math.max(begin, at)) - begin) / (end - begin)) * (WIDTH - LEFT - RIGHT);
-  const svg = drawn("svg", { viewBox: `0 0 ${WIDTH} ${height + 34}`, role: "img" });
   const says = planWords(plan);
+  const svg = drawn("svg", { viewBox: `0 0 ${WIDTH} ${height + 34}`, role: "group", "aria-label": says });
   svg.append(drawn("title", {}, says));
   for (const at of ticks(begin, end, 10)) {
     svg.append(drawn("line", { class: "grid", x1: x(at), x2: x(at), y1: 0, y2: height }));
@@ -75,7 +75,9 @@ export function planPicture(plan, open) {
     const y = bar.row * rowHeight + 1;
     const size = bar.height * rowHeight - 2;
     const label = barWords(bar, now);
-    const link = drawn("a", bar.job.job_id === null ? {} : { href: `#job-${bar.job.job_id}` });
+    const link = bar.job.job_id === null
+      ? drawn("g", { role: "img", "aria-label": label })
+      : drawn("a", { href: `#job-${bar.job.job_id}`, "aria-label": label });
     link.append(drawn("title", {}, label));
     if (bar.runs) {
       const to = bar.job.end.p90 ?? end;
