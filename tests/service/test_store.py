@@ -44,7 +44,7 @@ def opening(request, tmp_path):
         return lambda: SqlStore.in_file(tmp_path / "store.db")
     address = request.getfixturevalue("server")
     store = SqlStore.at_address(address)
-    with store.engine.begin() as connection:
+    with store.database.engine.begin() as connection:
         METADATA.drop_all(connection)
         connection.execute(text("DROP TABLE alembic_version"))
     store.close()
@@ -64,7 +64,7 @@ def job(number, command="true"):
 
 def submit(store, numbers, key=None, user="ann", command="true"):
     requests = tuple(Submit(job(number, command)) for number in numbers)
-    (accepted,) = store.accept([KeyedCall(user, requests, key)])
+    (accepted,) = store.accept([KeyedCall(user, requests, key, numbers[0])])
     return accepted
 
 
@@ -99,7 +99,7 @@ def test_a_key_asked_again_submits_nothing_and_never_two_things(store):
     assert again.requests == first.requests
     assert submit(store, [2], key="k", command="false").conflicts
     assert submit(store, [2], key="k", user="eve").is_new
-    twice = [KeyedCall("ann", (Submit(job(number)),), "both") for number in (3, 4)]
+    twice = [KeyedCall("ann", (Submit(job(number)),), "both", number) for number in (3, 4)]
     one, other = store.accept(twice)
     assert (one.is_new, other.is_new) == (True, False)
     assert one.requests == other.requests
@@ -149,22 +149,22 @@ def test_migrations_make_the_tables_as_they_are_declared(store):
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
-    assert version_of(store.engine) == LATEST
-    with store.engine.connect() as connection:
+    assert version_of(store.database.engine) == LATEST
+    with store.database.engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
 
 
 def test_a_store_of_a_later_version_is_refused_and_left_alone(opening):
     store = opening()
-    with store.engine.begin() as connection:
+    with store.database.engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     store.close()
     with pytest.raises(InputError, match="later version"):
         opening()
-    if "sqlite" not in str(store.engine.url):
-        with store.engine.begin() as connection:
+    if "sqlite" not in str(store.database.engine.url):
+        with store.database.engine.begin() as connection:
             connection.execute(text(f"UPDATE alembic_version SET version_num = '{LATEST}'"))
-        store.engine.dispose()
+        store.database.engine.dispose()
 
 
 def test_a_database_is_used_by_one_service_alone(server):
@@ -243,8 +243,10 @@ def test_a_full_disk_takes_nothing_back_that_was_acknowledged(tmp_path):
 def test_a_store_that_cannot_be_written_is_said_to_be(tmp_path):
     """SQLite refuses to write, as it does where the file may be read only (by root, too)."""
     store = SqlStore.in_file(tmp_path / "store.db")
-    store.engine.dispose()
-    event.listen(store.engine, "connect", lambda made, _: made.execute("PRAGMA query_only=ON"))
+    store.database.engine.dispose()
+    event.listen(
+        store.database.engine, "connect", lambda made, _: made.execute("PRAGMA query_only=ON")
+    )
     with pytest.raises(StoreUnavailable, match="nothing of it was done"):
         submit(store, [1])
     store.close()

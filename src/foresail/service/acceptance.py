@@ -44,11 +44,15 @@ class Acceptance:
     ----------
     store, inbox
         Where calls are durable, and where they go then.
+    set_aside
+        Lets jobs have numbers up to one, before any does.
     """
 
-    def __init__(self, store: Store, inbox: Inbox) -> None:
+    def __init__(self, store: Store, inbox: Inbox, set_aside: Callable[[int], None]) -> None:
         self._store = store
         self._inbox = inbox
+        self._set_aside = set_aside
+        self._may_have_missed = False
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="acceptance", daemon=True)
         self._thread.start()
@@ -77,21 +81,33 @@ class Acceptance:
             self._accept([call for call in calls if call is not None])
 
     def _accept(self, calls: Sequence[_Call]) -> None:
-        number = self._store.next_number()
+        """Answer calls, each that can be; where no job can be accepted, wishes may yet be."""
         made: list[tuple[_Call, KeyedCall]] = []
-        for call in calls:
-            try:
-                requests = tuple(call.make(number))
-            except Exception as error:  # the caller's, who waits for it
-                call.answer.set_exception(error)
-                continue
-            number += sum(isinstance(each, Submit) for each in requests)
-            made.append((call, KeyedCall(call.user, requests, call.client_key)))
         try:
+            if self._may_have_missed:
+                self._inbox.look_for_more()
+                self._may_have_missed = False
+            number = self._store.next_number()
+            for call in calls:
+                try:
+                    requests = tuple(call.make(number))
+                except Exception as error:  # the caller's, who waits for it
+                    call.answer.set_exception(error)
+                    continue
+                made.append((call, KeyedCall(call.user, requests, call.client_key, number)))
+                number += _jobs_in(requests)
+            if number > self._store.next_number():
+                self._set_aside(number - 1)
             answers = self._store.accept([asked for _, asked in made])
         except Exception as error:
-            for call, _ in made:
-                call.answer.set_exception(error)
+            self._may_have_missed = True
+            wishes = [call for call, asked in made if not _jobs_in(asked.requests)]
+            again = wishes if len(wishes) < len(made) else []
+            for call in calls:
+                if call not in again and not call.answer.done():
+                    call.answer.set_exception(error)
+            if again:
+                self._accept(again)
             return
         for (call, _), answer in zip(made, answers, strict=True):
             if answer.is_new:
@@ -100,3 +116,7 @@ class Acceptance:
                 call.answer.set_exception(KeyUsedOtherwise())
             else:
                 call.answer.set_result(answer)
+
+
+def _jobs_in(requests: Sequence[Request]) -> int:
+    return sum(isinstance(each, Submit) for each in requests)

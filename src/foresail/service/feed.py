@@ -135,6 +135,8 @@ class Feed:
 
     def committed(self, first: int, records: Sequence[Record]) -> None:
         """Take records that are durable, from this number on; in the daemon's thread."""
+        if first != self.last + 1:  # what is between was written while the store was going away
+            self._latest.clear()
         for number, record in enumerate(records, first):
             self._latest.append(told(number, record))
         self.last = first + len(records) - 1

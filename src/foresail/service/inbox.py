@@ -51,10 +51,11 @@ class Inbox:
 
     def __init__(self, store: Store) -> None:
         self.commands = CommandsById(store.commands())
-        self.taken = store.taken()
+        self.taken = 0
         """Number of the last request that was given to the daemon."""
         self._store = store
-        self._arrived: deque[NumberedRequest] = deque(store.requests_after(self.taken))
+        self._arrived: deque[NumberedRequest] = deque()
+        self._last = 0
         self._lock = threading.Lock()
         self._wish = Wish.GO_ON
         self._wants_pass = False
@@ -72,10 +73,13 @@ class Inbox:
     def put(self, requests: Iterable[NumberedRequest]) -> None:
         """Pass on requests that are durable."""
         with self._lock:
-            for each in requests:
-                if isinstance(each.request, Submit):
-                    self.commands.put(each.request.job)
-                self._arrived.append(each)
+            self._append(requests)
+        self.wake()
+
+    def look_for_more(self) -> None:
+        """Pass on requests that are durable though who asked could not be told so."""
+        with self._lock:
+            self._append(self._store.requests_after(self._last))
         self.wake()
 
     def wake(self) -> None:
@@ -94,11 +98,12 @@ class Inbox:
         self.wake()
 
     def begin_again(self) -> None:
-        """Be there for the next daemon, with what no step has taken durably."""
+        """Be there for a daemon, with what no step has taken durably."""
         with self._lock:
             self._wish = Wish.GO_ON
             self.taken = self._store.taken()
-            self._arrived = deque(self._store.requests_after(self.taken))
+            self._arrived.clear()
+            self._append(self._store.requests_after(self.taken))
 
     def earlier(self, known: Container[str], now: float) -> list[Event]:  # noqa: ARG002
         """Requests that no daemon has taken yet."""
@@ -119,6 +124,13 @@ class Inbox:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+    def _append(self, requests: Iterable[NumberedRequest]) -> None:
+        for each in requests:
+            if isinstance(each.request, Submit):
+                self.commands.put(each.request.job)
+            self._arrived.append(each)
+            self._last = each.number
 
     def _events(self, now: float) -> Iterator[Event]:
         if self._wants_pass:

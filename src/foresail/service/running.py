@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -37,6 +37,7 @@ from foresail.service.configuration import (
 from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.forecasts import QueueForecaster
+from foresail.service.given_numbers import GivenNumbers
 from foresail.service.inbox import Inbox
 from foresail.service.job_counts import JobCounts
 from foresail.service.metrics import ServiceMetrics
@@ -66,8 +67,8 @@ long: what arrives meanwhile shares the next one."""
 _AT_ONCE: Final = 1_000
 """Jobs that ended long ago are forgotten at least so many at a time."""
 
-_FIRST_PAUSE_SECONDS: Final = 1.0
-_LONGEST_PAUSE_SECONDS: Final = 30.0
+_FIRST_PAUSE_SECONDS: Final = 0.5
+_LONGEST_PAUSE_SECONDS: Final = 10.0
 
 
 class RunningService:
@@ -97,7 +98,6 @@ class RunningService:
         self._last_pass = self._last_tidy = self._last_tidy_of_all = time.monotonic()
         self._metrics = ServiceMetrics()
         self._problem: str | None = None
-        self._gone = threading.Event()
 
     def work(self) -> None:
         """Serve until SIGINT or SIGTERM.
@@ -114,6 +114,8 @@ class RunningService:
         with _alone(self._folder.lock), _listening(self._configuration.listen) as listener:
             self._store = opened_store(self._configuration)
             try:
+                self._numbers = GivenNumbers(self._folder, self._store)
+                self._store.database.keep_room()
                 self._serve(listener)
             finally:
                 self._store.close()
@@ -121,14 +123,14 @@ class RunningService:
     def _serve(self, listener: socket.socket) -> None:
         store, configuration = self._store, self._configuration
         self._inbox = Inbox(store)
-        access = SqlAccess(store.engine)
+        access = SqlAccess(store.database)
         tokens = Tokens(access)
         self._make_first_token(tokens)
         self._feed = Feed(store)
         self._gallery = Gallery(
             self._inbox.wake, self._note, configuration.cycle_seconds, self._passed
         )
-        acceptance = Acceptance(store, self._inbox)
+        acceptance = Acceptance(store, self._inbox, self._numbers.set_aside)
         parts = ServiceParts(
             configuration=configuration,
             folder=self._folder,
@@ -146,6 +148,7 @@ class RunningService:
             condition=self._condition,
         )
         before = signal.signal(signal.SIGHUP, self._hang_up)
+        ended = signal.signal(signal.SIGTERM, _end)  # while there is no daemon that takes it
         server = _Server(configuration.listen, parts)
         thread = threading.Thread(target=server.run, args=([listener],), name="http", daemon=True)
         thread.start()
@@ -157,10 +160,13 @@ class RunningService:
             self._sessions()
         finally:
             signal.signal(signal.SIGHUP, before)
+            signal.signal(signal.SIGTERM, ended)
             self._feed.close()
             server.should_exit = True
             thread.join(2 * _SHUTDOWN_SECONDS)
             acceptance.close()
+            with suppress(StoreUnavailable):  # they stay set aside
+                self._numbers.settle(store.next_number() - 1)
             self._inbox.close()
 
     def _sessions(self) -> None:
@@ -169,6 +175,10 @@ class RunningService:
         pause = _FIRST_PAUSE_SECONDS
         while True:
             try:
+                self._inbox.begin_again()
+                if self._next is not None:
+                    old, self._configuration, self._next = self._configuration, self._next, None
+                    _LOG.info("policy: %s", self._configuration.policy)
                 daemon = self._daemon()
             except StoreUnavailable as error:
                 pause = self._wait_for_store(error, pause)
@@ -180,9 +190,13 @@ class RunningService:
                 _LOG.error("%s; the one before goes on", self._remarks[0])
                 self._configuration, old = old, None
                 continue
+            self._problem = None
+            begin = time.monotonic()
             try:
                 daemon.work()
             except StoreUnavailable as error:
+                if time.monotonic() - begin > _LONGEST_PAUSE_SECONDS:
+                    pause = _FIRST_PAUSE_SECONDS
                 pause = self._wait_for_store(error, pause)
             except Exception as error:
                 if self._configuration.policy == FALLBACK_POLICY:
@@ -190,14 +204,9 @@ class RunningService:
                 _LOG.exception("the policy %s has failed", self._configuration.policy)
                 self._fall_back(f"has failed: {type(error).__name__}: {error}")
             else:
-                pause = _FIRST_PAUSE_SECONDS
                 if self._next is None:
                     return
             self._gallery.seen_monotonic = None
-            if self._next is not None:
-                old, self._configuration, self._next = self._configuration, self._next, None
-                _LOG.info("policy: %s", self._configuration.policy)
-            self._inbox.begin_again()
 
     def _daemon(self) -> Daemon:
         self._cycles = CycleWatch(
@@ -220,9 +229,8 @@ class RunningService:
     def _wait_for_store(self, error: StoreUnavailable, pause: float) -> float:
         """Wait a while; what runs runs on. Returns how long to wait the next time."""
         self._problem = str(error)
-        _LOG.error("%s; tried again in %.0f s", error, pause)
-        self._gone.wait(pause)
-        self._problem = None
+        _LOG.error("%s; tried again in %.1f s", error, pause)
+        time.sleep(pause)
         return min(_LONGEST_PAUSE_SECONDS, 2.0 * pause)
 
     def _too_slow(self, seconds: float) -> None:
@@ -269,6 +277,7 @@ class RunningService:
         now = time.monotonic()
         if now - self._last_tidy >= _TIDY_SECONDS:
             self._last_tidy = now
+            self._store.database.keep_room()
             if len(controller.state.ended) >= self._configuration.remembered_jobs + _AT_ONCE:
                 controller.forget_ended(self._configuration.remembered_jobs)
             is_of_all = now - self._last_tidy_of_all >= _TIDY_ALL_SECONDS
@@ -310,6 +319,10 @@ class RunningService:
 
     def _note(self, sentence: str) -> None:
         _LOG.info("%s", sentence)
+
+
+def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    raise SystemExit(0)
 
 
 def engine_of_service(configuration: ServiceConfiguration) -> None:

@@ -52,6 +52,11 @@ class StateFolder:
         return self.path / "lock"
 
     @property
+    def identity(self) -> Path:
+        """Which store it belongs to, and which numbers of jobs were given in it."""
+        return self.path / "store.json"
+
+    @property
     def database(self) -> Path:
         """The store, where it is a file."""
         return self.path / "foresail.db"

@@ -25,8 +25,8 @@ def faults_of(store: SqlStore) -> Iterator[str]:
     as the log tells, and no request may be marked as taken that there is not.
     """
     try:
-        if store.engine.dialect.name == "sqlite":
-            with store.engine.connect() as connection:
+        if store.database.engine.dialect.name == "sqlite":
+            with store.database.engine.connect() as connection:
                 for row in connection.execute(text("PRAGMA integrity_check")):
                     if row[0] != "ok":
                         yield f"the database file is damaged: {row[0]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from foresail.model.errors import InputError
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.session import StateFolder
 from foresail.service.store.sql_store import SqlStore
@@ -16,5 +17,12 @@ def opened_store(configuration: ServiceConfiguration) -> SqlStore:
         If it cannot be used.
     """
     if configuration.database == "sqlite":
-        return SqlStore.in_file(StateFolder(configuration.state.absolute()).database)
-    return SqlStore.at_address(configuration.database)
+        store = SqlStore.in_file(StateFolder(configuration.state.absolute()).database)
+    else:
+        store = SqlStore.at_address(configuration.database)
+    if store.moved_to is not None:
+        store.close()
+        raise InputError(
+            f"was moved to {store.moved_to}", field="database", expected="that one, or a new one"
+        )
+    return store

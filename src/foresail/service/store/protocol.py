@@ -28,6 +28,8 @@ class KeyedCall:
     """In order; the ids of jobs among them are given already."""
     client_key: str | None = None
     """The caller's own name for this call: asked again, it is answered as it was the first time."""
+    first_number: int = 1
+    """Number of the first job among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +118,17 @@ class Store(Protocol):
     Calls come from several threads.
     """
 
+    @property
+    def identity(self) -> str:
+        """What tells it from every other store; made once."""
+        ...
+
     def next_number(self) -> int:
-        """The number of the next job: one more than that of any job accepted."""
+        """The number of the next job: one more than that of any job accepted or passed over."""
+        ...
+
+    def pass_over(self, number: int) -> None:
+        """Give no job a number up to this one, which were given before."""
         ...
 
     def accept(self, asked: Sequence[KeyedCall]) -> list[Accepted]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
@@ -13,20 +11,16 @@ from typing import Any, Final
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Engine,
     FromClause,
     Select,
     bindparam,
     case,
-    create_engine,
-    event,
     func,
     insert,
-    make_url,
     select,
     update,
 )
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import DBAPIError
 
 from foresail.live.cluster_plugin import UseSample
 from foresail.live.command_job import CommandJob
@@ -40,6 +34,7 @@ from foresail.service.requests import (
     Request,
     Submit,
 )
+from foresail.service.store.database import Database
 from foresail.service.store.migrating import bring_up_to_date
 from foresail.service.store.protocol import (
     Accepted,
@@ -49,11 +44,11 @@ from foresail.service.store.protocol import (
     Judged,
     KeyedCall,
     Row,
-    StoreUnavailable,
     WholeStep,
 )
 from foresail.service.store.tables import (
     FORECASTS,
+    IDENTITY,
     JOBS,
     PROGRESS,
     RECORDS,
@@ -63,8 +58,6 @@ from foresail.service.store.tables import (
 )
 
 _ROWS_AT_ONCE: Final = 1_000
-_LOCK: Final = 0x466F7265
-"""Number of the advisory lock that says that a service uses a PostgreSQL database."""
 
 DONE_STATES: Final = ("completed", "failed", "limit", "cancelled", "withdrawn")
 """States that a job does not leave."""
@@ -75,18 +68,33 @@ class SqlStore:
 
     Parameters
     ----------
-    engine
-        The database, whose schema is up to date.
+    database
+        Where it is; its schema is brought up to date.
+
+    Raises
+    ------
+    InputError
+        If it cannot be used.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._held: Connection | None = None
-        self._turn = threading.Lock()  # SQLite has who waits for another look again ever later
-        with self._reading() as connection:
-            self._last_request: int = connection.scalar(select(func.max(REQUESTS.c.number))) or 0
-            self._last_record: int = connection.scalar(select(func.max(RECORDS.c.number))) or 0
-            self._last_job: int = connection.scalar(select(func.max(JOBS.c.number))) or 0
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._passed_over = 0
+        self._last_request = self._last_record = self._last_job = 0
+        self._is_unsure_of_requests = self._is_unsure_of_records = False
+        try:
+            bring_up_to_date(database.engine)
+            with database.engine.connect() as connection:
+                self._look_up_requests(connection)
+                self._look_up_records(connection)
+                identity = connection.execute(select(IDENTITY.c.identity, IDENTITY.c.moved_to))
+                self.identity, self.moved_to = identity.one()
+        except DBAPIError as error:
+            database.close()
+            raise InputError(f"cannot be used: {error.orig}", source=database.name) from error
+        except BaseException:
+            database.close()
+            raise
 
     @classmethod
     def in_file(cls, path: Path) -> SqlStore:
@@ -97,13 +105,7 @@ class SqlStore:
         InputError
             If it cannot be used.
         """
-        engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 30.0})
-        event.listen(engine, "connect", _set_up_sqlite)
-        try:
-            bring_up_to_date(engine)
-            return cls(engine)
-        except DBAPIError as error:
-            raise InputError(f"cannot be used: {error.orig}", source=path) from error
+        return cls(Database.in_file(path))
 
     @classmethod
     def at_address(cls, address: str) -> SqlStore:
@@ -114,39 +116,41 @@ class SqlStore:
         InputError
             If it cannot be used, or another service uses it.
         """
+        database = Database.at_address(address)
         try:
-            url = make_url(address).set(drivername="postgresql+psycopg")
-            engine = create_engine(url, pool_pre_ping=True)
-            store_lock = engine.connect()
-        except (ArgumentError, ImportError) as error:
-            raise InputError(
-                f"cannot be used: {error}",
-                field="database",
-                expected="sqlite, or postgresql://USER@HOST/NAME with foresail[postgresql]",
-            ) from error
+            database.lock()
         except DBAPIError as error:
             raise InputError(f"cannot be reached: {error.orig}", field="database") from error
-        try:
-            if not store_lock.scalar(select(func.pg_try_advisory_lock(_LOCK))):
-                raise InputError("another service uses this database", field="database")
-            store_lock.commit()
-            bring_up_to_date(engine)
-            store = cls(engine)
         except BaseException:
-            store_lock.close()
-            engine.dispose()
+            database.close()
             raise
-        store._held = store_lock
-        return store
-
-    @property
-    def engine(self) -> Engine:
-        """The database, for what else is kept in it."""
-        return self._engine
+        return cls(database)
 
     def next_number(self) -> int:
         """As the protocol has it."""
+        if self._is_unsure_of_requests:
+            with self.database.reading() as connection:
+                self._look_up_requests(connection)
         return self._last_job + 1
+
+    def pass_over(self, number: int) -> None:
+        """As the protocol has it."""
+        self._passed_over = number
+        self._last_job = max(self._last_job, number)
+
+    def _look_up_requests(self, connection: Connection) -> None:
+        """Find out what was accepted last; a transaction that failed at its end may have been."""
+        last, taken = select(func.max(REQUESTS.c.number)), select(PROGRESS.c.taken)
+        self._last_request = max(connection.scalar(last) or 0, connection.scalar(taken) or 0)
+        job = connection.scalar(select(func.max(JOBS.c.number))) or 0
+        self._last_job = max(self._passed_over, job)
+        self._is_unsure_of_requests = False
+
+    def _look_up_records(self, connection: Connection) -> None:
+        """Find out which record was written last."""
+        last, end = select(func.max(RECORDS.c.number)), select(SNAPSHOTS.c.end)
+        self._last_record = max(connection.scalar(last) or 0, connection.scalar(end) or 0)
+        self._is_unsure_of_records = False
 
     def accept(self, asked: Sequence[KeyedCall]) -> list[Accepted]:
         """As the protocol has it."""
@@ -154,8 +158,11 @@ class SqlStore:
         answers: list[Accepted] = []
         rows: list[dict[str, Any]] = []
         jobs: list[dict[str, Any]] = []
-        number, job_number = self._last_request, self._last_job
-        with self._writing() as connection:
+        if any(isinstance(each, Submit) for call in asked for each in call.requests):
+            self.database.require_room()
+        number, last_job = self._last_request, self._last_job
+        self._is_unsure_of_requests = True
+        with self.database.writing() as connection:
             keyed: dict[tuple[str, str], tuple[NumberedRequest, ...]] = {}
             for call in asked:
                 before = self._asked_before(connection, call)
@@ -168,6 +175,7 @@ class SqlStore:
                     answers.append(Accepted(before, is_new=False, conflicts=not same))
                     continue
                 numbered = []
+                job_number = call.first_number - 1
                 for request in call.requests:
                     number += 1
                     numbered.append(NumberedRequest(number, now, call.user, request))
@@ -176,6 +184,7 @@ class SqlStore:
                         job_number += 1
                         row = _job_row(request, job_number, call.user, now, rows[-1]["body"])
                         jobs.append(row)
+                last_job = max(last_job, job_number)
                 answers.append(Accepted(tuple(numbered)))
                 if call.client_key is not None:
                     keyed[call.user, call.client_key] = tuple(numbered)
@@ -183,28 +192,31 @@ class SqlStore:
                 connection.execute(insert(REQUESTS), rows)
             if jobs:
                 connection.execute(insert(JOBS), jobs)
-        self._last_request, self._last_job = number, job_number
+        self._last_request, self._last_job = number, last_job
+        self._is_unsure_of_requests = False
         return answers
 
     def requests_after(self, number: int) -> list[NumberedRequest]:
         """As the protocol has it."""
         wanted = select(REQUESTS).where(REQUESTS.c.number > number).order_by(REQUESTS.c.number)
-        with self._reading() as connection:
+        with self.database.reading() as connection:
             return [_request_of(dict(row)) for row in connection.execute(wanted).mappings()]
 
     def taken(self) -> int:
         """As the protocol has it."""
-        with self._reading() as connection:
+        with self.database.reading() as connection:
             return connection.scalar(select(PROGRESS.c.taken)) or 0
 
     def commit_step(self, step: WholeStep) -> int:
         """As the protocol has it."""
-        numbers = range(self._last_record + 1, self._last_record + 1 + len(step.lines))
-        with self._writing() as connection:
+        was_unsure, self._is_unsure_of_records = self._is_unsure_of_records, True
+        with self.database.writing() as connection:
+            if was_unsure:
+                self._look_up_records(connection)
             if step.lines:
                 rows = [
                     {"number": number, "line": line}
-                    for number, line in zip(numbers, step.lines, strict=True)
+                    for number, line in enumerate(step.lines, self._last_record + 1)
                 ]
                 connection.execute(insert(RECORDS), rows)
             for columns, changes in _alike(step.jobs).items():
@@ -215,13 +227,14 @@ class SqlStore:
             if not moved.rowcount:
                 connection.execute(insert(PROGRESS), {"one": 1, "taken": step.taken})
         self._last_record += len(step.lines)
+        self._is_unsure_of_records = False
         return self._last_record
 
     def records(self, after: int = 0, limit: int | None = None) -> Iterator[tuple[int, str]]:
         """As the protocol has it."""
         wanted = select(RECORDS.c.number, RECORDS.c.line).where(RECORDS.c.number > after)
         wanted = wanted.order_by(RECORDS.c.number)
-        with self._reading() as connection:
+        with self.database.reading() as connection:
             rows = connection.execute(wanted if limit is None else wanted.limit(limit))
             for some in rows.partitions(_ROWS_AT_ONCE):
                 yield from some
@@ -232,27 +245,27 @@ class SqlStore:
 
     def keep_snapshot(self, lines: Sequence[str], end: int) -> None:
         """As the protocol has it."""
-        with self._writing() as connection:
+        with self.database.writing() as connection:
             connection.execute(SNAPSHOTS.delete())
             row = {"one": 1, "end": end, "lines": "".join(lines)}
             connection.execute(insert(SNAPSHOTS), row)
 
     def snapshot(self) -> tuple[int, Sequence[str]] | None:
         """As the protocol has it."""
-        with self._reading() as connection:
+        with self.database.reading() as connection:
             row = connection.execute(select(SNAPSHOTS.c.end, SNAPSHOTS.c.lines)).first()
         return None if row is None else (row.end, row.lines.splitlines(keepends=True))
 
     def job(self, job_id: str) -> Row | None:
         """As the protocol has it."""
-        with self._reading() as connection:
+        with self.database.reading() as connection:
             wanted = select(JOBS).where(JOBS.c.job_id == job_id)
             row = connection.execute(wanted).mappings().first()
         return None if row is None else dict(row)
 
     def jobs(self, wanted: JobsWanted) -> list[Row]:
         """As the protocol has it."""
-        with self._reading() as connection:
+        with self.database.reading() as connection:
             return [dict(row) for row in connection.execute(_listing(wanted)).mappings()]
 
     def counts(self, user: str | None = None) -> dict[str, int]:
@@ -260,18 +273,18 @@ class SqlStore:
         wanted = select(JOBS.c.state, func.count()).group_by(JOBS.c.state)
         if user is not None:
             wanted = wanted.where(JOBS.c.user == user)
-        with self._reading() as connection:
+        with self.database.reading() as connection:
             return {row[0]: row[1] for row in connection.execute(wanted)}
 
     def keep_samples(self, samples: Sequence[UseSample]) -> None:
         """As the protocol has it."""
-        with self._writing() as connection:
+        with self.database.writing() as connection:
             connection.execute(insert(SAMPLES), [asdict(each) for each in samples])
 
     def samples(self) -> list[UseSample]:
         """As the protocol has it."""
         wanted = select(SAMPLES).order_by(SAMPLES.c.end_seconds, SAMPLES.c.job_id)
-        with self._reading() as connection:
+        with self.database.reading() as connection:
             return [UseSample(**row) for row in connection.execute(wanted).mappings()]
 
     def spans(self, since_seconds: float, limit: int) -> list[JobSpan]:
@@ -280,14 +293,14 @@ class SqlStore:
         wanted = select(of.cpus, of.submit_seconds, of.start_seconds, of.end_seconds).where(
             of.end_seconds.is_(None) | (of.end_seconds > since_seconds)
         )
-        with self._reading() as connection:
+        with self.database.reading() as connection:
             rows = connection.execute(wanted.order_by(of.number.desc()).limit(limit))
             return [JobSpan(*row) for row in rows]
 
     def keep_forecasts(self, rows: Sequence[ForecastRow]) -> None:
         """As the protocol has it."""
         ids = [each.job_id for each in rows]
-        with self._writing() as connection:
+        with self.database.writing() as connection:
             known = set(
                 connection.scalars(select(FORECASTS.c.job_id).where(FORECASTS.c.job_id.in_(ids)))
             )
@@ -301,7 +314,7 @@ class SqlStore:
         wanted = select(FORECASTS, JOBS.c.start_seconds).select_from(both)
         wanted = wanted.where(JOBS.c.start_seconds.is_not(None) & (JOBS.c.attempt == 1))
         wanted = wanted.order_by(JOBS.c.start_seconds.desc()).limit(limit)
-        with self._reading() as connection:
+        with self.database.reading() as connection:
             rows = [tuple(row) for row in connection.execute(wanted)]
         return [(ForecastRow(*row[:-1]), row[-1]) for row in reversed(rows)]
 
@@ -339,27 +352,25 @@ class SqlStore:
             func.sum(case((value.between(low, high), 1), else_=0)),
             func.sum(case((value < low, 1), else_=0)),
         )
-        with self._reading() as connection:
+        with self.database.reading() as connection:
             row = connection.execute(counts.select_from(rows).where(came_about)).one()
         return Judged(row[0], row[1] or 0, row[2] or 0)
 
     def owners(self, job_ids: Collection[str]) -> dict[str, str]:
         """As the protocol has it."""
         wanted = select(JOBS.c.job_id, JOBS.c.user).where(JOBS.c.job_id.in_(job_ids))
-        with self._reading() as connection:
+        with self.database.reading() as connection:
             return {row[0]: row[1] for row in connection.execute(wanted)}
 
     def commands(self) -> Iterator[tuple[str, str]]:
         """As the protocol has it."""
         wanted = select(JOBS.c.job_id, JOBS.c.command).where(JOBS.c.state.not_in(DONE_STATES))
-        with self._reading() as connection:
+        with self.database.reading() as connection:
             yield from connection.execute(wanted.order_by(JOBS.c.number))
 
     def close(self) -> None:
         """As the protocol has it."""
-        if self._held is not None:
-            self._held.close()
-        self._engine.dispose()
+        self.database.close()
 
     def _asked_before(self, connection: Connection, call: KeyedCall) -> tuple[NumberedRequest, ...]:
         if call.client_key is None:
@@ -368,34 +379,6 @@ class SqlStore:
         found = connection.execute(select(REQUESTS).where(same).order_by(REQUESTS.c.number))
         return tuple(_request_of(dict(row)) for row in found.mappings())
 
-    @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        with self._speaking(), self._engine.connect() as connection:
-            yield connection
-
-    @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        """One transaction, durable at its end or undone."""
-        with self._turn, self._speaking(), self._engine.begin() as connection:
-            yield connection
-
-    @contextmanager
-    def _speaking(self) -> Iterator[None]:
-        """Say as an error of ours what the database refuses.
-
-        Raises
-        ------
-        StoreUnavailable
-            If it cannot be written or read now.
-        """
-        try:
-            yield
-        except DBAPIError as error:
-            where = self._engine.url.render_as_string(hide_password=True)
-            raise StoreUnavailable(
-                f"the store {where} cannot be used now: {error.orig}; nothing of it was done"
-            ) from error
-
 
 def _alike(jobs: Mapping[str, Row]) -> dict[tuple[str, ...], list[dict[str, Any]]]:
     """Changes of jobs by the columns that change: those of one kind are written at once."""
@@ -403,13 +386,6 @@ def _alike(jobs: Mapping[str, Row]) -> dict[tuple[str, ...], list[dict[str, Any]
     for job_id, values in jobs.items():
         groups.setdefault(tuple(sorted(values)), []).append({"changed_job": job_id, **values})
     return groups
-
-
-def _set_up_sqlite(connection: Any, _: object) -> None:
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode=WAL")
-    cursor.execute("PRAGMA synchronous=FULL")
-    cursor.close()
 
 
 def _listing(wanted: JobsWanted) -> Select[Any]:

@@ -10,6 +10,7 @@ from sqlalchemy import (
     Float,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -50,6 +51,24 @@ PROGRESS: Final = Table(
     Column("taken", _NUMBER, nullable=False),
 )
 """One row: the last request that the controller was handed."""
+
+IDENTITY: Final = Table(
+    "identity",
+    METADATA,
+    Column("one", Integer, primary_key=True, autoincrement=False),
+    Column("identity", String, nullable=False),
+    Column("moved_to", String),
+)
+"""One row: what tells this store from every other, made once at random; and where to it was moved,
+if it is not to be used any more."""
+
+ROOM: Final = Table(
+    "room",
+    METADATA,
+    Column("one", Integer, primary_key=True, autoincrement=False),
+    Column("filling", LargeBinary, nullable=False),
+)
+"""One row of zeros, or none: room in a file for what must be written though the disk is full."""
 
 SNAPSHOTS: Final = Table(
     "snapshots",

@@ -1,0 +1,178 @@
+"""The database below the store: SQLite in a file or PostgreSQL, its faults said as the store's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import Connection, Engine, create_engine, event, func, make_url, select
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from foresail.model.errors import InputError
+from foresail.service.store.disk_room import DiskRoom
+from foresail.service.store.protocol import StoreUnavailable
+
+_LOCK: Final = 0x466F7265
+"""Number of the advisory lock that says that a service uses a PostgreSQL database."""
+
+_PATIENCE_SECONDS: Final = 5
+"""How long a PostgreSQL server may take to answer at all."""
+
+
+class Database:
+    """A database that threads read and write, one writing at a time.
+
+    Parameters
+    ----------
+    engine
+        The way to it.
+    room
+        What keeps room for it, where it is a file.
+    """
+
+    def __init__(self, engine: Engine, room: DiskRoom | None = None) -> None:
+        self.engine = engine
+        self._room = room
+        self._turn = threading.Lock()  # SQLite has who waits for another look again ever later
+        self._held: Connection | None = None
+        self._is_locked = False
+
+    @classmethod
+    def in_file(cls, path: Path) -> Database:
+        """The one in a file, which is made if there is none."""
+        engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 30.0})
+        event.listen(engine, "connect", _set_up_sqlite)
+        return cls(engine, DiskRoom(path))
+
+    @classmethod
+    def at_address(cls, address: str) -> Database:
+        """The one of a PostgreSQL server.
+
+        Raises
+        ------
+        InputError
+            If that is no address of one.
+        """
+        try:
+            url = make_url(address).set(drivername="postgresql+psycopg")
+            patience = {"connect_timeout": _PATIENCE_SECONDS}
+            return cls(create_engine(url, pool_pre_ping=True, connect_args=patience))
+        except (ArgumentError, ImportError) as error:
+            raise InputError(
+                f"cannot be used: {error}",
+                field="database",
+                expected="sqlite, or postgresql://USER@HOST/NAME with foresail[postgresql]",
+            ) from error
+
+    @property
+    def name(self) -> str:
+        """Its address, without a password."""
+        return self.engine.url.render_as_string(hide_password=True)
+
+    def lock(self) -> None:
+        """Keep every other service away, for as long as this one is there.
+
+        A file is kept by the lock of its folder. The lock is taken again where a server has gone
+        and come back.
+
+        Raises
+        ------
+        InputError
+            If another one uses it.
+        DBAPIError
+            If it cannot be reached.
+        """
+        if self.engine.dialect.name == "sqlite":
+            return
+        if not self._takes_lock():
+            raise InputError("another service uses this database", field="database")
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One look at it.
+
+        Raises
+        ------
+        StoreUnavailable
+            If it cannot be read now.
+        """
+        with self._speaking("nothing of it was done"), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """One transaction, durable at its end or undone.
+
+        Raises
+        ------
+        StoreUnavailable
+            If it cannot be written now. Where a server goes at the very end, it may have been.
+        """
+        with self._turn:
+            with self._speaking("nothing of it was done"):
+                if not (self._held is None or self._is_locked or self._takes_lock()):
+                    raise StoreUnavailable(f"another service uses the database {self.name} now")
+                if self._room is not None:
+                    self._room.give_up_if_needed(self.engine)
+                connection = self.engine.connect()
+            with connection:
+                with self._speaking("nothing of it was done"):
+                    yield connection
+                with self._speaking("it may have been done"):
+                    connection.commit()
+
+    def keep_room(self) -> None:
+        """Keep room for what must always be written, where the database is a file."""
+        if self._room is not None:
+            with self._turn:
+                self._room.keep(self.engine)
+
+    def require_room(self) -> None:
+        """Refuse what can wait while room on the disk is short.
+
+        Raises
+        ------
+        StoreUnavailable
+            If it is.
+        """
+        if self._room is not None:
+            self._room.require()
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self._held is not None:
+            self._held.close()
+        self.engine.dispose()
+
+    def _takes_lock(self) -> bool:
+        """Whether nobody else has the lock; it goes with the connection that has taken it."""
+        if self._held is None or self._held.invalidated:
+            self._held = self.engine.connect()
+        try:
+            self._is_locked = bool(self._held.scalar(select(func.pg_try_advisory_lock(_LOCK))))
+            self._held.commit()
+        except DBAPIError:
+            self._held.invalidate()
+            raise
+        return self._is_locked
+
+    @contextmanager
+    def _speaking(self, what_was_done: str) -> Iterator[None]:
+        """Say as an error of ours what the database refuses."""
+        try:
+            yield
+        except DBAPIError as error:
+            self._is_locked = False
+            raise StoreUnavailable(
+                f"the store {self.name} cannot be used now: {error.orig}; {what_was_done}"
+            ) from error
+
+
+def _set_up_sqlite(connection: Any, _: object) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=FULL")
+    cursor.close()
