@@ -34,7 +34,7 @@ def test_a_job_that_waits_for_room_is_told_once_and_not_counted_as_running(small
             filler.unlink()
 
     shown = Remover(on_start=lambda job: subprocess.run(fill, shell=True, check=True))
-    run = new_run(small_disk / "run", [command("only", fill)])
+    run = new_run(small_disk / "run", [command("only", ["sh", "-c", fill])])
     result = supervise(run, shown)
     assert result.exit_status == 0
     begins, ends = shown.sentences

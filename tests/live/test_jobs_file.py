@@ -55,7 +55,7 @@ def test_toml_tables_become_jobs_with_defaults(tmp_path):
         1,
         None,
     )
-    assert first.arguments == ["/bin/sh", "-c", "echo one"]
+    assert (first.words("f"), first.file_text) == (["/bin/sh", "f"], "echo one\n")
     assert second == CommandJob(
         job_id="second",
         name="second",
@@ -67,7 +67,7 @@ def test_toml_tables_become_jobs_with_defaults(tmp_path):
         user="ada",
         environment={"LEVEL": "3", "NAME": "x y"},
     )
-    assert second.arguments == ["printf", "%s", "two words"]
+    assert second.words("f") == ["printf", "%s", "two words"]
     assert second.text == "printf %s 'two words'"
 
 
@@ -238,7 +238,7 @@ def test_any_line_is_a_job_nothing_or_a_named_problem(line):
     except InvalidJobs as error:
         assert error.problems  # noqa: PT017 - either way is right
     else:
-        assert job is None or job.arguments
+        assert job is None or job.words("f")
 
 
 @pytest.mark.parametrize(

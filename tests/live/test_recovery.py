@@ -195,7 +195,7 @@ def test_an_attempt_that_was_to_start_is_started_once_whoever_comes_first(tmp_pa
         gone = [
             attempt.spawn(
                 spawner,
-                job.arguments,
+                job,
                 limit_seconds=9.0,
                 grace_seconds=1.0,
                 cpus=(),

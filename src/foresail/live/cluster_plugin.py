@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from foresail.live.accounts import Account
 from foresail.live.command_job import CommandJob
 from foresail.model.adapter import Capabilities, ClusterAdapter, ClusterTrial
 
@@ -45,6 +46,11 @@ class RunContext:
     """Is given sentences that people should read."""
     keep_samples: Callable[[Sequence[UseSample]], None] = keep_no_samples
     """Is given what jobs use, as it is measured."""
+    identity: str = ""
+    """Whose attempts these are: what another left in the folder is never taken for one's own."""
+    account_of_job: Callable[[CommandJob], Account] | None = None
+    """As whom each job runs; None: all as who runs this. Raises ``InputError`` where there is no
+    such account."""
 
 
 class ClusterPlugin(Protocol):

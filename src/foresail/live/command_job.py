@@ -27,9 +27,13 @@ class CommandJob:
     """What runs of the same job have in common from one day to the next: the name given, or the
     program that the command starts."""
     command: str | tuple[str, ...]
-    """A string is run by ``sh -c``; a sequence is run directly."""
+    """A string is a line for ``sh``; a sequence is run directly; empty where there is a script."""
     directory: str
     """Absolute path of its working directory."""
+    script: str | None = None
+    arguments: tuple[str, ...] = ()
+    """The text of a file to run instead of a command, by what its ``#!`` line names or else by
+    ``sh``, and the words it is given."""
     cpus: int = 1
     """Cpus the command holds while it runs, those of all its tasks."""
     tasks: int = 1
@@ -57,15 +61,23 @@ class CommandJob:
     """Request of its own: when it may start, and what that is worth; None if it has none."""
 
     @property
-    def arguments(self) -> list[str]:
-        """What is executed, as a list."""
-        if isinstance(self.command, str):
-            return ["/bin/sh", "-c", self.command]
-        return list(self.command)
+    def file_text(self) -> str | None:
+        """What is in the file that it runs; None where it runs a program directly."""
+        if self.script is not None:
+            return self.script
+        return f"{self.command}\n" if isinstance(self.command, str) else None
+
+    def words(self, file: str) -> list[str]:
+        """What is executed, where ``file_text`` is in that file."""
+        if not isinstance(self.command, str):
+            return list(self.command)
+        return [*_interpreter(self.script or ""), file, *self.arguments]
 
     @property
     def text(self) -> str:
-        """The command on one line, for people."""
+        """The command on one line, for people; of a script its name."""
+        if self.script is not None:
+            return shlex.join((self.name, *self.arguments))
         return self.command if isinstance(self.command, str) else shlex.join(self.command)
 
     def specification(self, submit_seconds: float) -> Job:
@@ -106,6 +118,8 @@ class CommandJob:
         tasks = self.tasks
         fields_given = {
             "command": self.command if isinstance(self.command, str) else list(self.command),
+            "script": self.script,
+            "arguments": list(self.arguments) or None,
             "name": self.name if NAME.fullmatch(self.name) else None,
             "cpus": self.cpus // tasks,
             "tasks": tasks,
@@ -120,6 +134,8 @@ class CommandJob:
             "directory": self.directory,
             "strl": self.strl,
         }
+        if self.script is not None:
+            del fields_given["command"]
         return {name: value for name, value in fields_given.items() if value is not None}
 
     def to_json(self) -> str:
@@ -132,8 +148,16 @@ class CommandJob:
         stored = json.loads(line)
         if not isinstance(stored["command"], str):
             stored["command"] = tuple(stored["command"])
-        stored["after"] = tuple(stored["after"])
+        for name in ("after", "arguments"):
+            stored[name] = tuple(stored.get(name, ()))
         return cls(**stored)
+
+
+def _interpreter(script: str) -> list[str]:
+    """What runs a script: as the kernel reads its first line, at most one word behind a path."""
+    line = script.partition("\n")[0]
+    words = line[2:].split(maxsplit=1) if line.startswith("#!") else []
+    return [word.rstrip() for word in words] or ["/bin/sh"]
 
 
 def _plain(value: Any) -> Any:

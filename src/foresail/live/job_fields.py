@@ -43,6 +43,22 @@ def _command(value: Any) -> str | tuple[str, ...]:
     return _text(value, "a command line, or a list of a program and its arguments")
 
 
+def _script(value: Any) -> str:
+    text = _text(value, "the text of a script")
+    if "\r\n" in text:
+        raise ValueError("lines that end as on Unix: a carriage return would be part of each")
+    return text
+
+
+def _arguments(value: Any) -> tuple[str, ...]:
+    words = shlex.split(value) if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(
+        isinstance(word, str) and _can_be_handed_over(word) for word in words
+    ):
+        raise ValueError("the words that the script is given, in a list")
+    return tuple(words)
+
+
 def _cpus(value: Any) -> int:
     expected = "a whole number, at least 1"
     if isinstance(value, str) and value.isascii() and value.isdigit():
@@ -141,6 +157,8 @@ def _environment(value: Any) -> Mapping[str, str]:
 JOB_FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
     {
         "command": _command,
+        "script": _script,
+        "arguments": _arguments,
         "cpus": _cpus,
         "tasks": _cpus,
         "memory": _memory,

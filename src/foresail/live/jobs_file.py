@@ -158,9 +158,11 @@ class JobLines:
         memory = found.get("memory")
         return CommandJob(
             job_id=job_id,
-            name=found.get("name") or _program(found["command"]),
-            command=found["command"],
+            name=found.get("name") or _program(found.get("command", "script")),
+            command=found.get("command", ""),
             directory=str(directory),
+            script=found.get("script"),
+            arguments=found.get("arguments", ()),
             cpus=found.get("tasks", 1) * found.get("cpus", 1),
             tasks=found.get("tasks", 1),
             memory_bytes=None if memory is None else found.get("tasks", 1) * memory,
@@ -193,10 +195,15 @@ class JobLines:
                 problems.append(
                     self._problem("not usable as " + name, line, name, value, str(error))
                 )
-        if "command" not in record:
-            problems.append(
-                self._problem("the job has no command", line, "command", None, "what to run")
+        if ("command" in record) is ("script" in record):
+            problem = (
+                "is there and a script too" if "script" in record else "the job has no command"
             )
+            given = record.get("command")
+            problems.append(self._problem(problem, line, "command", given, "what to run, once"))
+        if record.get("arguments") and "script" not in record:
+            given, expected = record["arguments"], "a script, or no arguments"
+            problems.append(self._problem("are of no script", line, "arguments", given, expected))
         cpus = found.get("tasks", 1) * found.get("cpus", 1)
         if cpus > self._cpus:
             field_name = "cpus" if "cpus" in found else "tasks"

@@ -60,8 +60,15 @@ class JobRequest(BaseModel):
         },
     )
 
-    command: Text | Annotated[list[Short], Field(min_length=1, max_length=10_000)] = Field(
-        description="A line for `sh -c`, or a program and its arguments."
+    command: Text | Annotated[list[Short], Field(min_length=1, max_length=10_000)] | None = Field(
+        None, description="A line for `sh`, or a program and its arguments."
+    )
+    script: Annotated[str, Field(min_length=1, max_length=1_000_000)] | None = Field(
+        None,
+        description="Instead of a command: the text of a file, run by what its `#!` line names.",
+    )
+    arguments: Annotated[list[Short], Field(max_length=10_000)] = Field(
+        default_factory=list, description="The words that the script is given."
     )
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}$")] | None = Field(
         None, description="What its runs have in common; `after` may name it within a call."

@@ -282,7 +282,7 @@ class LocalAdapter:
         try:
             pidfd = attempt.spawn(
                 self._spawner,
-                job.arguments,
+                job,
                 limit_seconds=requested,
                 grace_seconds=self._grace_seconds,
                 cpus=cpus,

@@ -13,6 +13,7 @@ from typing import Final
 from foresail.live.adapters.local import job_shim
 from foresail.live.adapters.local.job_cgroups import JobCgroup
 from foresail.live.adapters.local.process_spawner import ProcessSpawner
+from foresail.live.command_job import CommandJob
 from foresail.model.outcome import EndedBecause
 
 _BECAUSE: Final[Mapping[str, EndedBecause]] = {
@@ -139,7 +140,7 @@ class Attempt:
     def spawn(
         self,
         spawner: ProcessSpawner,
-        command: Sequence[str],
+        job: CommandJob,
         *,
         limit_seconds: float,
         grace_seconds: float,
@@ -156,11 +157,14 @@ class Attempt:
         OSError
             If no process can be started.
         """
+        script = f"{self._prefix}.script"
         self._pidfd = os.pidfd_open(
             spawner.fork(
                 {
                     "prefix": str(self._prefix),
-                    "command": list(command),
+                    "command": job.words(script),
+                    "script": script,
+                    "script_text": job.file_text,
                     "limit_seconds": limit_seconds,
                     "grace_seconds": grace_seconds,
                     "cpus": list(cpus),

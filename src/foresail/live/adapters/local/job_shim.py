@@ -81,9 +81,9 @@ def record(prefix: str, text: str) -> None:
     _force_to_disk(os.path.dirname(prefix))  # noqa: PTH120
 
 
-def _write(path: str, text: str) -> str:
+def _write(path: str, text: str, mode: int = 0o644) -> str:
     content = text.encode()
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
         if os.write(file, content) < len(content):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -260,10 +260,15 @@ def keep(prefix: str, request: dict[str, Any]) -> None:
         return
     if cgroup and not _entered(cgroup, request["cgroup_limits"], child):
         cgroup = None
+    text = request["script_text"]
+    if text is not None:
+        patiently(lambda: _write(request["script"], text, 0o600))
     os.write(go_write, b"!")
     os.close(go_write)
     why = _wait(child, cgroup, request["limit_seconds"], request["grace_seconds"])
     _kill(child, cgroup)  # what it left behind, before its id can be used again
+    if text is not None:
+        os.unlink(request["script"])  # noqa: PTH108
     ended = time.time()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     spent = "-"

@@ -1,0 +1,70 @@
+"""Accounts of the operating system, as which commands run."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from dataclasses import dataclass
+
+from foresail.model.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One account: its user and group, all its groups, its home folder and its shell."""
+
+    name: str
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    home: str
+    shell: str
+
+
+def account_of(name: str) -> Account:
+    """The account of a name.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    try:
+        return _account(pwd.getpwnam(name))
+    except (KeyError, ValueError) as error:  # the latter of names with NUL
+        raise _unknown(name) from error
+
+
+def account_of_uid(uid: int) -> Account:
+    """The account of a user id.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    try:
+        return _account(pwd.getpwuid(uid))
+    except KeyError as error:
+        raise _unknown(uid) from error
+
+
+def own_account() -> Account:
+    """The account that this process runs as; its id is its name where that is all there is."""
+    uid = os.geteuid()
+    try:
+        return account_of_uid(uid)
+    except InputError:
+        return Account(str(uid), uid, os.getegid(), tuple(os.getgroups()), "/", "/bin/sh")
+
+
+def _account(entry: pwd.struct_passwd) -> Account:
+    groups = tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))
+    shell = entry.pw_shell or "/bin/sh"
+    return Account(entry.pw_name, entry.pw_uid, entry.pw_gid, groups, entry.pw_dir or "/", shell)
+
+
+def _unknown(value: object) -> InputError:
+    return InputError(
+        "no such account", field="user", value=value, expected="an account of this machine"
+    )

@@ -1,0 +1,84 @@
+"""Scripts are files: what jobs of them see, and what is refused."""
+
+import sys
+import time
+
+import pytest
+
+from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
+from foresail.live.cluster_plugin import RunContext
+from foresail.live.command_job import CommandJob
+from foresail.live.jobs_file import InvalidJobs, JobLines
+from foresail.model.decision import Placement, Start
+
+
+@pytest.fixture
+def ran(tmp_path):
+    """Runs a job to its end; gives its outcome and what it has written."""
+    commands = {}
+    for name in ("attempts", "logs"):
+        (tmp_path / name).mkdir()
+    context = RunContext(tmp_path / "attempts", tmp_path / "logs", commands, lambda said: None)
+    adapter = LocalCluster(LocalParameters(cpus=2)).connect(context)
+
+    def run(job):
+        commands[job.job_id] = job
+        adapter.carry_out(Start(job.job_id, Placement.whole("all", 1)), time.time())
+        until = time.monotonic() + 60
+        while not (ended := adapter.reports(time.time())):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        return ended[0].outcome, (tmp_path / "logs" / f"{job.job_id}.out").read_text()
+
+    yield run
+    adapter.close()
+
+
+def script(text, *arguments):
+    return CommandJob("1", "job.sh", "", "/", script=text, arguments=arguments)
+
+
+def test_a_script_is_run_by_what_its_first_line_names_with_its_words(ran):
+    text = f"#!{sys.executable} -I\nimport sys\nprint(sys.argv[1:], sys.flags.isolated)\n"
+    outcome, written = ran(script(text, "a b", "$HOME"))
+    assert (outcome.exit_code, written) == (0, "['a b', '$HOME'] 1\n")
+
+
+def test_no_process_shows_its_text_and_its_file_is_its_owners_alone(ran):
+    text = '#!/bin/sh\ntr "\\0" " " < /proc/$$/cmdline\nstat -c " %a" "$0"\n'
+    _, written = ran(script(text))
+    shell, file, mode = written.split()
+    assert (shell, mode) == ("/bin/sh", "600")
+    assert file.endswith("/1.1.script")
+
+
+def test_a_line_for_sh_is_such_a_file_too_which_is_gone_afterwards(ran, tmp_path):
+    secret = "echo $0 # password"
+    _, written = ran(CommandJob("1", "echo", secret, "/"))
+    assert written.endswith("/1.1.script\n")
+    assert not list(tmp_path.rglob("*.script"))
+
+
+@pytest.mark.parametrize(
+    ("record", "field"),
+    [
+        ({}, "command"),
+        ({"command": "true", "script": "#!/bin/sh\n"}, "command"),
+        ({"command": "true", "arguments": ["a"]}, "arguments"),
+        ({"script": "#!/bin/sh\r\ntrue\r\n"}, "script"),
+        ({"script": "a\0b"}, "script"),
+        ({"script": "true", "arguments": [1]}, "arguments"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_by_field(record, field, tmp_path):
+    with pytest.raises(InvalidJobs) as refused:
+        JobLines(2, tmp_path, "jobs").job(record, 3)
+    assert [each.field for each in refused.value.problems] == [field]
+
+
+def test_its_record_and_its_line_bring_it_back(tmp_path):
+    job = JobLines(2, tmp_path, "jobs").job({"script": "true\n", "arguments": ["x", "y z"]}, 1)
+    assert CommandJob.from_json(job.to_json()) == job
+    record = {name: value for name, value in job.record().items() if name != "name"}
+    again = JobLines(2, tmp_path, "jobs").job(record, 1)
+    assert (again.script, again.arguments) == (job.script, job.arguments)
