@@ -54,7 +54,9 @@ def live_service(
     """A service whose configuration has these lines too; begun again, it goes on."""
     configuration = folder / "service.toml"
     state = folder / "state"
-    configuration.write_text(f'state = "{state}"\n{more}\n[listen]\nport = {port}\n{after}\n')
+    configuration.write_text(
+        f'state = "{state}"\n{more}\n[listen]\nport = {port}\nsocket = "{state}/socket"\n{after}\n'
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", _MAIN, "serve", str(configuration)],
         stdout=subprocess.PIPE,

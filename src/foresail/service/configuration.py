@@ -27,11 +27,13 @@ class Listening(_Section):
     """Where the service listens.
 
     Anything but loopback takes ``tls_certificate`` and ``tls_key``, or ``behind_proxy``: a proxy of
-    the operator's own that speaks TLS to everybody else.
+    the operator's own that speaks TLS to everybody else. ``socket`` is where accounts of this
+    machine reach it, besides the one in its folder; the well-known place by default.
     """
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65535)] = 8451
+    socket: Path | None = None
     tls_certificate: Path | None = None
     tls_key: Path | None = None
     behind_proxy: bool = False
@@ -51,13 +53,15 @@ class RequestLimits(_Section):
     """How much callers may ask for.
 
     ``requests_per_second`` and ``burst`` are of each token, ``body_bytes`` of each request;
-    ``pending_jobs`` of each user.
+    ``pending_jobs`` of each user. ``connections`` are all at a time; half as many are of one
+    address, or of one account of this machine.
     """
 
     requests_per_second: Annotated[float, Field(gt=0)] = 1000.0
     burst: Annotated[int, Field(gt=0)] = 2000
     body_bytes: Annotated[int, Field(gt=0)] = 1_000_000
     pending_jobs: Annotated[int, Field(gt=0)] = 100_000
+    connections: Annotated[int, Field(ge=8)] = 800
 
 
 class ServiceConfiguration(_Section):

@@ -12,7 +12,7 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -29,10 +29,16 @@ from foresail.service.allocator import give_back_free_memory
 from foresail.service.api.app import application
 from foresail.service.configuration import (
     FALLBACK_POLICY,
-    Listening,
     ServiceConfiguration,
     read_configuration,
     require_usable,
+)
+from foresail.service.connections import (
+    Connections,
+    LimitedListener,
+    Patience,
+    Server,
+    most_connections,
 )
 from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
@@ -40,6 +46,7 @@ from foresail.service.forecasts import QueueForecaster
 from foresail.service.given_numbers import GivenNumbers
 from foresail.service.inbox import Inbox
 from foresail.service.job_counts import JobCounts
+from foresail.service.listening import machine_listeners, network_listener
 from foresail.service.metrics import ServiceMetrics
 from foresail.service.parts import Condition, ServiceParts
 from foresail.service.picture import Gallery
@@ -111,16 +118,21 @@ class RunningService:
         sys.setswitchinterval(_SWITCH_SECONDS)
         gc.set_threshold(20_000, 20, 1_000)
         gc.disable()
-        with _alone(self._folder.lock), _listening(self._configuration.listen) as listener:
+        listen = self._configuration.listen
+        with (
+            _alone(self._folder.lock),
+            network_listener(listen) as network,
+            machine_listeners(self._folder.socket, listen.socket, 0o600) as sockets,
+        ):
             self._store = opened_store(self._configuration)
             try:
                 self._numbers = GivenNumbers(self._folder, self._store)
                 self._store.database.keep_room()
-                self._serve(listener)
+                self._serve(network, sockets)
             finally:
                 self._store.close()
 
-    def _serve(self, listener: socket.socket) -> None:
+    def _serve(self, network: socket.socket, sockets: Mapping[Path, socket.socket]) -> None:
         store, configuration = self._store, self._configuration
         self._inbox = Inbox(store)
         access = SqlAccess(store.database)
@@ -149,12 +161,14 @@ class RunningService:
         )
         before = signal.signal(signal.SIGHUP, self._hang_up)
         ended = signal.signal(signal.SIGTERM, _end)  # while there is no daemon that takes it
-        server = _Server(configuration.listen, parts)
-        thread = threading.Thread(target=server.run, args=([listener],), name="http", daemon=True)
-        thread.start()
+        connections = Connections(most_connections(configuration.limits.connections), Patience())
+        server = _server(parts, connections)
         scheme = "http" if configuration.listen.tls_certificate is None else "https"
-        host, port = listener.getsockname()[:2]
+        host, port = network.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
+        listeners = [LimitedListener(each, connections) for each in (network, *sockets.values())]
+        thread = threading.Thread(target=server.run, args=(listeners,), name="http", daemon=True)
+        thread.start()
         self._say(f"listening on {scheme}://{shown}:{port}")
         try:
             self._sessions()
@@ -336,27 +350,23 @@ def engine_of_service(configuration: ServiceConfiguration) -> None:
     engine_of(scenario_of_service(configuration))
 
 
-class _Server(uvicorn.Server):
-    """Uvicorn as it runs in a thread; signals are the daemon's."""
-
-    def __init__(self, listen: Listening, parts: ServiceParts) -> None:
-        super().__init__(
-            uvicorn.Config(
-                application(parts),
-                http="httptools",
-                lifespan="on",
-                access_log=False,
-                log_config=None,
-                server_header=False,
-                proxy_headers=listen.behind_proxy,
-                ssl_certfile=listen.tls_certificate,
-                ssl_keyfile=None if listen.tls_key is None else str(listen.tls_key),
-                ssl_version=ssl.PROTOCOL_TLS_SERVER,
-                timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-                timeout_keep_alive=30,
-                backlog=512,
-            )
-        )
+def _server(parts: ServiceParts, connections: Connections) -> Server:
+    listen = parts.configuration.listen
+    return Server(
+        uvicorn.Config(
+            application(parts),
+            lifespan="on",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            proxy_headers=listen.behind_proxy,
+            ssl_certfile=listen.tls_certificate,
+            ssl_keyfile=None if listen.tls_key is None else str(listen.tls_key),
+            ssl_version=ssl.PROTOCOL_TLS_SERVER,
+            timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+        ),
+        connections,
+    )
 
 
 def is_in_use(lock: Path) -> bool:
@@ -387,29 +397,3 @@ def _alone(path: Path) -> Iterator[None]:
         ) from error
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def _listening(listen: Listening) -> Iterator[socket.socket]:
-    """The socket that is listened on.
-
-    Raises
-    ------
-    InputError
-        If it cannot be had.
-    """
-    try:
-        listener = socket.create_server(
-            (listen.host, listen.port),
-            family=socket.AF_INET6 if ":" in listen.host else socket.AF_INET,
-            backlog=512,
-        )
-    except OSError as error:
-        raise InputError(
-            f"cannot be listened on: {error.strerror}",
-            field="listen",
-            value=f"{listen.host}:{listen.port}",
-        ) from error
-    with listener:  # asyncio leaves delays on where the protocol of a socket is not spelled out
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        yield listener

@@ -47,6 +47,11 @@ class StateFolder:
         return self.path / "admin-token"
 
     @property
+    def socket(self) -> Path:
+        """Where its own account reaches the service, whatever else there is."""
+        return self.path / "socket"
+
+    @property
     def lock(self) -> Path:
         """Whose lock says that a service uses this folder."""
         return self.path / "lock"

@@ -1,0 +1,267 @@
+"""Connections to a service: how many there may be, how long they may wait, and whose they are."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import resource
+import socket
+import struct
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+_LOG: Final = logging.getLogger("foresail.service")
+
+PEER: Final = "foresail_uid"
+"""In a request's scope: the uid of who is at the other end, where the kernel says it."""
+
+MOST_HEAD_BYTES: Final = 65_536
+_CREDENTIALS: Final = "iII"
+_AT_ONCE: Final = 16
+"""Connections that are taken before those that are to go have gone."""
+
+_QUEUE: Final = 512
+
+Peer: TypeAlias = int | str
+"""Who is at the other end: the uid on a socket of this machine, or an address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a connection may wait for its other end, in seconds."""
+
+    head: float = 10.0
+    """For a request up to its body."""
+    body: float = 40.0
+    """For the body then; the gate, which answers, has less."""
+    idle: float = 30.0
+    """For a further request."""
+    unsent: float = 30.0
+    """Until what is sent is taken."""
+
+
+@dataclass(slots=True, eq=False)
+class OpenConnection:
+    """A connection that was taken, before and while it is spoken on."""
+
+    socket: socket.socket
+    peer: Peer
+    due: float
+    """When it has waited too long for its other end; infinite while that waits for an answer."""
+    transport: asyncio.Transport | None = None
+    unsent_since: float = math.inf
+    is_ended: bool = False
+
+    def end(self) -> None:
+        """Let go of it at once, whatever is still to be sent."""
+        self.is_ended = True
+        if self.transport is not None:
+            self.transport.abort()
+        else:
+            with suppress(OSError):
+                self.socket.shutdown(socket.SHUT_RDWR)
+
+
+class Connections(ServerState):
+    """All connections of a server; of those that only wait, the oldest gives way to a new one.
+
+    Parameters
+    ----------
+    most
+        So many at a time, and half as many of one peer.
+    patience
+        How long they may wait.
+    """
+
+    def __init__(self, most: int, patience: Patience) -> None:
+        super().__init__()
+        self.patience = patience
+        self._most = most
+        self._most_of_peer = max(1, most // 2)
+        self._open: dict[int, OpenConnection] = {}
+
+    def take(self, accepted: socket.socket) -> bool:
+        """Count a connection; False if there is no room for it."""
+        peer = _peer_of(accepted)
+        self._forget_closed()
+        living = [each for each in self._open.values() if not each.is_ended]
+        of_peer = [each for each in living if each.peer == peer]
+        full = of_peer if len(of_peer) >= self._most_of_peer else living
+        if (full is of_peer or len(living) >= self._most) and not _end_oldest(full):
+            return False
+        due = time.monotonic() + self.patience.head
+        self._open[accepted.fileno()] = OpenConnection(accepted, peer, due)
+        return True
+
+    def of(self, transport: asyncio.Transport) -> OpenConnection:
+        """The connection that a transport is of, which may have been let go before."""
+        found = self._open[transport.get_extra_info("socket").fileno()]
+        found.transport = transport
+        if found.is_ended:
+            transport.abort()
+        return found
+
+    def end_overdue(self) -> None:
+        """Let go of those that have waited too long for their other end."""
+        self._forget_closed()
+        now = time.monotonic()
+        for each in list(self._open.values()):
+            if each.transport is None or not each.transport.get_write_buffer_size():
+                each.unsent_since = math.inf
+            else:
+                each.unsent_since = min(each.unsent_since, now)
+            if now >= min(each.due, each.unsent_since + self.patience.unsent):
+                each.end()
+
+    def _forget_closed(self) -> None:
+        self._open = {key: each for key, each in self._open.items() if each.socket.fileno() == key}
+
+
+def _end_oldest(among: list[OpenConnection]) -> bool:
+    """Let go of the one that has waited longest for its other end; False if none does."""
+    oldest = min(among, key=lambda each: each.due)
+    if oldest.due == math.inf:
+        return False
+    oldest.end()
+    return True
+
+
+class LimitedListener(socket.socket):
+    """A socket that is listened on, and takes no more connections than there may be."""
+
+    def __init__(self, listening: socket.socket, connections: Connections) -> None:
+        super().__init__(fileno=listening.detach())
+        self._connections = connections
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """The next connection that there is room for."""
+        while True:
+            accepted, address = super().accept()
+            if self._connections.take(accepted):
+                return accepted, address
+            accepted.close()
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """HTTP as uvicorn speaks it, on a connection that waits no longer than it may."""
+
+    server_state: Connections
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin."""
+        super().connection_made(transport)
+        self._open = self.server_state.of(transport)
+        self._head_bytes: int | None = 0
+
+    def data_received(self, data: bytes) -> None:
+        """Take what has arrived, unless a request's head has no end."""
+        super().data_received(data)
+        if self._head_bytes is not None:
+            self._head_bytes += len(data)
+            if self._head_bytes > MOST_HEAD_BYTES:
+                self._open.end()
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        self._head_bytes = 0
+        if isinstance(self._open.peer, int):
+            self.scope[PEER] = self._open.peer  # type: ignore[typeddict-unknown-key]
+        self._wait(self.server_state.patience.head)
+
+    def on_headers_complete(self) -> None:
+        """All but its body has come."""
+        self._head_bytes = None
+        self._wait(self.server_state.patience.body)
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """All of it has come."""
+        super().on_message_complete()
+        if not self.cycle.response_complete:
+            self._open.due = math.inf
+
+    def on_response_complete(self) -> None:
+        """It is answered."""
+        super().on_response_complete()
+        if self.cycle.response_complete:
+            self._wait(self.server_state.patience.idle)
+
+    def _wait(self, seconds: float) -> None:
+        self._open.due = time.monotonic() + seconds
+
+
+class Server(uvicorn.Server):
+    """Uvicorn as it runs in a thread; signals are the daemon's.
+
+    Parameters
+    ----------
+    config
+        How it serves; how it speaks and waits is this one's.
+    connections
+        Those that its listeners take.
+    """
+
+    def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
+        config.http = LimitedProtocol
+        config.timeout_keep_alive = math.ceil(connections.patience.idle)
+        super().__init__(config)
+        self.server_state: Connections = connections
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen; TLS is spoken on the network alone."""
+        await self.lifespan.startup()
+        config, self.servers = self.config, []
+        for each in sockets or ():
+            tls = config.ssl if each.family != socket.AF_UNIX else None
+            server = await asyncio.get_running_loop().create_server(
+                lambda: LimitedProtocol(config, self.server_state, self.lifespan.state),
+                sock=each,
+                ssl=tls,
+                backlog=_AT_ONCE,
+                ssl_handshake_timeout=None if tls is None else self.server_state.patience.head,
+            )
+            each.listen(_QUEUE)
+            self.servers.append(server)
+        self.started = True
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look after the connections, ten times a second."""
+        self.server_state.end_overdue()
+        return await super().on_tick(counter)
+
+
+def most_connections(wanted: int) -> int:
+    """How many connections there may be: a quarter of all descriptors is for everything else.
+
+    As many descriptors are had as the system permits.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    permitted = wanted if soft == resource.RLIM_INFINITY else min(wanted, 3 * soft // 4)
+    if permitted < wanted:
+        _LOG.warning("%d connections instead of %d: descriptors are few", permitted, wanted)
+    return permitted
+
+
+def _peer_of(accepted: socket.socket) -> Peer:
+    if accepted.family == socket.AF_UNIX:
+        size = struct.calcsize(_CREDENTIALS)
+        said = accepted.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+        uid: int = struct.unpack(_CREDENTIALS, said)[1]
+        return uid
+    try:
+        address = str(accepted.getpeername()[0])
+    except OSError:  # it has gone already
+        return ""
+    return "loopback" if address.startswith(("127.", "::1", "::ffff:127.")) else address
