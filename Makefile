@@ -9,7 +9,7 @@ QUICK := distributions events nodes reading replay
 CODE := $(wildcard src tests examples benchmarks docs experiments)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo picture test check format bench bench-check docs wheel lock clean
+.PHONY: help setup demo picture test test-long check format bench bench-check docs wheel lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -24,6 +24,9 @@ picture: demo ## draw docs/picture.svg from what the demonstration found (needs 
 
 test: setup ## run all tests
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+test-long: setup ## run all tests with their series and matrices in full
+	FORESAIL_LONG_TESTS=1 $(BIN)/python -m pytest -n $(WORKERS)
 
 check: setup ## format, lint, types, import contracts: look, change nothing
 	$(BIN)/ruff format --check .

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "service"))
 
-from killing import free_port, kill_again_and_again
+from killing import Victim, free_port, kill_again_and_again
 
 
 def main() -> int:
@@ -18,9 +18,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--policy", default="easy,recent,incremental")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = kill_again_and_again(Path(folder), free_port(), chosen.kills, chosen.seed)
+        found = kill_again_and_again(
+            Victim(Path(folder), free_port(), chosen.policy), chosen.kills, chosen.seed
+        )
     again = found.recoveries
     print(f"kills                     {found.kills}")
     print(f"jobs accepted             {len(found.accepted)}, and {len(found.held)} held")

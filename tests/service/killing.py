@@ -49,14 +49,23 @@ class Findings:
 
 
 class Victim:
-    """A service on a port of its own that is killed and begun again on the same state."""
+    """A service on a port of its own that is killed and begun again on the same state.
 
-    def __init__(self, folder: Path, port: int) -> None:
+    ``policy`` decides; ``database`` is where it keeps things.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        port: int,
+        policy: str = "easy,recent,incremental",
+        database: str = "sqlite",
+    ) -> None:
         self.folder, self.port = folder, port
         self.path = folder / "service.toml"
         self.path.write_text(
             f'state = "{folder / "state"}"\ncluster = "local(cpus=8,nodes=1)"\n'
-            f"policy = 'easy,recent,incremental'\n[listen]\nport = {port}\n"
+            f"policy = '{policy}'\ndatabase = '{database}'\n[listen]\nport = {port}\n"
         )
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -108,11 +117,10 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def kill_again_and_again(folder: Path, port: int, kills: int, seed: int) -> Findings:
+def kill_again_and_again(victim: Victim, kills: int, seed: int) -> Findings:
     """Submit short commands all the while, kill the service so many times, and let it finish."""
     random_of, found = random.Random(seed), Findings()
-    marks = folder / "marks"
-    victim = Victim(folder, port)
+    marks = victim.folder / "marks"
     victim.begin()
     stop = threading.Event()
 
