@@ -39,10 +39,18 @@ class PlanTeller:
 
     A move is told that is longer than a minute, than a fifth of what is left until the start, and
     than a fifth of what the job has waited: plans that count from now move on with the clock.
+
+    Parameters
+    ----------
+    job_id
+        Which job.
+    knows_others
+        Whether it is told of all that happens; else it says of no move what had happened meanwhile.
     """
 
-    def __init__(self, job_id: str) -> None:
+    def __init__(self, job_id: str, *, knows_others: bool = True) -> None:
         self._job_id = job_id
+        self._knows_others = knows_others
         self._plan = PlanFold()
         self._told: float | None = None
         self._since = 0.0
@@ -119,6 +127,8 @@ class PlanTeller:
         return said
 
     def _because(self) -> str:
+        if not self._knows_others:
+            return "."
         parts = [
             words
             for kind, one, many in (

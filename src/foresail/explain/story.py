@@ -14,9 +14,19 @@ from foresail.explain.reason_words import NOT_ASKED, REASONS, reason_words
 from foresail.explain.replanning import PlanTeller
 from foresail.explain.tasks_told import TasksTeller, of_part
 from foresail.model.allocation import unit_of
+from foresail.model.changing_nodes import changed
+from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Placement, Preempt, Start, Withdraw
 from foresail.model.distribution import Distribution
-from foresail.model.event import Cancelled, Ended, Event, Submitted
+from foresail.model.event import (
+    Cancelled,
+    Ended,
+    Event,
+    NodeAdded,
+    NodeChanged,
+    NodeRemoved,
+    Submitted,
+)
 from foresail.model.job import Job
 from foresail.model.option import PlacementOption
 from foresail.model.outcome import EndedBecause, Outcome
@@ -26,12 +36,14 @@ from foresail.model.reservation import Rejection, Reservation
 from foresail.model.slowdown import Slowdowns
 from foresail.model.words import count, duration, number
 from foresail.record.beliefs import belief_of
+from foresail.record.jobs_fold import JobsFold
 from foresail.record.log_clock import LogClock
 from foresail.record.records import (
     Corrected,
     Decided,
     EventTaken,
     Instructed,
+    Manifest,
     Predicted,
     ReasonsChanged,
     Record,
@@ -39,8 +51,7 @@ from foresail.record.records import (
     ReservationAnswered,
     Sized,
 )
-from foresail.record.run_fold import RunFold
-from foresail.record.state import ImpossibleTransition
+from foresail.record.subjects import about
 from foresail.strl.node_names import listed
 
 _NEWS: Final = 0.25
@@ -101,8 +112,11 @@ class Story:
         )
 
 
-def story(records: Iterable[Record], job_id: str) -> Story:
+def story(records: Iterable[Record], job_id: str, *, knows_others: bool = True) -> Story:
     """Everything a log says about one job.
+
+    All records from its first to its last, or (``knows_others`` is false) those that are about it;
+    and before them the manifest, and those of nodes.
 
     Times count from second zero of a simulation, and from the first record of a live run, whose
     clock is Unix time.
@@ -112,7 +126,7 @@ def story(records: Iterable[Record], job_id: str) -> Story:
     InputError
         If the log does not fit together: a job starts or ends that was never submitted.
     """
-    teller = _Teller(job_id)
+    teller = _Teller(job_id, knows_others=knows_others)
     lines = [line for record in records for line in teller.lines(record)]
     rest = (*teller.last_lines(), *teller.passed_over(math.inf))
     return Story(job_id, teller.start_unix_seconds, (*lines, *rest))
@@ -138,11 +152,12 @@ def elapsed(seconds: float) -> str:
 class _Teller:
     """Reads a log once and remembers what later sentences compare with."""
 
-    def __init__(self, job_id: str) -> None:
+    def __init__(self, job_id: str, *, knows_others: bool) -> None:
         self._job_id = job_id
         self._clock = LogClock()
-        self._run = RunFold()
-        self._replanning = PlanTeller(job_id)
+        self._jobs = JobsFold()
+        self._cluster = Cluster(())
+        self._replanning = PlanTeller(job_id, knows_others=knows_others)
         self._tasks = TasksTeller()
         self._told_mean: float | None = None
         self._told_estimate = 0.0
@@ -168,8 +183,9 @@ class _Teller:
         yield from self.passed_over(getattr(record, "time", -math.inf))
         try:
             sentence = self._sentence(record)
-            self._run.take(record)
-        except (KeyError, ImpossibleTransition) as error:
+            if isinstance(record, Manifest) or about(record) == self._job_id:
+                self._jobs.take(record)
+        except KeyError as error:
             raise misfit(error) from error
         if sentence is not None:
             yield from self.last_lines()
@@ -195,6 +211,8 @@ class _Teller:
 
     def _sentence(self, record: Record) -> str | None:
         match record:
+            case Manifest(cluster=cluster):
+                self._cluster = cluster
             case EventTaken(event=event):
                 self._replanning.happened(event)
                 return self._of_event(event)
@@ -243,7 +261,7 @@ class _Teller:
         return f"Meanwhile something else is believed. {_of_prediction(record)}"
 
     def _if_started(self, belief: Distribution, now: float) -> str:
-        chance = chance_of_start(self._run.jobs.submitted[self._job_id], belief, now)
+        chance = chance_of_start(self._jobs.submitted[self._job_id], belief, now)
         if chance is None:
             return ""
         return (
@@ -274,14 +292,16 @@ class _Teller:
                 self._is_asked = False
                 self._reason = None
                 return self._tasks.ended(outcome, self._of_end(outcome))
+            case NodeAdded() | NodeChanged() | NodeRemoved():
+                self._cluster = changed(self._cluster, event)
             case Cancelled(job_id=self._job_id):
                 return self._of_cancellation()
         return None
 
     def _of_cancellation(self) -> str | None:
-        if self._run.jobs.runs(self._job_id):
+        if self._jobs.runs(self._job_id):
             return "Cancelled while it ran: it is told to stop."
-        waits = self._job_id in self._run.jobs.waiting
+        waits = self._job_id in self._jobs.waiting
         return "Cancelled before it started." if waits else None
 
     def _of_end(self, outcome: Outcome) -> str:
@@ -292,7 +312,7 @@ class _Teller:
                 "and it goes back to its place in the queue."
             )
         code = "" if outcome.exit_code is None else f", exit code {outcome.exit_code}"
-        job = self._run.jobs.submitted[self._job_id]
+        job = self._jobs.submitted[self._job_id]
         deadline = job.deadline_seconds
         margin = "" if deadline is None else _margin(deadline - outcome.end_seconds)
         because = str(outcome.ended_because) + _which_limit(outcome, job.requested_seconds)
@@ -300,9 +320,9 @@ class _Teller:
 
     def _at_start(self, start: Start, now: float) -> str:
         """The chance of the deadline where it runs, and what that place costs."""
-        jobs = self._run.jobs
+        jobs = self._jobs
         job, belief = jobs.submitted[self._job_id], jobs.beliefs[self._job_id]
-        slowdown = Slowdowns(self._run.state.cluster).of(job, start.placement)
+        slowdown = Slowdowns(self._cluster).of(job, start.placement)
         chance = chance_of_start(job, belief_of(belief), now, slowdown)
         slow = f", where it runs {slowdown:g} times as long as at best" if slowdown > 1 else ""
         if chance is None:
@@ -315,9 +335,9 @@ class _Teller:
         self._waits_for_pass, self._passed_seconds = False, None
         match instruction:
             case Start(placement=placement):
-                attempt = 1 + self._run.jobs.attempts.get(unit_of(instruction), 0)
+                attempt = 1 + self._jobs.attempts.get(unit_of(instruction), 0)
                 again = f" again (attempt {attempt})" if attempt > 1 else ""
-                waited = duration(now - self._run.jobs.waiting[self._job_id])
+                waited = duration(now - self._jobs.waiting[self._job_id])
                 self._replanning.forget()
                 self._reason = None
                 chance = self._at_start(instruction, now)
@@ -325,10 +345,10 @@ class _Teller:
                     f"Started{again} after {waited} of waiting: {_places(placement)}{chance}."
                 )
                 return self._tasks.started(instruction, sentence, now)
-            case Preempt() if self._job_id in self._run.jobs.cancelled:
+            case Preempt() if self._job_id in self._jobs.cancelled:
                 return None  # told with the cancellation
             case Preempt():
-                if self._run.jobs.has_failed(self._job_id):
+                if self._jobs.has_failed(self._job_id):
                     return of_part(instruction, "Told to stop: the job has failed.")
                 room = f"Told to stop, to make room{self._replanning.for_whom()}."
                 return of_part(instruction, room)

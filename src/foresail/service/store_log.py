@@ -21,6 +21,7 @@ from foresail.record.records import (
     Record,
 )
 from foresail.record.run_fold import RunFold
+from foresail.record.subjects import about
 from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
@@ -116,7 +117,8 @@ class StoreLog:
         if not self._lines:
             return
         decided = time.perf_counter()
-        step = WholeStep(self._lines, self._inbox.taken, self._changes)
+        subjects = [about(record) for record in self._records]
+        step = WholeStep(self._lines, self._inbox.taken, self._changes, subjects)
         end = self._store.commit_step(step)
         self._cycles.step(decided - self._begun, time.perf_counter() - decided)
         done = [job_id for job_id, values in self._changes.items() if "end_seconds" in values]

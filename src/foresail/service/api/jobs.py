@@ -20,6 +20,7 @@ from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause
 from foresail.model.reason import Reason
+from foresail.record.log_text import parse_record
 from foresail.scenario.own_requests import places_of_requests
 from foresail.service.api.answers import (
     JobAnswer,
@@ -45,7 +46,6 @@ from foresail.service.api.submissions import (
     checked_submission,
 )
 from foresail.service.forecasts import Forecasts
-from foresail.service.job_records import records_of_job
 from foresail.service.parts import ServiceParts
 from foresail.service.picture import Picture
 from foresail.service.requests import ForJob, JobWish, Submit
@@ -244,7 +244,9 @@ async def _wish(
 def job_story(job_id: JobId, caller: AnyCaller, parts: Parts) -> StoryAnswer:
     """What has happened to a job, in sentences."""
     job = own_job(parts, caller, job_id)
-    told = story(records_of_job(parts.store, job), job_id)
+    found = parts.store.records_about(job)
+    records = (parse_record(line, "event log", number) for number, line in found.lines)
+    told = story(records, job_id, knows_others=found.tells_of_others)
     begin = told.start_unix_seconds or 0.0
     lines = [
         StoryLineAnswer(unix_seconds=begin + line.time, sentence=line.sentence)

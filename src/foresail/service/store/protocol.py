@@ -55,6 +55,8 @@ class WholeStep:
     """Number of the last request that has been handed to the controller."""
     jobs: Mapping[str, Row] = field(default_factory=dict)
     """What has changed of jobs, by id: values by column."""
+    about: Sequence[str | None] = ()
+    """The job that each record is about, as ``record.subjects`` has it; () says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,16 @@ class Judged:
     """How many of these were in their range, and how many came before it began."""
 
 
+@dataclass(frozen=True, slots=True)
+class AboutJob:
+    """Records that a job's story follows from."""
+
+    lines: Sequence[tuple[int, str]]
+    """Numbers and lines, in order."""
+    tells_of_others: bool
+    """Whether all are there from the job's first to its last."""
+
+
 class Store(Protocol):
     """Durable when a call returns; a call that raises has changed nothing.
 
@@ -153,6 +165,10 @@ class Store(Protocol):
 
     def records(self, after: int = 0, limit: int | None = None) -> Iterator[tuple[int, str]]:
         """The event log behind a record: numbers (from 1) and lines."""
+        ...
+
+    def records_about(self, job: Row) -> AboutJob:
+        """Those of the event log that a job's story follows from."""
         ...
 
     def last_record(self) -> int:

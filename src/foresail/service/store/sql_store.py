@@ -37,6 +37,7 @@ from foresail.service.requests import (
 from foresail.service.store.database import Database
 from foresail.service.store.migrating import bring_up_to_date
 from foresail.service.store.protocol import (
+    AboutJob,
     Accepted,
     ForecastRow,
     JobSpan,
@@ -46,6 +47,7 @@ from foresail.service.store.protocol import (
     Row,
     WholeStep,
 )
+from foresail.service.store.sql_records import records_about
 from foresail.service.store.tables import (
     FORECASTS,
     IDENTITY,
@@ -214,9 +216,12 @@ class SqlStore:
             if was_unsure:
                 self._look_up_records(connection)
             if step.lines:
+                about = step.about or [None] * len(step.lines)
                 rows = [
-                    {"number": number, "line": line}
-                    for number, line in enumerate(step.lines, self._last_record + 1)
+                    {"number": number, "line": line, "about": job_id}
+                    for number, (line, job_id) in enumerate(
+                        zip(step.lines, about, strict=True), self._last_record + 1
+                    )
                 ]
                 connection.execute(insert(RECORDS), rows)
             for columns, changes in _alike(step.jobs).items():
@@ -238,6 +243,11 @@ class SqlStore:
             rows = connection.execute(wanted if limit is None else wanted.limit(limit))
             for some in rows.partitions(_ROWS_AT_ONCE):
                 yield from some
+
+    def records_about(self, job: Row) -> AboutJob:
+        """As the protocol has it."""
+        with self.database.reading() as connection:
+            return records_about(connection, job)
 
     def last_record(self) -> int:
         """As the protocol has it."""

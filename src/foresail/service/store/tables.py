@@ -41,8 +41,11 @@ RECORDS: Final = Table(
     METADATA,
     Column("number", _NUMBER, primary_key=True, autoincrement=False),
     Column("line", Text, nullable=False),
+    Column("about", String),
+    Index("records_about", "about", "number"),
 )
-"""The event log: whole steps alone."""
+"""The event log: whole steps alone. ``about`` is the job that a record is about (or ``nodes``);
+NULL where there may be several, and empty where it is none."""
 
 PROGRESS: Final = Table(
     "progress",
