@@ -25,6 +25,7 @@ from foresail.model.event import Ended, Held, Submitted
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.resources import Resources
+from foresail.model.start_conditions import Dependency, DependencyKind, StartConditions
 from foresail.model.value import DeadlineValue
 from foresail.record.jobs_fold import JobsFold
 from foresail.simulator.forward import draw_runtimes, simulate_forward
@@ -278,3 +279,29 @@ def test_a_request_is_suggested_that_is_outlived_as_rarely_as_asked():
     for risk in (0.0, 1.0, math.nan):
         with pytest.raises(ValueError, match=str(risk)):
             suggested_request(pending, risk)
+
+
+def test_conditions_of_jobs_hold_in_every_future():
+    """A begin, an array of which two run at once, singletons, and who waits for a begin alone."""
+    dependency = Dependency(DependencyKind.AFTER, ("late",))
+    begin = StartConditions(begin_seconds=40.0)
+    told = {
+        "late": begin,
+        "with": StartConditions(dependencies=(dependency,)),
+        **{f"a{at}": StartConditions(array="a", most_at_once=2) for at in range(5)},
+        **{f"s{at}": StartConditions(singleton=True) for at in range(3)},
+    }
+    one = Job.gang("", 0.0, 1, 10.0, "ann")
+    events = [
+        Submitted(0.0, replace(one, job_id=job_id, name=job_id[0], conditions=conditions))
+        for job_id, conditions in told.items()
+    ]
+    events[1] = replace(events[1], job=replace(events[1].job, after=("late",)))
+    controller = standing(
+        "in_order", events, cluster=Cluster.of_processors(20), predictor=Requested()
+    )
+    forecasts = forecast_waiting(outlook_of(controller), scenarios=2)
+    starts = {job_id: each.start.median for job_id, each in forecasts.items()}
+    expected = {"late": 40.0, "a2": 10.0, "a3": 10.0, "a4": 20.0, "s1": 10.0, "s2": 20.0}
+    assert {job_id: starts[job_id] for job_id in expected} == expected
+    assert starts["with"] == 0.0

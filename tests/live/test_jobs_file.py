@@ -106,7 +106,7 @@ def test_csv_and_json_lines_say_the_same_as_toml(tmp_path):
         ("requested_time", "false", "seconds or a duration"),
         ("name", '"a/b"', "letters, digits"),
         ("name", "7", "letters, digits"),
-        ("after", "[1]", "the name of a job"),
+        ("after", "[1]", "names or ids of jobs"),
         ("after", '"nobody"', "the name of another job"),
         ("environment", '{ "A=B" = "c" }', "a table of variables"),
         ("environment", '"A"', "a table of variables"),

@@ -27,6 +27,7 @@ from foresail.model.event import (
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.resources import Resources
+from foresail.model.start_conditions import Dependency, DependencyKind, StartConditions
 from foresail.record.compaction import Compaction
 from foresail.record.log_text import parse_record, record_line
 from foresail.record.records import Manifest
@@ -176,6 +177,7 @@ def test_wishes_of_users_and_operators_fold_too(policy, seed):
     """Jobs are held, released and cancelled in whatever state; nodes are drained and go down.
 
     Some are held in the step in which they come, before the log tells what is believed of them.
+    Some begin later, are of arrays with a limit, or depend on others in one way or another.
     """
     cluster = Cluster((Partition("all", Resources(6.0), tuple(nodes(3))),))
     log = checked(parse_policy(policy).build(), cluster)
@@ -225,4 +227,19 @@ def job_of(submitted, now, random):
     tasks = int(random.integers(1, 4))
     job = Job.gang(submitted[-1], now, tasks, 60.0, "ann")
     after = (submitted[-3],) if len(submitted) > 3 and random.random() < 0.3 else ()
-    return replace(job, after=after)
+    return replace(job, after=after, **conditions_of(after, now, random))
+
+
+def conditions_of(after, now, random):
+    """A name, and what must hold before a job may start, of some."""
+    if random.random() < 0.5:
+        return {"name": "lone"} if random.random() < 0.5 else {}
+    kind = list(DependencyKind)[random.integers(4)]
+    conditions = StartConditions(
+        dependencies=(Dependency(kind, after),) if after else (),
+        singleton=random.random() < 0.2,
+        begin_seconds=now + float(random.integers(-9, 60)) if random.random() < 0.3 else None,
+        array=f"a{now // 120}",
+        most_at_once=2 if random.random() < 0.6 else None,
+    )
+    return {"name": "lone", "conditions": conditions}

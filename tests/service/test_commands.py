@@ -137,7 +137,6 @@ def test_the_cluster_at_a_glance(typed):
         (["forecast"], "a job's id"),
         (["forecast", "1", "--in", "x"], "--in"),
         (["submit", "misspelt.sh"], "misspelt.sh"),
-        (["submit", "--array", "0-9%5", "--", "true"], "cannot be limited: leave out %5"),
         (["cancel", "first"], "'first' is no id of a job"),
         (["token", "revoke", "ann"], "'ann' is no id of a token"),
         (["cancel", "99999"], "no job 99999"),

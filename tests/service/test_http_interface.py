@@ -116,7 +116,7 @@ def test_a_revoked_token_opens_nothing_at_once(service):
         ({"json": {"command": "tr\0ue"}}, 422, "command"),
         ({"json": {"command": "true", "directory": "/none/such"}}, 422, "directory"),
         ({"json": {"command": "true", "array": "9-1"}}, 422, "array"),
-        ({"json": {"command": "true", "array": "0-9%5"}}, 422, "array"),
+        ({"json": {"command": "true", "array": "0-9%0"}}, 422, "array"),
         ({"json": {"command": "true", "after": "../1"}}, 422, "after"),
         ({"content": b"{" * 50_000, "headers": _JSON}, 400, None),
         ({"content": b'{"command":"a\\ud800"}', "headers": _JSON}, 422, "command"),

@@ -47,7 +47,7 @@ from foresail.model.event import (
 )
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
-from foresail.model.outcome import GOES_BACK, Outcome
+from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
 from foresail.model.protocols import (
     Correction,
     OrdersQueue,
@@ -110,11 +110,12 @@ class Controller:
     no randomness: equal steps give equal instructions.
 
     A job depends on those of ``Job.after`` as Slurm's ``afterok`` has it: it may start once all of
-    them have completed, and is withdrawn as soon as one of them has ended in another way. A job
-    that the empty cluster has no room for waits for ever, with a reason. An attempt that
-    was preempted or lost is observed by the predictor as such: its runtime is only a lower bound,
-    which must not be learned as a completed one; the job keeps its prediction and goes back to its
-    place in the queue. A job whose stages and tasks start apart lives in parts, under a scheduler
+    them have completed, and is withdrawn as soon as one of them has ended in another way; its
+    ``conditions`` may want otherwise. No scheduler sees a job before it may start. A job that the
+    empty cluster has no room for waits for ever, with a reason. An attempt that was preempted or
+    lost is observed by the predictor as such: its runtime is only a lower bound, which must not be
+    learned as a completed one; the job keeps its prediction and goes back to its place in the
+    queue. A job whose stages and tasks start apart lives in parts, under a scheduler
     that starts these (``StartsTasks``); it is observed once, when its last part has ended, and ends
     with it. If one fails, the job has failed, and what runs of it is told to stop. Where nodes come
     and go, a job may be too wide for what is left, and no longer so once others have come.
@@ -151,6 +152,7 @@ class Controller:
         self._reservations: dict[str, Reservation | Rejection] = {}
         self._learned_of: set[str | None] = set()
         self._has_news = True
+        self._let_through = False
         self.compares_with = can.compares_with
         self._state = State(
             cluster,
@@ -315,6 +317,7 @@ class Controller:
         twin._now = self._now
         twin._planned, twin._head = self._planned, self._head
         twin._learned_of, twin._has_news = set(self._learned_of), self._has_news
+        twin._let_through = self._let_through
         here, there = self.scheduler_can.remembers, twin.scheduler_can.remembers
         if here is not None and there is not None and type(here) is type(there):
             there.remember(here.memory(), self.cluster)
@@ -368,6 +371,9 @@ class Controller:
         """
         self._now = now
         self._instructions = []
+        self._let_through = False
+        if self._state.let_begin(now):
+            self._has_news = True
         ordered = list(events)
         if len(ordered) > 1:
             ordered.sort(key=self._rank)
@@ -393,12 +399,16 @@ class Controller:
     def look_again_seconds(self) -> float:
         """When a ``Tick`` is to be reported if nothing happens until then; infinite for never.
 
-        Beside those asked for by ``TickAt``: for what the scheduler compares with.
+        Beside those asked for by ``TickAt``: for what the scheduler compares with, for jobs that
+        may begin then, and at once for those that a start has let through.
         """
+        if self._let_through:
+            return self._now
         reference, state = self._reference, self._state
+        begin = state.next_begin_seconds
         if reference is None or self.draining or not state.startable:
-            return math.inf
-        return reference.next_seconds()
+            return begin
+        return min(begin, reference.next_seconds())
 
     def dues_ahead(self) -> Mapping[str, float] | None:
         """From when on jobs that wait go first (seconds), as far as can be foreseen, by id.
@@ -608,6 +618,8 @@ class Controller:
             because = (
                 f"job {each.predecessor}, which it depends on, ended: {each.predecessor_ended}"
             )
+            if each.predecessor_ended is EndedBecause.COMPLETED:
+                because += "; it was to run only after a failure"
             self._release(each.job.job_id)
             self._tell_withdrawn(each.job)
             self._instructions.append(Withdraw(each.job.job_id, because))
@@ -718,6 +730,7 @@ class Controller:
 
     def _carry_out(self, verdict: Verdict) -> None:
         state, now, instructions = self._state, self._now, self._instructions
+        dependent = len(state.waiting_for)
         for start in verdict.starts:
             running = state.start(unit_of(start), start.placement, now)
             again = running.attempt > 1
@@ -725,6 +738,7 @@ class Controller:
             self._wake(running)
             if self.predictor_can.watches_starts is not None and state.begins_its_job(running):
                 self.predictor_can.watches_starts.started(running.job, now)
+        self._let_through = len(state.waiting_for) < dependent
         for preempt in verdict.preemptions:
             state.stop(unit_of(preempt))
             attempt = state.running[unit_of(preempt)].attempt

@@ -12,7 +12,7 @@ from foresail.record.state import JobState, State
 def earliest_begin(
     job: Job, state: State, promised: Mapping[str, Reservation | Rejection], now: float
 ) -> float:
-    """When all jobs that a job waits for may have ended (seconds); ``now`` if it waits for none.
+    """When all jobs that a job waits for may have ended, and it may begin (seconds); else ``now``.
 
     One with a reservation ends with that; one that runs ends when it is expected to; any other
     runs as long as is planned, from when those that it waits for have ended itself.
@@ -40,7 +40,8 @@ def earliest_begin(
             begin = max((ends[each] for each in before if each in ends), default=now)
             ends[job_id] = begin + pending.planned_seconds
         stack.pop()
-    return max((ends[each] for each in job.after if each in ends), default=now)
+    wished = None if job.conditions is None else job.conditions.begin_seconds
+    return max(wished or now, now, *(ends[each] for each in job.after if each in ends))
 
 
 def _unended(job: Job, state: State) -> list[str]:

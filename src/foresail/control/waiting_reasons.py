@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from foresail.model.reason import Reason, ReasonCode
+from foresail.model.start_conditions import DependencyKind
 from foresail.model.view import PendingJob
 from foresail.record.state import State
+
+_OF_DEPENDENCY: Final[Mapping[DependencyKind, ReasonCode]] = {
+    DependencyKind.AFTER_OK: ReasonCode.DEPENDENCY,
+    DependencyKind.AFTER_ANY: ReasonCode.DEPENDENCY_ANY,
+    DependencyKind.AFTER_NOT_OK: ReasonCode.DEPENDENCY_FAILURE,
+    DependencyKind.AFTER: ReasonCode.DEPENDENCY_BEGIN,
+    DependencyKind.SINGLETON: ReasonCode.SINGLETON,
+}
 
 
 class WaitingReasons:
@@ -45,10 +55,16 @@ class WaitingReasons:
         state, job_id = self._state, pending.job.job_id
         if job_id in state.held:
             return Reason(ReasonCode.HELD)
-        if pending.job.after and job_id in state.waiting_for:
+        if job_id in state.waiting_for:
             unmet = state.unmet(pending.job)
             if unmet is not None:
-                return Reason(ReasonCode.DEPENDENCY, {"after": unmet})
+                predecessor, kind = unmet
+                return Reason(_OF_DEPENDENCY[kind], {"after": predecessor})
+        if job_id in state.held_back:
+            begin, limit = state.why_held_back(job_id)
+            if begin is not None:
+                return Reason(ReasonCode.BEGIN, {"begin": begin})
+            return Reason(ReasonCode.ARRAY_LIMIT, {"most": float(limit)})
         if job_id in state.too_wide:
             parts = state.parts_of(job_id)
             at_once = (pending.job,) if parts is None else parts.smallest()

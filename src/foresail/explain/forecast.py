@@ -22,6 +22,7 @@ from foresail.explain.chances import still_running
 from foresail.explain.kernels.forward import ANYWHERE, Futures, blank_scratch, fill_starts
 from foresail.explain.outlook import Outlook, QueuedJob
 from foresail.model.arrays import Floats
+from foresail.model.start_conditions import DependencyKind
 from foresail.model.view import PendingJob, RunningJob
 from foresail.simulator.forward import draw_runtimes
 
@@ -357,10 +358,47 @@ def _predecessors(
         [number[job_id] for job_id in each.pending.job.after if job_id in number]
         for each in waiting
     ]
+    _add_conditions(before, waiting, running, number)
     counts = np.zeros(jobs + 1, np.int64)
     counts[1 : len(before) + 1] = [len(each) for each in before]
     flat = [each for several in before for each in several]
     return {"first_before": np.cumsum(counts), "before": np.array(flat, np.int64)}
+
+
+def _add_conditions(
+    before: list[list[int]],
+    waiting: Sequence[QueuedJob],
+    running: Sequence[RunningJob],
+    number: Mapping[str, int],
+) -> None:
+    """What the conditions of jobs make of that, for futures in which each job waits for ends.
+
+    Whoever waits for a begin waits for nothing. A member of an array with a limit waits for the one
+    that so many came before it; a singleton for all that have come since the last one.
+    """
+    arrays: dict[str, list[int]] = {}
+    namesakes: dict[tuple[str | None, str | None], list[int]] = {}
+    jobs = [(each.job, -1) for each in running]
+    jobs += [(each.pending.job, at) for at, each in enumerate(waiting)]
+    for job, at in jobs:
+        own, conditions = number[job.job_id], job.conditions
+        alike = namesakes.setdefault((job.user, job.name), [])
+        if conditions is not None and conditions.singleton:
+            if at >= 0:
+                before[at] += alike
+            alike.clear()
+        alike.append(own)
+        if conditions is None:
+            continue
+        if conditions.most_at_once is not None:
+            members = arrays.setdefault(conditions.array, [])
+            if at >= 0 and len(members) >= conditions.most_at_once:
+                before[at].append(members[-conditions.most_at_once])
+            members.append(own)
+        for each in conditions.dependencies:
+            if at >= 0 and each.kind is DependencyKind.AFTER:
+                begun = {number.get(job_id) for job_id in each.job_ids}
+                before[at] = [other for other in before[at] if other not in begun]
 
 
 def ranges_of(times: Floats) -> list[Range]:

@@ -138,7 +138,7 @@ def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
 
 def _not_held(state: State) -> list[PendingJob]:
     """Jobs that wait, by arrival; however many others are held."""
-    rosters = state.startable, state.waiting_for, state.too_wide
+    rosters = state.startable, state.waiting_for, state.too_wide, state.held_back
     jobs = [each for by_id in rosters for each in by_id.values()]
     return sorted((each for each in jobs if each.job.job_id not in state.held), key=_by_arrival)
 
@@ -186,11 +186,12 @@ def _queued(
     dues: Mapping[str, float] | None,
 ) -> QueuedJob:
     job = pending.job
+    begin = None if job.conditions is None else job.conditions.begin_seconds
     return QueuedJob(
         pending,
         _partition(controller, job),
         _place(controller, pending, starts),
-        max(job.submit_seconds, controller.now),
+        max(job.submit_seconds, controller.now, begin or 0.0),
         pending.planned_seconds if dues is None else pending.prediction.quantile(0.5),
         math.inf if dues is None else dues.get(job.job_id, math.inf),
     )

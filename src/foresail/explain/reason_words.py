@@ -22,6 +22,12 @@ REASONS: Final = {
     ReasonCode.GOES_FIRST: "goes first, planned for later",
     ReasonCode.AMONG_FIRST: "goes first once enough is free",
     ReasonCode.HELD: "held until it is released",
+    ReasonCode.DEPENDENCY_ANY: "waits for another job to end, however it ends",
+    ReasonCode.DEPENDENCY_FAILURE: "waits for another job to fail",
+    ReasonCode.DEPENDENCY_BEGIN: "waits for another job to begin",
+    ReasonCode.SINGLETON: "waits for another job of its name and user",
+    ReasonCode.BEGIN: "is to begin later",
+    ReasonCode.ARRAY_LIMIT: "enough of its array run",
 }
 """What each kind of reason is called."""
 
@@ -34,6 +40,9 @@ def reason_words(reason: Reason, now: float) -> str:
     turn = reason.numbers.get("turn")
     if isinstance(turn, float | int):
         return _first_words(reason, now - turn, now)
+    begin = reason.numbers.get("begin")
+    if isinstance(begin, float | int):
+        return f"is to begin {in_words(begin - now)} at the earliest"
     start = reason.numbers.get("start")
     if not isinstance(start, float | int):
         return reason.sentence

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Final
 
 from foresail.live.job_fields import NAME
 from foresail.model.cluster import Cluster
 from foresail.model.job import Job, Stage
 from foresail.model.preference import Preference
 from foresail.model.resources import Resources
+from foresail.model.start_conditions import Dependency, DependencyKind, StartConditions
 from foresail.model.value import DeadlineValue, DecayingValue, ValueFunction
 from foresail.strl.own_requests import RequestPlaces, own_options
 
@@ -52,7 +53,16 @@ class CommandJob:
     requested_seconds: float | None = None
     """It is ended when it has run for so long."""
     after: tuple[str, ...] = ()
-    """Ids of the jobs that must have completed before."""
+    """Ids of the jobs that it waits for; they must have completed before."""
+    dependencies: str = ""
+    """What those must have become that need not have completed, and whether it is a singleton: as
+    ``parse_dependencies`` reads it, several ids of one kind being an array's."""
+    begin_seconds: float | None = None
+    """It starts no earlier (Unix seconds)."""
+    most_at_once: int | None = None
+    """How many of its array run at once; None for any number."""
+    once: bool = False
+    """Whether it is not run again once it was lost or preempted."""
     user: str = ""
 
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -94,6 +104,7 @@ class CommandJob:
             user=f"{self.user}/{self.name}",
             name=self.name,
             after=self.after,
+            conditions=self._conditions(),
             value=self._value(submit_seconds),
             preference=None
             if self.preferred is None
@@ -104,6 +115,20 @@ class CommandJob:
                 self.strl, self.cpus, RequestPlaces.of(Cluster.of_processors(self.cpus))
             ),
         )
+
+    def _conditions(self) -> StartConditions | None:
+        others = [word.split(":") for word in self.dependencies.split(",") if ":" in word]
+        conditions = StartConditions(
+            dependencies=tuple(
+                Dependency(DependencyKind(kind), tuple(job_ids)) for kind, *job_ids in others
+            ),
+            singleton=self.dependencies.endswith(DependencyKind.SINGLETON),
+            begin_seconds=self.begin_seconds,
+            array="" if self.most_at_once is None else self.job_id.partition("_")[0],
+            most_at_once=self.most_at_once,
+            once=self.once,
+        )
+        return None if conditions == _NO_CONDITIONS else conditions
 
     def _value(self, submit_seconds: float) -> ValueFunction | None:
         if self.deadline_seconds is not None:
@@ -158,6 +183,16 @@ def _interpreter(script: str) -> list[str]:
     line = script.partition("\n")[0]
     words = line[2:].split(maxsplit=1) if line.startswith("#!") else []
     return [word.rstrip() for word in words] or ["/bin/sh"]
+
+
+_NO_CONDITIONS: Final = StartConditions()
+
+
+def told_dependencies(dependencies: Iterable[Dependency]) -> str:
+    """Those that are not ``afterok``, as ``CommandJob.dependencies``: a singleton comes last."""
+    others = [each for each in dependencies if each.kind is not DependencyKind.AFTER_OK]
+    words = [":".join((each.kind, *each.job_ids)) for each in others]
+    return ",".join(sorted(words, key=lambda word: word == DependencyKind.SINGLETON))
 
 
 def _plain(value: Any) -> Any:

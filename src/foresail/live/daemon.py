@@ -254,8 +254,14 @@ class Daemon:
         earliest = self.controller.running[unit_of(outcome)].start_seconds
         start = max(outcome.start_seconds, earliest)
         because = outcome.ended_because
+        conditions = self.jobs.submitted[outcome.job_id].conditions
         if because in GOES_BACK and outcome.job_id in self.jobs.cancelled:
             because = EndedBecause.CANCELLED
+        elif because in GOES_BACK and conditions is not None and conditions.once:
+            self._observer.note(
+                f"{outcome.job_id} was {because}: by its own wish it is not run again"
+            )
+            because = EndedBecause.FAILED
         elif because is EndedBecause.LOST:
             because = self._after_loss(outcome)
         lived = replace(

@@ -5,12 +5,18 @@ from __future__ import annotations
 import math
 import re
 import shlex
+import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
 from foresail.model.errors import InputError
 from foresail.model.preference import Preference
+from foresail.model.start_conditions import (
+    DEPENDENCY_FORM,
+    Dependency,
+    parse_dependencies,
+)
 from foresail.traces.durations import DURATION_FORMS, parse_duration
 
 NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
@@ -130,11 +136,25 @@ def _name(value: Any) -> str:
     return value
 
 
-def _after(value: Any) -> tuple[str, ...]:
-    names = value.split() if isinstance(value, str) else value
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError("the name of a job, or a list of names")
-    return tuple(dict.fromkeys(names))
+def _after(value: Any) -> tuple[Dependency, ...]:
+    if not isinstance(value, str) and not (
+        isinstance(value, list) and all(isinstance(name, str) for name in value)
+    ):
+        raise ValueError(DEPENDENCY_FORM)
+    return parse_dependencies(value)
+
+
+def _begin(value: Any) -> float:
+    """Unix seconds; a duration is from now on."""
+    if isinstance(value, str):
+        return time.time() + parse_duration(value)
+    return _number(value, "Unix seconds, or a duration from now such as 2h")
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
 
 
 def _environment(value: Any) -> Mapping[str, str]:
@@ -169,6 +189,8 @@ JOB_FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
         "preferred": _preferred,
         "slowdown_elsewhere": _slowdown,
         "after": _after,
+        "begin": _begin,
+        "requeue": _truth,
         "name": _name,
         "user": lambda value: _text(value, "a user name"),
         "environment": _environment,

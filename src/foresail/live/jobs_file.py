@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-from foresail.live.command_job import CommandJob
+from foresail.live.command_job import CommandJob, told_dependencies
 from foresail.live.job_fields import JOB_FIELDS
 from foresail.model.documents import csv_rows, parsed_json, parsed_toml, text_of
 from foresail.model.errors import ForesailError, InputError
@@ -156,6 +157,7 @@ class JobLines:
                 [self._problem("no such directory", line, "directory", str(directory))]
             )
         memory = found.get("memory")
+        after = found.get("after", ())
         return CommandJob(
             job_id=job_id,
             name=found.get("name") or _program(found.get("command", "script")),
@@ -172,7 +174,10 @@ class JobLines:
             preferred=found.get("preferred"),
             slowdown_elsewhere=found.get("slowdown_elsewhere", 1.0),
             requested_seconds=found.get("requested_time"),
-            after=found.get("after", ()),
+            after=tuple(chain.from_iterable(each.job_ids for each in after)),
+            dependencies=told_dependencies(after),
+            begin_seconds=found.get("begin"),
+            once=not found.get("requeue", True),
             user=found.get("user") or getpass.getuser(),
             environment=found.get("environment", {}),
             strl=found.get("strl"),

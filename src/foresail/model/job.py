@@ -9,6 +9,7 @@ from foresail.model.construction import quickly_made
 from foresail.model.option import PlacementOption
 from foresail.model.preference import Preference
 from foresail.model.resources import Resources
+from foresail.model.start_conditions import StartConditions
 from foresail.model.value import DeadlineValue, ValueFunction
 
 
@@ -55,7 +56,8 @@ class Job:
     name: str | None = None
 
     after: tuple[str, ...] = ()
-    """Ids of the jobs that must have ended before this one may start."""
+    """Ids of the jobs that must have completed before this one may start, but for those that its
+    conditions want otherwise."""
     value: ValueFunction | None = None
 
     attributes: Mapping[str, str] = field(default_factory=dict)
@@ -65,6 +67,8 @@ class Job:
     options: tuple[PlacementOption, ...] = ()
     """Where it may run, and nowhere else; none if it says nothing of that. Only schedulers that
     place jobs by options (``PlacesByOptions``) are given jobs with some."""
+    conditions: StartConditions | None = None
+    """What else must hold before it may start; None if nothing."""
 
     @property
     def cpus(self) -> float:

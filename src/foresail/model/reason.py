@@ -26,6 +26,12 @@ class ReasonCode(StrEnum):
     GOES_FIRST = "goes_first"
     AMONG_FIRST = "among_first"
     HELD = "held"
+    DEPENDENCY_ANY = "dependency_any"
+    DEPENDENCY_FAILURE = "dependency_failure"
+    DEPENDENCY_BEGIN = "dependency_begin"
+    SINGLETON = "singleton"
+    BEGIN = "begin"
+    ARRAY_LIMIT = "array_limit"
 
 
 _SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
@@ -42,6 +48,12 @@ _SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.AMONG_FIRST: "goes first once {cpus_said} {cpus_verb} free:"
         " EASY would have come to it at {turn:.0f} s",
         ReasonCode.HELD: "held until it is released",
+        ReasonCode.DEPENDENCY_ANY: "waits for job {after} to end, however it ends",
+        ReasonCode.DEPENDENCY_FAILURE: "waits for job {after} to fail",
+        ReasonCode.DEPENDENCY_BEGIN: "waits for job {after} to begin",
+        ReasonCode.SINGLETON: "waits for job {after} to end, which has its name and user",
+        ReasonCode.BEGIN: "is not to begin before {begin:.0f} s",
+        ReasonCode.ARRAY_LIMIT: "of its array at most {most:.0f} may run at once",
         ReasonCode.NOT_CHOSEN: "not chosen by the scheduler; {ahead_said} {ahead_verb} ahead of it",
         ReasonCode.LEFT_OUT: (
             "left out of this cycle, which looked at {considered:.0f} of {waiting:.0f} waiting "

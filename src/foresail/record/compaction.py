@@ -147,8 +147,7 @@ class Compaction:
             elif any(
                 each in gone for each in job.after
             ):  # it had them to wait for, and has no more
-                after = tuple(each for each in job.after if each not in gone)
-                event = Submitted(record.event.time, replace(job, after=after))
+                event = Submitted(record.event.time, _without(job, gone))
                 known = replace(record, event=event)
                 self._dependent[job_id] = known, event.job
                 self._lines["submission", job_id] = record_line(known)
@@ -212,3 +211,16 @@ class Compaction:
             dropped=(),
             slides=False,
         )
+
+
+def _without(job: Job, gone: Container[str]) -> Job:
+    """The job without its dependencies on jobs that are forgotten, which it has got."""
+    gone_ids = {each for each in job.after if each in gone}
+    conditions = job.conditions
+    if conditions is not None:
+        met = [each for each in conditions.dependencies if not gone_ids.isdisjoint(each.job_ids)]
+        gone_ids.update(job_id for each in met for job_id in each.job_ids)
+        kept = tuple(each for each in conditions.dependencies if each not in met)
+        conditions = replace(conditions, dependencies=kept)
+    after = tuple(each for each in job.after if each not in gone_ids)
+    return replace(job, after=after, conditions=conditions)

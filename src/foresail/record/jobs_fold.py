@@ -140,8 +140,9 @@ class JobsFold:
         for unit in [unit for unit in self.attempts if job_of(unit) in gone]:
             del self.attempts[unit]
         self.past[:] = [each for each in self.past if each.job.job_id not in gone]
-        self._line = [(self._numbers[job_id], job_id) for job_id in self.waiting]
-        heapq.heapify(self._line)
+        self._line = []
+        for job_id in self.waiting:
+            self._line_up(job_id)
 
     def runs(self, job_id: str) -> bool:
         """Whether a job, or a part of it, runs."""
@@ -173,12 +174,18 @@ class JobsFold:
                 self.held.add(job_id)
             case Released(job_id=job_id) if job_id in self.held:
                 self.held.remove(job_id)
-                heapq.heappush(self._line, (self._numbers[job_id], job_id))
+                self._line_up(job_id)
 
     def _wait(self, job_id: str, since: float) -> None:
         self.waiting[job_id] = since
         self.moved = job_id
-        heapq.heappush(self._line, (self._numbers[job_id], job_id))
+        self._line_up(job_id)
+
+    def _line_up(self, job_id: str) -> None:
+        """Let others overtake a job that waits, unless it is kept back by its own wish."""
+        conditions = self.submitted[job_id].conditions
+        if conditions is None or not conditions.keep_out_of_line:
+            heapq.heappush(self._line, (self._numbers[job_id], job_id))
 
     def _wait_no_more(self, job_id: str) -> None:
         del self.waiting[job_id]

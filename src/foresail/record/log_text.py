@@ -24,6 +24,7 @@ from foresail.model.option import PlacementOption
 from foresail.model.outcome import Outcome
 from foresail.model.preference import Preference
 from foresail.model.reason import AlikeReasons, ReasonCode
+from foresail.model.start_conditions import StartConditions
 from foresail.model.value import DeadlineValue, DecayingValue
 from foresail.record import records
 from foresail.record.records import Record
@@ -63,7 +64,7 @@ _SILENT: Final[Mapping[type, Mapping[str, object]]] = {
     Partition: {"speed": 1.0},
     JobSize: {"stage": "", "pilots": [], "told": [], "seconds": None},
     Stage: {"together": True},
-    Job: {"options": []},
+    Job: {"options": [], "conditions": None},
     records.Manifest: {"starts_tasks": False},
     records.PolicyChanged: {"starts_tasks": False},
     records.Corrected: _WHOLE_JOB,
@@ -262,9 +263,10 @@ class _JobFields:
     attributes: Annotated[dict[str, str], pydantic.AfterValidator(MappingProxyType)]
     preference: Preference | None
     options: tuple[PlacementOption, ...]
+    conditions: StartConditions | None
 
 
-_NEWER_FIELDS: Final = {"preference", "options"}
+_NEWER_FIELDS: Final = {"preference", "options", "conditions"}
 """Of jobs: earlier versions wrote none."""
 
 

@@ -217,11 +217,13 @@ class RunFold:
                 self._state.starts_tasks = record.starts_tasks
             case EventTaken(step=step, time=now, event=event):
                 self.steps, self.now = step + 1, now
-                self.has_news = self.has_news or not isinstance(event, Tick)
+                begun = self._state.let_begin(now)
+                self.has_news = self.has_news or begun or not isinstance(event, Tick)
                 self._happen(event, now)
             case Predicted():
                 self._believe(record)
             case Instructed(time=now, instruction=instruction):
+                self._state.let_begin(now)  # where the event by which it came is not kept
                 self._obey(instruction, now)
             case Corrected():
                 self._state.correct(unit_of(record), record.next_seconds, record.count)

@@ -9,6 +9,7 @@ import polars as pl
 
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.start_conditions import StartConditions
 from foresail.model.value import DeadlineValue
 from foresail.record.jobs_fold import JobsFold
 from foresail.record.log_clock import LogClock
@@ -44,7 +45,9 @@ def workload_of(records: Iterable[Record], source: str) -> Workload:
 
     Jobs that were withdrawn before, and those that run or wait yet, have no runtime to be replayed
     with: they are left out and counted (``meta.header``). Of one that was preempted or lost, the
-    last attempt counts. What waited for a job that is left out does not wait for it any more.
+    last attempt counts. What waited for a job that is left out does not wait for it any more, nor
+    what did for another reason than that it completes. A job that was to begin later comes then: it
+    has waited since it might start, as Slurm counts.
 
     Parameters
     ----------
@@ -80,11 +83,14 @@ def workload_of(records: Iterable[Record], source: str) -> Workload:
 
 def _row(job: Job, outcome: Outcome, ran: Mapping[str, Outcome]) -> dict[str, Any]:
     stage, value = job.stages[0], job.value
-    after = [job_id for job_id in job.after if job_id in ran]
+    conditions = job.conditions or StartConditions()
+    otherwise = {job_id for each in conditions.dependencies for job_id in each.job_ids}
+    after = [job_id for job_id in job.after if job_id in ran and job_id not in otherwise]
+    came = max(job.submit_seconds, conditions.begin_seconds or job.submit_seconds)
     return {
         "job_id": job.job_id,
-        "submit_seconds": job.submit_seconds,
-        "recorded_wait_seconds": outcome.start_seconds - job.submit_seconds,
+        "submit_seconds": came,
+        "recorded_wait_seconds": outcome.start_seconds - came,
         "runtime_seconds": outcome.runtime_seconds,
         "tasks": job.tasks,
         "cpus_per_task": stage.request.cpus,

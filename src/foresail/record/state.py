@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import copy
 import heapq
-from collections.abc import Callable, Collection, Hashable, Mapping
+import math
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, islice
@@ -37,7 +38,9 @@ from foresail.model.outcome import EndedBecause
 from foresail.model.protocols import ReferenceSchedule
 from foresail.model.roster import Roster
 from foresail.model.slowdown import Slowdowns
+from foresail.model.start_conditions import Dependency, DependencyKind
 from foresail.model.view import PendingJob, RunningJob
+from foresail.record.eligibility import Eligibility
 from foresail.record.parts import PartsOfJob
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -92,7 +95,7 @@ class EndedJob:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """A pending job that will never run: ``predecessor`` ended, but has not ``COMPLETED``."""
+    """A pending job that will never run: ``predecessor`` has ended, but not as it was to."""
 
     job: Job
     predecessor: str
@@ -105,7 +108,8 @@ class State:
     To be read, not written, by others: ``startable`` (pending jobs that may start, by id),
     ``waiting_for`` (pending jobs held back by dependencies), ``too_wide`` (pending jobs that the
     empty cluster has no room for), ``held_back`` (pending jobs that could start or are too wide,
-    and are held), ``running`` (by start), each with the ``Roster`` that knows its order and its
+    and are held, are to begin later, or have enough others of their array before them),
+    ``running`` (by start), each with the ``Roster`` that knows its order and its
     changes; ``held`` (ids of all that are held, be it behind others), ``cancelled`` (of those that
     run and are to end), ``stopping`` (what runs and was told to stop), ``estimates`` (current
     estimate of the runtime of what runs), ``ended``, ``free``, ``down`` and ``drained`` (names
@@ -153,6 +157,8 @@ class State:
         self._living: dict[str, PendingJob] = {}
         self._in_parts: dict[str, PartsOfJob] = {}
         self._dependents: dict[str, list[str]] = {}
+        self._namesakes: dict[tuple[str | None, str], dict[str, None]] = {}  # living, by arrival
+        self._eligibility = Eligibility()
         self.submissions = 0
         self._starts = 0
         self._went_back: dict[str, int] = {}  # of whole jobs; each part's job knows its own
@@ -189,6 +195,8 @@ class State:
         twin._living = dict(self._living)
         twin._in_parts = {job_id: parts.copy() for job_id, parts in self._in_parts.items()}
         twin._dependents = {job_id: list(each) for job_id, each in self._dependents.items()}
+        twin._namesakes = {name: dict(each) for name, each in self._namesakes.items()}
+        twin._eligibility = self._eligibility.copy()
         twin._went_back = dict(self._went_back)
         twin._line = list(self._line)
         return twin
@@ -257,16 +265,73 @@ class State:
             self.held_roster,
         )
 
-    def unmet(self, job: Job) -> str | None:
-        """The first job it depends on that has not ended successfully; None if all have."""
-        for predecessor in job.after:
-            end = self.ended.get(predecessor)
-            if end is None or end.ended_because is not EndedBecause.COMPLETED:
-                return predecessor
+    def unmet(self, job: Job) -> tuple[str, DependencyKind] | None:
+        """The first job that it waits for, and what is to become of that; None if it has."""
+        for dependency in _dependencies(job):
+            for predecessor in dependency.job_ids:
+                if not self._is_met(predecessor, dependency.kind):
+                    return predecessor, dependency.kind
+            if dependency.kind is DependencyKind.AFTER_NOT_OK and not any(
+                map(self._has_failed, dependency.job_ids)
+            ):
+                return dependency.job_ids[-1], dependency.kind
+        if job.conditions is not None and job.conditions.singleton and job.name is not None:
+            first = next(iter(self._namesakes[job.user, job.name]))
+            if first != job.job_id:
+                return first, DependencyKind.SINGLETON
         return None
 
+    def _is_met(self, predecessor: str, kind: DependencyKind) -> bool:
+        """Whether a job has become what another waits for; of a failure, whether it has ended."""
+        if predecessor in self.ended:
+            return kind is not DependencyKind.AFTER_OK or not self._has_failed(predecessor)
+        if kind is not DependencyKind.AFTER:
+            return False
+        return self.of(predecessor) is JobState.RUNNING or predecessor in self._went_back
+
+    def _has_failed(self, job_id: str) -> bool:
+        """Whether a job has ended, but not completed."""
+        end = self.ended.get(job_id)
+        return end is not None and end.ended_because is not EndedBecause.COMPLETED
+
+    def _never_met(self, job: Job) -> str | None:
+        """A job that has ended in a way in which another can never start; None if there is none."""
+        for dependency in _dependencies(job):
+            failed = next(filter(self._has_failed, dependency.job_ids), None)
+            match dependency.kind:
+                case DependencyKind.AFTER_OK if failed is not None:
+                    return failed
+                case DependencyKind.AFTER_NOT_OK if failed is None and all(
+                    each in self.ended for each in dependency.job_ids
+                ):
+                    return dependency.job_ids[-1]
+        return None
+
+    @property
+    def next_begin_seconds(self) -> float:
+        """When the next job may begin that may not yet; infinite for never."""
+        return self._eligibility.next_seconds
+
+    def why_held_back(self, job_id: str) -> tuple[float | None, int]:
+        """When a job that is held back, though not held, may begin; else how many run at once."""
+        conditions = self.held_back[job_id].job.conditions
+        assert conditions is not None
+        if self._eligibility.begins_later(job_id):
+            return conditions.begin_seconds, 0
+        return None, conditions.most_at_once or 0
+
+    def let_begin(self, now: float) -> bool:
+        """Let jobs take part whose begin has come; whether one may start by that."""
+        before = len(self.startable)
+        for job_id, begin in self._eligibility.begun(now):
+            pending = self.held_back.get(job_id)
+            if pending is not None and job_id not in self.held:
+                self.held_roster.take(job_id)
+                self._queue(pending, begin)
+        return len(self.startable) > before
+
     def submit(self, pending: PendingJob, now: float) -> list[Withdrawn]:
-        """Absent to pending; returns the job itself if a predecessor has already failed."""
+        """Absent to pending; returns the job itself if what it waits for cannot happen any more."""
         job = pending.job
         if job.job_id in self._living or job.job_id in self.ended:
             raise self._impossible(job.job_id, "submit", now)
@@ -275,12 +340,15 @@ class State:
             pending = replaced(pending, startable=parts.startable)
         self.submissions += 1
         self._living[job.job_id] = pending
+        if job.name is not None:
+            self._namesakes.setdefault((job.user, job.name), {})[job.job_id] = None
+        self._eligibility.add(job, now)
         for predecessor in job.after:
             if predecessor not in self.ended:
                 self._dependents.setdefault(predecessor, []).append(job.job_id)
-        if job.after and self.unmet(job) is not None:
+        if (job.after or job.conditions is not None) and self.unmet(job) is not None:
             self.waiting_for_roster.put(job.job_id, pending)
-            if self._could_hold(pending):
+            if self._stands_in_line(pending):
                 heapq.heappush(self._line, (pending.arrival, job.job_id))
             return self._settle_dependent(job.job_id, now)
         self._queue(pending, now)
@@ -326,8 +394,8 @@ class State:
         job_id, stage, tasks = (unit, "", ()) if isinstance(unit, str) else unit
         if unit in self.running or job_id not in self._living:
             raise self._impossible(job_id, "start", now)
-        overtook = self._first_in_line() != job_id
         pending = self.startable[job_id]
+        overtook = self._first_arrival_in_line() < pending.arrival
         held = pending.job
         if isinstance(unit, str):
             self.startable_roster.take(job_id)
@@ -356,11 +424,15 @@ class State:
             tasks,
         )
         self.free.take(held, placement)
+        self._eligibility.starts(pending.job, pending.arrival)
         self._starts += 1
         self.running_roster.put(unit, running)
         self.estimates[unit] = estimate
         if self.reference is not None:
             self.reference.started(job_id, now)
+        for dependent in self._dependents.get(job_id, ()):
+            if dependent in self.waiting_for:
+                self._settle_dependent(dependent, now)
         return running
 
     def begins_its_job(self, running: RunningJob) -> bool:
@@ -391,7 +463,9 @@ class State:
             raise self._impossible(job_id, "requeue", now)
         self._release(job_id)
         self._went_back[job_id] = 1 + self._went_back.get(job_id, 0)
+        self._eligibility.stops(self._living[job_id].job)
         self._put(self._living[job_id])
+        self._settle_array(self._living[job_id].job, now)
         if self.reference is not None:
             self.reference.went_back(job_id, now)
 
@@ -449,6 +523,7 @@ class State:
             self.reference.left(job_id, now)
         self._leave(job_id)
         self.held_roster.put(job_id, pending)
+        self._settle_array(pending.job, now)
 
     def release(self, job_id: str, now: float) -> None:
         """Let a job that was held take part again; one that was not is left alone."""
@@ -462,7 +537,7 @@ class State:
         elif job_id in self.waiting_for:
             pending = self.waiting_for[job_id]
             self.waiting_for_roster.put(job_id, pending)
-            if self._could_hold(pending):
+            if self._stands_in_line(pending):
                 heapq.heappush(self._line, (pending.arrival, job_id))
 
     def change_nodes(self, event: NodeEvent) -> None:
@@ -525,8 +600,15 @@ class State:
         """Only jobs that wait stand in line."""
         behind = [each for each in self.waiting_for.values() if each.job.job_id not in self.held]
         waiting = [*self.startable.values(), *behind]
-        self._line = [(each.arrival, each.job.job_id) for each in waiting if self._could_hold(each)]
+        self._line = [
+            (each.arrival, each.job.job_id) for each in waiting if self._stands_in_line(each)
+        ]
         heapq.heapify(self._line)
+
+    def _stands_in_line(self, pending: PendingJob) -> bool:
+        """Whether others overtake it if they start before."""
+        conditions = pending.job.conditions
+        return self._could_hold(pending) and not (conditions and conditions.keep_out_of_line)
 
     def _could_hold(self, pending: PendingJob) -> bool:
         """Whether the empty cluster has room for what of the job needs to start at once."""
@@ -556,25 +638,43 @@ class State:
         self._put(pending)
         if pending.job.job_id in self.startable and self.reference is not None:
             self.reference.entered(pending, now)
+        self._settle_array(pending.job, now)
+
+    def _settle_array(self, job: Job, now: float) -> None:
+        """Let the next of a job's array through, or none beyond those that there is room for."""
+        members = self._eligibility.members(job)
+        if members is None:
+            return
+        last, beyond = members.edges()
+        if beyond is not None and beyond not in self.held_back:
+            is_startable = beyond in self.startable
+            if is_startable and self.reference is not None:
+                self.reference.left(beyond, now)
+            roster = self.startable_roster if is_startable else self.too_wide_roster
+            self.held_roster.put(beyond, roster.take(beyond))
+        if last is not None and last in self.held_back:
+            self._queue(self.held_roster.take(last), now)
 
     def _put(self, pending: PendingJob) -> None:
         job_id = pending.job.job_id
-        if job_id in self.held:
+        if job_id in self.held or not self._eligibility.lets_through(pending.job, pending.arrival):
             self.held_roster.put(job_id, pending)
         elif self._could_hold(pending):
             self.startable_roster.put(job_id, pending)
-            heapq.heappush(self._line, (pending.arrival, job_id))
+            if self._stands_in_line(pending):
+                heapq.heappush(self._line, (pending.arrival, job_id))
         else:
             self.too_wide_roster.put(job_id, pending)
 
-    def _first_in_line(self) -> str:
-        """Which of the jobs that wait, and are not too wide, was submitted first."""
+    def _first_arrival_in_line(self) -> float:
+        """Of the jobs that wait, and are not too wide or kept back by their own wish."""
         line = self._line
-        while (job_id := line[0][1]) not in self.startable and (
-            job_id not in self.waiting_for or job_id in self.held
-        ):
+        while line:
+            arrival, job_id = line[0]
+            if job_id in self.startable or (job_id in self.waiting_for and job_id not in self.held):
+                return arrival
             heapq.heappop(line)
-        return job_id
+        return math.inf
 
     def _release(self, unit: Unit) -> None:
         running = self.running_roster.take(unit)
@@ -586,9 +686,12 @@ class State:
         for roster in self.pending_rosters:
             if job_id in roster.by_id:
                 roster.take(job_id)
+        pending = self._living[job_id]
+        self._eligibility.leaves(pending.job, pending.arrival)
 
     def _finish(self, job_id: str, because: EndedBecause, now: float) -> list[Withdrawn]:
-        del self._living[job_id]
+        pending = self._living.pop(job_id)
+        job = pending.job
         if self.reference is not None:
             self.reference.left(job_id, now)
         self._in_parts.pop(job_id, None)
@@ -600,7 +703,21 @@ class State:
         for dependent in self._dependents.pop(job_id, ()):
             if dependent in self.waiting_for:
                 withdrawn += self._settle_dependent(dependent, now)
+        self._eligibility.remove(job, pending.arrival)
+        self._settle_array(job, now)
+        if job.name is not None:
+            withdrawn += self._leave_namesakes(job, job.name, now)
         return withdrawn
+
+    def _leave_namesakes(self, job: Job, name: str, now: float) -> list[Withdrawn]:
+        """The next singleton of a user and name may start once all before it have ended."""
+        namesakes = self._namesakes[job.user, name]
+        del namesakes[job.job_id]
+        if not namesakes:
+            del self._namesakes[job.user, name]
+            return []
+        first = next(iter(namesakes))
+        return self._settle_dependent(first, now) if first in self.waiting_for else []
 
     def _settle_dependent(self, job_id: str, now: float) -> list[Withdrawn]:
         """Let a waiting job through, withdraw it, or leave it, as its predecessors have ended."""
@@ -610,12 +727,10 @@ class State:
             self.waiting_for_roster.take(job_id)
             self._queue(pending, now)
             return []
-        for predecessor in pending.job.after:
-            end = self.ended.get(predecessor)
-            if end is not None and end.ended_because is not EndedBecause.COMPLETED:
-                withdrawn = Withdrawn(pending.job, predecessor, end.ended_because)
-                self._leave(job_id)
-                return [withdrawn, *self._finish(job_id, EndedBecause.CANCELLED, now)]
+        if (never := self._never_met(pending.job)) is not None:
+            self._leave(job_id)
+            withdrawn = Withdrawn(pending.job, never, self.ended[never].ended_because)
+            return [withdrawn, *self._finish(job_id, EndedBecause.CANCELLED, now)]
         return []
 
     def _impossible(self, job_id: str, transition: str, now: float) -> ImpossibleTransition:
@@ -638,6 +753,15 @@ class State:
             end = self.ended[job_id]
             return f"ended ({end.ended_because}) at {end.end_seconds:g} s"
         return "was never submitted"
+
+
+def _dependencies(job: Job) -> Iterator[Dependency]:
+    """What a job waits to become of others; not what singletons do."""
+    others = () if job.conditions is None else job.conditions.dependencies
+    yield from others
+    otherwise = {job_id for each in others for job_id in each.job_ids}
+    completed = tuple(each for each in job.after if each not in otherwise)
+    yield Dependency(DependencyKind.AFTER_OK, completed)
 
 
 def _twin(roster: Roster[_Key, _Entry], number: Callable[[_Entry], int]) -> Roster[_Key, _Entry]:

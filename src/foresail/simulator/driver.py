@@ -61,7 +61,6 @@ class Driver:
         self._alarms: list[tuple[float, int, Event | WakeAt | _TickFor]] = []
         self._alarms_set = 0
         self._next_tick = -math.inf
-        self._looks_again = cycle_seconds is None and controller.compares_with is not None
         self._look_again = math.inf
         self._reports_at = math.inf
         self._idle_ticks = 0
@@ -102,9 +101,8 @@ class Driver:
     def _next_seconds(self) -> float:
         alarms, coming = self._alarms, self._coming
         soonest = self._reports_at = self._cluster.next_seconds
-        if self._looks_again:
-            self._look_again = max(self._controller.look_again_seconds, self.now)
-            soonest = min(soonest, self._look_again)
+        again = self._look_again = self._look_again_seconds()
+        soonest = min(soonest, again)
         if coming is not None and coming.submit_seconds < soonest:
             soonest = coming.submit_seconds
         while alarms and alarms[0][0] < soonest:
@@ -112,6 +110,12 @@ class Driver:
                 return alarms[0][0]
             heapq.heappop(alarms)
         return soonest
+
+    def _look_again_seconds(self) -> float:
+        if self._cycle_seconds is None:
+            return max(self._controller.look_again_seconds, self.now)
+        begin = self._controller.state.next_begin_seconds
+        return begin if begin == math.inf else self._cycle_from(max(begin, self.now))
 
     def _happened(self, now: float) -> list[Event]:
         """All that happens at the next instant, once that has been found."""

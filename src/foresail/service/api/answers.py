@@ -138,6 +138,11 @@ class JobAnswer(BaseModel):
     command: str
     directory: str
     after: list[str] = Field(description="Jobs that must have completed before.")
+    dependencies: str = Field(
+        "", description="Of these, and `singleton`: what need not have completed, but become this."
+    )
+    begin_seconds: float | None = Field(None, description="It starts no earlier.")
+    most_at_once: int | None = Field(None, description="How many of its array run at once.")
     requested_seconds: float | None
     memory_bytes: float | None = Field(
         default=None, description="What all of its processes may hold together."

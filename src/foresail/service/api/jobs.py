@@ -20,6 +20,7 @@ from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause
 from foresail.model.reason import Reason
+from foresail.model.start_conditions import Dependency, DependencyKind
 from foresail.record.log_text import parse_record
 from foresail.scenario.own_requests import places_of_requests
 from foresail.service.api.answers import (
@@ -88,7 +89,7 @@ async def submit(
             caller.user,
             picture.cluster,
             places_of_requests(parse_policy(parts.policy()), picture.cluster),
-            lambda job_id: _waited_for(job_id, jobs_meant(parts, caller, job_id)),
+            lambda each: _still_to_wait_for(each, jobs_meant(parts, caller, each.job_ids[0])),
         )
         most = parts.configuration.limits.pending_jobs
         waiting = parts.counts.reserve(caller.user, submission.jobs, most)
@@ -114,24 +115,38 @@ async def submit(
     return SubmittedAnswer(jobs=jobs)
 
 
-def _waited_for(job_id: str, rows: Sequence[Row]) -> tuple[str, ...] | None:
-    """Of the jobs that an id means, those that have not completed; None if it means none.
+def _still_to_wait_for(dependency: Dependency, rows: Sequence[Row]) -> Dependency | None:
+    """What is left of a dependency on jobs that stand so, all that its id means; None if nothing.
 
     Raises
     ------
+    LookupError
+        If there are none.
     InputError
-        If one has ended in another way: what waits for it can never run.
+        If what waits for it can never run.
     """
-    for row in rows:
-        if row["end_seconds"] is not None and row["state"] != EndedBecause.COMPLETED:
-            raise InputError(
-                f"can never run: job {row['job_id']} is {row['state']}",
-                field="after",
-                value=job_id,
-                expected="jobs that have completed or may yet",
-            )
-    meant = tuple(row["job_id"] for row in rows if row["state"] != EndedBecause.COMPLETED)
-    return meant if rows else None
+    if not rows:
+        raise LookupError
+    kind = dependency.kind
+    ended = [row for row in rows if row["end_seconds"] is not None]
+    failed = next((row for row in ended if row["state"] != EndedBecause.COMPLETED), None)
+    never = failed if kind is DependencyKind.AFTER_OK else None
+    if kind is DependencyKind.AFTER_NOT_OK:
+        if failed is not None:
+            kind = DependencyKind.AFTER_ANY
+        elif len(ended) == len(rows):
+            never = ended[-1]
+    if never is not None:
+        raise InputError(
+            f"can never run: job {never['job_id']} is {never['state']}",
+            field="after",
+            value=dependency.job_ids[0],
+            expected="jobs that have completed or may yet"
+            if kind is DependencyKind.AFTER_OK
+            else "jobs that have failed or may yet",
+        )
+    left = tuple(row["job_id"] for row in rows if row["end_seconds"] is None)
+    return Dependency(kind, left) if left else None
 
 
 @router.get("/jobs")
@@ -322,6 +337,9 @@ def _of_command(job: CommandJob) -> dict[str, Any]:
         "command": job.text,
         "directory": job.directory,
         "after": list(job.after),
+        "dependencies": job.dependencies,
+        "begin_seconds": job.begin_seconds,
+        "most_at_once": job.most_at_once,
         "requested_seconds": job.requested_seconds,
         "memory_bytes": job.memory_bytes,
     }

@@ -12,14 +12,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
-from foresail.live.command_job import CommandJob
+from foresail.live.command_job import CommandJob, told_dependencies
 from foresail.live.jobs_file import JobLines
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.free_resources import FreeResources
+from foresail.model.start_conditions import Dependency, DependencyKind, parse_dependencies
 from foresail.service.api.answers import JobId
 from foresail.service.requests import Request, Submit
 from foresail.strl.own_requests import RequestPlaces
@@ -27,6 +27,7 @@ from foresail.strl.own_requests import RequestPlaces
 MOST_JOBS: Final = 10_000
 """How many jobs one call may submit, members of arrays counted."""
 
+_INDICES: Final = r"[0-9]{1,9}(-[0-9]{1,9}(:[0-9]{1,9})?)?"
 _RANGE: Final = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?")
 _ID: Final = re.compile(r"[0-9]{1,18}(_[0-9]{1,9})?")
 
@@ -35,18 +36,6 @@ Short = Annotated[str, Field(max_length=1_000)]
 
 _INDEX_VARIABLES: Final = ("FORESAIL_ARRAY_INDEX", "SLURM_ARRAY_TASK_ID")
 """Of the environment of an array's members: which one it is."""
-
-
-def _without_limit(array: object) -> object:
-    """Say of Slurm's limit what a pattern does not."""
-    _, percent, most = array.partition("%") if isinstance(array, str) else ("", "", "")
-    if percent:
-        raise PydanticCustomError(
-            "array_limit",
-            "how many of an array run at once cannot be limited: leave out {limit}",
-            {"limit": percent + most, "expected": "0-9, 0-8:2 or 1,5,7"},
-        )
-    return array
 
 
 class JobRequest(BaseModel):
@@ -77,10 +66,16 @@ class JobRequest(BaseModel):
     requested_time: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | Short | None = (
         Field(None, description="Its limit: seconds, or a duration such as `2h`.")
     )
-    after: Short | Annotated[list[Short], Field(max_length=10_000)] = Field(
+    after: Text | Annotated[list[Short], Field(max_length=10_000)] = Field(
         default_factory=list,
-        description="Jobs that must have completed before: ids, or names within the call.",
+        description="Jobs that must have completed before: ids, or names within the call; or "
+        "`afterok:ID`, `afterany:ID`, `afternotok:ID`, `after:ID` (`ID:ID` of several) and "
+        "`singleton`, all of which must hold.",
     )
+    begin: Annotated[float, Field(ge=0, le=1e11, allow_inf_nan=False)] | Short | None = Field(
+        None, description="It starts no earlier: Unix seconds, or a duration from now such as `2h`."
+    )
+    requeue: bool = Field(True, description="Whether it is run again if it is lost or preempted.")
     environment: Annotated[
         dict[Short, Text | Annotated[str, Field(max_length=0)]], Field(max_length=1_000)
     ] = Field(default_factory=dict, description="Variables on top of the service's own.")
@@ -114,14 +109,14 @@ class JobRequest(BaseModel):
     array: (
         Annotated[
             str,
-            BeforeValidator(_without_limit),
-            Field(
-                pattern=r"^[0-9]{1,9}(-[0-9]{1,9}(:[0-9]{1,9})?)?(,[0-9]{1,9}(-[0-9]{1,9}(:[0-9]{1,9})?)?)*$",
-                max_length=1_000,
-            ),
+            Field(pattern=rf"^{_INDICES}(,{_INDICES})*(%[1-9][0-9]{{0,8}})?$", max_length=1_000),
         ]
         | None
-    ) = Field(None, description="Indices of an array's members: `0-9`, `0-8:2`, `1,5,7`.")
+    ) = Field(
+        None,
+        description="Indices of an array's members: `0-9`, `0-8:2`, `1,5,7`; with `%5` behind, at "
+        "most 5 of them run at once.",
+    )
 
 
 class JobsRequest(BaseModel):
@@ -144,11 +139,12 @@ class JobIdsBody(BaseModel):
 class _Draft:
     """A job that has no id yet.
 
-    ``after`` is what it names; ``indices`` those of an array, none of a single job.
+    ``after`` is what it depends on, by what it names; ``indices`` those of an array, none of a
+    single job.
     """
 
     job: CommandJob
-    after: tuple[str, ...]
+    after: tuple[Dependency, ...]
     name: str | None
     held: bool
     indices: tuple[int, ...] | None
@@ -159,7 +155,7 @@ class Submission:
     """Jobs that were checked, of which requests can be made once their numbers are known."""
 
     drafts: tuple[_Draft, ...]
-    known: Mapping[str, tuple[str, ...]]
+    known: Mapping[Dependency, Dependency | None]
 
     @property
     def jobs(self) -> int:
@@ -176,19 +172,26 @@ class Submission:
                 ids.append(tuple(f"{number}_{index}" for index in draft.indices))
             number += len(ids[-1])
         named = {draft.name: own for draft, own in zip(self.drafts, ids, strict=True) if draft.name}
-        meant = {**self.known, **named}
         return [
             request
             for draft, own in zip(self.drafts, ids, strict=True)
-            for request in _requests_of(draft, own, meant)
+            for request in _requests_of(draft, own, named, self.known)
         ]
 
 
 def _requests_of(
-    draft: _Draft, ids: Sequence[str], meant: Mapping[str, tuple[str, ...]]
+    draft: _Draft,
+    ids: Sequence[str],
+    named: Mapping[str, tuple[str, ...]],
+    known: Mapping[Dependency, Dependency | None],
 ) -> Iterator[Submit]:
-    after = tuple(dict.fromkeys(chain.from_iterable(meant[each] for each in draft.after)))
-    job = replace(draft.job, after=after)
+    meant = [
+        known[each] if each in known else Dependency(each.kind, named[each.job_ids[0]])
+        for each in draft.after
+    ]
+    awaited = [each for each in meant if each is not None]
+    after = tuple(dict.fromkeys(chain.from_iterable(each.job_ids for each in awaited)))
+    job = replace(draft.job, after=after, dependencies=told_dependencies(awaited))
     if draft.indices is None:
         yield Submit(replace(job, job_id=ids[0]), held=draft.held)
         return
@@ -212,7 +215,7 @@ def checked_submission(
     user: str,
     cluster: Cluster,
     places: RequestPlaces | None,
-    waited_for: Callable[[str], tuple[str, ...] | None],
+    waited_for: Callable[[Dependency], Dependency | None],
 ) -> Submission:
     """A submission that can be accepted.
 
@@ -227,8 +230,9 @@ def checked_submission(
     places
         What requests in STRL may name; None where the scheduler takes none.
     waited_for
-        The jobs to wait for that an id means which is not of this call: one, or those of an array;
-        none if all have completed. None if there is none that the user may see. It may refuse.
+        What is still to be waited for of a dependency on a job, or an array, that is not of this
+        call; None if nothing is. It refuses one that cannot be met any more, and raises
+        ``LookupError`` if there is no such job that the user may see.
 
     Raises
     ------
@@ -273,10 +277,12 @@ class JobChecks:
         InvalidJobs, InputError
             If it is wrong, or can never run; names the field.
         """
-        record = asked.model_dump(exclude_unset=True, exclude={"held", "array", "after"})
+        record = asked.model_dump(exclude_unset=True, exclude={"held", "array"})
         record = {name: value for name, value in record.items() if value is not None}
         reader = JobLines(self._cpus, self._home, None, self._places, self._is_directory)
         job = reader.job({**record, "user": self._user}, None)
+        if asked.array is not None and "%" in asked.array:
+            job = replace(job, most_at_once=int(asked.array.partition("%")[2]))
         if not self._room.could_hold(job.specification(0.0)):
             raise InputError(
                 "can never run: no node, or no number of nodes, has so much",
@@ -287,9 +293,9 @@ class JobChecks:
 
 
 def _draft(asked: JobRequest, job: CommandJob) -> _Draft:
-    after = asked.after.split() if isinstance(asked.after, str) else asked.after
-    indices = None if asked.array is None else _indices(asked.array)
-    return _Draft(job, tuple(dict.fromkeys(after)), asked.name, asked.held, indices)
+    indices = None if asked.array is None else _indices(asked.array.partition("%")[0])
+    after = parse_dependencies(asked.after)
+    return _Draft(job, after, asked.name, asked.held, indices)
 
 
 def _indices(text: str) -> tuple[int, ...]:
@@ -311,29 +317,35 @@ def _indices(text: str) -> tuple[int, ...]:
 
 
 def _known(
-    drafts: Sequence[_Draft], waited_for: Callable[[str], tuple[str, ...] | None]
-) -> dict[str, tuple[str, ...]]:
-    """The ids that jobs wait for which are not of this call, and whom they mean."""
+    drafts: Sequence[_Draft], waited_for: Callable[[Dependency], Dependency | None]
+) -> dict[Dependency, Dependency | None]:
+    """The dependencies on jobs that are not of this call, and what is to be waited for of each."""
     names = [draft.name for draft in drafts if draft.name is not None]
     wanted = dict.fromkeys(chain.from_iterable(draft.after for draft in drafts))
-    known: dict[str, tuple[str, ...]] = {}
+    known: dict[Dependency, Dependency | None] = {}
     for each in wanted:
-        count = names.count(each)
+        if each.kind is DependencyKind.SINGLETON:
+            known[each] = each
+            continue
+        name = each.job_ids[0]
+        count = names.count(name)
         if count > 1:
-            raise InputError("several jobs have this name", field="after", value=each)
+            raise InputError("several jobs have this name", field="after", value=name)
         if count:
             continue
-        meant = waited_for(each) if _ID.fullmatch(each) else None
-        if meant is None:
+        try:
+            if not _ID.fullmatch(name):
+                raise LookupError
+            known[each] = waited_for(each)
+        except LookupError as error:
             raise InputError(
                 "no such job",
                 field="after",
-                value=each,
+                value=name,
                 expected="the id of a job, or the name of one in the same call",
-            )
-        known[each] = meant
+            ) from error
     graph = {
-        draft.name: [each for each in draft.after if each not in known]
+        draft.name: [each.job_ids[0] for each in draft.after if each not in known]
         for draft in drafts
         if draft.name is not None
     }
