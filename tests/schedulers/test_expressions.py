@@ -14,6 +14,7 @@ from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, SUMM
 from foresail.kernels.expression import evaluate_all
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.schedulers.order_expression import FIELD_NAMES, NAMED_ORDERS, compile_expression
+from long_series import of_a_series
 
 
 def values(text, now, jobs):
@@ -72,7 +73,7 @@ TEXTS = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=of_a_series(300, short=75))
 @given(TEXTS, JOB, st.integers(9, 20).map(float))
 def test_values_are_pythons(text, job, now):
     """Operators, precedence, functions and conditions."""

@@ -25,6 +25,7 @@ from foresail.simulator.kernels import shared_machines as kernel
 from foresail.simulator.real_use import EVICTION_SHARE, RealUse
 from foresail.simulator.shared_machines import SharedMachines
 from foresail.simulator.simulated_cluster import SimulatedCluster
+from long_series import of_a_series
 from slow_machines import SlowMachines, filled
 
 
@@ -170,7 +171,7 @@ def told_by(case, conditions=IDEAL):
 
 
 @given(cases())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=of_a_series(300, short=75))
 def test_it_is_the_obvious_way_event_for_event(case):
     """Times, order, kinds and machines to the last bit; shares of cpus but for rounding."""
     slow = case.slow()

@@ -16,6 +16,7 @@ from foresail.model.errors import InputError
 from foresail.simulator.task_replay import TasksReplayed, replay_task_arrays, replay_tasks
 from foresail.traces import schema
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from long_series import of_a_series
 from slow_tasks import SlowRules, SlowStage, slow_tasks
 
 Jobs = list[tuple[float, tuple[SlowStage, ...]]]
@@ -412,7 +413,7 @@ def _same_of_any_speeds(
     same(result, jobs, speeds, rules, deadlines)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=of_a_series(400, short=100), deadline=None)
 @given(jobs=jobs_in_order(), slots=st.integers(1, 5), rules=RULES, data=st.data())
 def test_same_as_the_slow_simulator(
     jobs: Jobs, slots: int, rules: SlowRules, data: st.DataObject
@@ -421,7 +422,7 @@ def test_same_as_the_slow_simulator(
     _same_of_any_speeds(jobs, [1.0] * slots, rules, data)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=of_a_series(400, short=100), deadline=None)
 @given(jobs=jobs_in_order(), speeds=SPEEDS, rules=RULES, data=st.data())
 def test_same_as_the_slow_simulator_on_slots_of_any_speeds(
     jobs: Jobs, speeds: list[float], rules: SlowRules, data: st.DataObject

@@ -26,6 +26,7 @@ from foresail.strl.solving import quick_plan, solve
 from foresail.strl.supply import Supply
 from foresail.strl.tree import leaves
 from foresail.strl.trimming import trimmed
+from long_series import of_a_series
 from slow_evaluation import conflicts, evaluate
 from strl.random_expressions import NODES, best_value, expressions
 
@@ -50,7 +51,7 @@ def check_plan(solved, expression, supply):
     assert solved.bound >= solved.value >= solved.quick_value
 
 
-@settings(max_examples=400)
+@settings(max_examples=of_a_series(400, short=100))
 @given(expressions(2), busy_nodes)
 def test_the_best_plan_is_that_of_brute_force(expression, busy):
     """All seven operators, five nodes, some of them busy."""

@@ -22,6 +22,7 @@ from foresail.strl.expression import (
 )
 from foresail.strl.supply import Supply
 from foresail.strl.text import examine, parse, read
+from long_series import of_a_series
 from printed import format_expression
 
 GPU = frozenset({"M1", "M2"})
@@ -237,7 +238,7 @@ def damaged(draw):
     return text
 
 
-@settings(max_examples=400)
+@settings(max_examples=of_a_series(400, short=100))
 @given(
     st.one_of(st.text(max_size=40), st.lists(PIECES, max_size=20).map("".join), damaged()),
 )

@@ -19,6 +19,7 @@ from foresail.schedulers._packing.plan import Candidate, choose
 from foresail.schedulers._packing.task_use import task_use
 from foresail.schedulers._packing.use_by_age import at_some_age, at_start, use_by_age
 from foresail.schedulers.kernels import packing as kernel
+from long_series import of_a_series
 
 
 def packed(*capacities, bins=None, steps=(1.0, 1.0)):
@@ -193,7 +194,7 @@ def normal(weights):
 
 
 @given(problems())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=of_a_series(300, short=75))
 def test_it_is_the_obvious_plan(problem):
     """The same jobs in the same order on the same machines, worth the same."""
     capacities, running, drawn, (most_cpu, most_memory) = problem
