@@ -2,118 +2,86 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any, Final
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from foresail.model.errors import InputError
+if TYPE_CHECKING:
+    from foresail.client.asked_jobs import AskedJobs
+    from foresail.client.service_client import ServiceClient
 
 app = typer.Typer(rich_markup_mode=None)
 
-_SCRIPT_SUFFIXES: Final = (".sh", ".bash", ".slurm", ".sbatch")
+
+class _AsTyped(TyperCommand):
+    """A command that reads its words itself: by the table that scripts are read by too."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Leave all words as they are, unless help is asked for."""
+        return super().parse_args(ctx, args if args[:1] == ["--help"] else ["--", *args])
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's signature
+        """The options of the table."""
+        from foresail.client.job_options import OPTIONS
+
+        with formatter.section("Options"):
+            formatter.write_dl(
+                [(", ".join(each.names.split()) + f" {each.form}", each.says) for each in OPTIONS]
+            )
 
 
-@app.command(context_settings={"allow_interspersed_args": False})
+@app.command(cls=_AsTyped)
 def submit(
     words: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="SCRIPT | JOBS | -- COMMAND...",
-            help="A job script, a jobs file (.toml, .csv, .jsonl), or a command behind --.",
-        ),
-    ],
-    name: Annotated[str | None, typer.Option(help="What jobs that are alike are called.")] = None,
-    cpus: Annotated[int | None, typer.Option(min=1, help="Cpus of a task. [1]")] = None,
-    tasks: Annotated[
-        int | None, typer.Option(min=1, help="Tasks, which start together. [1]")
-    ] = None,
-    memory: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Memory of a task, such as 2GiB.")
-    ] = None,
-    time: Annotated[
-        str | None, typer.Option(metavar="TIME", help="It is ended after so long, such as 2h.")
-    ] = None,
-    deadline: Annotated[
-        str | None, typer.Option(metavar="TIME", help="When it should be done, such as 6h.")
-    ] = None,
-    after: Annotated[
         list[str] | None,
-        typer.Option(metavar="JOB", help="Only once this job has completed; may be repeated."),
-    ] = None,
-    array: Annotated[
-        str | None, typer.Option(metavar="RANGE", help="One job for each number, such as 0-9.")
-    ] = None,
-    environment: Annotated[
-        list[str] | None,
-        typer.Option("--env", metavar="NAME=VALUE", help="A variable; may be repeated."),
-    ] = None,
-    directory: Annotated[Path | None, typer.Option(help="Where it runs. [here]")] = None,
-    strl: Annotated[str | None, typer.Option(help="A request in STRL.")] = None,
-    hold: Annotated[bool, typer.Option("--hold", help="Keep it from starting.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Until it is done.")] = False,
-    key: Annotated[
-        str | None,
-        typer.Option(help="Your own name for this call: repeated, it submits nothing again."),
+        typer.Argument(metavar="[OPTIONS] SCRIPT [ARGUMENTS] | JOBS | -- COMMAND..."),
     ] = None,
 ) -> None:
-    """Submit a command, a job script or a jobs file; prints the ids, a line each.
+    """Submit a job script, a jobs file (.toml, .csv, .jsonl) or a command; prints the id.
 
-    With --wait, exit status 1 says that not all completed.
+    The options are those of sbatch, also on #SBATCH and #FORESAIL lines of a script; what is typed
+    wins. Without a script, or with -, it is read from standard input.
     """
     from foresail.cli._service import connected
     from foresail.cli.wait import wait_for
+    from foresail.client.asked_jobs import asked_jobs
 
-    given = {
-        "name": name,
-        "cpus": cpus,
-        "tasks": tasks,
-        "memory": memory,
-        "requested_time": time,
-        "deadline": deadline,
-        "after": after,
-        "array": array,
-        "environment": _variables(environment or []),
-        "directory": None if directory is None else str(directory.absolute()),
-        "strl": strl,
-        "held": hold or None,
-    }
-    wishes = {field: value for field, value in given.items() if value}
-    jobs = [{"directory": str(Path.cwd()), **job, **wishes} for job in _jobs_of(words)]
+    asked = asked_jobs(words or [], time.time())
     with connected() as client:
-        submitted = client.submit(jobs, client_key=key)
+        _require_one_node(client, asked)
+        if asked.call.get("test_only"):
+            _tell_start(client, asked.jobs)
+            return
+        submitted = client.submit(asked.jobs, client_key=asked.call.get("key"))
+        ids = list(dict.fromkeys(job["job_id"].partition("_")[0] for job in submitted))
+        for job_id in () if asked.call.get("quiet") else ids:
+            typer.echo(job_id)
         for job in submitted:
-            typer.echo(job["job_id"])
             for warning in job.get("warnings", ()):
                 typer.echo(f"foresail: job {job['job_id']}: {warning}", err=True)
-        if wait:
-            wait_for(client, [job["job_id"] for job in submitted])
+        if asked.call.get("wait"):
+            wait_for(client, ids)
 
 
-def _jobs_of(words: list[str]) -> list[dict[str, Any]]:
-    """The jobs that a file holds, or the one that a command is."""
-    from foresail.client.job_script import read_script
-    from foresail.live.jobs_file import FILE_SUFFIXES, raw_jobs
+def _require_one_node(client: ServiceClient, asked: AskedJobs) -> None:
+    from foresail.model.errors import InputError
 
-    if words[0] == "--":
-        words = words[1:]
-    elif len(words) == 1 and Path(words[0]).suffix in FILE_SUFFIXES:
-        return raw_jobs(Path(words[0]))
-    elif len(words) == 1 and _is_script(Path(words[0])):
-        return [read_script(Path(words[0]))]
-    if not words:
-        raise InputError("no command", expected="foresail submit -- COMMAND")
-    return [{"command": words}]
+    if asked.needs_one_node and len(client.nodes()) > 1:
+        raise InputError(
+            "tasks of a job may be on several nodes here",
+            field="--nodes",
+            value=1,
+            expected="one task, with --cpus-per-task for how much it needs",
+        )
 
 
-def _is_script(path: Path) -> bool:
-    """Whether a word means a script: a file, or the name of one that is not there."""
-    return path.is_file() or path.suffix in _SCRIPT_SUFFIXES
+def _tell_start(client: ServiceClient, jobs: Sequence[Any]) -> None:
+    from foresail.cli._service import starts_in
 
-
-def _variables(assignments: list[str]) -> dict[str, str]:
-    pairs = [each.partition("=") for each in assignments]
-    for name, equals, _ in pairs:
-        if not equals:
-            raise InputError("not a variable", field="--env", value=name, expected="NAME=VALUE")
-    return {name: value for name, _, value in pairs}
+    now = time.time()
+    for job in jobs:
+        forecast = client.what_if({"job": dict(job)})["then"]
+        typer.echo(f"would start: {starts_in(forecast, now) or 'at no known time'}")

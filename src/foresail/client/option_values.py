@@ -1,0 +1,166 @@
+"""Values of options as sbatch reads them, and in our own forms where these cannot be mistaken."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Final, Literal
+
+from foresail.traces.durations import parse_duration
+
+_SLURM_TIME: Final = re.compile(r"(?:(\d{1,6})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
+_SIZE: Final = re.compile(r"(\d{1,15})([KMGT]?)B?", re.IGNORECASE)
+_FROM_NOW: Final = re.compile(r"now(?:\+(\d{1,9})(second|minute|hour|day|week)?s?)?")
+_CLOCK: Final = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
+_CLOCK_NAMES: Final = MappingProxyType(
+    {"midnight": "0:00", "elevenses": "11:00", "noon": "12:00", "fika": "15:00", "teatime": "16:00"}
+)
+_GPUS: Final = re.compile(r"(?:gpu)?:?(\d{1,6})?")
+_DEPENDENCY: Final = re.compile(r"(after|afterok|afterany|afternotok)((?::[0-9_]+)+)")
+_MOMENT_FORMS: Final = "such as 6h, now+2hours, 16:30, tomorrow or 2026-12-31T08:00"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """An amount of memory, and of what it is: of each cpu, of each task, or of the whole job."""
+
+    bytes: int
+    of: Literal["cpu", "task", "job"]
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """Which variables of the one who submits a job gets, and which beside these."""
+
+    everything: bool
+    names: tuple[str, ...]
+    assigned: Mapping[str, str]
+
+
+def limit(value: str) -> float | None:
+    """Seconds of a time limit; None for no limit.
+
+    Digits, colons and a dash are sbatch's: minutes, minutes:seconds, hours:minutes:seconds, and
+    days-hours[:minutes[:seconds]]. What has a unit (``90s``, ``30min``, ``1h30m``) is our own.
+    """
+    if value.upper() in {"UNLIMITED", "INFINITE", "0", "-1"}:
+        return None
+    found = _SLURM_TIME.fullmatch(value)
+    if found is None:
+        return _with_unit(value, "minutes, or a time such as 30min, 2:30:00 or 1-12")
+    days, *given = found.groups()
+    first, second, third = (0 if each is None else int(each) for each in given)
+    if days is not None:
+        seconds = int(days) * 86400 + first * 3600 + second * 60 + third
+    elif given[2] is not None:
+        seconds = first * 3600 + second * 60 + third
+    else:
+        seconds = first * 60 + second
+    return float(seconds) if seconds else None
+
+
+def _with_unit(value: str, expected: str) -> float:
+    if not value[-1:].isalpha():
+        raise ValueError(expected)
+    try:
+        return parse_duration(value)
+    except ValueError as error:
+        raise ValueError(expected) from error
+
+
+def moment(value: str, now: datetime | None = None) -> float:
+    """Unix seconds of a moment as sbatch takes it, or of one that is a duration from now."""
+    now = now or datetime.now().astimezone()
+    at = _moment(_CLOCK_NAMES.get(value, value), now)
+    if at is None:
+        at = now + timedelta(seconds=_with_unit(value, _MOMENT_FORMS))
+    return at.timestamp()
+
+
+def _moment(value: str, now: datetime) -> datetime | None:
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    if value in {"today", "tomorrow"}:
+        return now if value == "today" else today + timedelta(days=1)
+    if found := _FROM_NOW.fullmatch(value):
+        return now + timedelta(**{f"{found[2] or 'second'}s": int(found[1] or 0)})
+    if found := _CLOCK.fullmatch(value):
+        hour, minute, second = (int(each or 0) for each in found.groups())
+        try:
+            at = today.replace(hour=hour, minute=minute, second=second)
+        except ValueError as error:
+            raise ValueError(_MOMENT_FORMS) from error
+        return at if at > now else at + timedelta(days=1)
+    try:
+        return datetime.fromisoformat(value).astimezone() if "-" in value else None
+    except ValueError as error:
+        raise ValueError(_MOMENT_FORMS) from error
+
+
+def size(value: str, of: Literal["cpu", "job"]) -> Memory:
+    """Slurm's megabytes, or a number with K, M, G or T; all are powers of 1024."""
+    found = _SIZE.fullmatch(value)
+    if found is None or not int(found[1]):
+        raise ValueError("megabytes, or a size such as 500M or 2G")
+    step = "KMGT".index((found[2] or "M").upper()) + 1
+    return Memory(int(found[1]) * 1024**step, of)
+
+
+def whole(value: str) -> int:
+    """A number of cpus, tasks or gpus."""
+    if not value.isascii() or not value.isdigit():
+        raise ValueError("a whole number")
+    return int(value[:10])
+
+
+def gpus(value: str) -> int:
+    """``gpu``, ``gpu:2`` or ``2``; there is one kind of them."""
+    found = _GPUS.fullmatch(value)
+    if found is None or not value:
+        raise ValueError("gpu:N: there are no other resources by name, and gpus are of one kind")
+    return int(found[1] or 1)
+
+
+def one_node(value: str) -> int:
+    """The one node that a job can have."""
+    if value not in {"1", "1-1"}:
+        raise ValueError("1: --ntasks and --cpus-per-task say how much a job needs")
+    return 1
+
+
+def dependencies(value: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Kinds of waiting and the jobs that are waited for; ``singleton`` has none."""
+    if "?" in value:
+        raise ValueError("conditions with commas, which must all hold: there is no `?` here")
+    if value.replace(":", "").replace("_", "").isdigit():
+        value = f"afterany:{value}"
+    return tuple(_dependency(each) for each in value.split(","))
+
+
+def _dependency(value: str) -> tuple[str, tuple[str, ...]]:
+    if value == "singleton":
+        return value, ()
+    found = _DEPENDENCY.fullmatch(value)
+    if found is None:
+        raise ValueError("afterok, afterany, afternotok or after with :JOB[:JOB...], or singleton")
+    return found[1], tuple(found[2][1:].split(":"))
+
+
+def export(value: str) -> Export:
+    """``ALL``, ``NONE``, names of variables of one's own and ``NAME=value``, with commas."""
+    if value in {"NONE", "NIL"}:
+        return Export(everything=False, names=(), assigned={})
+    words = value.split(",")
+    assigned = dict(assignment(each) for each in words if "=" in each)
+    names = tuple(each for each in words if "=" not in each and each != "ALL")
+    return Export("ALL" in words, names, assigned)
+
+
+def assignment(value: str) -> tuple[str, str]:
+    """``NAME=value`` in two."""
+    name, equals, content = value.partition("=")
+    if not equals or not name:
+        raise ValueError("NAME=value")
+    return name, content
