@@ -17,6 +17,7 @@ from foresail.client.job_options import OPTIONS
 from foresail.client.job_script import asked_by_script
 from foresail.client.option_values import moment
 from foresail.model.errors import InputError
+from foresail.model.start_conditions import parse_dependencies
 
 MIB, GIB = 2**20, 2**30
 
@@ -147,6 +148,35 @@ def test_moments_are_those_of_slurm(begin, eligible):
     assert moment(begin, now) == datetime.fromisoformat(eligible).astimezone().timestamp()
 
 
+# The same, Dependency= of jobs 46 and 47 that wait; `(unfulfilled)` left out.
+@pytest.mark.parametrize(
+    ("options", "dependency"),
+    [
+        ("afterok:46", "afterok:46"),
+        ("afterok:46:47", "afterok:46,afterok:47"),
+        ("afterany:46,afternotok:47", "afterany:46,afternotok:47"),
+        ("after:46", "after:46"),
+        ("singleton", "singleton"),
+        ("46", "afterany:46"),
+        ("afterok:46,singleton", "afterok:46,singleton"),
+    ],
+)
+def test_dependencies_are_those_of_slurm(here, options, dependency):
+    """What the service is told is read by what it reads it with."""
+    told = parse_dependencies(of_script(here, f"#SBATCH -d {options}")["after"])
+    assert dependency == ",".join(":".join((each.kind, *each.job_ids)) for each in told)
+
+
+def test_what_the_service_checks_is_handed_on(here):
+    """Arrays with a limit, a begin, whether it runs again, predecessors by any name."""
+    typed = ["--begin=2026-12-01T12:00", "-a", "0-9%2", "--no-requeue", "--after", "1", "-d", "2"]
+    job = of_script(here, typed=typed)
+    assert (job["array"], job["requeue"]) == ("0-9%2", False)
+    assert job["begin"] == datetime(2026, 12, 1, 12).astimezone().timestamp()
+    assert job["after"] == ["1", "afterany:2"]
+    assert of_script(here, typed=["--requeue"])["requeue"] is True
+
+
 @pytest.mark.parametrize(
     ("options", "seconds"),
     [("90s", 90), ("30min", 1800), ("2h", 7200), ("1h30m", 5400), ("1d", 86400), ("5", 300)],
@@ -169,7 +199,9 @@ def test_our_own_times_have_a_unit(here, options, seconds):
         ("--tmie=5", "--time in full"),
         ("--mem=0", "megabytes"),
         ("-n", "N behind it"),
-        ("-d afterok:1?afterok:2", "must all hold"),
+        ("-d afterok:1?afterok:2", "all dependencies must hold"),
+        ("-d aftercorr:1", "aftercorr is not supported"),
+        ("-d after:1+5", "give begin a time"),
         ("--gres=fpga:1", "no other resources by name"),
         ("--gpus=a100:2", "of one kind"),
         ("--deadline=2020-01-01", "is over"),
@@ -222,7 +254,8 @@ def piped(monkeypatch, text, words):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("echo hi\n", "look like a script"), ("#!/bin/sh\r\n\r\n", "DOS"), ("", "#!")]
+    ("text", "words"),
+    [("echo hi\n", "look like a script"), ("#!/bin/sh\r\n\r\n", "DOS"), ("", "#!")],
 )
 def test_what_is_no_script_is_refused(monkeypatch, text, words):
     """As sbatch refuses it."""

@@ -74,9 +74,9 @@ def test_a_script_with_directives_and_a_file_of_jobs(typed, tmp_path):
         '[[job]]\ncommand = "echo $FORESAIL_ARRAY_INDEX"\narray = "4-5"\nafter = "first"\n'
     )
     jobs = typed("submit", "jobs.toml").split()
-    assert len(jobs) == 3
+    assert len(jobs) == 2
     typed("wait", *jobs)
-    assert typed("logs", jobs[-1]) == "5\n"
+    assert typed("logs", f"{jobs[-1]}_5") == "5\n"
 
 
 def test_members_of_an_array_know_themselves_by_the_names_of_slurm(typed, tmp_path):
@@ -86,10 +86,14 @@ def test_members_of_an_array_know_themselves_by_the_names_of_slurm(typed, tmp_pa
         "echo $SLURM_ARRAY_JOB_ID $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT, "
         "$SLURM_ARRAY_TASK_MIN to $SLURM_ARRAY_TASK_MAX\n"
     )
-    members = typed("submit", "--wait", "array.sh").split()
-    array = members[0].partition("_")[0]
-    assert members == [f"{array}_2", f"{array}_5", f"{array}_8"]
-    assert typed("logs", members[1]) == f"{array} 5 of 3, 2 to 8\n"
+    array = typed("submit", "--wait", "array.sh").strip()
+    assert typed("logs", f"{array}_5") == f"{array} 5 of 3, 2 to 8\n"
+    of_two = typed("logs", f"{array}_[2,8]")
+    assert of_two.startswith(f"==> {array}_2 <==\n{array} 2 of 3")
+    assert f"==> {array}_8 <==\n{array} 8 of 3" in of_two
+    assert "_5 <==" not in of_two
+    assert typed("logs", array).count("==>") == 3
+    typed("wait", array, f"{array}_[2-5:3]")
 
 
 def test_a_job_is_held_forecast_released_and_cancelled(typed):
@@ -104,7 +108,7 @@ def test_a_job_is_held_forecast_released_and_cancelled(typed):
     typed("cancel", job)
     typed("wait", job, status=1)
     assert "cancelled" in typed("show", job)
-    assert "is cancelled" in typed("hold", job, status=2)
+    assert "is cancelled" in typed("hold", job, status=1)
 
 
 def test_nodes_are_drained_and_resumed(typed, service):
@@ -131,15 +135,18 @@ def test_the_cluster_at_a_glance(typed):
     [
         (["show", "99999"], "no job 99999"),
         (["submit", "--cpus", "99", "--", "true"], "wider than the cluster"),
-        (["submit", "--time", "soon", "--", "true"], "requested_time"),
+        (["submit", "--time", "soon", "--", "true"], "'--time'"),
         (["submit", "--memory", "much", "--", "true"], "memory"),
         (["submit", "--after", "99999", "--", "true"], "no such job"),
         (["forecast"], "a job's id"),
         (["forecast", "1", "--in", "x"], "--in"),
         (["submit", "misspelt.sh"], "misspelt.sh"),
-        (["cancel", "first"], "'first' is no id of a job"),
+        (["cancel", "first"], "no id of a job"),
+        (["cancel"], "which jobs?"),
+        (["jobs", "-t", "X"], "no state of a job"),
+        (["wait", "99999"], "no job 99999"),
+        (["logs", "99999"], "no job 99999"),
         (["token", "revoke", "ann"], "'ann' is no id of a token"),
-        (["cancel", "99999"], "no job 99999"),
         (["explain", "99999"], "no job 99999"),
     ],
 )
@@ -148,21 +155,99 @@ def test_what_cannot_be_done_is_said(typed, words, says):
 
 
 def test_of_an_array_one_job_is_told_at_a_time(typed):
-    first, last = typed("submit", "--hold", "--array", "3-4", "--", "true").split()
-    array = first.partition("_")[0]
-    for command in ("show", "explain", "logs", "forecast"):
-        assert f"array; ask for one of its jobs, {first} to {last}" in typed(
+    array = typed("submit", "--hold", "--array", "3-4", "--", "true").strip()
+    for command in ("explain", "forecast"):
+        assert f"array; ask for one of its jobs, {array}_3 to {array}_4" in typed(
             command, array, status=2
         )
     typed("cancel", array)
 
 
+def test_what_can_be_cancelled_is_and_what_is_not_is_named(typed):
+    """As are hold and release."""
+    first, array, last = (
+        typed("submit", "-H", *more, "--", "true").strip() for more in ([], ["-a0-4"], [])
+    )
+    says = typed("cancel", first, "99999", f"{array}_[1-2,7]", last, status=1)
+    assert "no job 99999" in says
+    assert f"no job {array}_7" in says
+    typed("wait", first, last, f"{array}_[1-2]", status=1)
+    states = {
+        each["job_id"]: each["state"]
+        for each in map(json.loads, typed("jobs", "--all", "--json").splitlines())
+    }
+    assert states[first] == states[last] == states[f"{array}_2"] == "cancelled"
+    assert states[f"{array}_0"] == "held"
+    assert f"job {first} is cancelled" in typed("release", first, f"{array}_0", status=1)
+    typed("wait", f"{array}_0")
+    typed("cancel", array)
+
+
+def test_jobs_are_cancelled_by_name_state_and_user(typed):
+    """As scancel does; together they mean the jobs that all of them mean."""
+    kept = typed("submit", "-H", "-J", "kept", "--", "true").strip()
+    gone = typed("submit", "-H", "-J", "gone", "-a", "1-2", "--", "true").strip()
+    typed("cancel", "-n", "gone", "--state", "PD", "--me")
+    typed("wait", gone, status=1)
+    assert typed("jobs", "-j", gone, "-h").count("CA") == 2
+    assert "PD" in typed("jobs", "-h", "-j", kept)
+    typed("cancel", "-n", "kept", "-u", "nobody")
+    assert "PD" in typed("jobs", "-h", "-j", kept)
+    typed("cancel", kept)
+
+
+def test_jobs_are_listed_as_squeue_lists_them(typed):
+    """Members of an array that wait are a line; how many are left out is said."""
+    array = typed(
+        "submit", "-H", "-J", "listed", "-t", "90:00", "-a", "1,3-5", "--", "true"
+    ).strip()
+    line = typed("jobs", "-t", "PD", "-n", "listed", "-h").split()
+    assert line[:2] == [f"{array}_[1,3-5]", "listed"]
+    assert line[3:7] == ["PD", "0:00", "1:30:00", "1"]
+    assert typed("jobs", "-r", "-h", "-j", array).count("\n") == 4
+    assert typed("jobs", "--me", "-j", f"{array}_[1-3]", "-r", "-h").count("\n") == 2
+    assert "foresail: 3 more:" in typed("jobs", "--limit", "1", "-n", "listed")
+    assert "more:" not in typed("jobs", "--limit", "4", "-n", "listed")
+    assert "JOBID" in typed("jobs", "--limit", "0", "-n", "listed")
+    assert "no jobs" in typed("jobs", "-t", "R,CD", "-n", "listed")
+    typed("cancel", array)
+
+
+def test_a_job_that_failed_says_so(typed, tmp_path):
+    """Its errors are in its log, its exit code is that of who waits for it."""
+    (tmp_path / "job.sh").write_text("#!/bin/bash\necho out of $0 $*; echo oh >&2; exit 7\n")
+    job = typed("submit", "job.sh", "A", "b c").strip()
+    assert "exit code 7" in typed("wait", job, status=7)
+    printed = typed("logs", job)
+    assert "oh\n" in printed
+    assert "A b c\n" in printed
+    assert "bash" not in printed
+    assert typed("logs", "-e", job) == "oh\n"
+    quiet = typed("submit", "-Q", "--wait", "--wrap", "kill -9 $$", status=1)
+    assert "failed" in quiet
+    silent = typed("submit", "-W", "--", "true").strip()
+    assert "has written nothing" in typed("logs", silent)
+    array = typed("submit", "-a", "1-3", "--wrap", "exit $SLURM_ARRAY_TASK_ID").strip()
+    typed("wait", array, status=3)
+
+
+def test_a_start_is_told_without_submitting(typed):
+    before = typed("jobs", "--all", "-r")
+    assert "would start: now" in typed("submit", "--test-only", "-n2", "--wrap", "true")
+    assert typed("jobs", "--all", "-r") == before
+
+
+def test_tasks_of_one_node_may_be_several_where_there_is_one(typed):
+    job = typed("submit", "-N1", "--ntasks-per-node=2", "-W", "--wrap", "echo $FORESAIL_TASKS")
+    assert typed("logs", job.strip()) == "2\n"
+
+
 def test_ids_are_whole_at_a_glance(typed):
     """However long the names of jobs are."""
-    jobs = typed("submit", "--hold", "--name", "n" * 90, "--array", "100000-100001", "--", "true")
+    array = typed("submit", "--hold", "--name", "n" * 90, "--array", "100000-100001", "--", "true")
     shown = typed("top")
-    assert all(job in shown for job in jobs.split())
-    typed("cancel", *jobs.split())
+    assert all(f"{array.strip()}_10000{each}" in shown for each in (0, 1))
+    typed("cancel", array.strip())
 
 
 def test_without_a_service_or_a_token_that_is_said(typed, monkeypatch):

@@ -71,7 +71,7 @@ def test_what_runs_is_listed_first_then_what_starts_next(queue, service):
     waiting = client.get("/v1/jobs", params={"order": "next", "state": "held"}).json()
     assert [each["job_id"] for each in waiting["jobs"]] == jobs[3:]
     with service.client(service.token("bob", "user")) as other:
-        assert other.get("/v1/jobs", params=asked).json() == {"jobs": [], "next": None}
+        assert other.get("/v1/jobs", params=asked).json()["jobs"] == []
         admin = other.get("/v1/jobs", params={**asked, "user": "ann"})
         assert admin.json()["jobs"] == []
 

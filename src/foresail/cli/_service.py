@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from foresail.cli.tables import print_table
 from foresail.model.words import duration
 
 if TYPE_CHECKING:
     from foresail.client.service_client import ServiceClient
 
-_HEADINGS: Final = ("job", "name", "user", "state", "cpus", "waited", "ran", "starts in", "why")
+_OF_A_JOB: Final = (404, 409)
+"""Refusals that are about one job, not about whoever asks."""
 
 
 def connected() -> ServiceClient:
@@ -36,38 +35,34 @@ def for_each_job(summary: str, request: Callable[[ServiceClient, str], object]) 
     app = typer.Typer(rich_markup_mode=None)
 
     @app.command(help=summary)
-    def command(jobs: Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids.")]) -> None:
+    def command(
+        jobs: Annotated[
+            list[str], typer.Argument(metavar="JOB...", help="Ids, also 18 or 18_[1-3] of arrays.")
+        ],
+    ) -> None:
+        from foresail.client.job_ids import job_ids
+
         with connected() as client:
-            for job_id in jobs:
-                request(client, job_id)
+            for_each(job_ids(jobs), lambda job_id: request(client, job_id))
 
     return app
 
 
-def print_jobs(jobs: Sequence[Mapping[str, Any]]) -> None:
-    """A line a job, or that there are none."""
-    if not jobs:
-        typer.echo("no jobs")
-        return
-    now = time.time()
-    print_table(_HEADINGS, [_row(job, now) for job in jobs])
+def for_each(job_ids: Iterable[str], request: Callable[[str], object]) -> None:
+    """Request something of every job; of which it cannot be is said, with exit status 1 then."""
+    from foresail.client.service_client import ServiceRefusal
 
-
-def _row(job: Mapping[str, Any], now: float) -> tuple[str, ...]:
-    start, end = job.get("start_seconds"), job.get("end_seconds")
-    waited = (start or end or now) - job["submit_seconds"]
-    ran = None if start is None else (end or now) - start
-    return (
-        job["job_id"],
-        job["name"],
-        job["user"],
-        job["state"],
-        str(job.get("cpus", "")),
-        duration(max(0.0, waited)),
-        "" if ran is None else duration(max(0.0, ran)),
-        starts_in(job.get("forecast"), now),
-        why(job),
-    )
+    is_done = True
+    for job_id in job_ids:
+        try:
+            request(job_id)
+        except ServiceRefusal as refusal:
+            if refusal.status not in _OF_A_JOB:
+                raise
+            typer.echo(f"foresail: {refusal}", err=True)
+            is_done = False
+    if not is_done:
+        raise typer.Exit(1)
 
 
 def memory(amount: float | None) -> str:

@@ -1,11 +1,15 @@
-"""``foresail logs``: what a job has written."""
+"""``foresail logs``: what jobs have written."""
 
 from __future__ import annotations
 
 import time
-from typing import Annotated, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+
+if TYPE_CHECKING:
+    from foresail.client.service_client import ServiceClient
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -14,22 +18,45 @@ _LOOK_EVERY_SECONDS: Final = 0.3
 
 @app.command()
 def logs(
-    job_id: Annotated[str, typer.Argument(metavar="JOB", help="Its id.")],
+    jobs: Annotated[
+        list[str], typer.Argument(metavar="JOB...", help="Ids, also 18 or 18_[1-3] of arrays.")
+    ],
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")
     ] = False,
-    errors: Annotated[bool, typer.Option("--errors", "-e", help="Standard error.")] = False,
+    errors: Annotated[bool, typer.Option("--errors", "-e", help="Standard error alone.")] = False,
+    output: Annotated[bool, typer.Option("--output", "-o", help="Standard output alone.")] = False,
 ) -> None:
-    """Print the output of a job."""
+    """Print what jobs have written: their output, and on standard error their errors."""
     from foresail.cli._service import connected
+    from foresail.client.job_ids import job_ids
 
-    stream, offset = "err" if errors else "out", 0
+    streams = ["err"] if errors and not output else ["out"] if output and not errors else None
     with connected() as client:
-        while True:
-            text, end, is_all = client.output(job_id, stream, offset)
-            typer.echo(text, nl=False)
-            if end == offset and (is_all or not follow):
-                return
-            if end == offset:
-                time.sleep(_LOOK_EVERY_SECONDS)
-            offset = end
+        meant = [job for each in job_ids(jobs) for job in _members(client, each)]
+        for job_id in meant:
+            if len(meant) > 1:
+                typer.echo(f"==> {job_id} <==")
+            if not _told(client, job_id, streams or ("out", "err"), follow=follow):
+                typer.echo(f"foresail: job {job_id} has written nothing", err=True)
+
+
+def _members(client: ServiceClient, job_id: str) -> list[str]:
+    """The jobs that an id means; itself, for the service to refuse, if there are none."""
+    jobs = client.jobs(job_ids=[job_id], order="oldest")
+    return [job["job_id"] for job in jobs] or [job_id]
+
+
+def _told(client: ServiceClient, job_id: str, streams: Sequence[str], *, follow: bool) -> int:
+    """How many bytes were printed of what a job has written so far, or until it has ended."""
+    ends = dict.fromkeys(streams, 0)
+    while True:
+        before, is_all = dict(ends), True
+        for stream in streams:
+            text, ends[stream], has_ended = client.output(job_id, stream, ends[stream])
+            typer.echo(text, nl=False, err=stream == "err")
+            is_all &= has_ended
+        if ends == before:
+            if is_all or not follow:
+                return sum(ends.values())
+            time.sleep(_LOOK_EVERY_SECONDS)

@@ -56,10 +56,7 @@ def _drawn(client: ServiceClient, rows: int) -> RenderableType:
     cluster, now = client.cluster(), time.time()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
     narrowed = partial(Text, no_wrap=True, overflow="ellipsis")
-    shown = [
-        *client.jobs(states=["running"], most=rows),
-        *client.jobs(states=["pending", "held"], most=rows),
-    ][:rows]
+    shown = client.jobs(order="next", most=rows)
     # Columns that may wrap are narrowed first, and their cells do not wrap: ids stay whole.
     for heading in ("job", "name", "user", "state", "for", "starts in", "why"):
         table.add_column(heading, no_wrap=heading in ("job", "state", "for"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,20 +14,37 @@ app = typer.Typer(rich_markup_mode=None)
 
 
 @app.command()
-def wait(jobs: Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids.")]) -> None:
-    """Wait for jobs; exit status 1 says that not all completed."""
+def wait(
+    jobs: Annotated[
+        list[str], typer.Argument(metavar="JOB...", help="Ids, also 18 or 18_[1-3] of arrays.")
+    ],
+) -> None:
+    """Wait for jobs; the exit status is the job's, the highest of several.
+
+    It is 1 of one that has none of its own: stopped at a limit, cancelled, or by a signal.
+    """
     from foresail.cli._service import connected
+    from foresail.client.job_ids import job_ids
 
     with connected() as client:
-        wait_for(client, jobs)
+        wait_for(client, job_ids(jobs))
 
 
 def wait_for(client: ServiceClient, job_ids: Sequence[str]) -> None:
-    """Wait, say what did not complete, and end with status 1 if anything did not."""
+    """Wait, say what did not complete, and end with the highest exit status."""
     ended = client.wait(job_ids)
-    bad = [job for job in ended if job["state"] != "completed"]
-    for job in bad:
-        code = "" if job.get("exit_code") is None else f", exit code {job['exit_code']}"
-        typer.echo(f"foresail: job {job['job_id']}: {job['state']}{code}", err=True)
-    if bad:
-        raise typer.Exit(1)
+    for job in ended:
+        if _status(job):
+            code = "" if job.get("exit_code") is None else f", exit code {job['exit_code']}"
+            typer.echo(f"foresail: job {job['job_id']}: {job['state']}{code}", err=True)
+    status = max(map(_status, ended), default=0)
+    if status:
+        raise typer.Exit(status)
+
+
+def _status(job: Mapping[str, Any]) -> int:
+    """The exit status of a job; 1 where it has none, as sbatch has it."""
+    if job["state"] == "completed":
+        return 0
+    code = job.get("exit_code")
+    return code if job["state"] == "failed" and code is not None and 0 < code < 256 else 1

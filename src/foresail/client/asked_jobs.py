@@ -19,9 +19,11 @@ from foresail.live.jobs_file import FILE_SUFFIXES, raw_jobs
 from foresail.model.documents import text_of
 from foresail.model.errors import InputError
 
-_AS_THEY_ARE: Final = (*("name", "tasks", "cpus", "requested_time", "array", "held", "strl"),)
+_AS_THEY_ARE: Final = (
+    *("name", "tasks", "cpus", "requested_time", "array", "held", "strl", "begin", "requeue"),
+)
 _OF_THE_CALL: Final = ("wait", "parsable", "quiet", "test_only", "key")
-_NOT_YET: Final = ("gpus", "begin", "output", "errors", "mail_type", "mail_user")
+_NOT_YET: Final = ("gpus", "output", "errors", "mail_type", "mail_user")
 _FINDING: Final = (
     *("PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYTHONPATH"),
     *("LD_LIBRARY_PATH", "LANG", "LC_ALL"),
@@ -148,11 +150,7 @@ def _fields(asked: Asked, now: float) -> dict[str, Any]:
         fields["deadline"] = round(at - now, 3)
     if "directory" in asked:
         fields["directory"] = str(Path.cwd() / asked["directory"][1])
-    after = [*asked.get("after", ("", []))[1]]
-    for kind, ids in asked.get("dependencies", ("", ()))[1]:
-        if kind != "afterok":
-            raise InputError("cannot be asked for yet", field="--dependency", value=kind)
-        after += ids
+    after = [word for name in ("after", "dependencies") for word in asked.get(name, ("", ()))[1]]
     if after:
         fields["after"] = after
     return fields

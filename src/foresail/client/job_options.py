@@ -18,7 +18,7 @@ from foresail.model.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class JobOption:
     """An option: what it is called, what it sets, and what makes of its value what is meant."""
 
     names: str
@@ -30,6 +30,8 @@ class Option:
     form: str = ""
     """Of its value; empty for an option that has none."""
     read: Callable[[str], Any] = str
+    means: bool = True
+    """What is set by one that has no value."""
     is_gathered: bool = False
     """Whether it may be repeated, each adding to what there is."""
     is_typed: bool = False
@@ -40,47 +42,49 @@ Asked: TypeAlias = dict[str, tuple[str, Any]]
 """What is set, to the name of the option that set it and the value."""
 
 OPTIONS: Final = (
-    Option("-J --job-name --name", "name", "What jobs that are alike are called.", "NAME"),
-    Option("-n --ntasks --tasks", "tasks", "Tasks, which start together. [1]", "N", values.whole),
-    Option("-c --cpus-per-task --cpus", "cpus", "Cpus of a task. [1]", "N", values.whole),
-    Option("-N --nodes", "nodes", "1: all tasks are on one node.", "1", values.one_node),
-    Option("--ntasks-per-node", "tasks_per_node", "Tasks, on one node.", "N", values.whole),
-    Option(
+    JobOption("-J --job-name --name", "name", "What jobs that are alike are called.", "NAME"),
+    JobOption(
+        "-n --ntasks --tasks", "tasks", "Tasks, which start together. [1]", "N", values.whole
+    ),
+    JobOption("-c --cpus-per-task --cpus", "cpus", "Cpus of a task. [1]", "N", values.whole),
+    JobOption("-N --nodes", "nodes", "1: all tasks are on one node.", "1", values.one_node),
+    JobOption("--ntasks-per-node", "tasks_per_node", "Tasks, on one node.", "N", values.whole),
+    JobOption(
         "--mem",
         "memory",
         "Memory of all tasks together, in MiB or such as 4G.",
         "SIZE",
         partial(values.size, of="job"),
     ),
-    Option(
+    JobOption(
         "--mem-per-cpu", "memory", "Memory for each cpu.", "SIZE", partial(values.size, of="cpu")
     ),
-    Option("--memory", "memory", "Memory of a task, such as 2GiB.", "SIZE"),
-    Option("--gres", "gpus", "Gpus of the job.", "gpu:N", values.gpus),
-    Option("-G --gpus --gpus-per-node", "gpus", "Gpus of the job.", "N", values.gpus),
-    Option(
+    JobOption("--memory", "memory", "Memory of a task, such as 2GiB.", "SIZE"),
+    JobOption("--gres", "gpus", "Gpus of the job.", "gpu:N", values.gpus),
+    JobOption("-G --gpus --gpus-per-node", "gpus", "Gpus of the job.", "N", values.gpus),
+    JobOption(
         "-t --time",
         "requested_time",
         "It is ended after so long: minutes, 2:30:00, 1-12, or such as 90s, 30min, 2h.",
         "TIME",
         values.limit,
     ),
-    Option(
+    JobOption(
         "--deadline",
         "deadline",
         "When it should be done: 6h, now+2hours, 16:30 or 2026-12-31T08:00.",
         "MOMENT",
         values.moment,
     ),
-    Option("-b --begin", "begin", "Not before then; as --deadline.", "MOMENT", values.moment),
-    Option(
+    JobOption("-b --begin", "begin", "Not before then; as --deadline.", "MOMENT", values.moment),
+    JobOption(
         "-d --dependency",
         "dependencies",
         "Only after others: afterok:17:18, afterany:, afternotok:, after:, singleton.",
         "KIND:JOB",
         values.dependencies,
     ),
-    Option(
+    JobOption(
         "--after",
         "after",
         "Only once this job has completed; may be repeated.",
@@ -88,18 +92,20 @@ OPTIONS: Final = (
         lambda value: value.split(","),
         is_gathered=True,
     ),
-    Option("-a --array", "array", "A job for each number: 0-9, 1,5,7; at most N run.", "RANGE[%N]"),
-    Option("-D --chdir --directory", "directory", "Where it runs. [here]", "FOLDER"),
-    Option("-o --output", "output", "File for what it prints: %j %A %a %x are told.", "FILE"),
-    Option("-e --error", "errors", "File for its standard error. [with the output]", "FILE"),
-    Option(
+    JobOption(
+        "-a --array", "array", "A job for each number: 0-9, 1,5,7; at most N run.", "RANGE[%N]"
+    ),
+    JobOption("-D --chdir --directory", "directory", "Where it runs. [here]", "FOLDER"),
+    JobOption("-o --output", "output", "File for what it prints: %j %A %a %x are told.", "FILE"),
+    JobOption("-e --error", "errors", "File for its standard error. [with the output]", "FILE"),
+    JobOption(
         "--export --environment",
         "export",
         "Variables it gets: ALL of yours, NONE, names, NAME=value. [what programs are found by]",
         "NAMES",
         values.export,
     ),
-    Option(
+    JobOption(
         "--env",
         "variables",
         "A variable; may be repeated.",
@@ -107,17 +113,18 @@ OPTIONS: Final = (
         lambda value: [values.assignment(value)],
         is_gathered=True,
     ),
-    Option("-H --hold", "held", "Keep it from starting."),
-    Option("--mail-type", "mail_type", "When mail is sent: BEGIN, END, FAIL, ALL.", "WHEN"),
-    Option("--mail-user", "mail_user", "To whom. [you]", "WHO"),
-    Option("--strl", "strl", "A request in STRL.", "REQUEST"),
-    Option("--requeue", "requeue", "It runs again if its node is lost, as all jobs do."),
-    Option("--wrap", "wrap", "A line for sh, instead of a script.", "LINE", is_typed=True),
-    Option("-W --wait", "wait", "Until it is done; the exit status is the job's."),
-    Option("--parsable", "parsable", "Print the id alone, as always."),
-    Option("-Q --quiet", "quiet", "Print no id."),
-    Option("--test-only", "test_only", "Submit nothing: when would it start?"),
-    Option(
+    JobOption("-H --hold", "held", "Keep it from starting."),
+    JobOption("--mail-type", "mail_type", "When mail is sent: BEGIN, END, FAIL, ALL.", "WHEN"),
+    JobOption("--mail-user", "mail_user", "To whom. [you]", "WHO"),
+    JobOption("--strl", "strl", "A request in STRL.", "REQUEST"),
+    JobOption("--requeue", "requeue", "It runs again if it was lost or preempted, as always."),
+    JobOption("--no-requeue", "requeue", "It does not.", means=False),
+    JobOption("--wrap", "wrap", "A line for sh, instead of a script.", "LINE", is_typed=True),
+    JobOption("-W --wait", "wait", "Until it is done; the exit status is the job's."),
+    JobOption("--parsable", "parsable", "Print the id alone, as always."),
+    JobOption("-Q --quiet", "quiet", "Print no id."),
+    JobOption("--test-only", "test_only", "Submit nothing: when would it start?"),
+    JobOption(
         "--key",
         "key",
         "Your own name for this call: repeated, it submits nothing again.",
@@ -127,7 +134,7 @@ OPTIONS: Final = (
 )
 """In the order in which help tells them."""
 
-_KNOWN: Final[Mapping[str, Option]] = MappingProxyType(
+_KNOWN: Final[Mapping[str, JobOption]] = MappingProxyType(
     {name: option for option in OPTIONS for name in option.names.split()}
 )
 _LEAVE_OUT: Final = "none: nothing here does its work"
@@ -152,7 +159,6 @@ _INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
             ("--gpus-per-task --gpus-per-socket --ntasks-per-gpu", "--gpus, of the whole job"),
             ("--nice --priority", "the field `worth` of a jobs file, with a deadline"),
             ("--signal", "none: SIGTERM comes at the limit, and SIGKILL after the grace"),
-            ("--no-requeue", "none: a job whose node is lost runs again"),
             ("--kill-on-invalid-dep", "none: a job that can never run is withdrawn"),
             ("-i --input", "`< FILE` in the script"),
             ("--open-mode", "none: files of -o and -e begin anew"),
@@ -191,7 +197,7 @@ def asked_by(
             before, read = asked.get(option.sets, (name, None))
             if before not in option.names.split():
                 raise ValueError(f"one of them: {before} is there too")
-            meant = option.read(value) if value else True
+            meant = option.read(value) if value else option.means
         except (ValueError, OverflowError) as error:
             raise InputError(
                 "cannot be asked for",
@@ -205,7 +211,7 @@ def asked_by(
     return asked, left
 
 
-def _option(name: str, value: str | None, *, is_typed: bool) -> Option:
+def _option(name: str, value: str | None, *, is_typed: bool) -> JobOption:
     """The option of a name, which takes such a value; raises ``ValueError`` with what else does."""
     option = _KNOWN.get(name)
     if option is None or (option.is_typed and not is_typed):

@@ -9,6 +9,11 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final, Literal
 
+from foresail.model.start_conditions import (
+    DEPENDENCY_FORM,
+    DependencyKind,
+    parse_dependencies,
+)
 from foresail.traces.durations import parse_duration
 
 _SLURM_TIME: Final = re.compile(r"(?:(\d{1,6})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
@@ -19,7 +24,6 @@ _CLOCK_NAMES: Final = MappingProxyType(
     {"midnight": "0:00", "elevenses": "11:00", "noon": "12:00", "fika": "15:00", "teatime": "16:00"}
 )
 _GPUS: Final = re.compile(r"(?:gpu)?:?(\d{1,6})?")
-_DEPENDENCY: Final = re.compile(r"(after|afterok|afterany|afternotok)((?::[0-9_]+)+)")
 _MOMENT_FORMS: Final = "such as 6h, now+2hours, 16:30, tomorrow or 2026-12-31T08:00"
 
 
@@ -130,22 +134,15 @@ def one_node(value: str) -> int:
     return 1
 
 
-def dependencies(value: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Kinds of waiting and the jobs that are waited for; ``singleton`` has none."""
-    if "?" in value:
-        raise ValueError("conditions with commas, which must all hold: there is no `?` here")
+def dependencies(value: str) -> list[str]:
+    """Kinds of waiting with the jobs that are waited for, and ``singleton``."""
     if value.replace(":", "").replace("_", "").isdigit():
-        value = f"afterany:{value}"
-    return tuple(_dependency(each) for each in value.split(","))
-
-
-def _dependency(value: str) -> tuple[str, tuple[str, ...]]:
-    if value == "singleton":
-        return value, ()
-    found = _DEPENDENCY.fullmatch(value)
-    if found is None:
-        raise ValueError("afterok, afterany, afternotok or after with :JOB[:JOB...], or singleton")
-    return found[1], tuple(found[2][1:].split(":"))
+        value = f"{DependencyKind.AFTER_ANY}:{value}"
+    words = value.split(",")
+    if not all(":" in word or word == DependencyKind.SINGLETON for word in words):
+        raise ValueError(DEPENDENCY_FORM)
+    parse_dependencies(words)
+    return words
 
 
 def export(value: str) -> Export:

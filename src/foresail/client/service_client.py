@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias
 from urllib.parse import quote
 
 import httpx
@@ -21,8 +21,11 @@ Answer: TypeAlias = dict[str, Any]
 DONE_STATES: Final = frozenset({"completed", "failed", "limit", "cancelled", "withdrawn"})
 """States that a job does not leave."""
 
+LIVING_STATES: Final = ("running", "pending", "held")
+
 _RETRY_EVERY_SECONDS: Final = 0.5
 _PAGE: Final = 500
+_IDS: Final = 200
 
 
 class ServiceRefusal(ForesailError):  # noqa: N818 - it says what it is
@@ -121,19 +124,40 @@ class ServiceClient:
         states: Iterable[str] = (),
         users: Iterable[str] = (),
         names: Iterable[str] = (),
+        job_ids: Sequence[str] | None = None,
+        order: Literal["newest", "oldest", "next"] = "newest",
         most: int | None = None,
     ) -> Iterator[Answer]:
-        """Jobs, newest first, page by page."""
-        wanted: dict[str, Any] = {"state": [*states], "user": [*users], "name": [*names]}
-        left = most
-        while left is None or left > 0:
-            wanted["limit"] = _PAGE if left is None else min(_PAGE, left)
-            page = self._ask("GET", "/v1/jobs", params=wanted)
-            yield from page["jobs"]
-            if page.get("next") is None:
-                return
-            wanted["before"] = page["next"]
-            left = None if left is None else left - len(page["jobs"])
+        """Jobs, page by page; of these ids alone, where an array's stands for its members."""
+        wanted = _wanted(states, users, names) | {"order": order}
+        forward, left = "before" if order == "newest" else "after", most
+        for some in _portions(job_ids):
+            there: int | None = None
+            while left is None or left > 0:
+                limit = _PAGE if left is None else min(_PAGE, left)
+                place = {} if there is None else {forward: there}
+                asked = {**wanted, **some, **place, "limit": limit}
+                page = self._ask("GET", "/v1/jobs", params=asked)
+                yield from page["jobs"]
+                left = None if left is None else left - len(page["jobs"])
+                there = page.get("next")
+                if there is None:
+                    break
+
+    def count_jobs(
+        self,
+        *,
+        states: Iterable[str] = (),
+        users: Iterable[str] = (),
+        names: Iterable[str] = (),
+        job_ids: Sequence[str] | None = None,
+    ) -> int:
+        """How many such jobs there are."""
+        wanted = {**_wanted(states, users, names), "limit": 1, "count": True}
+        asked = (
+            self._ask("GET", "/v1/jobs", params={**wanted, **some}) for some in _portions(job_ids)
+        )
+        return sum(page["total"] for page in asked)
 
     def job(self, job_id: str) -> Answer:
         """A job as it stands, why it waits, and when it will start."""
@@ -237,22 +261,19 @@ class ServiceClient:
                 stream.close()
 
     def wait(self, job_ids: Iterable[str]) -> list[Answer]:
-        """Wait until jobs are done with; returns them as they stand then, in this order."""
-        wanted = list(job_ids)
-        latest: dict[str, Answer] = {}
+        """Wait until jobs are done with; returns them as they stand then, in this order.
 
-        def look() -> set[str]:
-            latest.update((each, self.job(each)) for each in wanted if each not in done)
-            return {each for each in wanted if latest[each]["state"] in DONE_STATES}
-
-        done: set[str] = set()
-        done = look()
+        An array's id stands for its members.
+        """
+        wanted = list(dict.fromkeys(job_ids))
+        for each in wanted:
+            if not self.count_jobs(job_ids=[each]):
+                raise ServiceRefusal({"status": 404, "detail": f"there is no job {each}"})
         pause = 0.05
-        while len(done) < len(set(wanted)):
+        while self.count_jobs(job_ids=wanted, states=LIVING_STATES):
             time.sleep(pause)
             pause = min(2.0, pause * 1.5)
-            done = look()
-        return [latest[each] for each in wanted]
+        return [job for each in wanted for job in self.jobs(job_ids=[each], order="oldest")]
 
     def _ask(self, method: str, path: str, **given: Any) -> Answer:
         answer: Answer = self._request(method, path, **given).json()
@@ -289,6 +310,18 @@ class ServiceClient:
                 if time.monotonic() >= until:
                     return answer
             time.sleep(_RETRY_EVERY_SECONDS)
+
+
+def _wanted(states: Iterable[str], users: Iterable[str], names: Iterable[str]) -> dict[str, Any]:
+    return {"state": [*states], "user": [*users], "name": [*names]}
+
+
+def _portions(job_ids: Sequence[str] | None) -> Iterator[dict[str, Any]]:
+    """So many ids at once as fit into an address; all jobs where none are named."""
+    if job_ids is None:
+        yield {}
+    for begin in range(0, len(job_ids or ()), _IDS):
+        yield {"job": list(job_ids or ())[begin : begin + _IDS]}
 
 
 def _refuse(answer: httpx.Response) -> None:

@@ -171,6 +171,9 @@ class JobsAnswer(BaseModel):
         default=None,
         description="`before` of the next page (`after`, oldest or next first); null at the end.",
     )
+    total: int | None = Field(
+        default=None, description="How many there are on all pages, if that was asked."
+    )
 
 
 class SubmittedAnswer(BaseModel):

@@ -156,6 +156,7 @@ async def list_jobs(
     state: Annotated[list[JobState] | None, Query()] = None,
     user: Annotated[list[str] | None, Query()] = None,
     name: Annotated[list[str] | None, Query()] = None,
+    job: Annotated[list[JobId] | None, Query(description="Ids, also of arrays.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     before: _Number | None = None,
     after: _Number | None = None,
@@ -163,29 +164,40 @@ async def list_jobs(
         Literal["newest", "oldest", "next"],
         Query(description="`next`: those not done with; what runs, then by expected start."),
     ] = "newest",
+    *,
+    count: Annotated[bool, Query(description="Whether to tell how many there are.")] = False,
 ) -> JobsAnswer:
     """Jobs as they stand, a page of them."""
     users = tuple(user or ())
     if not caller.sees_all:
         if users and caller.user not in users:
-            return JobsAnswer(jobs=[])
+            return JobsAnswer(jobs=[], total=0)
         users = (caller.user,)
     wanted = JobsWanted(
         users=users,
         states=tuple(state or ()),
         names=tuple(name or ()),
+        job_ids=None if job is None else await asyncio.to_thread(_ids, parts, caller, job),
         before=before,
         after=after,
         limit=limit,
         oldest_first=order == "oldest",
     )
+    total = await asyncio.to_thread(parts.store.count, wanted) if count else None
     if order == "next":
         wanted = replace(wanted, after=None, before=None)
         rows, following = await jobs_next_first(parts, wanted, after or 0)
-        return JobsAnswer(jobs=await _told(rows, parts, _LIST_PATIENCE_SECONDS), next=following)
-    rows = await asyncio.to_thread(parts.store.jobs, wanted)
-    last = rows[-1]["number"] if len(rows) == limit else None
-    return JobsAnswer(jobs=await _told(rows, parts, _LIST_PATIENCE_SECONDS), next=last)
+    else:
+        rows = await asyncio.to_thread(parts.store.jobs, wanted)
+        following = rows[-1]["number"] if len(rows) == limit else None
+    told = await _told(rows, parts, _LIST_PATIENCE_SECONDS)
+    return JobsAnswer(jobs=told, next=following, total=total)
+
+
+def _ids(parts: ServiceParts, caller: Caller, job_ids: Sequence[str]) -> tuple[str, ...]:
+    """The jobs that ids mean, of an array all of its members."""
+    meant = [row["job_id"] for each in job_ids for row in jobs_meant(parts, caller, each)]
+    return tuple(dict.fromkeys(meant))
 
 
 @router.get("/jobs/{job_id}")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from http import HTTPStatus
+from typing import Final
 
 from foresail.service.api.callers import Caller
 from foresail.service.api.problems import CallRefused
-from foresail.service.api.submissions import MOST_JOBS
 from foresail.service.parts import ServiceParts
 from foresail.service.picture import FRESH_SECONDS, Picture
 from foresail.service.store.protocol import JobsWanted, Row
+
+_PAGE: Final = 100
 
 
 def own_job(parts: ServiceParts, caller: Caller, job_id: str) -> Row:
@@ -35,13 +38,19 @@ def own_job(parts: ServiceParts, caller: Caller, job_id: str) -> Row:
 def jobs_meant(parts: ServiceParts, caller: Caller, job_id: str) -> list[Row]:
     """A job, or the members of an array, if the caller sees them."""
     row = parts.store.job(job_id)
-    if row is None and "_" not in job_id:
-        wanted = JobsWanted(after=int(job_id) - 1, limit=MOST_JOBS, oldest_first=True)
-        rows = parts.store.jobs(wanted)
-        rows = [each for each in rows if each["job_id"].startswith(f"{job_id}_")]
-    else:
-        rows = [] if row is None else [row]
-    return [each for each in rows if caller.sees(each["user"])]
+    rows = [*_members(parts, job_id)] if row is None and "_" not in job_id else [row]
+    return [each for each in rows if each is not None and caller.sees(each["user"])]
+
+
+def _members(parts: ServiceParts, array: str) -> Iterator[Row]:
+    """The members of an array, whose numbers follow each other from its own on."""
+    before = int(array) - 1
+    while rows := parts.store.jobs(JobsWanted(after=before, limit=_PAGE, oldest_first=True)):
+        for row in rows:
+            if not row["job_id"].startswith(f"{array}_"):
+                return
+            yield row
+        before = rows[-1]["number"]
 
 
 def no_such_job(job_id: str) -> CallRefused:

@@ -46,7 +46,12 @@ async def jobs_next_first(
     if forecasts is not None and "pending" in states:
         queued = forecasts.outlook.waiting_jobs
         known += [queued[job_id].pending.job for job_id in forecasts.soonest]
-    known_ids = dict.fromkeys(each.job_id for each in known if _is_wanted(each, wanted))
+    only = None if wanted.job_ids is None else frozenset(wanted.job_ids)
+    known_ids = dict.fromkeys(
+        each.job_id
+        for each in known
+        if (only is None or each.job_id in only) and _is_wanted(each, wanted)
+    )
     living = replace(wanted, states=tuple(states), oldest_first=True, limit=1000)
 
     def page() -> tuple[list[Row], bool]:

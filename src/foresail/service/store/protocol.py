@@ -191,6 +191,10 @@ class Store(Protocol):
         """Jobs as they stand."""
         ...
 
+    def count(self, wanted: JobsWanted) -> int:
+        """How many such jobs there are, on all pages."""
+        ...
+
     def counts(self, user: str | None = None) -> Mapping[str, int]:
         """How many jobs there are in each state; of one user, or of all."""
         ...

@@ -278,6 +278,12 @@ class SqlStore:
         with self.database.reading() as connection:
             return [dict(row) for row in connection.execute(_listing(wanted)).mappings()]
 
+    def count(self, wanted: JobsWanted) -> int:
+        """As the protocol has it."""
+        found = _chosen(replace(wanted, before=None, after=None), select(func.count(JOBS.c.number)))
+        with self.database.reading() as connection:
+            return connection.scalar(found) or 0
+
     def counts(self, user: str | None = None) -> dict[str, int]:
         """As the protocol has it."""
         wanted = select(JOBS.c.state, func.count()).group_by(JOBS.c.state)
@@ -399,7 +405,11 @@ def _alike(jobs: Mapping[str, Row]) -> dict[tuple[str, ...], list[dict[str, Any]
 
 
 def _listing(wanted: JobsWanted) -> Select[Any]:
-    found = select(JOBS)
+    order = JOBS.c.number.asc() if wanted.oldest_first else JOBS.c.number.desc()
+    return _chosen(wanted, select(JOBS)).order_by(order).limit(wanted.limit)
+
+
+def _chosen(wanted: JobsWanted, found: Select[Any]) -> Select[Any]:
     for column, values in (
         (JOBS.c.user, wanted.users),
         (JOBS.c.state, wanted.states),
@@ -413,8 +423,7 @@ def _listing(wanted: JobsWanted) -> Select[Any]:
         found = found.where(JOBS.c.number < wanted.before)
     if wanted.after is not None:
         found = found.where(JOBS.c.number > wanted.after)
-    order = JOBS.c.number.asc() if wanted.oldest_first else JOBS.c.number.desc()
-    return found.order_by(order).limit(wanted.limit)
+    return found
 
 
 def _wanted(request: Request) -> Request:

@@ -1,0 +1,97 @@
+"""Jobs as a table, as ``squeue`` shows them: its states, its times, and when each should start."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from foresail.cli._service import starts_in, why
+from foresail.cli.tables import print_table
+from foresail.client.job_ids import together
+from foresail.model.errors import InputError
+
+HEADINGS: Final = ("JOBID", "NAME", "USER", "ST", "TIME", "LIMIT", "CPUS", "START", "REASON")
+_LETTERS: Final = MappingProxyType(
+    {
+        "pending": "PD",
+        "held": "PD",
+        "running": "R",
+        "completed": "CD",
+        "failed": "F",
+        "limit": "TO",
+        "cancelled": "CA",
+        "withdrawn": "CA",
+    }
+)
+_NAMES: Final = MappingProxyType({"TIMEOUT": "TO", "OUT_OF_MEMORY": "TO", "OOM": "TO"})
+
+
+def states_of(words: Iterable[str]) -> tuple[str, ...]:
+    """The states that are meant by Slurm's letters or names (``R,PD``), or by our own words.
+
+    Raises
+    ------
+    InputError
+        If a word is none.
+    """
+    states: dict[str, None] = {}
+    for word in ",".join(words).split(","):
+        upper = _NAMES.get(word.upper(), word.upper())
+        meant = [
+            state
+            for state, letters in _LETTERS.items()
+            if upper in (letters, state.upper()) or (upper, letters) == ("PENDING", "PD")
+        ]
+        if upper != "ALL" and not meant:
+            raise InputError(
+                "no state of a job",
+                field="--states",
+                value=word,
+                expected="R, PD, CD, F, TO, CA, all, or " + ", ".join(_LETTERS),
+            )
+        states |= dict.fromkeys(_LETTERS if upper == "ALL" else meant)
+    return tuple(states)
+
+
+def print_jobs(
+    jobs: Sequence[Mapping[str, Any]], *, with_headings: bool = True, each_member: bool = False
+) -> None:
+    """A line a job; members of an array that wait are one, unless each is to have its own."""
+    now = time.time()
+    groups: dict[object, list[Mapping[str, Any]]] = {}
+    for job in jobs:
+        array, is_member, _ = (job["job_id"] or "").partition("_")
+        waits = job["state"] in ("pending", "held") and is_member and not each_member
+        groups.setdefault((array, job["state"]) if waits else len(groups), []).append(job)
+    headings = HEADINGS if with_headings else [""] * len(HEADINGS)
+    print_table(headings, [_row(group, now) for group in groups.values()])
+
+
+def _row(group: Sequence[Mapping[str, Any]], now: float) -> tuple[str, ...]:
+    job = group[0]
+    start, end = job.get("start_seconds"), job.get("end_seconds")
+    ids = [each["job_id"] for each in group]
+    is_running = job["state"] == "running"
+    return (
+        together(ids) if len(ids) > 1 else ids[0] or "-",
+        job["name"] or "-",
+        job["user"] or "-",
+        _LETTERS[job["state"]],
+        clock(0.0 if start is None else (end or now) - start),
+        "" if job.get("requested_seconds") is None else clock(job["requested_seconds"]),
+        f"{job['cpus']:g}",
+        starts_in(job.get("forecast"), now),
+        str(job.get("places") or "") if is_running else why(job),
+    )
+
+
+def clock(seconds: float) -> str:
+    """A duration as Slurm tells it: ``0:05``, ``12:03``, ``2:30:00``, ``1-02:03:04``."""
+    minutes, second = divmod(max(0, int(seconds)), 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+    if days:
+        return f"{days}-{hour:02}:{minute:02}:{second:02}"
+    return f"{hour}:{minute:02}:{second:02}" if hour else f"{minute}:{second:02}"
