@@ -21,32 +21,46 @@ def found(name: str) -> list[str]:
     return [f"{folder}/{name}" for folder in SERVERS]
 
 
-@contextmanager
-def postgresql(folder: Path) -> Iterator[str]:
-    """The address of a database on a server that listens on a socket in this folder alone.
+class PostgreSQLServer:
+    """A server that listens on a socket in this folder alone.
 
     It refuses to be run by root, and so is run by somebody else then.
     """
-    data = folder / "data"
-    as_user = []
-    if os.getuid() == 0:
-        users = {each.pw_name for each in pwd.getpwall()}
-        user = "postgres" if "postgres" in users else "nobody"
-        shutil.chown(folder, user)
-        for parent in folder.parents:
-            if parent.stat().st_uid == 0 and parent != Path("/"):
-                parent.chmod(parent.stat().st_mode | 0o011)
-        as_user = ["setpriv", "--reuid", user, "--regid", str(pwd.getpwnam(user).pw_gid)]
-        as_user.append("--clear-groups")
 
-    def run(*command: object) -> None:
-        words = [*as_user, *map(str, command)]
-        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, cwd=folder)
+    def __init__(self, folder: Path) -> None:
+        self.address = f"postgresql://foresail@/postgres?host={folder}"
+        self._folder = folder
+        self._data = folder / "data"
+        self._as_user: list[str] = []
+        if os.getuid() == 0:
+            users = {each.pw_name for each in pwd.getpwall()}
+            user = "postgres" if "postgres" in users else "nobody"
+            shutil.chown(folder, user)
+            for parent in folder.parents:
+                if parent.stat().st_uid == 0 and parent != Path("/"):
+                    parent.chmod(parent.stat().st_mode | 0o011)
+            self._as_user = ["setpriv", "--reuid", user, "--regid", str(pwd.getpwnam(user).pw_gid)]
+            self._as_user.append("--clear-groups")
+        self._run("initdb", "-U", "foresail", "-A", "trust", "--no-sync")
 
-    run(program("initdb"), "-D", data, "-U", "foresail", "-A", "trust", "--no-sync")
-    options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
-    run(program("pg_ctl"), "-D", data, "-o", options, "-l", folder / "log", "-w", "start")
+    def start(self) -> None:
+        options = f"-c listen_addresses= -c unix_socket_directories={self._folder} -c fsync=off"
+        self._run("pg_ctl", "-o", options, "-l", self._folder / "log", "-w", "start")
+
+    def stop(self) -> None:
+        self._run("pg_ctl", "-m", "immediate", "stop")
+
+    def _run(self, name: str, *words: object) -> None:
+        command = [*self._as_user, program(name), "-D", str(self._data), *map(str, words)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=self._folder)
+
+
+@contextmanager
+def postgresql(folder: Path) -> Iterator[str]:
+    """The address of a database on a server of our own."""
+    server = PostgreSQLServer(folder)
+    server.start()
     try:
-        yield f"postgresql://foresail@/postgres?host={folder}"
+        yield server.address
     finally:
-        run(program("pg_ctl"), "-D", data, "-m", "immediate", "stop")
+        server.stop()

@@ -17,6 +17,7 @@ from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
 from foresail.service.requests import ForJob, ForNode, JobWish, NodeWish, Submit
 from foresail.service.session import StateFolder
+from foresail.service.store.disk_room import DiskRoom
 from foresail.service.store.migrating import LATEST, version_of
 from foresail.service.store.protocol import (
     ForecastRow,
@@ -295,3 +296,32 @@ def test_more_rows_than_one_statement_takes_are_all_written(store):
         assert {name: row[name] for name in changed} == changed
     assert rows[6]["state"] == "pending"
     assert rows[6]["start_seconds"] is None
+
+
+def test_room_is_given_up_inside_the_file_when_the_disk_fills_and_kept_again(tmp_path, monkeypatch):
+    """What is written then takes the pages that were kept; no job is accepted, wishes are."""
+    store = SqlStore.in_file(tmp_path / "store.db")
+    free = 1e9
+    monkeypatch.setattr(DiskRoom, "_free_bytes", lambda _: free)
+
+    def spare_pages():
+        with store.database.reading() as connection:
+            return connection.scalar(text("PRAGMA freelist_count"))
+
+    submit(store, [1])
+    store.database.keep_room()
+    assert spare_pages() < 100
+    size = (tmp_path / "store.db").stat().st_size
+    assert size > 8e6
+    free = 1e6
+    with pytest.raises(StoreUnavailable, match="full but for 1 MB"):
+        submit(store, [2])
+    store.accept([KeyedCall("ann", (ForJob(JobWish.CANCEL, "1"),))])
+    assert spare_pages() > 1900
+    store.commit_step(WholeStep(["x" * 100_000 + "\n"] * 20, 2, {}))
+    assert (tmp_path / "store.db").stat().st_size == size
+    free = 1e9
+    store.database.keep_room()
+    assert spare_pages() < 100
+    submit(store, [2])
+    store.close()
