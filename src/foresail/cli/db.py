@@ -1,9 +1,9 @@
-"""``foresail db``: whether a service's store holds together, and what is in it as files."""
+"""``foresail db``: whether a service's store holds together, copies of it, and it as files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +16,8 @@ from foresail.model.words import count
 if TYPE_CHECKING:
     from foresail.live.cluster_plugin import UseSample
     from foresail.record.records import Record
+    from foresail.service.configuration import ServiceConfiguration
+    from foresail.service.session import StateFolder
     from foresail.service.store.sql_store import SqlStore
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -40,8 +42,7 @@ def check(state: _Source) -> None:
             typer.echo(fault)
         if faults:
             raise typer.Exit(1)
-        jobs = sum(store.counts().values())
-        typer.echo(f"well: {count(jobs, 'job')}, {count(store.last_record(), 'record')}")
+        typer.echo(f"well: {_contents(store)}")
 
 
 @app.command()
@@ -97,26 +98,130 @@ def export(
     typer.echo(f"foresail compare {output / 'workload'} --with easy --with foresail")
 
 
+@app.command()
+def backup(
+    state: _Source,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write; it is made.")],
+) -> None:
+    """Write all of a store to a file, as it is at one moment; the service may run meanwhile.
+
+    The outputs of jobs (STATE/logs) are not in it.
+    """
+    from foresail.service.session import StateFolder
+    from foresail.service.store.copies import back_up
+    from foresail.service.store.database import Database
+
+    configuration = _configuration(state)
+    if configuration.database == "sqlite":
+        path = StateFolder(configuration.state.absolute()).database
+        _require_store(path)
+        database = Database.in_file(path)
+    else:
+        database = Database.at_address(configuration.database)
+    with closing(database), doing("backing up the store"):
+        back_up(database, file)
+    typer.echo(f"{file}: {file.stat().st_size / 1e6:,.1f} MB")
+
+
+@app.command()
+def restore(
+    state: _Source,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `backup` has written.")],
+) -> None:
+    """Put a backup in place of a store; the service must not run.
+
+    Ids of jobs go on behind all that were given in the state folder. Of a job that has run since
+    the backup was made, the service finds the end in that folder; jobs that have come since are not
+    known any more.
+    """
+    from foresail.service.given_numbers import adopt
+    from foresail.service.store.copies import good_backup, write_to, write_to_file
+    from foresail.service.store.opening import existing_store
+
+    configuration, folder = _at_rest(state)
+    with folder.alone(), doing("checking the backup"), good_backup(file, folder.path) as good:
+        adopt(folder, good)
+        if configuration.database == "sqlite":
+            write_to_file(good, folder.database)
+        else:
+            with closing(existing_store(configuration)) as target:
+                write_to(good, target)
+        said = _contents(good)
+    typer.echo(f"restored: {said}")
+
+
+@app.command()
+def move(
+    state: _Source,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", metavar="DATABASE", help="`sqlite`, or the address of a PostgreSQL database."
+        ),
+    ],
+) -> None:
+    """Move a store to another database; the service must not run.
+
+    The one of before is kept as it is, but serves no more.
+    """
+    from foresail.service.store.copies import is_free, retire, write_to, write_to_file
+    from foresail.service.store.opening import existing_store, opened_store
+
+    configuration, folder = _at_rest(state)
+    target = configuration.model_copy(update={"database": to})
+    if configuration.database == to:
+        raise InputError("is where it is", field="--to", value=to, expected="another database")
+    with folder.alone(), closing(opened_store(configuration)) as source, doing("moving the store"):
+        if to != "sqlite" or folder.database.exists():
+            with closing(existing_store(target)) as there:
+                if not is_free(there):
+                    raise InputError("holds a store", field="--to", value=there.database.name)
+                if to != "sqlite":
+                    write_to(source, there)
+        if to == "sqlite":
+            write_to_file(source, folder.database)
+        retire(source, "sqlite" if to == "sqlite" else there.database.name)
+        said = _contents(source)
+    typer.echo(f'moved: {said}; now set database = "{to}" in the configuration')
+
+
+def _contents(store: SqlStore) -> str:
+    jobs = sum(store.counts().values())
+    return f"{count(jobs, 'job')}, {count(store.last_record(), 'record')}"
+
+
+def _at_rest(state: Path) -> tuple[ServiceConfiguration, StateFolder]:
+    """The configuration of a service that does not run, and its folder, laid out."""
+    from foresail.service.session import StateFolder
+
+    configuration = _configuration(state)
+    folder = StateFolder(configuration.state.absolute())
+    folder.make()
+    return configuration, folder
+
+
+def _configuration(state: Path) -> ServiceConfiguration:
+    """What a file says of a service, or where its folder is that keeps its database itself."""
+    from foresail.service.configuration import ServiceConfiguration, read_configuration
+
+    return read_configuration(state) if state.is_file() else ServiceConfiguration(state=state)
+
+
+def _require_store(path: Path) -> None:
+    if not path.is_file():
+        raise InputError(
+            "holds no store", source=path.parent, expected=f"a folder with {path.name} in it"
+        )
+
+
 @contextmanager
 def _opened(state: Path) -> Iterator[SqlStore]:
     """The store of a service that is there already."""
-    from foresail.service.configuration import read_configuration
     from foresail.service.session import StateFolder
-    from foresail.service.store.opening import opened_store
+    from foresail.service.store.opening import existing_store
 
-    if state.is_file():
-        configuration = read_configuration(state)
-        store = opened_store(configuration)
-    else:
-        path = StateFolder(state).database
-        if not path.is_file():
-            raise InputError(
-                "holds no store", source=state, expected=f"a folder with {path.name} in it"
-            )
-        from foresail.service.store.sql_store import SqlStore
-
-        store = SqlStore.in_file(path)
-    try:
+    configuration = _configuration(state)
+    if configuration.database == "sqlite":
+        _require_store(StateFolder(configuration.state).database)
+    with closing(existing_store(configuration)) as store:
         yield store
-    finally:
-        store.close()

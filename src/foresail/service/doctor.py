@@ -16,7 +16,6 @@ from foresail.live.adapters.local.job_cgroups import permitted_cgroups
 from foresail.model.errors import ForesailError
 from foresail.scenario.engines import engine_of
 from foresail.service.configuration import ServiceConfiguration
-from foresail.service.running import is_in_use
 from foresail.service.session import StateFolder, scenario_of_service
 from foresail.service.store.checking import faults_of
 from foresail.service.store.sql_store import SqlStore
@@ -43,7 +42,7 @@ def examined(configuration: ServiceConfiguration) -> Iterator[Found]:
     folder = StateFolder(configuration.state.absolute())
     yield _policy(configuration)
     yield _folder(folder.path)
-    runs = folder.lock.exists() and is_in_use(folder.lock)
+    runs = folder.is_in_use()
     yield Found("service", "runs" if runs else "does not run now")
     if configuration.database == "sqlite":
         yield _store(folder.database)

@@ -57,14 +57,31 @@ class GivenNumbers:
         self._write(number)
 
     def _write(self, given: int) -> None:
-        content = json.dumps({"identity": self._identity, "given": given}) + "\n"
         try:
-            write_durably(self._path, content.encode())
+            write_durably(self._path, _text(self._identity, given))
         except OSError as error:
             raise StoreUnavailable(
                 f"{self._path} cannot be written: {error.strerror}; nothing was done"
             ) from error
         self._given = given
+
+
+def adopt(folder: StateFolder, store: Store) -> None:
+    """Let a folder that belongs to no store belong to this one.
+
+    Raises
+    ------
+    InputError
+        If it belongs to another.
+    """
+    if folder.identity.exists():
+        _given(folder, store)
+    else:
+        write_durably(folder.identity, _text(store.identity, store.next_number() - 1))
+
+
+def _text(identity: str, given: int) -> bytes:
+    return (json.dumps({"identity": identity, "given": given}) + "\n").encode()
 
 
 def _given(folder: StateFolder, store: Store) -> int:

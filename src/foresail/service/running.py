@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import logging
 import os
@@ -12,8 +11,8 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -22,7 +21,7 @@ import uvicorn
 
 from foresail.control.loop import Controller
 from foresail.live.daemon import Daemon
-from foresail.model.errors import ForesailError, InputError
+from foresail.model.errors import ForesailError
 from foresail.scenario.engines import engine_of
 from foresail.service.acceptance import Acceptance
 from foresail.service.allocator import give_back_free_memory
@@ -120,7 +119,7 @@ class RunningService:
         gc.disable()
         listen = self._configuration.listen
         with (
-            _alone(self._folder.lock),
+            self._folder.alone(),
             network_listener(listen) as network,
             machine_listeners(self._folder.socket, listen.socket, 0o600) as sockets,
         ):
@@ -367,33 +366,3 @@ def _server(parts: ServiceParts, connections: Connections) -> Server:
         ),
         connections,
     )
-
-
-def is_in_use(lock: Path) -> bool:
-    """Whether a service holds a folder's lock."""
-    try:
-        with _alone(lock):
-            return False
-    except InputError:
-        return True
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Hold a folder's lock.
-
-    Raises
-    ------
-    InputError
-        If another service holds it.
-    """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError as error:
-        raise InputError(
-            "another service uses this folder", field="state", value=path.parent
-        ) from error
-    finally:
-        os.close(descriptor)

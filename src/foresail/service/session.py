@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,6 +14,7 @@ from foresail.live.cluster_plugin import ClusterPlugin, RunContext
 from foresail.live.daemon import Daemon
 from foresail.live.history import RunHistory
 from foresail.live.observer import Observer
+from foresail.model.errors import InputError
 from foresail.model.short_form import part_of
 from foresail.model.whole_files import to_be_written
 from foresail.record.records import Manifest, PolicyChanged
@@ -80,6 +85,36 @@ class StateFolder:
         with to_be_written(self.path):
             self.path.chmod(0o700)
 
+    def is_in_use(self) -> bool:
+        """Whether a service uses it."""
+        if not self.lock.exists():
+            return False
+        try:
+            with self.alone():
+                return False
+        except InputError:
+            return True
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep every service away from it.
+
+        Raises
+        ------
+        InputError
+            If one uses it.
+        """
+        descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError as error:
+            raise InputError(
+                "another service uses this folder", field="state", value=self.path
+            ) from error
+        finally:
+            os.close(descriptor)
+
 
 class AcceptedCommands:
     """What the service runs, as a scenario has it: commands that arrive by requests."""
@@ -118,7 +153,12 @@ def daemon_of(
     """
     cluster: ClusterPlugin = part_of("cluster", configuration.cluster).build()
     context = RunContext(
-        folder.attempts, folder.logs, inbox.commands, observer.note, store.keep_samples
+        folder.attempts,
+        folder.logs,
+        inbox.commands,
+        observer.note,
+        store.keep_samples,
+        identity=store.identity,
     )
     adapter = cluster.connect(context)
     scenario = replace(scenario_of_service(configuration), place=adapter.cluster)

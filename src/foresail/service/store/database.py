@@ -18,6 +18,8 @@ from foresail.service.store.protocol import StoreUnavailable
 _LOCK: Final = 0x466F7265
 """Number of the advisory lock that says that a service uses a PostgreSQL database."""
 
+_ONE_MOMENT: Final = "REPEATABLE READ"
+
 _PATIENCE_SECONDS: Final = 5
 """How long a PostgreSQL server may take to answer at all."""
 
@@ -100,6 +102,23 @@ class Database:
             If it cannot be read now.
         """
         with self._speaking("nothing of it was done"), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def at_one_moment(self) -> Iterator[Connection]:
+        """A look at it that shows nothing of what others write meanwhile.
+
+        Raises
+        ------
+        StoreUnavailable
+            If it cannot be read now.
+        """
+        is_file = self.engine.dialect.name == "sqlite"
+        options = {"stream_results": True} | ({} if is_file else {"isolation_level": _ONE_MOMENT})
+        with self.reading() as connection:
+            connection.execution_options(**options)
+            if is_file:  # Python's driver begins a transaction with the first change only
+                connection.exec_driver_sql("BEGIN")
             yield connection
 
     @contextmanager

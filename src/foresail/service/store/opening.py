@@ -16,13 +16,23 @@ def opened_store(configuration: ServiceConfiguration) -> SqlStore:
     InputError
         If it cannot be used.
     """
-    if configuration.database == "sqlite":
-        store = SqlStore.in_file(StateFolder(configuration.state.absolute()).database)
-    else:
-        store = SqlStore.at_address(configuration.database)
+    store = existing_store(configuration)
     if store.moved_to is not None:
         store.close()
         raise InputError(
             f"was moved to {store.moved_to}", field="database", expected="that one, or a new one"
         )
     return store
+
+
+def existing_store(configuration: ServiceConfiguration) -> SqlStore:
+    """The same, though it may have been moved.
+
+    Raises
+    ------
+    InputError
+        If it cannot be used.
+    """
+    if configuration.database == "sqlite":
+        return SqlStore.in_file(StateFolder(configuration.state.absolute()).database)
+    return SqlStore.at_address(configuration.database)

@@ -1,0 +1,154 @@
+"""Copies of a store: a backup while it is used, put back later, or the whole of it elsewhere."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection, delete, func, insert, select, text, update
+from sqlalchemy.exc import DBAPIError
+
+from foresail.model.errors import InputError
+from foresail.model.whole_files import to_be_written
+from foresail.service.store.checking import faults_of
+from foresail.service.store.database import Database
+from foresail.service.store.migrating import LATEST, bring_up_to_date, version_of
+from foresail.service.store.sql_store import SqlStore
+from foresail.service.store.tables import AUDIT, IDENTITY, METADATA, ROOM
+
+_ROWS_AT_ONCE: Final = 1_000
+_BESIDE: Final = ("-wal", "-shm")
+"""What SQLite has beside a file of its own."""
+
+
+def back_up(source: Database, file: Path) -> None:
+    """Write all of a store to a SQLite file, as it is at one moment, also while it is used.
+
+    Raises
+    ------
+    InputError
+        If the file is there, or the store is of another version of Foresail.
+    """
+    with to_be_written(file):
+        if file.exists():
+            raise InputError("is there already", source=file, expected="a new file")
+    found = version_of(source.engine)
+    if found != LATEST:
+        raise InputError(
+            "is of another version of Foresail",
+            source=source.name,
+            value=found,
+            expected=f"version {LATEST}; serve brings it up to date",
+        )
+    with _in_place_of(file) as draft, closing(Database.in_file(draft)) as target:
+        bring_up_to_date(target.engine)
+        with target.writing() as connection:
+            _copy(source, connection)
+
+
+@contextmanager
+def good_backup(file: Path, folder: Path) -> Iterator[SqlStore]:
+    """What is in a backup, up to date, in a folder for as long as it is looked at.
+
+    Raises
+    ------
+    InputError
+        If it is none, or does not hold together.
+    """
+    draft = folder / f".backup.{os.getpid()}"
+    try:
+        with to_be_written(draft):
+            shutil.copyfile(file, draft)
+        try:
+            with closing(Database.in_file(draft)) as database:
+                is_store = version_of(database.engine) is not None
+        except DBAPIError:
+            is_store = False
+        if not is_store:
+            raise InputError(
+                "is no backup", source=file, expected="what `foresail db backup` has written"
+            )
+        with closing(SqlStore.in_file(draft)) as store:
+            for fault in faults_of(store):
+                raise InputError(f"does not hold together: {fault}", source=file)
+            yield store
+    finally:
+        _forget(draft)
+
+
+def write_to_file(source: SqlStore, file: Path) -> None:
+    """Put all of a store in place of the one in a file, which nobody uses."""
+    with _in_place_of(file) as draft, closing(SqlStore.in_file(draft)) as target:
+        write_to(source, target)
+
+
+def write_to(source: SqlStore, target: SqlStore) -> None:
+    """Put all of a store in place of another's, which nobody else uses: in one transaction."""
+    with target.database.writing() as connection:
+        _copy(source.database, connection)
+
+
+def is_free(store: SqlStore) -> bool:
+    """Whether nothing is lost with a store: it is empty, or has been moved."""
+    return store.moved_to is not None or not (store.last_record() or store.next_number() > 1)
+
+
+def retire(store: SqlStore, moved_to: str) -> None:
+    """Let no service use it any more."""
+    with store.database.writing() as connection:
+        connection.execute(update(IDENTITY).values(moved_to=moved_to))
+
+
+def _copy(source: Database, target: Connection) -> None:
+    """Write what one holds in place of what the other does."""
+    with source.at_one_moment() as connection:
+        for table in METADATA.sorted_tables:
+            target.execute(delete(table))
+            if table is ROOM:
+                continue
+            rows = connection.execute(select(table))
+            for some in rows.mappings().partitions(_ROWS_AT_ONCE):
+                target.execute(insert(table), [dict(row) for row in some])
+    if target.dialect.name == "postgresql":  # it counts on by itself, from where it is told
+        last = target.scalar(select(func.max(AUDIT.c.number)))
+        sequence = "pg_get_serial_sequence('audit', 'number')"
+        target.execute(text(f"SELECT setval({sequence}, :next, false)"), {"next": (last or 0) + 1})
+
+
+@contextmanager
+def _in_place_of(file: Path) -> Iterator[Path]:
+    """A draft of a database, that takes the file's place once it is whole; for its owner alone."""
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with to_be_written(file):
+            os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        yield draft
+        with to_be_written(file):
+            with draft.open("rb") as written:
+                os.fsync(written.fileno())
+            _take_in_journal(file)
+            draft.replace(file)
+            descriptor = os.open(file.parent, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.close(descriptor)
+    finally:
+        _forget(draft)
+
+
+def _take_in_journal(file: Path) -> None:
+    """Leave nothing beside a file that would be taken for the journal of what takes its place."""
+    if file.exists():
+        # where it is damaged, that is why it is replaced
+        with closing(Database.in_file(file)) as database, suppress(DBAPIError):
+            database.engine.connect().close()
+    for beside in _BESIDE:
+        file.with_name(file.name + beside).unlink(missing_ok=True)
+
+
+def _forget(draft: Path) -> None:
+    for suffix in ("", *_BESIDE, "-journal"):
+        draft.with_name(draft.name + suffix).unlink(missing_ok=True)
