@@ -13,6 +13,7 @@ from foresail.live.jobs_file import InvalidJobs, JobLines, read_jobs
 from foresail.model.cluster import Cluster
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.preference import Preference, PreferenceKind
+from foresail.model.resources import Resources
 from foresail.model.value import DeadlineValue, DecayingValue
 from foresail.strl.own_requests import RequestPlaces
 from foresail.traces.durations import duration_of, parse_duration
@@ -42,13 +43,15 @@ def written(folder: Path, name: str, text: str) -> Path:
 def problems(folder: Path, name: str, text: str) -> list[str]:
     """What is said about a file that is wrong, a sentence per problem."""
     with pytest.raises(ForesailError) as raised:
-        read_jobs(written(folder, name, text), 2, folder)
+        read_jobs(written(folder, name, text), Resources(2.0, 2.0**35, 2.0), folder)
     return str(raised.value).splitlines()
 
 
 def test_toml_tables_become_jobs_with_defaults(tmp_path):
     """Every field arrives with its type, and what is left out has its default."""
-    first, second = read_jobs(written(tmp_path, "jobs.toml", TOML), 2, tmp_path)
+    first, second = read_jobs(
+        written(tmp_path, "jobs.toml", TOML), Resources(2.0, 2.0**35, 2.0), tmp_path
+    )
     assert (first.job_id, first.name, first.cpus, first.requested_seconds) == (
         "job-1",
         "echo",
@@ -86,7 +89,7 @@ def test_csv_and_json_lines_say_the_same_as_toml(tmp_path):
         '[[job]]\nname="b"\ncommand="false"\nafter="a"\nenvironment={K="v"}\n'
     )
     read = [
-        read_jobs(written(tmp_path, name, text), 2, tmp_path)
+        read_jobs(written(tmp_path, name, text), Resources(2.0, 2.0**35, 2.0), tmp_path)
         for name, text in (("j.jsonl", lines), ("j.csv", table), ("j.toml", toml))
     ]
     assert read[0] == read[1] == read[2]
@@ -183,15 +186,15 @@ def test_files_that_are_not_jobs_files_are_refused(tmp_path, name, text, expecte
 def test_a_missing_or_binary_file_is_an_input_error(tmp_path):
     """Neither ends in a traceback."""
     with pytest.raises(InputError, match="cannot be read"):
-        read_jobs(tmp_path / "absent.toml", 2, tmp_path)
+        read_jobs(tmp_path / "absent.toml", Resources(2.0, 2.0**35, 2.0), tmp_path)
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="not text"):
-        read_jobs(tmp_path / "binary.toml", 2, tmp_path)
+        read_jobs(tmp_path / "binary.toml", Resources(2.0, 2.0**35, 2.0), tmp_path)
 
 
 def test_lines_are_commands_or_objects_and_a_refused_one_leaves_no_trace(tmp_path):
     """Blank lines and comments are passed over; a name that was refused can be used again."""
-    reader = JobLines(2, tmp_path, "standard input")
+    reader = JobLines(Resources(2.0, 2.0**35, 2.0), tmp_path, "standard input")
     assert reader.line("  # nothing", 1) is None
     assert reader.line("", 2) is None
     first = reader.line("sleep 1 # a comment of the shell", 3)
@@ -232,7 +235,7 @@ def test_a_stored_job_is_read_back_equal(job):
 )
 def test_any_line_is_a_job_nothing_or_a_named_problem(line):
     """No line of standard input brings the supervisor down."""
-    reader = JobLines(2, Path.cwd(), "standard input")
+    reader = JobLines(Resources(2.0, 2.0**35, 2.0), Path.cwd(), "standard input")
     try:
         job = reader.line(line.replace("\n", " "), 1)
     except InvalidJobs as error:
@@ -283,7 +286,9 @@ def test_a_request_of_its_own_is_read_and_kept(tmp_path):
     """It is text in the file and on disk, options in what the scheduler is given."""
     places = RequestPlaces.of(Cluster.of_processors(2))
     text = '[[job]]\ncommand = "date"\ncpus = 2\nstrl = "nCk(all, 2, 1min, 10s, 3)"\n'
-    (job,) = read_jobs(written(tmp_path, "jobs.toml", text), 2, tmp_path, places)
+    (job,) = read_jobs(
+        written(tmp_path, "jobs.toml", text), Resources(2.0, 2.0**35, 2.0), tmp_path, places
+    )
     assert CommandJob.from_json(job.to_json()) == job
     (option,) = job.specification(5.0).options
     assert (option.parts[0].nodes, option.starts) == (("all",), ((60.0, 3.0),))
@@ -304,18 +309,19 @@ def test_a_wrong_request_is_told_with_its_line(tmp_path, places, words):
     """One that cannot be read, and any under a scheduler that would not keep to it."""
     path = written(tmp_path, "jobs.csv", 'command,strl\ndate,"nCk(gpu, 1, 0, 10s, 3)"\n')
     with pytest.raises(InvalidJobs) as raised:
-        read_jobs(path, 2, tmp_path, places)
+        read_jobs(path, Resources(2.0, 2.0**35, 2.0), tmp_path, places)
     assert words in str(raised.value)
 
 
 def test_tasks_memory_deadlines_worth_and_preferences():
     """As they are written, as schedulers know them, and as they are kept."""
-    reader = JobLines(8, Path("/"), "here")
+    reader = JobLines(Resources(8.0, 2.0**41, 2.0), Path("/"), "here")
     record = {
         "command": "true",
         "cpus": 2,
         "tasks": 3,
         "memory": "2GiB",
+        "gpus": 2,
         "deadline": "1h",
         "worth": 4,
         "preferred": "partition:a,b",
@@ -324,7 +330,8 @@ def test_tasks_memory_deadlines_worth_and_preferences():
     }
     job = reader.job(record, None)
     known = job.specification(100.0)
-    assert (known.cpus, job.tasks, job.memory_bytes) == (6.0, 3, 6 * 2.0**30)
+    assert (known.total, known.tasks) == (Resources(6.0, 6 * 2.0**30, 2.0), 3)
+    assert known.stages[0].request == Resources(2.0, 2.0**31, 2 / 3)
     assert known.value == DeadlineValue(3700.0, 4.0)
     assert known.preference == Preference(PreferenceKind.PARTITION, ("a", "b"), 1.5)
     assert CommandJob.from_json(job.to_json()) == job
@@ -340,6 +347,14 @@ def test_tasks_memory_deadlines_worth_and_preferences():
         ("memory", "much"),
         ("memory", -1),
         ("memory", "0"),
+        ("memory", "8"),
+        ("memory", 2**31),
+        ("memory", "0GiB"),
+        ("memory", "999TiB"),
+        ("gpus", 3),
+        ("gpus", -1),
+        ("gpus", 0.5),
+        ("gpus", True),
         ("deadline", "soon"),
         ("worth", -1),
         ("worth", "nan"),
@@ -355,19 +370,25 @@ def test_tasks_memory_deadlines_worth_and_preferences():
 )
 def test_what_cannot_be_meant_is_refused_by_name(field, value):
     with pytest.raises(InvalidJobs) as refused:
-        JobLines(8, Path("/"), "here").job({"command": "true", field: value}, 3)
+        JobLines(Resources(8.0, 2.0**41, 2.0), Path("/"), "here").job(
+            {"command": "true", field: value}, 3
+        )
     assert field in str(refused.value)
 
 
 def test_a_deadline_and_a_decay_are_one_too_many():
     with pytest.raises(InvalidJobs, match="decay"):
-        JobLines(8, Path("/"), "here").job({"command": "true", "deadline": 5, "decay": 5}, 3)
+        JobLines(Resources(8.0, 2.0**41, 2.0), Path("/"), "here").job(
+            {"command": "true", "deadline": 5, "decay": 5}, 3
+        )
 
 
 @pytest.mark.parametrize(
     ("text", "amount"),
-    [("1024", 1024.0), ("2k", 2048.0), ("1.5 GiB", 1.5 * 2**30), ("500MB", 5e8), ("1T", 2.0**40)],
+    [("1024B", 1024.0), ("2k", 2048.0), ("1.5 GiB", 1.5 * 2**30), ("500MB", 5e8), ("1T", 2.0**40)],
 )
 def test_sizes_as_people_write_them(text, amount):
-    job = JobLines(8, Path("/"), "here").job({"command": "true", "memory": text}, None)
+    job = JobLines(Resources(8.0, 2.0**41, 2.0), Path("/"), "here").job(
+        {"command": "true", "memory": text}, None
+    )
     assert job.memory_bytes == amount

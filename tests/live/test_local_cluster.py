@@ -19,6 +19,7 @@ from foresail.model.decision import Decision, Placement, Start
 from foresail.model.errors import InputError
 from foresail.model.event import HistoryOutcome
 from foresail.model.outcome import EndedBecause
+from foresail.model.resources import Resources
 from foresail.record.log_text import read_log
 from foresail.record.records import EventTaken
 from foresail.scenario import by_daemon
@@ -205,7 +206,9 @@ def test_lines_are_run_while_they_arrive(tmp_path):
 
     typist = threading.Thread(target=type_lines)
     typist.start()
-    result = supervise(run, shown, LineInput(reading, JobLines(2, tmp_path, "standard input")))
+    result = supervise(
+        run, shown, LineInput(reading, JobLines(Resources(2.0), tmp_path, "standard input"))
+    )
     typist.join()
     os.close(reading)
     assert [each.job_id for each in shown.ends] == ["job-1", "second", "job-4"]
@@ -374,7 +377,9 @@ def test_a_scheduler_that_starts_nothing_is_told_once(tmp_path, monkeypatch, sch
 
     shown.note = note
     run = new_run(tmp_path / "run", [command("a", "true"), command("b", "true")])
-    result = supervise(run, shown, LineInput(reading, JobLines(2, tmp_path, "standard input")))
+    result = supervise(
+        run, shown, LineInput(reading, JobLines(Resources(2.0), tmp_path, "standard input"))
+    )
     os.close(reading)
     assert len(result.left) == 3
     assert shown.sentences == [

@@ -199,6 +199,7 @@ def test_an_attempt_that_was_to_start_is_started_once_whoever_comes_first(tmp_pa
                 limit_seconds=9.0,
                 grace_seconds=1.0,
                 cpus=(),
+                gpus=(),
                 cgroup=cgroups and cgroups.of_attempt(job, 1, run.attempts, ()),
                 directory="/",
                 environment=os.environ,

@@ -9,6 +9,7 @@ import time
 import pytest
 from typer.testing import CliRunner
 
+from foresail.cli import submit
 from foresail.model.errors import ForesailError
 from live_service import live_service
 
@@ -23,7 +24,7 @@ echo from a script, $FORESAIL_TASKS tasks
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    more = 'cluster = "local(cpus=2,nodes=1)"'
+    more = 'cluster = "local(cpus=2,nodes=1,memory=8GiB,gpus=2)"'
     with live_service(tmp_path_factory.mktemp("service"), more) as running:
         yield running
 
@@ -41,7 +42,7 @@ def typed(service, monkeypatch, tmp_path):
             assert status == 2, result.exception
             return str(result.exception)
         assert result.exit_code == status, (result.output, result.exception)
-        return result.output
+        return result.output if status else result.stdout
 
     return type_it
 
@@ -62,13 +63,58 @@ def test_what_a_job_may_hold_of_memory_is_shown(typed):
     typed("cancel", job)
 
 
+def test_what_was_understood_is_said_and_what_cannot_be_met(typed):
+    """Standard output has the id alone; what is odd about a job is said with the rest."""
+    asked = ("--memory", "2GiB", "--gpus", "1", "--time", "30min", "--deadline", "10min")
+    words = [*asked, "--wait", "--", "sh", "-c", "echo gpu:$CUDA_VISIBLE_DEVICES"]
+    result = CliRunner().invoke(submit.app, words)
+    understood = (
+        "1 cpu, at most 2 GiB of memory, 1 gpu, a limit of 30 min, to be done within 10 min"
+    )
+    odd = "it may run for 30 min and should be done in 10 min"
+    assert understood in result.stderr
+    assert odd in result.stderr
+    shown = typed("show", result.stdout.strip())
+    assert understood in shown
+    assert odd in shown
+    assert typed("logs", result.stdout.strip()) == "gpu:0\n"
+
+
+def test_the_service_tells_of_memory_and_gpus(typed, service):
+    """Nodes, the cluster and the metrics, while a job holds some and once it has gone."""
+    job = typed("submit", "--memory", "6GiB", "--gpus", "2", "--", "sleep", "60").strip()
+    with service.client() as client:
+
+        def free():
+            told = client.get("/v1/cluster").json()
+            return told["free_memory_bytes"] / 2**30, told["free_gpus"]
+
+        _until(lambda: free() == (2.0, 0.0))
+        assert "2 GiB" in typed("nodes")
+        (node,) = client.get("/v1/nodes").json()["nodes"]
+        assert (node["memory_bytes"], node["free_memory_bytes"]) == (2.0**33, 2.0**31)
+        assert (node["gpus"], node["free_gpus"]) == (2.0, 0.0)
+        lines = client.get("/metrics").text.splitlines()
+        assert 'foresail_memory_bytes{use="held"} 6.442450944e+09' in lines
+        assert 'foresail_gpus{use="held"} 2.0' in lines
+        typed("cancel", job)
+        _until(lambda: free() == (8.0, 2.0))
+
+
+def _until(holds):
+    until = time.monotonic() + 20.0
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
 def test_a_script_with_directives_and_a_file_of_jobs(typed, tmp_path):
     (tmp_path / "job.sh").write_text(SCRIPT)
     job = typed("submit", "--wait", "job.sh").strip()
     assert typed("logs", job) == "from a script, 2 tasks\n"
     shown = json.loads(typed("show", job, "--json"))
     assert (shown["name"], shown["cpus"], shown["requested_seconds"]) == ("scripted", 2, 60.0)
-    assert "2 cpus, a limit of 60 s" in typed("show", job)
+    assert "2 cpus for 2 tasks, no memory limit, a limit of 60 s" in typed("show", job)
     (tmp_path / "jobs.toml").write_text(
         '[[job]]\nname = "first"\ncommand = "true"\n'
         '[[job]]\ncommand = "echo $FORESAIL_ARRAY_INDEX"\narray = "4-5"\nafter = "first"\n'
@@ -137,6 +183,9 @@ def test_the_cluster_at_a_glance(typed):
         (["submit", "--cpus", "99", "--", "true"], "wider than the cluster"),
         (["submit", "--time", "soon", "--", "true"], "'--time'"),
         (["submit", "--memory", "much", "--", "true"], "memory"),
+        (["submit", "--memory", "8", "--", "true"], "such as 8GiB"),
+        (["submit", "--memory", "999GiB", "--", "true"], "at most 8 GiB in all"),
+        (["submit", "--gpus", "3", "--", "true"], "at most 2"),
         (["submit", "--after", "99999", "--", "true"], "no such job"),
         (["forecast"], "a job's id"),
         (["forecast", "1", "--in", "x"], "--in"),

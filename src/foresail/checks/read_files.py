@@ -28,6 +28,7 @@ from foresail.live.jobs_file import read_jobs
 from foresail.model.errors import InputError
 from foresail.model.example import Example, ShowsExamples
 from foresail.model.registry import Entry, entries, find
+from foresail.model.resources import Resources
 from foresail.strl.text import read as read_strl
 from foresail.traces import schema
 from foresail.traces.folder import convert, load_workload, read_folder
@@ -262,7 +263,10 @@ def _requests() -> tuple[Example, ...]:
 _FURTHER: Final[Mapping[str, tuple[Callable[[], tuple[Example, ...]], Read]]] = {
     "log converted": (_logs, _converted),
     "workload folder": (_folders, lambda path, _: load_workload(path)),
-    "jobs": (_jobs_files, lambda path, _: read_jobs(path, 4, path.parent)),
+    "jobs": (
+        _jobs_files,
+        lambda path, _: read_jobs(path, Resources(4.0, 2.0**40, 4.0), path.parent),
+    ),
     "intensity": (_intensities, lambda path, _: read_intensity(path, 1_711_800_000.0, None)),
     "intensity repeated": (_intensities, lambda path, _: read_intensity(path, 0.0, Repeat.DAILY)),
     "transient types": (_types, lambda path, _: read_types(path)),

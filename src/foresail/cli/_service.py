@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from foresail.model.words import duration
+from foresail.model.words import count, duration, listed, memory_size
 
 if TYPE_CHECKING:
     from foresail.client.service_client import ServiceClient
@@ -65,11 +65,24 @@ def for_each(job_ids: Iterable[str], request: Callable[[str], object]) -> None:
         raise typer.Exit(1)
 
 
-def memory(amount: float | None) -> str:
-    """An amount of memory in bytes, for people; empty where there is none to tell of."""
-    if not amount:
-        return ""
-    return f"{amount / 2**30:.1f} GiB" if amount >= 2**30 else f"{amount / 2**20:.0f} MiB"
+def asked_for(job: Mapping[str, Any]) -> str:
+    """What a job asks for, as it was understood."""
+    return ", ".join(_asked_for(job))
+
+
+def _asked_for(job: Mapping[str, Any]) -> Iterator[str]:
+    tasks = job.get("tasks", 1)
+    yield count(job["cpus"], "cpu") + (f" for {tasks:,} tasks" if tasks > 1 else "")
+    memory = job.get("memory_bytes")
+    yield f"at most {memory_size(memory)} of memory" if memory else "no memory limit"
+    if job.get("gpus"):
+        yield count(job["gpus"], "gpu")
+    limit, deadline = job.get("requested_seconds"), job.get("deadline_seconds")
+    yield "no time limit" if limit is None else f"a limit of {duration(limit)}"
+    if deadline is not None:
+        yield f"to be done within {duration(deadline - job['submit_seconds'])}"
+    if job.get("after"):
+        yield "to run after " + listed(job["after"])
 
 
 def starts_in(forecast: Mapping[str, Any] | None, now: float) -> str:

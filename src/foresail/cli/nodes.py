@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from foresail.cli.tables import print_table
+from foresail.model.words import memory_size
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -40,8 +41,8 @@ def nodes(
         if resume is not None:
             client.resume(resume)
             _wait_until(client, resume, {"up", "down"})
-        headings = ("node", "partition", "state", "cpus", "free", "memory", "free")
-        print_table(headings, [_row(node) for node in client.nodes()], right=4)
+        headings = ("node", "partition", "state", "cpus", "free", "memory", "free", "gpus", "free")
+        print_table(headings, [_row(node) for node in client.nodes()], right=6)
 
 
 def _wait_until(client: ServiceClient, name: str, states: Container[str]) -> None:
@@ -53,14 +54,14 @@ def _wait_until(client: ServiceClient, name: str, states: Container[str]) -> Non
 
 
 def _row(node: Mapping[str, Any]) -> tuple[str, ...]:
-    from foresail.cli._service import memory
-
     return (
         node["name"],
         node["partition"],
         node["state"],
         f"{node['cpus']:g}",
         f"{node['free_cpus']:g}",
-        memory(node.get("memory_bytes")),
-        memory(node.get("free_memory_bytes")),
+        memory_size(node["memory_bytes"]),
+        memory_size(node["free_memory_bytes"]),
+        f"{node['gpus']:g}",
+        f"{node['free_gpus']:g}",
     )

@@ -122,7 +122,7 @@ def _begin(
 ) -> tuple[RunDirectory, LineInput | None]:
     """The directory of a new run, and where further jobs come from; nothing has started yet."""
     from foresail.control.policy import parse_policy
-    from foresail.live.adapters.local.cpu_slots import machine_cpus
+    from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
     from foresail.live.jobs_file import JobLines, read_jobs
     from foresail.live.learned import require_learnable
     from foresail.live.run_directory import RunDirectory, RunSettings
@@ -135,7 +135,8 @@ def _begin(
 
     scenario = Scenario(None, parse_policy(policy), commands=RunDirectory(directory))
     engine_of(scenario)
-    width = len(machine_cpus()) if cpus is None else cpus
+    total = LocalCluster(LocalParameters(cpus)).total
+    width = int(total.cpus)
     from_input = jobs == _STANDARD_INPUT
     source = "standard input" if from_input else jobs
     settings = RunSettings(
@@ -151,13 +152,13 @@ def _begin(
     if learned is not None:
         require_learnable(settings.policy, learned)
     places = places_of_requests(scenario.policy, Cluster.of_processors(width))
-    accepted = [] if from_input else read_jobs(Path(jobs), width, Path.cwd(), places)
+    accepted = [] if from_input else read_jobs(Path(jobs), total, Path.cwd(), places)
     run = RunDirectory.create(directory.absolute(), settings, accepted)
     if not from_input:
         return run, None
     if sys.stdin.isatty():
         typer.echo("one command a line, or a JSON object; Ctrl-D ends the list", err=True)
-    return run, LineInput(sys.stdin.fileno(), JobLines(width, Path.cwd(), source, places))
+    return run, LineInput(sys.stdin.fileno(), JobLines(total, Path.cwd(), source, places))
 
 
 def _history_path(chosen: Path | None) -> Path:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from foresail.cli.formats import print_json
-from foresail.model.words import count, duration, listed
+from foresail.model.words import duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,13 +37,15 @@ def show(
 
 
 def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
-    from foresail.cli._service import starts_in, why
+    from foresail.cli._service import asked_for, starts_in, why
 
     yield "job", f"{job['job_id']}  {job['name']}  of {job['user']}"
     yield "state", " ".join(filter(None, (job["state"], _attempt(job))))
     if why(job):
         yield "why", why(job)
-    yield "asks for", ", ".join(_asked(job))
+    yield "asks for", asked_for(job)
+    for warning in job.get("warnings", ()):
+        yield "note", warning
     forecast = starts_in(job.get("forecast"), now)
     if forecast:
         yield "starts in", forecast
@@ -62,18 +64,6 @@ def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
     for name in ("places", "exit_code", "because", "command", "directory"):
         if job.get(name) not in (None, ""):
             yield name.replace("_", " "), str(job[name])
-
-
-def _asked(job: Mapping[str, Any]) -> Iterator[str]:
-    from foresail.cli._service import memory
-
-    yield count(job["cpus"], "cpu")
-    if job.get("memory_bytes"):
-        yield f"at most {memory(job['memory_bytes'])} of memory"
-    limit = job.get("requested_seconds")
-    yield "no time limit" if limit is None else f"a limit of {duration(limit)}"
-    if job.get("after"):
-        yield "to run after " + listed(job["after"])
 
 
 def _attempt(job: Mapping[str, Any]) -> str:

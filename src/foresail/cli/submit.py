@@ -43,9 +43,10 @@ def submit(
     """Submit a job script, a jobs file (.toml, .csv, .jsonl) or a command; prints the id.
 
     The options are those of sbatch, also on #SBATCH and #FORESAIL lines of a script; what is typed
-    wins. Without a script, or with -, it is read from standard input.
+    wins. Without a script, or with -, it is read from standard input. What was understood is said on
+    standard error.
     """
-    from foresail.cli._service import connected
+    from foresail.cli._service import asked_for, connected
     from foresail.cli.wait import wait_for
     from foresail.client.asked_jobs import asked_jobs
 
@@ -59,9 +60,12 @@ def submit(
         ids = list(dict.fromkeys(job["job_id"].partition("_")[0] for job in submitted))
         for job_id in () if asked.call.get("quiet") else ids:
             typer.echo(job_id)
+        told = set[tuple[str, ...]]()
         for job in submitted:
-            for warning in job.get("warnings", ()):
-                typer.echo(f"foresail: job {job['job_id']}: {warning}", err=True)
+            understood = (asked_for(job), *job.get("warnings", ()))
+            for said in () if understood in told else understood:
+                typer.echo(f"foresail: job {job['job_id']}: {said}", err=True)
+            told.add(understood)
         if asked.call.get("wait"):
             wait_for(client, ids)
 

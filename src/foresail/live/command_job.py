@@ -15,6 +15,7 @@ from foresail.model.preference import Preference
 from foresail.model.resources import Resources
 from foresail.model.start_conditions import Dependency, DependencyKind, StartConditions
 from foresail.model.value import DeadlineValue, DecayingValue, ValueFunction
+from foresail.model.words import duration
 from foresail.strl.own_requests import RequestPlaces, own_options
 
 
@@ -40,7 +41,9 @@ class CommandJob:
     tasks: int = 1
     """How many tasks share these, as the command is told; all start together."""
     memory_bytes: float | None = None
-    """It is ended when it needs more, all tasks together."""
+    """Kept free for it, and it is ended when it needs more, all tasks together; None: neither."""
+    gpus: int = 0
+    """Gpus that it alone is given, all tasks together."""
     deadline_seconds: float | None = None
     decay_seconds: float | None = None
     """Seconds from its submission by which it should be done, or after which it is worth nothing
@@ -90,16 +93,33 @@ class CommandJob:
             return shlex.join((self.name, *self.arguments))
         return self.command if isinstance(self.command, str) else shlex.join(self.command)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What its owner should know, though it is accepted."""
+        limit, deadline = self.requested_seconds, self.deadline_seconds
+        if limit is None or deadline is None or limit <= deadline:
+            return ()
+        return (
+            f"it may run for {duration(limit)} and should be done in {duration(deadline)}: "
+            "if it needs its time, it misses its deadline",
+        )
+
     def specification(self, submit_seconds: float) -> Job:
-        """The job as schedulers and predictors know it: a gang of one-cpu tasks.
+        """The job as schedulers and predictors know it: a gang of its tasks, each with its share.
+
+        One with a request of its own is a gang of one-cpu tasks, of which its STRL speaks.
 
         Predictors tell jobs apart by user. On one's own machine all are the same user's and it is
         the name that says which are alike, so that both together are the user here.
         """
+        tasks = self.tasks if self.strl is None else self.cpus
+        request = Resources(
+            self.cpus / tasks, (self.memory_bytes or 0.0) / tasks, self.gpus / tasks
+        )
         return Job(
             job_id=self.job_id,
             submit_seconds=submit_seconds,
-            stages=(Stage(tasks=self.cpus, request=Resources(cpus=1.0)),),
+            stages=(Stage(tasks, request),),
             requested_seconds=self.requested_seconds,
             user=f"{self.user}/{self.name}",
             name=self.name,
@@ -148,7 +168,8 @@ class CommandJob:
             "name": self.name if NAME.fullmatch(self.name) else None,
             "cpus": self.cpus // tasks,
             "tasks": tasks,
-            "memory": None if self.memory_bytes is None else int(self.memory_bytes // tasks),
+            "memory": None if self.memory_bytes is None else f"{int(self.memory_bytes // tasks)}B",
+            "gpus": self.gpus,
             "deadline": self.deadline_seconds,
             "decay": self.decay_seconds,
             "worth": self.worth,

@@ -24,8 +24,8 @@ NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 
 _NAME_FORM: Final = "at most 100 letters, digits and . _ - +, for it names the log files too"
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
-_SIZE_FORM: Final = "bytes, or a size such as 500M, 2GiB or 1.5 GB"
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?)b?|b)", re.IGNORECASE)
+SIZE_FORM: Final = "a size with its unit, such as 8GiB, 500M or 1.5 GB"
 
 
 def _text(value: Any, expected: str) -> str:
@@ -66,27 +66,39 @@ def _arguments(value: Any) -> tuple[str, ...]:
 
 
 def _cpus(value: Any) -> int:
-    expected = "a whole number, at least 1"
+    return _whole(value, 1)
+
+
+def _gpus(value: Any) -> int:
+    return _whole(value, 0)
+
+
+def _whole(value: Any, least: int) -> int:
+    expected = f"a whole number, at least {least}"
     if isinstance(value, str) and value.isascii() and value.isdigit():
         value = int(value[:10])
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(expected)
     return value
 
 
-def _memory(value: Any) -> float:
-    """Bytes; K, M, G and T are powers of 1024, as for schedulers, unless ``B`` alone follows."""
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError(_SIZE_FORM)
-    found = _SIZE.fullmatch(str(value).strip())
+def memory_bytes(value: Any) -> float:
+    """Bytes of a size; K, M, G, T are powers of 1024, as in Slurm, unless ``B`` alone follows.
+
+    Raises
+    ------
+    ValueError
+        If it is none, or has no unit.
+    """
+    found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None:
-        raise ValueError(_SIZE_FORM)
+        raise ValueError(SIZE_FORM)
     number, unit, binary = found.groups()
-    says_decimal = bool(unit) and not binary and str(value).strip().lower().endswith("b")
+    says_decimal = not binary and value.strip().lower().endswith("b")
     step = 1000.0 if says_decimal else 1024.0
     size = float(number) * step ** ("kmgt".index(unit.lower()) + 1 if unit else 0)
     if not 0.0 < size < 2.0**60:
-        raise ValueError(_SIZE_FORM)
+        raise ValueError(SIZE_FORM)
     return size
 
 
@@ -181,7 +193,8 @@ JOB_FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
         "arguments": _arguments,
         "cpus": _cpus,
         "tasks": _cpus,
-        "memory": _memory,
+        "memory": memory_bytes,
+        "gpus": _gpus,
         "requested_time": _duration,
         "deadline": _duration,
         "decay": _duration,

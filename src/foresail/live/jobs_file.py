@@ -16,6 +16,8 @@ from foresail.live.command_job import CommandJob, told_dependencies
 from foresail.live.job_fields import JOB_FIELDS
 from foresail.model.documents import csv_rows, parsed_json, parsed_toml, text_of
 from foresail.model.errors import ForesailError, InputError
+from foresail.model.resources import Resources
+from foresail.model.words import memory_size
 from foresail.strl.own_requests import RequestPlaces, own_options
 
 _TABLE: Final = re.compile(r"^\s*\[\[\s*job\s*\]\]", re.MULTILINE)
@@ -33,7 +35,7 @@ class InvalidJobs(ForesailError):  # noqa: N818 - what is invalid is the input
 
 
 def read_jobs(
-    path: Path, cpus: int, directory: Path, places: RequestPlaces | None = None
+    path: Path, total: Resources, directory: Path, places: RequestPlaces | None = None
 ) -> list[CommandJob]:
     """All jobs of a file, in its order, or everything that is wrong with it.
 
@@ -42,8 +44,8 @@ def read_jobs(
     path
         A file of the suffixes .toml (``[[job]]`` tables), .csv (a header line; lists are separated
         by spaces), .jsonl or .ndjson (an object a line).
-    cpus
-        Cpus of the cluster, which no job may exceed.
+    total
+        What the cluster has, which no job may exceed.
     directory
         Where commands run that name no directory, and what a relative one is relative to.
     places
@@ -60,7 +62,7 @@ def read_jobs(
     records = list(_records(path))
     if not records:
         raise InputError("no jobs", source=path, expected="at least one job")
-    reader = JobLines(cpus, directory, path, places)
+    reader = JobLines(total, directory, path, places)
     problems: list[ForesailError] = []
     jobs: list[tuple[int | None, CommandJob]] = []
     for line, record in records:
@@ -90,13 +92,13 @@ class JobLines:
 
     def __init__(
         self,
-        cpus: int,
+        total: Resources,
         directory: Path,
         source: object,
         places: RequestPlaces | None = None,
         is_directory: Callable[[Path], bool] = os.path.isdir,
     ) -> None:
-        self._cpus = cpus
+        self._total = total
         self._directory = directory
         self._source = source
         self._places = places
@@ -168,6 +170,7 @@ class JobLines:
             cpus=found.get("tasks", 1) * found.get("cpus", 1),
             tasks=found.get("tasks", 1),
             memory_bytes=None if memory is None else found.get("tasks", 1) * memory,
+            gpus=found.get("gpus", 0),
             deadline_seconds=found.get("deadline"),
             decay_seconds=found.get("decay"),
             worth=found.get("worth", 1.0),
@@ -210,19 +213,30 @@ class JobLines:
             given, expected = record["arguments"], "a script, or no arguments"
             problems.append(self._problem("are of no script", line, "arguments", given, expected))
         cpus = found.get("tasks", 1) * found.get("cpus", 1)
-        if cpus > self._cpus:
-            field_name = "cpus" if "cpus" in found else "tasks"
-            problems.append(
-                self._problem(
-                    "wider than the cluster", line, field_name, cpus, f"at most {self._cpus}"
-                )
-            )
+        problems += self._problems_of_width(found, cpus, line)
         if "deadline" in found and "decay" in found:
             problem = "is there and a deadline too"
             problems.append(self._problem(problem, line, "decay", record["decay"], "one of them"))
         if "strl" in found:
             problems += self._problems_of_request(found["strl"], cpus, line)
         return found, problems
+
+    def _problems_of_width(
+        self, found: Mapping[str, Any], cpus: int, line: int | None
+    ) -> Iterator[ForesailError]:
+        """What no job can have here: more of something than the whole cluster has."""
+        problem, total = "wider than the cluster", self._total
+        if cpus > total.cpus:
+            field_name = "cpus" if "cpus" in found else "tasks"
+            yield self._problem(problem, line, field_name, cpus, f"at most {total.cpus:g}")
+        memory = found.get("tasks", 1) * found.get("memory", 0.0)
+        if memory > total.memory_bytes:
+            most = f"at most {memory_size(total.memory_bytes)} in all"
+            yield self._problem(problem, line, "memory", memory_size(memory), most)
+        gpus = found.get("gpus", 0)
+        if gpus > total.gpus:
+            most = f"at most {total.gpus:g}" if total.gpus else "none: this cluster has no gpus"
+            yield self._problem(problem, line, "gpus", gpus, most)
 
     def _problems_of_request(
         self, text: str, cpus: int, line: int | None

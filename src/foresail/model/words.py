@@ -86,6 +86,15 @@ def count(amount: float, singular: str, plural: str | None = None) -> str:
     return f"{number(amount)} {noun}"
 
 
+def memory_size(amount_bytes: float) -> str:
+    """An amount of memory: ``21.8 GiB``, ``50 MiB``, ``8 bytes``."""
+    if amount_bytes >= 2**30:
+        return f"{amount_bytes / 2**30:.1f}".removesuffix(".0") + " GiB"
+    if amount_bytes >= 2**20:
+        return f"{amount_bytes / 2**20:.0f} MiB"
+    return count(amount_bytes, "byte")
+
+
 def listed(parts: Sequence[str], last: str = "and") -> str:
     """Parts one after the other, with a word before the last: ``a, b and c``."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {last} {parts[-1]}"

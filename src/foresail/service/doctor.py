@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from foresail.live.adapters.local.cluster import LocalCluster
 from foresail.live.adapters.local.job_cgroups import permitted_cgroups
 from foresail.model.errors import ForesailError
+from foresail.model.short_form import part_of
+from foresail.model.words import duration, memory_size
 from foresail.scenario.engines import engine_of
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.session import StateFolder, scenario_of_service
@@ -51,6 +54,7 @@ def examined(configuration: ServiceConfiguration) -> Iterator[Found]:
     yield _room(folder.path)
     yield _kernel()
     yield _cgroups()
+    yield from _resources(configuration)
 
 
 def _policy(configuration: ServiceConfiguration) -> Found:
@@ -122,6 +126,25 @@ def _kernel() -> Found:
     if not hasattr(os, "pidfd_open"):
         return Found("kernel", "knows no process descriptors", "Linux 5.3 or newer is needed")
     return Found("kernel", os.uname().release)
+
+
+def _resources(configuration: ServiceConfiguration) -> Iterator[Found]:
+    """What jobs are given of memory and gpus, and what keeps them to it."""
+    cluster = part_of("cluster", configuration.cluster).build()
+    if not isinstance(cluster, LocalCluster):
+        return
+    total, chosen = cluster.total, cluster.parameters
+    cgroups = permitted_cgroups() if chosen.cgroups else None
+    held = f"jobs are looked at every {duration(chosen.sample_seconds)} and may hold more between"
+    if cgroups is not None and "memory" in cgroups.controllers:
+        held = "the kernel holds jobs to it"
+    kept = f"{memory_size(total.memory_bytes)} for jobs that ask for some; {held}"
+    yield Found("memory", f"{kept}; what names none has no limit and is not counted")
+    if total.gpus:
+        how = "a job is told its own by CUDA_VISIBLE_DEVICES; nothing keeps it from others"
+        yield Found("gpus", f"{total.gpus:g}; {how}")
+    else:
+        yield Found("gpus", "none: nvidia-smi lists none, and `cluster` names none")
 
 
 def _cgroups() -> Found:

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from foresail.model.decision import Start
 from foresail.model.event import Ended, Submitted
 from foresail.model.outcome import GOES_BACK
+from foresail.model.resources import Resources
 from foresail.record.jobs_fold import JobsFold
 from foresail.record.records import EventTaken, Instructed, Record
 from foresail.service.picture import Picture
@@ -57,6 +58,10 @@ class ServiceMetrics:
         self._jobs = self._gauge("foresail_jobs", "Jobs by state.", "state")
         self._waiting = self._gauge("foresail_jobs_waiting", "Jobs by why they wait.", "reason")
         self._cpus = self._gauge("foresail_cpus", "Cpus by use.", "use")
+        self._memory = self._gauge(
+            "foresail_memory_bytes", "Memory by use: held by jobs that asked for it.", "use"
+        )
+        self._gpus = self._gauge("foresail_gpus", "Gpus by use.", "use")
         self._covered = self._gauge(
             "foresail_range_coverage", "Share within the ranges of 80 % that were told.", "of"
         )
@@ -101,6 +106,9 @@ class ServiceMetrics:
                 self._waiting.labels(reason).set(count)
             self._jobs.labels("running").set(len(picture.running))
             self._jobs.labels("pending").set(picture.pending)
-            self._cpus.labels("held").set(sum(each.held.cpus for each in picture.running))
-            self._cpus.labels("total").set(picture.cluster.total.cpus)
+            held = sum((each.held.total for each in picture.running), Resources())
+            for use, amount in (("held", held), ("total", picture.cluster.total)):
+                self._cpus.labels(use).set(amount.cpus)
+                self._memory.labels(use).set(amount.memory_bytes)
+                self._gpus.labels(use).set(amount.gpus)
         return generate_latest(self._registry)

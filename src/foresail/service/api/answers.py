@@ -144,9 +144,13 @@ class JobAnswer(BaseModel):
     begin_seconds: float | None = Field(None, description="It starts no earlier.")
     most_at_once: int | None = Field(None, description="How many of its array run at once.")
     requested_seconds: float | None
+    tasks: int = Field(description="How many tasks share its cpus, memory and gpus.")
     memory_bytes: float | None = Field(
-        default=None, description="What all of its processes may hold together."
+        default=None,
+        description="Kept free for it, and what all of its processes may hold together at most.",
     )
+    gpus: int = Field(default=0, description="For it alone.")
+    deadline_seconds: float | None = Field(default=None, description="When it should be done.")
     submit_seconds: float
     start_seconds: float | None
     end_seconds: float | None
@@ -239,6 +243,8 @@ class ClusterAnswer(BaseModel):
     free_cpus: float
     memory_bytes: float
     free_memory_bytes: float
+    gpus: float
+    free_gpus: float
     running: int
     pending: int
     jobs_by_state: dict[str, int]

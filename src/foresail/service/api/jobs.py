@@ -338,11 +338,11 @@ def _of_submission(request: Submit, user: str, unix_seconds: float) -> JobAnswer
         places=None,
         because=None,
         belief=None,
-        **_of_command(job),
+        **_of_command(job, unix_seconds),
     )
 
 
-def _of_command(job: CommandJob) -> dict[str, Any]:
+def _of_command(job: CommandJob, submit_seconds: float) -> dict[str, Any]:
     return {
         "name": job.name,
         "cpus": job.cpus,
@@ -354,6 +354,12 @@ def _of_command(job: CommandJob) -> dict[str, Any]:
         "most_at_once": job.most_at_once,
         "requested_seconds": job.requested_seconds,
         "memory_bytes": job.memory_bytes,
+        "tasks": job.tasks,
+        "gpus": job.gpus,
+        "deadline_seconds": None
+        if job.deadline_seconds is None
+        else submit_seconds + job.deadline_seconds,
+        "warnings": job.warnings,
     }
 
 
@@ -385,7 +391,7 @@ def _job(
     waits = _waits(row)
     return JobAnswer(
         **{name: row[name] for name in _AS_STORED},
-        **_of_command(CommandJob.from_json(row["command"])),
+        **_of_command(CommandJob.from_json(row["command"]), row["submit_seconds"]),
         belief=_belief(row),
         forecast=forecast_answer(forecasts, job_id) if forecasts is not None and waits else None,
         reason=_reason(reasons.get(job_id), picture) if picture is not None and waits else None,

@@ -99,6 +99,8 @@ async def cluster(caller: AnyCaller, parts: Parts) -> ClusterAnswer:  # noqa: AR
         free_cpus=free.cpus,
         memory_bytes=total.memory_bytes,
         free_memory_bytes=free.memory_bytes,
+        gpus=total.gpus,
+        free_gpus=free.gpus,
         running=len(picture.running),
         pending=picture.pending,
         jobs_by_state=dict(counts),

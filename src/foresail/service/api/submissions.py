@@ -12,14 +12,19 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
+from pydantic_core import PydanticCustomError
 
 from foresail.live.command_job import CommandJob, told_dependencies
+from foresail.live.job_fields import SIZE_FORM
 from foresail.live.jobs_file import JobLines
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.free_resources import FreeResources
+from foresail.model.job import Job
+from foresail.model.resources import Resources
 from foresail.model.start_conditions import Dependency, DependencyKind, parse_dependencies
+from foresail.model.words import memory_size
 from foresail.service.api.answers import JobId
 from foresail.service.requests import Request, Submit
 from foresail.strl.own_requests import RequestPlaces
@@ -36,6 +41,13 @@ Short = Annotated[str, Field(max_length=1_000)]
 
 _INDEX_VARIABLES: Final = ("FORESAIL_ARRAY_INDEX", "SLURM_ARRAY_TASK_ID")
 """Of the environment of an array's members: which one it is."""
+
+
+def _with_unit(memory: object) -> object:
+    """Say what is missing of a number alone, which people mean otherwise than as bytes."""
+    if isinstance(memory, int | float):
+        raise PydanticCustomError("memory_unit", "a number without a unit", {"expected": SIZE_FORM})
+    return memory
 
 
 class JobRequest(BaseModel):
@@ -85,8 +97,12 @@ class JobRequest(BaseModel):
     tasks: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         1, description="Tasks of so many cpus, which start together."
     )
-    memory: Annotated[int, Field(gt=0, le=2**60)] | Short | None = Field(
-        None, description="Of a task: bytes, or a size such as `2GiB`. Ended where it needs more."
+    memory: Annotated[Short, BeforeValidator(_with_unit)] | None = Field(
+        None,
+        description="Of a task: `2GiB`. Kept free for it, and it is ended where it needs more.",
+    )
+    gpus: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
+        0, description="Gpus for it alone, those of all its tasks."
     )
     deadline: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | Short | None = Field(
         None, description="When it should be done: seconds from its submission, or `6h`."
@@ -264,7 +280,7 @@ class JobChecks:
     def __init__(self, user: str, cluster: Cluster, places: RequestPlaces | None = None) -> None:
         self._user = user
         self._places = places
-        self._cpus = int(cluster.total.cpus)
+        self._total = cluster.total
         self._room = FreeResources(cluster)
         self._home = Path.home()
         self._is_directory = cache(os.path.isdir)
@@ -279,17 +295,32 @@ class JobChecks:
         """
         record = asked.model_dump(exclude_unset=True, exclude={"held", "array"})
         record = {name: value for name, value in record.items() if value is not None}
-        reader = JobLines(self._cpus, self._home, None, self._places, self._is_directory)
+        reader = JobLines(self._total, self._home, None, self._places, self._is_directory)
         job = reader.job({**record, "user": self._user}, None)
         if asked.array is not None and "%" in asked.array:
             job = replace(job, most_at_once=int(asked.array.partition("%")[2]))
-        if not self._room.could_hold(job.specification(0.0)):
+        specification = job.specification(0.0)
+        if not self._room.could_hold(specification):
+            field, value = self._too_much(specification)
             raise InputError(
                 "can never run: no node, or no number of nodes, has so much",
-                field="cpus",
-                value=job.cpus,
+                field=field,
+                value=value,
+                expected="tasks that each fit on a node",
             )
         return job
+
+    def _too_much(self, job: Job) -> tuple[str, object]:
+        """Of what a job asks for too much; of its cpus, if it is all of it together."""
+        stage, total = job.stages[0], job.total
+        alone = {
+            "memory": (Resources(0.0, stage.request.memory_bytes), memory_size(total.memory_bytes)),
+            "gpus": (Resources(gpus=stage.request.gpus), total.gpus),
+        }
+        for field, (request, value) in alone.items():
+            if not self._room.could_hold(replace(job, stages=(replace(stage, request=request),))):
+                return field, value
+        return "cpus", total.cpus
 
 
 def _draft(asked: JobRequest, job: CommandJob) -> _Draft:

@@ -15,10 +15,11 @@ from types import MappingProxyType
 from typing import Final
 
 from foresail.live.adapters.local.attempts import Attempt, AttemptStatus
-from foresail.live.adapters.local.cpu_slots import CpuSlots, machine_cpus
 from foresail.live.adapters.local.job_cgroups import JobCgroups, use_of_cgroup
+from foresail.live.adapters.local.machine import gpu_variables, machine_cpus
 from foresail.live.adapters.local.process_spawner import ProcessSpawner
 from foresail.live.adapters.local.process_use import ProcessesUse, use_by_session
+from foresail.live.adapters.local.slots import Slots
 from foresail.live.cluster_plugin import RunContext, UseSample
 from foresail.live.command_job import CommandJob
 from foresail.model.adapter import Capabilities
@@ -78,7 +79,9 @@ class _Watched:
 
 
 class LocalAdapter:
-    """The cpus of this machine for one run.
+    """The machine for one run.
+
+    Jobs are bound to cpus where it has as many as the cluster was given; else the kernel shares.
 
     Parameters
     ----------
@@ -90,6 +93,8 @@ class LocalAdapter:
         Time between two looks at what jobs use.
     cgroups
         Where each attempt gets a cgroup of its own; None where none does.
+    gpus
+        What the cluster's gpus are called.
     run
         The run's commands, and where its files are.
     """
@@ -102,6 +107,7 @@ class LocalAdapter:
         grace_seconds: float,
         sample_seconds: float,
         cgroups: JobCgroups | None,
+        gpus: Sequence[str],
         run: RunContext,
     ) -> None:
         self.cluster = cluster
@@ -111,7 +117,9 @@ class LocalAdapter:
         self._cgroups = cgroups
         self._run = run
         self._spawner = ProcessSpawner()
-        self._slots = CpuSlots(int(cluster.total.cpus), machine_cpus())
+        cpus, there = int(cluster.total.cpus), machine_cpus()
+        self._cpus = Slots(there[:cpus] if len(there) >= cpus else ())
+        self._gpus = Slots(gpus)
         self._shims = select.epoll()
         self._watched: dict[str, _Watched] = {}
         self._by_pidfd: dict[int, str] = {}
@@ -143,7 +151,7 @@ class LocalAdapter:
                 self._find_again(watched, now)
             else:
                 never_began.append(watched)
-        for watched in never_began:  # now that it is known which cpus are held
+        for watched in never_began:  # now that it is known what is held
             self._run.note(f"{watched.attempt.job_id} was about to start: it is started now")
             self._begin(watched, now)
         return self._taken()
@@ -257,7 +265,8 @@ class LocalAdapter:
         watched.is_adopted = True
         if claim is not None:
             watched.start_seconds = claim.start_seconds
-            self._slots.hold(job_id, claim.cpus)
+            self._cpus.hold(job_id, claim.cpus)
+            self._gpus.hold(job_id, claim.gpus)
         if self._adopt(watched, now):
             self._run.note(f"{job_id} is still running: it is waited for")
 
@@ -275,7 +284,8 @@ class LocalAdapter:
         attempt = watched.attempt
         job = self._run.commands[attempt.job_id]
         requested = math.inf if job.requested_seconds is None else job.requested_seconds
-        cpus = self._slots.take(job.job_id, job.cpus)
+        cpus = self._cpus.take(job.job_id, job.cpus)
+        gpus = self._gpus.take(job.job_id, job.gpus)
         cgroup = None
         if self._cgroups is not None:
             cgroup = self._cgroups.of_attempt(job, attempt.number, self._run.attempts, cpus)
@@ -286,9 +296,10 @@ class LocalAdapter:
                 limit_seconds=requested,
                 grace_seconds=self._grace_seconds,
                 cpus=cpus,
+                gpus=gpus,
                 cgroup=cgroup,
                 directory=job.directory,
-                environment=_environment(job, attempt.number),
+                environment={**_environment(job, attempt.number), **gpu_variables(gpus)},
                 logs=self._run.logs,
             )
         except OSError as error:
@@ -325,7 +336,8 @@ class LocalAdapter:
     ) -> None:
         job_id = attempt.job_id
         del self._watched[job_id]
-        self._slots.give_back(job_id)
+        self._cpus.give_back(job_id)
+        self._gpus.give_back(job_id)
         start = min(status.start_seconds, now)  # its clock may differ from the driver's
         end = min(max(status.end_seconds, start), now)
         because, code = status.ended_because, status.exit_code

@@ -42,12 +42,13 @@ class ProcessIdentity:
 
 @dataclass(frozen=True, slots=True)
 class AttemptClaim:
-    """What runs an attempt, since when (Unix seconds), bound to which cpus, in which cgroup."""
+    """What runs an attempt, since when (Unix seconds), with which cpus and gpus and cgroup."""
 
     shim: ProcessIdentity
     command: ProcessIdentity
     start_seconds: float
     cpus: tuple[int, ...]
+    gpus: tuple[str, ...]
     cgroup: str | None
 
 
@@ -91,12 +92,14 @@ class Attempt:
         text = _text_of(self._prefix, ".claim")
         if text is None or not text.endswith("\n"):
             return None
-        boot, pid, ticks, command_pid, command_ticks, start, cpus, *cgroup = text.split(maxsplit=7)
+        boot, pid, ticks, command_pid, command_ticks, start, slots, *cgroup = text.split(maxsplit=7)
+        cpus, _, gpus = slots.partition("/")
         return AttemptClaim(
             ProcessIdentity(int(pid), int(ticks), boot),
             ProcessIdentity(int(command_pid), int(command_ticks), boot),
             float(start),
             () if cpus == "-" else tuple(int(cpu) for cpu in cpus.split(",")),
+            tuple(gpus.split(",")) if gpus else (),
             None if not cgroup or cgroup[0] == "-\n" else cgroup[0].removesuffix("\n"),
         )
 
@@ -145,6 +148,7 @@ class Attempt:
         limit_seconds: float,
         grace_seconds: float,
         cpus: Sequence[int],
+        gpus: Sequence[str],
         cgroup: JobCgroup | None,
         directory: str,
         environment: Mapping[str, str],
@@ -168,6 +172,7 @@ class Attempt:
                     "limit_seconds": limit_seconds,
                     "grace_seconds": grace_seconds,
                     "cpus": list(cpus),
+                    "gpus": list(gpus),
                     "cgroup": None if cgroup is None else cgroup.path,
                     "cgroup_limits": {} if cgroup is None else dict(cgroup.limits),
                     "directory": directory,

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from foresail.live.adapters.local.adapter import LocalAdapter
-from foresail.live.adapters.local.cpu_slots import machine_cpus
 from foresail.live.adapters.local.job_cgroups import permitted_cgroups
+from foresail.live.adapters.local.machine import (
+    machine_cpus,
+    machine_gpus,
+    machine_memory_bytes,
+)
 from foresail.live.adapters.local.trial import LocalTrial
 from foresail.live.cluster_plugin import RunContext
+from foresail.live.job_fields import memory_bytes
 from foresail.model.adapter import Capabilities
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.errors import InputError
@@ -37,6 +41,11 @@ class LocalParameters:
         Time between two looks at what jobs use.
     cgroups
         Whether each job gets a cgroup of its own, where the machine permits that.
+    memory
+        Memory for jobs that ask for some, such as ``60GiB``; none: the machine's, less a twentieth
+        (2 GiB at most) for all that is no job.
+    gpus
+        How many gpus it has; none: those that ``nvidia-smi`` lists.
     """
 
     cpus: int | None = None
@@ -44,10 +53,19 @@ class LocalParameters:
     nodes: int = 0
     sample_seconds: float = 5.0
     cgroups: bool = True
+    memory: str | None = None
+    gpus: int | None = None
 
     def __post_init__(self) -> None:
         require_at_least(self, 0, "nodes")
         require(self.sample_seconds > 0, self, "sample_seconds", "seconds above 0")
+        require(self.gpus is None or self.gpus >= 0, self, "gpus", "0 or more")
+        try:
+            memory_bytes(self.memory or "1GiB")
+        except ValueError as error:
+            raise InputError(
+                "not usable as memory", field="memory", value=self.memory, expected=str(error)
+            ) from error
 
 
 @register("cluster", "local", parameters=LocalParameters)
@@ -57,22 +75,49 @@ class LocalCluster:
     capabilities: Final[Capabilities] = LocalAdapter.capabilities
 
     def __init__(self, parameters: LocalParameters) -> None:
-        self._cpus = len(machine_cpus()) if parameters.cpus is None else parameters.cpus
-        self._parameters = parameters
+        self.parameters = parameters
 
     def connect(self, run: RunContext) -> LocalAdapter:
         """Its adapter for one run."""
-        chosen = self._parameters
-        cluster = _divided(self._cpus, chosen.nodes)
+        chosen = self.parameters
+        gpus = self._gpus()
         cgroups = permitted_cgroups() if chosen.cgroups else None
-        return LocalAdapter(cluster, chosen.grace_seconds, chosen.sample_seconds, cgroups, run)
+        return LocalAdapter(
+            _divided(self._total(gpus), chosen.nodes),
+            chosen.grace_seconds,
+            chosen.sample_seconds,
+            cgroups,
+            gpus,
+            run,
+        )
+
+    @property
+    def total(self) -> Resources:
+        """What it has for all jobs together."""
+        return self._total(self._gpus())
+
+    def _total(self, gpus: tuple[str, ...]) -> Resources:
+        chosen = self.parameters
+        cpus = len(machine_cpus()) if chosen.cpus is None else chosen.cpus
+        memory = machine_memory_bytes() if chosen.memory is None else memory_bytes(chosen.memory)
+        return Resources(float(cpus), memory, float(len(gpus)))
+
+    def _gpus(self) -> tuple[str, ...]:
+        """What they are called; where there are fewer than it was given, by number."""
+        count = self.parameters.gpus
+        if count == 0:
+            return ()
+        found = machine_gpus()
+        if count is None:
+            return found
+        return found[:count] if len(found) >= count else tuple(map(str, range(count)))
 
     def trial(self, folder: Path) -> LocalTrial:
         """The machine, with commands that sleep."""
         return LocalTrial(self.connect, folder)
 
 
-def _divided(cpus: int, count: int) -> Cluster:
+def _divided(total: Resources, count: int) -> Cluster:
     """The machine as one partition: of so many nodes with equal shares, if that is wished.
 
     Raises
@@ -81,16 +126,22 @@ def _divided(cpus: int, count: int) -> Cluster:
         If there are fewer cpus than nodes.
     """
     if not count:
-        return Cluster.of_processors(cpus)
+        return Cluster((Partition("all", total),))
+    cpus, gpus = int(total.cpus), int(total.gpus)
     if cpus < count:
         raise InputError(
             "more nodes than cpus", field="nodes", value=count, expected=f"at most {cpus}"
         )
     host = socket.gethostname().partition(".")[0] or "localhost"
     names = [host] if count == 1 else [f"{host}-{number}" for number in range(count)]
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    memory = float(total.memory_bytes // count)
     nodes = tuple(
-        Node(name, Resources(float(cpus // count + (at < cpus % count)), float(memory // count)))
+        Node(name, Resources(_share(cpus, count, at), memory, _share(gpus, count, at)))
         for at, name in enumerate(names)
     )
     return Cluster((Partition("all", sum((each.total for each in nodes), Resources()), nodes),))
+
+
+def _share(whole: int, count: int, at: int) -> float:
+    """What one of so many gets; the first ones have what is left over."""
+    return float(whole // count + (at < whole % count))

@@ -245,12 +245,14 @@ def keep(prefix: str, request: dict[str, Any]) -> None:
         _become_command(go_read, request)
     os.close(go_read)
     who = " ".join(f"{pid} {state_and_start_ticks(pid)[1]}" for pid in (os.getpid(), child))
-    cpus = ",".join(map(str, request["cpus"])) or "-"
+    slots = ",".join(map(str, request["cpus"])) or "-"
+    if request["gpus"]:
+        slots += "/" + ",".join(request["gpus"])
     cgroup = request["cgroup"]
 
     def begun() -> float | None:
         started = time.time()
-        text = f"{boot_id()} {who} {started!r} {cpus} {cgroup or '-'}\n"
+        text = f"{boot_id()} {who} {started!r} {slots} {cgroup or '-'}\n"
         return started if claim(prefix, text) else None
 
     started = patiently(begun)
