@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from foresail.model.construction import quickly_made
-from foresail.model.words import count, is_or_are
+from foresail.model.words import count, is_or_are, memory_size
 
 
 class ReasonCode(StrEnum):
@@ -72,7 +72,9 @@ _FITS_NOWHERE = (
 _KEPT_FOR_ANOTHER = "what is free is kept for another job, which goes before its turn"
 """Behind, though first in the queue."""
 
-_COUNTED: Mapping[str, str] = MappingProxyType({"cpus": "cpu", "free": "cpu", "ahead": "job"})
+_COUNTED: Mapping[str, str] = MappingProxyType(
+    {"cpus": "cpu", "free": "cpu", "ahead": "job", "gpus": "gpu", "free_gpus": "gpu"}
+)
 """Numbers that are of things; a sentence has them as ``cpus_said``, and ``cpus_verb`` behind."""
 
 
@@ -103,6 +105,13 @@ class Reason:
                 cpus <= float(total)
             ):
                 return _FITS_NOWHERE
+            case ReasonCode.NO_ROOM, {"gpus": float() as gpus, "free_gpus": free} if gpus > float(
+                free
+            ):
+                return "needs {gpus_said} and {free_gpus:g} {free_gpus_verb} free"
+            case ReasonCode.NO_ROOM, {"memory_bytes": float() as asked, "free_memory_bytes": free}:
+                there = memory_size(max(0.0, float(free)))
+                return f"needs {memory_size(asked)} of memory and {there} is free"
             case ReasonCode.BEHIND, {"ahead": 0}:
                 return _KEPT_FOR_ANOTHER
         return _SENTENCES[self.code]

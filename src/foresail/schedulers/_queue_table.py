@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from struct import Struct
 from typing import Any, Final, NamedTuple
@@ -42,8 +42,11 @@ from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.roster import Followed
 from foresail.model.view import ClusterView, PendingJob, RunningJob
+from foresail.schedulers._beside_cpus import OTHERS, AllResources, others_of
+from foresail.schedulers._passed import Passed
 from foresail.schedulers.kernels import queue_table as table
 from foresail.schedulers.kernels import waiting_queue as queue
+from foresail.schedulers.kernels.easy import in_order_pass
 
 _FEW: Final = 64
 """Changes that are always followed one by one; rows that tables begin with."""
@@ -68,34 +71,6 @@ takes three times as long."""
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-
-@quickly_made
-@dataclass(frozen=True, slots=True)
-class Passed:
-    """What a pass has come to.
-
-    Slots to start, how many cpus were free before, and planned starts (seconds) by slot of the
-    reservations, in queue order. Of jobs that wait for other partitions too: slots of those that
-    start in another, and planned starts of those that are promised to another.
-    """
-
-    starts: list[int]
-    free: float
-    reserved: Mapping[int, float]
-    started_elsewhere: Collection[int] = ()
-    promised_elsewhere: Mapping[int, float] = field(default_factory=dict)
-
-    @property
-    def started(self) -> set[int]:
-        """Slots of jobs that start, here or elsewhere."""
-        return {*self.starts, *self.started_elsewhere}
-
-    @property
-    def elsewhere(self) -> Collection[int]:
-        """Slots of jobs that start, or are promised to, elsewhere."""
-        started, promised = self.started_elsewhere, self.promised_elsewhere
-        return {*started, *promised} if started or promised else ()
 
 
 @quickly_made
@@ -154,6 +129,7 @@ class Tables(NamedTuple):
     changed_slots: Integers
     changed_codes: Integers
     own_numbers: Floats
+    others: Floats
 
 
 def _blank_tables(slots: int) -> dict[str, NDArray[Any]]:
@@ -170,6 +146,7 @@ def _blank_tables(slots: int) -> dict[str, NDArray[Any]]:
         "changed_slots": np.zeros(slots, np.int64),
         "changed_codes": np.zeros(slots, np.int64),
         "own_numbers": np.zeros(slots),
+        "others": np.zeros((slots, OTHERS)),
     }
 
 
@@ -200,6 +177,9 @@ class QueueTable:
         self._mutes = mutes
         self._total = partition.total.cpus
         self._follows_probes = queue.follows_probes(scheduler)
+        self._overtakes = scheduler.one_pass is not in_order_pass
+        self._asking = 0
+        self._view: ClusterView | None = None
         self._falls_due = scheduler.shares is not None or scheduler.age_limit_seconds < math.inf
         self._now = -math.inf
         self._pending: Followed[PendingJob] = Followed()
@@ -255,7 +235,8 @@ class QueueTable:
         reserved, planned = {}, self._plan_numbers
         for i in range(0, 2 * self._counts[table.RESERVED], 2):
             reserved[int(planned[i])] = planned[i + 1]
-        return Passed(starts, free, reserved)
+        self._view = view if self._asking and not view.cluster.shared else None
+        return self._within_all(Passed(starts, free, reserved), (), (), plan)
 
     def pass_again(
         self, before: Passed, elsewhere: Collection[int], plan: Mapping[str, float]
@@ -264,6 +245,40 @@ class QueueTable:
 
         Slots ``elsewhere`` do not count here: their jobs start or are promised to elsewhere.
         """
+        passed = self._pass_again(before, elsewhere, plan)
+        return self._within_all(passed, before.starts, elsewhere, plan)
+
+    def _within_all(
+        self,
+        passed: Passed,
+        started: Sequence[int],
+        elsewhere: Collection[int],
+        plan: Mapping[str, float],
+    ) -> Passed:
+        """The pass, made again until what it starts has its memory and gpus too."""
+        if self._view is None:
+            return passed
+        numbers, tables = self._tables.numbers, self._tables
+        resources = AllResources(
+            self._view,
+            self.partition.name,
+            tables.order[: tables.counters[queue.WAITING], QUEUE].astype(np.int64),
+            tables.jobs,
+            tables.others,
+            overtakes=self._overtakes,
+            promises=numbers[queue.MOST_RESERVED] > 0.0,
+            hopes=numbers[queue.IS_GUARDED] != 0.0,
+        )
+        return resources.settled(
+            passed,
+            started,
+            elsewhere,
+            lambda before, absent: self._pass_again(before, absent, plan),
+        )
+
+    def _pass_again(
+        self, before: Passed, elsewhere: Collection[int], plan: Mapping[str, float]
+    ) -> Passed:
         tables = self._tables
         gone = {*before.starts, *elsewhere}
         for job_id, start in plan.items():
@@ -314,10 +329,14 @@ class QueueTable:
         another one than the last that was asked about.
         """
         known = self._coded_version == since
+        tables = self._tables
         started = len(passed.starts)
-        if passed.started_elsewhere or passed.promised_elsewhere:
+        if passed.started_elsewhere or passed.promised_elsewhere or passed.left is not None:
             started = self._count_elsewhere(passed)
+        lacked = tables.codes == table.LACKS
         count = table.find_changed_codes(free, behind, started, self._places)
+        if passed.left is not None or lacked.any():
+            count = self._count_lacking(passed, lacked, count)
         self._coded_version = self.version
         if not known:
             return None
@@ -332,6 +351,36 @@ class QueueTable:
             CodedJobs(code, slots[mine].tobytes(), numbers[mine].tobytes())
             for code, mine in ((code, codes == code) for code in sorted({*found}))
         ]
+
+    def lacks(self, slot: int, left: tuple[float, float]) -> bool:
+        """Whether a job asks for more memory, or more gpus, than is left."""
+        return bool((self._tables.others[slot] > left).any())
+
+    def others(self, slots: Sequence[int]) -> list[list[float]]:
+        """Memory (bytes) and gpus of jobs, a list of each."""
+        return [column.tolist() for column in self._tables.others[list(slots)].T]
+
+    def _count_lacking(self, passed: Passed, lacked: NDArray[np.bool_], count: int) -> int:
+        """Put those that lack memory or gpus alone, and are found to, behind others that changed.
+
+        ``lacked`` slots did before; ``count`` have changed by cpus. Returns how many have now.
+        """
+        tables = self._tables
+        changed = tables.changed_slots[:count].copy()
+        by_turn = np.isin(tables.codes, (table.BEHIND, table.WOULD_DELAY))
+        waiting = tables.jobs[:, queue.WAITS] != 0.0
+        left = (0.0, 0.0) if passed.left is None else passed.left
+        lacking = by_turn & waiting & (tables.others > left).any(axis=1)
+        lacking &= passed.left is not None
+        tables.codes[lacking] = table.LACKS
+        kept = changed[~lacking[changed]]
+        new = np.flatnonzero(lacking & ~lacked)
+        numbers = tables.own_numbers[: len(changed)][~lacking[changed]].copy()
+        total = len(kept) + len(new)
+        tables.changed_slots[:total] = np.concatenate([kept, new])
+        tables.changed_codes[:total] = tables.codes[tables.changed_slots[:total]]
+        tables.own_numbers[:total] = np.concatenate([numbers, tables.jobs[new, WIDTH]])
+        return total
 
     def _count_elsewhere(self, passed: Passed) -> int:
         """Have what happens to jobs elsewhere told as if it were here; returns how many start."""
@@ -434,6 +483,8 @@ class QueueTable:
         if not in_order or slot == len(self._tables.jobs):
             return False
         self._last_arrival, self._last_submit = pending.arrival, submitted
+        others = self._tables.others[slot] = others_of(job)
+        self._asking += any(others)
         self.jobs_by_slot.append(pending)
         self.slot_of[job.job_id] = slot
         known = math.nan
@@ -475,6 +526,7 @@ class QueueTable:
         if slot is None:
             self.wide.pop(job_id, None)
         else:
+            self._asking -= bool(self._tables.others[slot].any())
             self._note(table.LEAVES, slot)
 
     def _believe(self, pending: PendingJob) -> None:
@@ -554,6 +606,9 @@ class QueueTable:
             else known.get(each.job.job_id, table.NO_CODE)
             for each in fitting
         ]
+        for slot, each in enumerate(fitting):
+            self._tables.others[slot] = others_of(each.job)
+        self._asking = int(self._tables.others.any(axis=1).sum())
         submitted = self._lay_out(fitting)
         self._last_arrival = max((each.arrival for each in fitting), default=-1)
         self._last_submit = float(submitted.max(initial=-math.inf))

@@ -31,12 +31,14 @@ from foresail.model.late_tuple import FloatColumn, LateTuple
 from foresail.model.limits import require
 from foresail.model.reason import AlikeReasons, Reason, ReasonCode
 from foresail.model.view import ClusterView, PendingJob
-from foresail.schedulers._queue_table import CodedJobs, Passed, QueueTable, Summaries
+from foresail.schedulers._passed import Passed
+from foresail.schedulers._queue_table import CodedJobs, QueueTable, Summaries
 from foresail.schedulers._several_partitions import pass_over_all, tables_of
 from foresail.schedulers.kernels.queue_table import (
     AMONG_FIRST,
     BEHIND,
     GOES_FIRST,
+    LACKS,
     NO_ROOM,
     WOULD_DELAY,
 )
@@ -278,6 +280,10 @@ class _Reasons(Mapping[str, Reason]):
         if code == NO_ROOM:
             free = {"free": self._common().free}
             return AlikeReasons(ReasonCode.NO_ROOM, job_ids, free, {"cpus": numbers})
+        if code == LACKS and self._passed.left is not None:
+            memory, gpus = table.others(array("q", changed.slots))
+            lacking = {"memory_bytes": memory, "gpus": gpus}
+            return AlikeReasons(ReasonCode.NO_ROOM, job_ids, _left(self._passed.left), lacking)
         if code == BEHIND:
             return AlikeReasons(ReasonCode.BEHIND, job_ids, by_job={"ahead": numbers})
         if code == WOULD_DELAY:
@@ -334,6 +340,11 @@ class _Reasons(Mapping[str, Reason]):
             return Reason(ReasonCode.RESERVED, {"cpus": cpus, "start": reserved[slot]})
         if cpus > common.free:
             return Reason(ReasonCode.NO_ROOM, {"cpus": cpus, "free": common.free})
+        left = self._passed.left
+        if left is not None and self._table.lacks(slot, left):
+            ((memory,), (gpus,)) = self._table.others([slot])
+            asked = {"memory_bytes": memory, "gpus": gpus}
+            return Reason(ReasonCode.NO_ROOM, {**_left(left), **asked})
         return Reason(ReasonCode.WOULD_DELAY, common.delayed) if common.delayed else None
 
     def _common(self) -> _CommonReasons:
@@ -373,6 +384,11 @@ class _CommonReasons:
 
     free: float
     delayed: Mapping[str, float | str]
+
+
+def _left(left: tuple[float, float]) -> dict[str, float | str]:
+    """What is left of memory (bytes) and gpus, as reasons have it."""
+    return {"free_memory_bytes": left[0], "free_gpus": left[1]}
 
 
 def _behind(ahead: int) -> Reason:

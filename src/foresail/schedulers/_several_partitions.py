@@ -15,7 +15,8 @@ from foresail.model.cluster import Cluster, Partition
 from foresail.model.construction import replaced
 from foresail.model.job import Job
 from foresail.model.view import ClusterView
-from foresail.schedulers._queue_table import Passed, QueueTable, Summaries
+from foresail.schedulers._passed import Passed
+from foresail.schedulers._queue_table import QueueTable, Summaries
 
 _MOST_ROUNDS: Final = 16
 """In so many rounds jobs are promised to one partition each with care, all others at once."""

@@ -110,8 +110,10 @@ WOULD_DELAY: Final = 3
 BEHIND: Final = 4
 GOES_FIRST: Final = 5
 AMONG_FIRST: Final = 6
+LACKS: Final = 7
 """Why a job waits, as far as that may differ from pass to pass. The last two are of jobs that are
-due by what EASY would have done: GOES_FIRST has a reservation. MUTE: others tell of the job."""
+due by what EASY would have done: GOES_FIRST has a reservation. MUTE: others tell of the job.
+LACKS (put there by others): enough cpus are free, too little memory or too few gpus."""
 
 QUEUE_ARRAYS: Final = len(WaitingQueue._fields)
 AT_CHANGES: Final = QUEUE_ARRAYS * PLACE

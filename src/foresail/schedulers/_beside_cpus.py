@@ -1,0 +1,178 @@
+"""Memory and gpus beside cpus: what of a pass fits in these too, and whom it must not put off.
+
+Passes count cpus. Where waiting jobs ask for more than these, a pass is made again without those
+for which too little memory or too few gpus are free, until all that it starts fits. The first in
+the queue that does not fit is promised the time when all that it asks for should be free; who is
+tried before its turn must not put that off, as in EASY. If it lacks no cpus, the pass promises the
+first that does a start as well. Further reservations, where a policy makes some, count cpus.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.kernels.waiting_jobs import LIKELY, PLANNED, WIDTH
+from foresail.model.construction import replaced
+from foresail.model.decision import Placement
+from foresail.model.job import Job
+from foresail.model.view import ClusterView
+from foresail.schedulers._passed import Passed
+from foresail.schedulers.kernels.waiting_queue import AGED
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+OTHERS: Final = 2
+"""Memory (bytes) and gpus, in this order; behind cpus where these are counted too."""
+
+_ROUNDING: Final = 1e-9
+"""As ``FreeResources`` has it."""
+
+PassAgain = Callable[[Passed, Collection[int]], Passed]
+"""Makes the pass again behind what has started, without some slots."""
+
+
+def others_of(job: Job) -> tuple[float, float]:
+    """Memory and gpus of a job."""
+    if len(job.stages) > 1:
+        return job.total.memory_bytes, job.total.gpus
+    stage = job.stages[0]
+    return stage.request.memory_bytes * stage.tasks, stage.request.gpus * stage.tasks
+
+
+class AllResources:
+    """One partition at a moment: what is free of everything, and what frees more and when.
+
+    Parameters
+    ----------
+    view, partition
+        The moment, and the name of the partition.
+    queue
+        Slots of the jobs that wait there, in queue order.
+    jobs, others
+        The rows of slots: those of passes, and memory and gpus.
+    overtakes, promises
+        Whether jobs may start before one that does not fit, and whether that is promised a start.
+    hopes
+        Whether behind one that is not due the likely runtime counts as well as the planned.
+    """
+
+    def __init__(
+        self,
+        view: ClusterView,
+        partition: str,
+        queue: Integers,
+        jobs: Floats,
+        others: Floats,
+        *,
+        overtakes: bool,
+        promises: bool,
+        hopes: bool,
+    ) -> None:
+        self._view, self._partition = view, partition
+        self._queue, self._jobs = queue, jobs
+        self._needs = np.column_stack([jobs[: len(others), WIDTH], others])
+        self._overtakes, self._promises, self._hopes = overtakes, promises, hopes
+
+    def settled(
+        self, passed: Passed, started: Sequence[int], elsewhere: Collection[int], again: PassAgain
+    ) -> Passed:
+        """What a pass comes to once all resources count; behind ``started``, less ``elsewhere``.
+
+        The pass was made for all other jobs that wait.
+        """
+        room, needs = self._view.free[self._partition], self._needs
+        left = np.array([passed.free, room.memory_bytes, room.gpus])
+        left -= needs[list(started)].sum(axis=0)
+        head, ahead, shadow, extra = self._first_that_waits(left, started, elsewhere)
+        late = self._ends_after(shadow, head)
+        late[ahead] = False
+        late[head : head + 1] = False  # none, if there is no head
+        accepted = [*started]
+        while True:
+            fresh = passed.starts[len(accepted) :]
+            for slot in fresh:
+                needed = needs[slot] * (1.0 - _ROUNDING)
+                if (needed > left)[1:].any() or (late[slot] and (needed > extra).any()):
+                    break
+                left -= needs[slot]
+                extra -= needs[slot] * late[slot]
+                accepted.append(slot)
+            if len(accepted) == len(passed.starts):
+                break
+            if not self._overtakes:
+                passed = replaced(passed, starts=accepted)
+                break
+            wanted = needs * (1.0 - _ROUNDING)
+            blocked = (wanted > left)[:, 1:].any(axis=1) | (late & (wanted > extra).any(axis=1))
+            absent = {*elsewhere, *self._queue[blocked[self._queue]].tolist()}
+            before = Passed(accepted, passed.free, {})
+            passed = again(before, absent.difference(accepted))
+        if self._promises and head >= 0 and needs[head, 1:].any():
+            later = {slot: at for slot, at in passed.reserved.items() if slot != head}
+            promised = {head: shadow} if shadow < math.inf else {}
+            passed = replaced(passed, reserved={**promised, **later})
+        return replaced(passed, left=(float(left[1]), float(left[2])))
+
+    def _first_that_waits(
+        self, left: Floats, started: Sequence[int], elsewhere: Collection[int]
+    ) -> tuple[int, Integers, float, Floats]:
+        """The first slot that does not fit behind those ahead of it, and these; -1 if all fit.
+
+        Then when it should, and how much more is free at that time.
+        """
+        queue = self._queue
+        if started or elsewhere:
+            queue = queue[np.isin(queue, [*started, *elsewhere], invert=True)]
+        held = np.cumsum(self._needs[queue], axis=0)
+        beyond = (held * (1.0 - _ROUNDING) > left).any(axis=1)
+        nothing = np.zeros(1 + OTHERS)
+        if not beyond.any():
+            return -1, queue, math.inf, nothing
+        at = int(beyond.argmax())
+        head, ahead = int(queue[at]), queue[:at]
+        if not self._promises:
+            return head, ahead, math.inf, nothing
+        free = left - (held[at - 1] if at else nothing)
+        shadow, extra = self._shadow(free, self._needs[head], [*started, *ahead.tolist()])
+        return head, ahead, shadow, extra
+
+    def _shadow(self, free: Floats, needed: Floats, started: Sequence[int]) -> tuple[float, Floats]:
+        """When so much should be free, and how much more; slots ``started`` run from now on."""
+        now, name = self._view.now, self._partition
+        ends = [max(each.expected_end_seconds, now) for each in self._view.running]
+        held = [_held(each.held, each.placement, name) for each in self._view.running]
+        ends += (now + self._jobs[started, PLANNED]).tolist()
+        held += self._needs[started].tolist()
+        if not ends:
+            return math.inf, free
+        order = np.argsort(ends, kind="stable")
+        times = np.array(ends)[order]
+        rooms = free + np.cumsum(np.array(held)[order], axis=0)
+        fits = (needed * (1.0 - _ROUNDING) <= rooms).all(axis=1) & (times < math.inf)
+        if not fits.any():
+            return math.inf, np.zeros(1 + OTHERS)
+        time = float(times[fits.argmax()])
+        last = int(np.searchsorted(times, time, side="right")) - 1
+        return time, rooms[last] - needed
+
+    def _ends_after(self, shadow: float, head: int) -> NDArray[np.bool_]:
+        """Which slots would run at that time, if they started now."""
+        jobs = self._jobs[: len(self._needs)]
+        late: NDArray[np.bool_] = self._view.now + jobs[:, PLANNED] > shadow
+        if self._hopes and head >= 0 and jobs[head, AGED] == 0.0:
+            late &= self._view.now + jobs[:, LIKELY] > shadow
+        return late
+
+
+def _held(job: Job, placement: Placement, partition: str) -> tuple[float, float, float]:
+    """What a running job holds of a partition: cpus, memory and gpus."""
+    tasks = sum(count for name, count in placement.tasks_by_partition if name == partition)
+    share = tasks / job.tasks
+    memory, gpus = others_of(job)
+    return job.cpus * share, memory * share, gpus * share
