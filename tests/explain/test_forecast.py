@@ -22,7 +22,7 @@ from foresail.explain.forecast import (
 from foresail.explain.outlook import outlook_of, with_arrivals
 from foresail.model.cluster import Cluster, Partition
 from foresail.model.event import Ended, Held, Submitted
-from foresail.model.job import Job
+from foresail.model.job import Job, Stage
 from foresail.model.outcome import Outcome
 from foresail.model.resources import Resources
 from foresail.model.start_conditions import Dependency, DependencyKind, StartConditions
@@ -116,6 +116,42 @@ def test_a_future_is_what_the_event_engine_makes_of_its_runtimes(scheduler, seed
     assert set(found) == {each.job.job_id for each in controller.pending}
     for job_id, forecast in found.items():
         assert forecast.start.median == pytest.approx(expected[job_id])
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("scheduler", ["easy(queue=requested,plan=requested)", "in_order"])
+def test_memory_and_gpus_count_in_a_future_as_they_do_in_the_event_engine(scheduler, seed):
+    """Cpus there are for all; what is short is something else."""
+    draw = np.random.default_rng(seed)
+    cluster = Cluster((Partition("all", Resources(500.0, 100.0, 2.0)),))
+    events = []
+    for event in jobs(seed, 40):
+        request = Resources(
+            1.0, float(draw.choice([0.0, 30.0, 70.0])), float(draw.choice([0, 0, 1, 2]))
+        )
+        job = replace(event.job, stages=(Stage(1, request),))
+        events.append(Submitted(0.0, job))
+    controller = standing(scheduler, events, now=3.0, cluster=cluster)
+    assert len(controller.running) > 0
+    expected = simulated(controller, scheduler, seed)
+    found = forecast_waiting(outlook_of(controller), scenarios=1, seed=seed)
+    assert len(found) > 20
+    for job_id, forecast in found.items():
+        assert forecast.start.median == pytest.approx(expected[job_id])
+
+
+def test_a_queue_for_gpus_is_no_queue_for_cpus():
+    """What would come of a job without gpus starts now; one with has its turn."""
+    cluster = Cluster((Partition("all", Resources(64.0, 0.0, 2.0)),))
+    of_gpus = [
+        Job(f"g{number}", 0.0, (Stage(1, Resources(1.0, gpus=2.0)),), 100.0, "ann")
+        for number in range(5)
+    ]
+    controller = standing("easy", [Submitted(0.0, job) for job in of_gpus], cluster=cluster)
+    asked = [Job.gang("cpus", 0.0, 4, 900.0, "ann"), replace(of_gpus[0], job_id="gpus")]
+    found = forecast_waiting(outlook_of(controller, asked), scenarios=300)
+    assert found["cpus"].start.high == 0.0
+    assert 180.0 < found["gpus"].start.median < 370.0
 
 
 def test_two_jobs_drawn_by_hand():

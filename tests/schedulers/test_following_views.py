@@ -38,8 +38,8 @@ POLICIES = (
 )
 CLUSTER = Cluster(
     (
-        Partition("left", Resources(cpus=8.0)),
-        Partition("right", Resources(cpus=2.5)),
+        Partition("left", Resources(8.0, 10.0, 2.0)),
+        Partition("right", Resources(2.5, 4.0)),
     )
 )
 
@@ -91,7 +91,9 @@ class Doubling:
 
 
 def some_job(draw, number, now):
-    stage = Stage(draw.randint(1, 3), Resources(cpus=draw.choice((0.1, 0.3, 1.0, 1.0, 2.0))))
+    cpus = draw.choice((0.1, 0.3, 1.0, 1.0, 2.0))
+    memory, gpus = draw.choice((0.0, 0.0, 0.7, 2.0)), draw.choice((0.0, 0.0, 0.0, 0.5))
+    stage = Stage(draw.randint(1, 3), Resources(cpus, memory, gpus))
     return Job(
         str(number),
         now,

@@ -10,7 +10,7 @@ forecasts.md`` says how well it fits.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -22,6 +22,7 @@ from foresail.explain.chances import still_running
 from foresail.explain.kernels.forward import ANYWHERE, Futures, blank_scratch, fill_starts
 from foresail.explain.outlook import Outlook, QueuedJob
 from foresail.model.arrays import Floats
+from foresail.model.resources import Resources
 from foresail.model.start_conditions import DependencyKind
 from foresail.model.view import PendingJob, RunningJob
 from foresail.simulator.forward import draw_runtimes
@@ -201,7 +202,7 @@ class _Drawn:
         wanted = len(self._waiting)
 
         def work(part: int) -> None:
-            scratch = blank_scratch(len(futures.cpus), jobs, len(self._running))
+            scratch = blank_scratch(len(futures.cpus), jobs, len(self._running), len(futures.room))
             fill_starts(futures, int(bounds[part]), int(bounds[part + 1]), wanted, scratch, starts)
 
         with ThreadPoolExecutor(_THREADS) as threads:
@@ -217,7 +218,9 @@ class _Drawn:
         columns = np.zeros((len(_COLUMNS), count, known + most))
         columns[_READY] = columns[_PLACE] = math.inf
         columns[_HOME, :, :known] = [self._number[each.partition] for each in waiting]
-        columns[_WIDTH, :, :known] = [each.pending.job.cpus for each in waiting]
+        asked = [each.pending.job.total for each in waiting]
+        for column, name in zip((_WIDTH, *_OTHERS), _AMOUNTS, strict=True):
+            columns[column, :, :known] = [getattr(each, name) for each in asked]
         columns[_PLANNED, :, :known] = [each.pending.planned_seconds for each in waiting]
         columns[_LIKELY, :, :known] = [each.likely_seconds for each in waiting]
         columns[_READY, :, :known] = [each.ready_seconds for each in waiting]
@@ -227,6 +230,7 @@ class _Drawn:
         due[:known] = [each.due_seconds for each in waiting]
         for future, each in enumerate(of_arrivals):
             columns[:, future, known : known + len(each)] = each.T
+        counted = [other for other in _OTHERS if columns[other].any()]
         return Futures(
             now=outlook.now,
             cpus=np.array([*outlook.cpus.values()], dtype=np.float64),
@@ -248,6 +252,9 @@ class _Drawn:
             ),
             running_ends=self._running_ends(),
             due=due,
+            room=_amounts(counted, outlook.room.values()),
+            needs=columns[counted],
+            running_needs=_amounts(counted, [each.held.total for each in running]),
             by_due=np.argsort(due, kind="stable")[: np.count_nonzero(np.isfinite(due))],
             **_predecessors(waiting, running, known + most),
         )
@@ -266,17 +273,35 @@ class _Drawn:
     def _horizon(self) -> float:
         """How far ahead arrivals matter (seconds): twice as long as all the work there is takes."""
         work = sum(
-            float(lasting.mean()) * each.pending.job.cpus
-            for lasting, each in zip(self._lasting.T, self._waiting, strict=True)
+            (
+                each.pending.job.total * float(lasting.mean())
+                for lasting, each in zip(self._lasting.T, self._waiting, strict=True)
+            ),
+            Resources(),
         )
+        room = sum(self._outlook.room.values(), Resources())
+        taken = [
+            getattr(work, name) / there for name in _AMOUNTS if (there := getattr(room, name)) > 0.0
+        ]
         ends = self._running_ends().mean(axis=0) if self._running else np.zeros(1)
         left = max(0.0, float(ends.max()) - self._outlook.now)
-        cpus = max(1.0, sum(self._outlook.cpus.values()))
-        return min(_LONGEST_HORIZON, _HOUR + left + 2.0 * work / cpus)
+        return min(_LONGEST_HORIZON, _HOUR + left + 2.0 * max(taken, default=0.0))
 
 
-_COLUMNS: Final = ("home", "width", "planned", "likely", "ready", "place", "runtime")
-_HOME, _WIDTH, _PLANNED, _LIKELY, _READY, _PLACE, _RUNTIME = range(len(_COLUMNS))
+_COLUMNS: Final = (
+    *("home", "width", "planned", "likely", "ready", "place", "runtime"),
+    *("memory", "gpus"),
+)
+_HOME, _WIDTH, _PLANNED, _LIKELY, _READY, _PLACE, _RUNTIME, *_OTHERS = range(len(_COLUMNS))
+_AMOUNTS: Final = ("cpus", "memory_bytes", "gpus")
+"""Names of what is in the columns of width and of others."""
+
+
+def _amounts(columns: Sequence[int], of: Iterable[Resources]) -> Floats:
+    """What is asked for or there of resources beside cpus, shape (columns, those)."""
+    rows = [(each.memory_bytes, each.gpus) for each in of]
+    table = np.array(rows, dtype=np.float64).reshape(-1, len(_OTHERS))
+    return np.ascontiguousarray(table.T[[_OTHERS.index(column) for column in columns]])
 
 
 class _Arrivals:
@@ -332,12 +357,14 @@ def _arrivals(
             blocks[number].append(
                 (
                     number_of[each.partition],
-                    each.cpus,
+                    each.needs.cpus,
                     each.planned_seconds,
                     each.likely_seconds,
                     since,
                     each.place,
                     each.runtime_seconds,
+                    each.needs.memory_bytes,
+                    each.needs.gpus,
                 )
             )
     return _Arrivals(

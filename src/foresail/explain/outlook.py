@@ -9,6 +9,7 @@ from typing import Final
 
 from foresail.control.loop import Controller
 from foresail.model.job import Job
+from foresail.model.resources import Resources
 from foresail.model.view import PendingJob, RunningJob
 from foresail.record.beliefs import belief_of
 from foresail.record.jobs_fold import EndedAttempt, JobsFold
@@ -54,7 +55,7 @@ class RecentJob:
     """
 
     submit_seconds: float
-    cpus: float
+    needs: Resources
     partition: str | None
     runtime_seconds: float
     planned_seconds: float
@@ -72,7 +73,7 @@ class Outlook:
         The moment (seconds on the run's clock).
     begin_seconds
         When the run began.
-    cpus
+    room
         What can be used, by partition; what runs holds some of it.
     backfills
         Whether jobs may overtake if the first that waits is not delayed.
@@ -86,12 +87,17 @@ class Outlook:
 
     now: float
     begin_seconds: float
-    cpus: Mapping[str, float]
+    room: Mapping[str, Resources]
     backfills: bool
     running: tuple[RunningJob, ...]
     waiting: tuple[QueuedJob, ...]
     held: frozenset[str] = frozenset()
     recent: tuple[RecentJob, ...] = ()
+
+    @property
+    def cpus(self) -> dict[str, float]:
+        """Cpus that can be used, by partition."""
+        return {name: room.cpus for name, room in self.room.items()}
 
     @property
     def waiting_jobs(self) -> dict[str, QueuedJob]:
@@ -112,12 +118,13 @@ def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
         start from its submission on, or from now on if that is later.
     """
     state = controller.state
-    free = controller.state.free.by_partition()
-    cpus = {name: room.cpus for name, room in free.items()}
+    room = dict(controller.state.free.by_partition())
+    if controller.cluster.shared:  # by what tasks use, whatever they ask for
+        room = {name: Resources(each.cpus, math.inf, math.inf) for name, each in room.items()}
     running = tuple(state.running_roster.in_order())
     for each in running:
         for name, _ in each.placement.tasks_by_partition[:1]:
-            cpus[name] += each.held.cpus
+            room[name] += each.held.total
     held = frozenset(state.held)
     dues = controller.dues_ahead()
     instead = {job.job_id: job for job in others if job.job_id not in held}
@@ -133,7 +140,7 @@ def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
     backfills = True
     if controller.orders_queue is not None:
         backfills = controller.orders_queue.backfills
-    return Outlook(controller.now, 0.0, cpus, backfills, running, tuple(waiting), held)
+    return Outlook(controller.now, 0.0, room, backfills, running, tuple(waiting), held)
 
 
 def _not_held(state: State) -> list[PendingJob]:
@@ -170,7 +177,7 @@ def _recent(
     pending = PendingJob(job, controller.state.submissions, belief, planned)
     return RecentJob(
         submit_seconds=attempt.job.submit_seconds,
-        cpus=job.cpus,
+        needs=job.total,
         partition=_partition(controller, job),
         runtime_seconds=attempt.outcome.runtime_seconds,
         planned_seconds=planned,

@@ -146,10 +146,10 @@ class AlikeReasons:
 
 
 def alike(reasons: Mapping[str, Reason]) -> list[AlikeReasons]:
-    """The reasons of jobs, by id, in groups of one kind each."""
-    groups: dict[ReasonCode, list[str]] = {}
+    """The reasons of jobs, by id, in groups of one kind and the same numbers each."""
+    groups: dict[tuple[ReasonCode, frozenset[str]], list[str]] = {}
     for job_id, reason in reasons.items():
-        groups.setdefault(reason.code, []).append(job_id)
+        groups.setdefault((reason.code, frozenset(reason.numbers)), []).append(job_id)
     return [
         AlikeReasons(
             code,
@@ -159,5 +159,5 @@ def alike(reasons: Mapping[str, Reason]) -> list[AlikeReasons]:
                 for name in reasons[job_ids[0]].numbers
             },
         )
-        for code, job_ids in groups.items()
+        for (code, _), job_ids in groups.items()
     ]

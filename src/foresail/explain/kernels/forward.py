@@ -19,6 +19,9 @@ ANYWHERE: Final = -1
 _NOBODY: Final = -1
 _FREE, _HEAD, _SHADOW, _EXTRA, _DUE_HEAD, _DUE_SHADOW, _DUE_EXTRA, _IS_STALE = range(8)
 _PARTITION_COLUMNS = 8
+_ROUNDING: Final = 1e-9
+"""Share of what is asked for that sums of shares may have lost."""
+
 """Of a partition: free cpus; the first job that has no room, when it should have, and how many more
 cpus are free then; the same of those that are due; whether a pass is to be made (again)."""
 
@@ -35,7 +38,8 @@ class Futures(NamedTuple):
     are planned to end at ``running_planned``. From ``due[i]`` on a job goes before all that are
     not, those that are due first ahead; ``by_due`` are the jobs with such a time, in its order.
     Behind a job that does not fit and is not due, others are tried with ``likely[f, i]``, and
-    start if either that or the plan lets them.
+    start if either that or the plan lets them. Resource r beside cpus, of which there may be none
+    that counts, has ``room[r, p]``, ``needs[r, f, i]`` and ``running_needs[r]``.
     """
 
     now: float
@@ -56,6 +60,9 @@ class Futures(NamedTuple):
     running_ends: Floats
     due: Floats
     by_due: Integers
+    room: Floats
+    needs: Floats
+    running_needs: Floats
 
 
 class Scratch(NamedTuple):
@@ -73,9 +80,13 @@ class Scratch(NamedTuple):
     home: Integers
     promised: Integers
     by_partition: Floats
+    planned_needs: Floats
+    unused: Floats
+    spare: Floats
+    due_spare: Floats
 
 
-def blank_scratch(partitions: int, jobs: int, running: int) -> Scratch:
+def blank_scratch(partitions: int, jobs: int, running: int, others: int) -> Scratch:
     """Room for a call of ``fill_starts``."""
     times, numbers = np.empty((4, jobs + running)), np.empty((7, jobs + running), np.int64)
     return Scratch(
@@ -91,6 +102,10 @@ def blank_scratch(partitions: int, jobs: int, running: int) -> Scratch:
         home=numbers[5],
         promised=numbers[6],
         by_partition=np.empty((_PARTITION_COLUMNS, partitions)),
+        planned_needs=np.empty((others, jobs + running)),
+        unused=np.empty((others, partitions)),
+        spare=np.empty((others, partitions)),
+        due_spare=np.empty((others, partitions)),
     )
 
 
@@ -124,59 +139,112 @@ def _pop(times: Floats, jobs: Integers, count: int) -> int:
 
 
 @part
-def _plan(scratch: Scratch, held: int, end: float, width: float, job: int, home: int) -> int:
+def _plan(
+    futures: Futures, scratch: Scratch, held: int, end: float, future: int, job: int, home: int
+) -> int:
     """Note when a job is planned to end, in order; returns of how many that is known."""
-    ends, widths = scratch.planned_ends, scratch.planned_widths
-    jobs, homes = scratch.planned_jobs, scratch.planned_home
+    ends, needs = scratch.planned_ends, scratch.planned_needs
     at = held
     while at and ends[at - 1] > end:
-        ends[at], widths[at] = ends[at - 1], widths[at - 1]
-        jobs[at], homes[at] = jobs[at - 1], homes[at - 1]
+        _move_plan(scratch, at - 1, at)
         at -= 1
-    ends[at], widths[at], jobs[at], homes[at] = end, width, job, home
+    ends[at], scratch.planned_jobs[at], scratch.planned_home[at] = end, job, home
+    jobs = futures.widths.shape[1]
+    if job < jobs:
+        scratch.planned_widths[at] = futures.widths[future, job]
+    else:
+        scratch.planned_widths[at] = futures.running_widths[job - jobs]
+    for other in range(needs.shape[0]):
+        needs[other, at] = _need(futures, other, future, job)
     return held + 1
+
+
+@part
+def _move_plan(scratch: Scratch, source: int, place: int) -> None:
+    """Copy a row of what is planned to end."""
+    scratch.planned_ends[place] = scratch.planned_ends[source]
+    scratch.planned_widths[place] = scratch.planned_widths[source]
+    scratch.planned_jobs[place] = scratch.planned_jobs[source]
+    scratch.planned_home[place] = scratch.planned_home[source]
+    for other in range(scratch.planned_needs.shape[0]):
+        scratch.planned_needs[other, place] = scratch.planned_needs[other, source]
+
+
+@part
+def _need(futures: Futures, other: int, future: int, job: int) -> float:
+    """How much of a resource beside cpus a job needs, which may be one that runs already."""
+    jobs = futures.widths.shape[1]
+    if job < jobs:
+        return float(futures.needs[other, future, job])
+    return float(futures.running_needs[other, job - jobs])
+
+
+@part
+def _is_room(futures: Futures, future: int, job: int, home: int, room: Floats) -> bool:
+    """Whether what a waiting job needs beside cpus is among what a partition has."""
+    for other in range(room.shape[0]):
+        if futures.needs[other, future, job] * (1.0 - _ROUNDING) > room[other, home]:
+            return False
+    return True
+
+
+@part
+def _hold(futures: Futures, future: int, job: int, home: int, room: Floats, sign: float) -> None:
+    """Take what a job needs beside cpus out of what a partition has, or put it back."""
+    for other in range(room.shape[0]):
+        room[other, home] -= sign * _need(futures, other, future, job)
 
 
 @part
 def _unplan(scratch: Scratch, held: int, job: int) -> int:
     """Forget a job that has ended; returns of how many an end is planned."""
-    ends, widths = scratch.planned_ends, scratch.planned_widths
-    jobs, homes = scratch.planned_jobs, scratch.planned_home
     at = 0
-    while jobs[at] != job:
+    while scratch.planned_jobs[at] != job:
         at += 1
     for place in range(at, held - 1):
-        ends[place], widths[place] = ends[place + 1], widths[place + 1]
-        jobs[place], homes[place] = jobs[place + 1], homes[place + 1]
+        _move_plan(scratch, place + 1, place)
     return held - 1
 
 
 @part
 def _shadow(
-    scratch: Scratch, held: int, free: float, width: float, home: int
+    futures: Futures, scratch: Scratch, held: int, future: int, job: int, home: int, spare: Floats
 ) -> tuple[float, float]:
-    """When so many cpus of a partition should be free, and how many more then are."""
+    """When a job should have room in a partition, and how many more cpus are free then.
+
+    Of what else counts, that is put into ``spare``.
+    """
     ends, widths, homes = scratch.planned_ends, scratch.planned_widths, scratch.planned_home
+    free, width = scratch.by_partition[_FREE, home], futures.widths[future, job]
+    for other in range(spare.shape[0]):
+        spare[other, home] = scratch.unused[other, home]
     at = 0
     while at < held:
         end = ends[at]
         while at < held and ends[at] == end:
             if homes[at] == home:
                 free += widths[at]
+                for other in range(spare.shape[0]):
+                    spare[other, home] += scratch.planned_needs[other, at]
             at += 1
-        if free >= width:
+        if free >= width and _is_room(futures, future, job, home, spare):
+            _hold(futures, future, job, home, spare, 1.0)
             return end, free - width
     return math.inf, 0.0
 
 
 @part
-def _could_hold(cpus: Floats, home: int, width: float) -> bool:
-    """Whether a partition, or any of them, has so many cpus."""
-    most = 0.0
-    for each in range(cpus.shape[0]):
-        if home in (each, ANYWHERE):
-            most = max(most, cpus[each])
-    return bool(width <= most)
+def _could_hold(futures: Futures, future: int, job: int) -> bool:
+    """Whether its partition, or any of them, has so much."""
+    home, width = futures.home[future, job], futures.widths[future, job]
+    for each in range(futures.cpus.shape[0]):
+        if (
+            home in (each, ANYWHERE)
+            and width <= futures.cpus[each]
+            and _is_room(futures, future, job, each, futures.room)
+        ):
+            return True
+    return False
 
 
 @part
@@ -186,7 +254,9 @@ def _waits_for(futures: Futures, scratch: Scratch, future: int, job: int, home: 
     if own != ANYWHERE:
         return own == home
     is_promised_elsewhere = scratch.promised[job] not in (ANYWHERE, home)
-    return bool(futures.widths[future, job] <= futures.cpus[home]) and not is_promised_elsewhere
+    if futures.widths[future, job] > futures.cpus[home] or is_promised_elsewhere:
+        return False
+    return _is_room(futures, future, job, home, futures.room)
 
 
 @part
@@ -199,20 +269,30 @@ def _ready_seconds(futures: Futures, scratch: Scratch, future: int, job: int) ->
 
 
 @part
-def _is_let_in(scratch: Scratch, home: int, width: float, end: float, likely_end: float) -> bool:
-    """Take cpus of a partition, if a job that ends then delays none there that goes before it."""
-    parts = scratch.by_partition
+def _is_let_in(
+    futures: Futures, scratch: Scratch, future: int, job: int, home: int, now: float
+) -> bool:
+    """Take room of a partition, if a job delays none there that goes before it."""
+    parts, width = scratch.by_partition, futures.widths[future, job]
+    end, likely_end = now + futures.planned[future, job], now + futures.likely[future, job]
     puts_off_due = end > parts[_DUE_SHADOW, home]
-    if puts_off_due and width > parts[_DUE_EXTRA, home]:
+    if puts_off_due and not (
+        width <= parts[_DUE_EXTRA, home] and _is_room(futures, future, job, home, scratch.due_spare)
+    ):
         return False
     puts_off = end > parts[_SHADOW, home] and likely_end > parts[_SHADOW, home]
-    if puts_off and width > parts[_EXTRA, home]:
+    if puts_off and not (
+        width <= parts[_EXTRA, home] and _is_room(futures, future, job, home, scratch.spare)
+    ):
         return False
     if puts_off_due:
         parts[_DUE_EXTRA, home] -= width
+        _hold(futures, future, job, home, scratch.due_spare, 1.0)
     if puts_off:
         parts[_EXTRA, home] -= width
+        _hold(futures, future, job, home, scratch.spare, 1.0)
     parts[_FREE, home] -= width
+    _hold(futures, future, job, home, scratch.unused, 1.0)
     return True
 
 
@@ -256,20 +336,21 @@ def _pass_over(
             soonest = min(soonest, since)
             continue
         width, end = futures.widths[future, job], now + futures.planned[future, job]
-        if width > free[home]:
+        if width > free[home] or not _is_room(futures, future, job, home, scratch.unused):
             head, first = (_DUE_HEAD, _DUE_SHADOW) if place < due else (_HEAD, _SHADOW)
             if parts[head, home] < 0.0:
                 parts[head, home] = job
-                time, more = _shadow(scratch, held, free[home], width, home)
+                spare = scratch.due_spare if place < due else scratch.spare
+                time, more = _shadow(futures, scratch, held, future, job, home, spare)
                 parts[first, home], parts[first + 1, home] = time, more
             continue
-        if not _is_let_in(scratch, home, width, end, now + futures.likely[future, job]):
+        if not _is_let_in(futures, scratch, future, job, home, now):
             continue
         starts[job] = now
         scratch.home[job] = home
         scratch.ends[job] = now + futures.runtimes[future, job]
         count = _push(scratch.heap_times, scratch.heap_jobs, count, scratch.ends[job], job)
-        held = _plan(scratch, held, end, width, job, home)
+        held = _plan(futures, scratch, held, end, future, job, home)
         if several and futures.home[future, job] == ANYWHERE:
             for other in range(futures.cpus.shape[0]):
                 if other != home and _waits_for(futures, scratch, future, job, other):
@@ -373,25 +454,28 @@ def fill_starts(
     free = scratch.by_partition[_FREE]
     partitions = futures.cpus.shape[0]
     for future in range(first, last):
-        ready, widths, homes = futures.ready[future], futures.widths[future], futures.home[future]
+        ready, widths = futures.ready[future], futures.widths[future]
         starts[future] = math.inf
         ends[:jobs] = math.inf
         scratch.promised[:] = ANYWHERE
         for home in range(partitions):
             free[home] = futures.cpus[home]
+            for other in range(futures.room.shape[0]):
+                scratch.unused[other, home] = futures.room[other, home]
         count = held = 0
         for each in range(futures.running_widths.shape[0]):
             end = max(futures.running_ends[future, each], futures.now)
             ends[jobs + each] = end
-            width, home = futures.running_widths[each], futures.running_home[each]
-            free[home] -= width
+            home = futures.running_home[each]
+            free[home] -= futures.running_widths[each]
+            _hold(futures, future, jobs + each, home, scratch.unused, 1.0)
             count = _push(heap_time, heap_job, count, end, jobs + each)
             plan = max(futures.running_planned[each], futures.now)
-            held = _plan(scratch, held, plan, width, jobs + each, home)
+            held = _plan(futures, scratch, held, plan, future, jobs + each, home)
         waiting = left = 0
         for place in range(jobs):
             job = futures.order[future, place]
-            if ready[job] < math.inf and _could_hold(futures.cpus, int(homes[job]), widths[job]):
+            if ready[job] < math.inf and _could_hold(futures, future, job):
                 line[waiting] = job
                 waiting += 1
                 left += job < wanted
@@ -439,7 +523,10 @@ def fill_starts(
                 job = heap_job[0]
                 count = _pop(heap_time, heap_job, count)
                 if job < jobs:
-                    free[scratch.home[job]] += widths[job]
+                    home = scratch.home[job]
+                    free[home] += widths[job]
                 else:
-                    free[futures.running_home[job - jobs]] += futures.running_widths[job - jobs]
+                    home = futures.running_home[job - jobs]
+                    free[home] += futures.running_widths[job - jobs]
+                _hold(futures, future, job, home, scratch.unused, -1.0)
                 held = _unplan(scratch, held, job)

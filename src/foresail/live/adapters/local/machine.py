@@ -22,7 +22,7 @@ def machine_cpus() -> tuple[int, ...]:
 def machine_memory_bytes() -> float:
     """Memory for jobs: the machine's, less a twentieth (2 GiB at most) for all that is no job."""
     whole = float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    return whole - min(whole * _RESERVED_SHARE, _MOST_RESERVED_BYTES)
+    return float(int(whole - min(whole * _RESERVED_SHARE, _MOST_RESERVED_BYTES)))
 
 
 def machine_gpus() -> tuple[str, ...]:
