@@ -7,13 +7,17 @@ from typing import Any, Final
 
 import polars as pl
 
+from foresail.model.changing_nodes import changed
+from foresail.model.cluster import Cluster
+from foresail.model.event import NodeAdded, NodeChanged, NodeRemoved
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.start_conditions import StartConditions
 from foresail.model.value import DeadlineValue
 from foresail.record.jobs_fold import JobsFold
 from foresail.record.log_clock import LogClock
-from foresail.record.records import Manifest, Record
+from foresail.record.records import EventTaken, Manifest, Record
+from foresail.traces.schema import NODES
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 _STATUSES: Final[Mapping[EndedBecause, str]] = {
@@ -28,6 +32,7 @@ _SCHEMA: Final = {
     "tasks": pl.Int64(),
     "cpus_per_task": pl.Float64(),
     "memory_bytes_per_task": pl.Float64(),
+    "gpus_per_task": pl.Float64(),
     "requested_seconds": pl.Float64(),
     "used_cpu_seconds": pl.Float64(),
     "used_memory_bytes": pl.Float64(),
@@ -47,7 +52,7 @@ def workload_of(records: Iterable[Record], source: str) -> Workload:
     with: they are left out and counted (``meta.header``). Of one that was preempted or lost, the
     last attempt counts. What waited for a job that is left out does not wait for it any more, nor
     what did for another reason than that it completes. A job that was to begin later comes then: it
-    has waited since it might start, as Slurm counts.
+    has waited since it might start, as Slurm counts. Nodes are those that there were in the end.
 
     Parameters
     ----------
@@ -56,10 +61,13 @@ def workload_of(records: Iterable[Record], source: str) -> Workload:
     source
         What the workload is said to come from.
     """
-    fold, clock, processors = JobsFold(), LogClock(), 0
+    fold, clock, cluster = JobsFold(), LogClock(), Cluster(())
     for record in records:
-        if isinstance(record, Manifest):
-            processors = int(record.cluster.total.cpus)
+        match record:
+            case Manifest():
+                cluster = record.cluster
+            case EventTaken(event=NodeAdded() | NodeChanged() | NodeRemoved() as event):
+                cluster = changed(cluster, event)
         clock.see(record)
         fold.take(record)
     ran = {job_id: end for job_id, end in fold.ended.items() if job_id in fold.submitted}
@@ -74,11 +82,29 @@ def workload_of(records: Iterable[Record], source: str) -> Workload:
     meta = WorkloadMeta(
         source=source,
         reader="foresail run",
-        processors=processors,
+        processors=int(cluster.total.cpus),
         origin_unix_seconds=None if begin is None else begin + zero - clock.zero,
         header={"left out": str(len(fold.submitted) - len(rows))},
     )
-    return Workload(table, meta)
+    return Workload(table, meta, _nodes(cluster))
+
+
+def _nodes(cluster: Cluster) -> pl.DataFrame | None:
+    """What nodes had; None where they have no names."""
+    rows = [
+        {
+            "node": node.name,
+            "partition": partition.name,
+            "count": 1,
+            "cpus": node.total.cpus,
+            "memory_bytes": node.total.memory_bytes,
+            "gpus": node.total.gpus,
+            "model": node.attributes.get("model"),
+        }
+        for partition in cluster.partitions
+        for node in partition.nodes
+    ]
+    return pl.DataFrame(rows, NODES) if rows else None
 
 
 def _row(job: Job, outcome: Outcome, ran: Mapping[str, Outcome]) -> dict[str, Any]:
@@ -95,6 +121,7 @@ def _row(job: Job, outcome: Outcome, ran: Mapping[str, Outcome]) -> dict[str, An
         "tasks": job.tasks,
         "cpus_per_task": stage.request.cpus,
         "memory_bytes_per_task": stage.request.memory_bytes or None,
+        "gpus_per_task": stage.request.gpus,
         "requested_seconds": job.requested_seconds,
         "used_cpu_seconds": _share(outcome.used.get("cpu_time"), stage.request.cpus),
         "used_memory_bytes": outcome.used.get("memory_max"),

@@ -314,6 +314,7 @@ async function showJob() {
     ["Command", job.command], ["Directory", job.directory], ["Cpus", `${job.cpus}`],
     ["Limit", job.requested_seconds === null ? "none" : duration(job.requested_seconds)],
     ["Memory", job.memory_bytes === null ? null : `at most ${Math.ceil(job.memory_bytes / 2 ** 20)} MiB`],
+    ["Gpus", job.gpus ? `${job.gpus}` : null],
     ["After", job.after.join(", ")], ["Places", job.places],
   ].filter(([, value]) => value);
   at("facts").replaceChildren(...facts.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
