@@ -43,8 +43,8 @@ def submit(
     """Submit a job script, a jobs file (.toml, .csv, .jsonl) or a command; prints the id.
 
     The options are those of sbatch, also on #SBATCH and #FORESAIL lines of a script; what is typed
-    wins. Without a script, or with -, it is read from standard input. What was understood is said on
-    standard error.
+    wins. Without a script, or with -, it is read from standard input. What was understood is said
+    on standard error.
     """
     from foresail.cli._service import asked_for, connected
     from foresail.cli.wait import wait_for

@@ -20,10 +20,11 @@ from foresail.model.documents import text_of
 from foresail.model.errors import InputError
 
 _AS_THEY_ARE: Final = (
-    *("name", "tasks", "cpus", "requested_time", "array", "held", "strl", "begin", "requeue"),
+    *("name", "tasks", "cpus", "gpus", "requested_time", "array", "held", "strl"),
+    *("begin", "requeue"),
 )
 _OF_THE_CALL: Final = ("wait", "parsable", "quiet", "test_only", "key")
-_NOT_YET: Final = ("gpus", "output", "errors", "mail_type", "mail_user")
+_NOT_YET: Final = ("output", "errors", "mail_type", "mail_user")
 _FINDING: Final = (
     *("PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYTHONPATH"),
     *("LD_LIBRARY_PATH", "LANG", "LC_ALL"),
