@@ -9,7 +9,7 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from foresail.cli import submit
+from foresail.cli import main, submit
 from foresail.model.errors import ForesailError
 from live_service import live_service
 
@@ -315,3 +315,39 @@ def test_log_in_keeps_the_token_for_its_owner_alone(typed, service, monkeypatch,
     assert "opens nothing" in typed("jobs", status=2)  # at the address that is kept
     kept = [each for each in tmp_path.rglob("*") if each.is_file()]
     assert all(each.stat().st_mode & 0o077 == 0 for each in kept)
+
+
+def test_alone_it_shows_what_runs_and_is_next(service, monkeypatch, capsys):
+    """One's own first; what others run is nameless to who may not see it; without one, help."""
+    monkeypatch.setenv("FORESAIL_SERVICE", service.address)
+    monkeypatch.setattr("sys.argv", ["foresail"])
+
+    def seen_by(token, status=(0, None)):
+        monkeypatch.setenv("FORESAIL_TOKEN", token)
+        with pytest.raises(SystemExit) as end:
+            main.main()
+        assert end.value.code in status
+        return capsys.readouterr()
+
+    ann, bob = (service.token(name, "user") for name in ("ann", "bob"))
+    with service.client(bob) as client:
+        runs = client.post("/v1/jobs", json={"command": "sleep 60", "cpus": 2, "name": "secret"})
+    with service.client(ann) as client:
+        waits = client.post("/v1/jobs", json={"command": "true", "name": "mine"})
+    until = time.monotonic() + 20.0
+    while " R " not in seen_by(ann).out:
+        assert time.monotonic() < until
+    told = seen_by(ann).out.splitlines()
+    assert "cpus 2 of 2 in use" in told[0]
+    assert told[1].split()[:5] == ["JOBID", "NAME", "USER", "ST", "TIME"]
+    own, other = told[2].split(), told[3].split()
+    assert own[:4] == [waits.json()["jobs"][0]["job_id"], "mine", "ann", "PD"]
+    assert other[:4] == ["-", "-", "-", "R"]
+    assert "secret" not in "".join(told)
+    assert "secret" in seen_by(service.admin_token).out
+    wrong = seen_by("foresail_wrong", status=(2,))
+    assert "[OPTIONS] COMMAND" in wrong.err
+    assert "opens nothing" in wrong.err
+    with service.client() as client:
+        for answer in (runs, waits):
+            client.post(f"/v1/jobs/{answer.json()['jobs'][0]['job_id']}/cancel")

@@ -85,6 +85,16 @@ def _asked_for(job: Mapping[str, Any]) -> Iterator[str]:
         yield "to run after " + listed(job["after"])
 
 
+def in_use(cluster: Mapping[str, Any]) -> str:
+    """How the cluster is used, on one line."""
+    counts, used = cluster["jobs_by_state"], cluster["cpus"] - cluster["free_cpus"]
+    return (
+        f"cpus {max(0.0, used):g} of {cluster['cpus']:g} in use, "
+        f"{counts.get('running', 0)} running, {counts.get('pending', 0)} waiting, "
+        f"{counts.get('held', 0)} held"
+    )
+
+
 def starts_in(forecast: Mapping[str, Any] | None, now: float) -> str:
     """The odds of a start: ``20 min (5 to 50 min)``; empty where there is no forecast."""
     start = (forecast or {}).get("start")

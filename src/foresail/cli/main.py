@@ -57,6 +57,15 @@ COMMANDS: Final = {
 class LateCommands(TyperGroup):
     """Imports a command's module only when that command is called, so that help is quick."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Without any word, show the queue of the service; help, if there is none."""
+        if not args and not ctx.resilient_parsing:
+            from foresail.cli._first_look import is_queue_shown
+
+            if is_queue_shown():
+                ctx.exit()
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the signature is Typer's
         """All command names, in the order users meet them."""
         return list(COMMANDS)

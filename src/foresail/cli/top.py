@@ -5,15 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from foresail.model.words import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rich.console import RenderableType
 
     from foresail.client.service_client import ServiceClient
@@ -51,7 +49,7 @@ def _drawn(client: ServiceClient, rows: int) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    from foresail.cli._service import starts_in, why
+    from foresail.cli._service import in_use, starts_in, why
 
     cluster, now = client.cluster(), time.time()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
@@ -67,14 +65,4 @@ def _drawn(client: ServiceClient, rows: int) -> RenderableType:
             duration(max(0.0, now - since)),
             *(narrowed(starts_in(job.get("forecast"), now)), narrowed(why(job))),
         )
-    return Group(Text(_heading(cluster)), table)
-
-
-def _heading(cluster: Mapping[str, Any]) -> str:
-    counts, used = cluster["jobs_by_state"], cluster["cpus"] - cluster["free_cpus"]
-    return (
-        f"{cluster['policy']}\n"
-        f"cpus {max(0.0, used):g} of {cluster['cpus']:g} in use, "
-        f"{counts.get('running', 0)} running, {counts.get('pending', 0)} waiting, "
-        f"{counts.get('held', 0)} held"
-    )
+    return Group(Text(f"{cluster['policy']}\n{in_use(cluster)}"), table)

@@ -204,6 +204,10 @@ class ServiceClient:
         """What there is to run on, and how it is used now."""
         return self._ask("GET", "/v1/cluster")
 
+    def plan(self, most: int = 200) -> Answer:
+        """What runs and what is to start next, of everybody; other users' jobs nameless."""
+        return self._ask("GET", "/v1/plan", params={"most": most})
+
     def nodes(self) -> list[Answer]:
         """Every node, and what is free there."""
         nodes: list[Answer] = self._ask("GET", "/v1/nodes")["nodes"]
