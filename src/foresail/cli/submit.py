@@ -58,11 +58,12 @@ def submit(
             return
         submitted = client.submit(asked.jobs, client_key=asked.call.get("key"))
         ids = list(dict.fromkeys(job["job_id"].partition("_")[0] for job in submitted))
-        for job_id in () if asked.call.get("quiet") else ids:
+        is_quiet = asked.call.get("quiet")
+        for job_id in () if is_quiet else ids:
             typer.echo(job_id)
         told = set[tuple[str, ...]]()
         for job in submitted:
-            understood = (asked_for(job), *job.get("warnings", ()))
+            understood = (*(() if is_quiet else (asked_for(job),)), *job.get("warnings", ()))
             for said in () if understood in told else understood:
                 typer.echo(f"foresail: job {job['job_id']}: {said}", err=True)
             told.add(understood)
