@@ -5,6 +5,8 @@ import time
 
 import pytest
 
+from foresail.live import run_directory
+from foresail.model.errors import InputError
 from foresail.scenario import by_daemon
 from standins import RecordingObserver, SmallPolicy, command, new_run, supervise
 
@@ -48,3 +50,20 @@ def test_a_job_that_waits_for_room_is_told_once_and_not_counted_as_running(small
     )
     (outcome,) = shown.ends
     assert room_since[0] <= outcome.start_seconds <= outcome.end_seconds <= room_since[1]
+
+
+def test_lines_that_were_accepted_in_part_leave_nothing_behind(tmp_path, monkeypatch):
+    """They were written, but whether they are on disk cannot be said: none of them is accepted."""
+    run = new_run(tmp_path / "run", [command("first", ["true"])])
+    before = (run.path / "jobs.jsonl").read_bytes()
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(run_directory.os, "fsync", full)
+        with pytest.raises(InputError, match="the last lines are not accepted"):
+            run.add_jobs([command("second", ["true"]), command("third", ["true"])])
+    assert (run.path / "jobs.jsonl").read_bytes() == before
+    run.add_jobs([command("fourth", ["true"])])
+    assert [job.job_id for job in run.jobs()] == ["first", "fourth"]

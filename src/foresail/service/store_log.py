@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import Any, Final
 
 from foresail.live.recovery import KnownRun
 from foresail.live.run_log import SNAPSHOT_EVERY, TELL_ONLY
 from foresail.model.decision import Placement, Start, Withdraw
+from foresail.model.errors import InputError
 from foresail.model.event import Cancelled, Ended, Held, Released
 from foresail.model.outcome import GOES_BACK
 from foresail.model.protocols import ComparesWith
@@ -27,6 +29,7 @@ from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
 from foresail.service.store.protocol import Store, WholeStep
 
+_LOG: Final = logging.getLogger("foresail.service")
 _BEING_CANCELLED: Final = "cancelled by its user"
 _PENDING: Final = {"state": "pending", "start_seconds": None, "places": None}
 
@@ -34,7 +37,8 @@ _PENDING: Final = {"state": "pending", "start_seconds": None, "places": None}
 def recovered(store: Store, compares_with: ComparesWith | None = None) -> KnownRun:
     """What the store's event log leads to: its snapshot first, and what follows that.
 
-    ``compares_with`` is what the scheduler that will go on compares with, if it does with anything.
+    One that this version cannot read is done without. ``compares_with`` is what the scheduler that
+    will go on compares with, if it does with anything.
 
     Raises
     ------
@@ -44,10 +48,13 @@ def recovered(store: Store, compares_with: ComparesWith | None = None) -> KnownR
     known, end = KnownRun(RunFold(compares_with)), 0
     snapshot = store.snapshot()
     if snapshot is not None:
-        end, lines = snapshot
-        for number, line in enumerate(lines, 1):
-            known.take(line, number, "snapshot")
-        known.since_snapshot = 0
+        try:
+            for number, line in enumerate(snapshot[1], 1):
+                known.take(line, number, "snapshot")
+            known.since_snapshot, end = 0, snapshot[0]
+        except InputError as error:
+            known = KnownRun(RunFold(compares_with))
+            _LOG.error("%s; it is done without", error)
     for number, line in store.records(after=end):
         known.take(line, number, "event log")
     return known

@@ -1,0 +1,50 @@
+"""What one call may submit: so many jobs and members, and no jobs that wait for each other."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from foresail.model.cluster import Cluster, Partition
+from foresail.model.errors import InputError
+from foresail.model.resources import Resources
+from foresail.service.api.submissions import (
+    MOST_JOBS,
+    JobRequest,
+    JobsRequest,
+    checked_submission,
+)
+
+CLUSTER = Cluster((Partition("all", Resources(4.0)),))
+
+
+def checked(*jobs):
+    asked = [JobRequest.model_validate({"command": "true", **each}) for each in jobs]
+    return checked_submission(asked, "ann", CLUSTER, None, lambda _: None)
+
+
+def test_so_many_jobs_and_members_and_not_one_more():
+    assert checked({"array": f"1-{MOST_JOBS}"}).jobs == MOST_JOBS
+    for jobs in (
+        [{"array": f"0-{MOST_JOBS}"}],
+        [{"array": f"1-{MOST_JOBS}"}, {}],
+        [{"array": f"1-{MOST_JOBS // 2},20000-{20000 + MOST_JOBS // 2}"}],
+    ):
+        with pytest.raises(InputError, match="too many"):
+            checked(*jobs)
+    job = {"command": "true"}
+    assert JobsRequest.model_validate({"jobs": [job] * MOST_JOBS})
+    with pytest.raises(ValidationError):
+        JobsRequest.model_validate({"jobs": [job] * (MOST_JOBS + 1)})
+
+
+@pytest.mark.parametrize("names", ["a", "ab", "abc"])
+def test_jobs_that_wait_for_each_other_are_refused(names):
+    """One that waits for itself, too; a chain is none."""
+    after = names[1:] + names[0]
+    with pytest.raises(InputError, match="wait for each other"):
+        checked(*({"name": name, "after": each} for name, each in zip(names, after, strict=True)))
+    chain = [{"name": name} for name in names]
+    for job, before in zip(chain[1:], chain, strict=False):
+        job["after"] = before["name"]
+    assert checked(*chain).jobs == len(names)

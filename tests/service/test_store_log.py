@@ -1,0 +1,187 @@
+"""The service's log in its store: what another session finds there, and what a check sees of it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from sqlalchemy import delete, update
+
+from foresail.control.loop import Controller
+from foresail.control.policy import parse_policy
+from foresail.live.command_job import CommandJob
+from foresail.live.daemon import Daemon
+from foresail.live.history import RunHistory
+from foresail.live.recovery import KnownRun
+from foresail.model.adapter import Capabilities
+from foresail.model.cluster import Cluster, Partition
+from foresail.model.conventions import STANDARD
+from foresail.model.decision import Preempt, Start
+from foresail.model.event import Cancelled, Ended
+from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.resources import Resources
+from foresail.record.records import Manifest
+from foresail.service import store_log
+from foresail.service.cycles import CycleWatch
+from foresail.service.feed import Feed
+from foresail.service.inbox import Inbox
+from foresail.service.metrics import ServiceMetrics
+from foresail.service.requests import Submit
+from foresail.service.store.checking import faults_of
+from foresail.service.store.protocol import KeyedCall
+from foresail.service.store.sql_store import SqlStore
+from foresail.service.store.tables import JOBS, RECORDS, SNAPSHOTS
+from foresail.service.store_log import StoreLog, recovered
+
+BEGIN = 1_780_000_000.0
+CLUSTER = Cluster((Partition("all", Resources(2.0)),))
+POLICY = "easy,recent,incremental"
+
+
+class Session:
+    """A controller that goes on from where the store's log ends."""
+
+    def __init__(self, store):
+        self.store, self.inbox = store, Inbox(store)
+        self.inbox.begin_again()
+        known = recovered(store)
+        manifest = None if len(known.compaction) else Manifest(POLICY, CLUSTER, STANDARD)
+        cycles = CycleWatch(ServiceMetrics(), 10.0, lambda _: None)
+        self.log = StoreLog(store, manifest, known, self.inbox, Feed(store), cycles)
+        self.controller = Controller(CLUSTER, *parse_policy(POLICY).build(), STANDARD, self.log)
+        if manifest is None:
+            self.controller.take_over(known.run)
+
+    def submit(self, number, now):
+        """A job comes; what is instructed then."""
+        job = CommandJob(str(number), "name", "true", "/", user="ann")
+        (accepted,) = self.store.accept([KeyedCall("ann", (Submit(job),), None, number)])
+        self.inbox.put(accepted.requests)
+        return self.controller.step(now, list(self.inbox.earlier((), now)))
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = SqlStore.in_file(tmp_path / "store.db")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def session(store, monkeypatch):
+    """Sixty jobs came, and most of them ended; a snapshot was kept now and then."""
+    monkeypatch.setattr(store_log, "SNAPSHOT_EVERY", 20)
+    session, now, running = Session(store), BEGIN, []
+    for number in range(1, 61):
+        now += 10.0
+        started = [each for each in session.submit(number, now) if isinstance(each, Start)]
+        running += [(each.job_id, now) for each in started]
+        if number % 3:
+            job_id, start = running.pop(0)
+            end = Ended(now, Outcome(job_id, start, now, EndedBecause.COMPLETED))
+            more = session.controller.step(now, [end])
+            running += [(each.job_id, now) for each in more if isinstance(each, Start)]
+    yield session
+    session.inbox.close()
+
+
+def stands(known):
+    """How a run stands: what has ended, waits and runs, and since when."""
+    jobs = known.run.jobs
+    running = [job_id for job_id in jobs.submitted if jobs.runs(job_id)]
+    return dict(jobs.ended), list(jobs.submitted), list(jobs.waiting), running
+
+
+def by_records(store, until=math.inf):
+    known = KnownRun()
+    for number, line in store.records():
+        if number <= until:
+            known.take(line, number, "log")
+    return known
+
+
+def test_snapshots_are_kept_in_time_and_lead_to_the_same_as_the_whole_log(store, session):
+    end, lines = store.snapshot()
+    assert store.last_record() - 2 * len(lines) <= end <= store.last_record()
+    assert end > 100
+    assert list(lines) == list(by_records(store, end).compaction.lines())
+    assert stands(recovered(store)) == stands(by_records(store))
+    session.submit(61, BEGIN + 1_000.0)
+    assert stands(recovered(store)) == stands(by_records(store))
+
+
+def test_a_snapshot_that_cannot_be_read_is_done_without(store, session):
+    with store.database.writing() as connection:
+        connection.execute(update(SNAPSHOTS).values(lines="of another version\n"))
+    assert stands(recovered(store)) == stands(by_records(store))
+
+
+def test_a_store_that_holds_together_is_said_to(store, session):
+    assert list(faults_of(store)) == []
+
+
+@pytest.mark.parametrize("back", [1, 40])
+def test_a_check_sees_that_a_record_is_missing(store, session, back):
+    number = store.last_record() - back
+    with store.database.writing() as connection:
+        connection.execute(delete(RECORDS).where(RECORDS.c.number == number))
+    assert list(faults_of(store))
+
+
+@pytest.mark.parametrize(("is_state", "wrong"), [("completed", "pending"), ("pending", "running")])
+def test_a_check_sees_a_job_that_stands_otherwise_than_the_log_tells(
+    store,
+    session,
+    is_state,
+    wrong,
+):
+    with store.database.writing() as connection:
+        found = JOBS.select().where(JOBS.c.state == is_state).limit(1)
+        job_id = connection.execute(found).one().job_id
+        connection.execute(update(JOBS).where(JOBS.c.job_id == job_id).values(state=wrong))
+    assert list(faults_of(store)) == [f"job {job_id} is {wrong}, and {is_state} by the log"]
+
+
+def test_a_check_sees_a_job_that_is_in_the_log_alone(store, session):
+    with store.database.writing() as connection:
+        connection.execute(delete(JOBS).where(JOBS.c.job_id == "7"))
+    assert list(faults_of(store)) == ["job 7 is in the log alone"]
+
+
+class Stand:
+    """An adapter, an observer: what runs runs on, and what is instructed is noted."""
+
+    capabilities = Capabilities(preempts=True, places=True)
+    cluster = CLUSTER
+    next_seconds = refresh_seconds = math.inf
+    wake_descriptor = None
+
+    def __init__(self):
+        self.instructed = []
+
+    def resume(self, running, now):
+        return []
+
+    def carry_out(self, instruction, now):
+        self.instructed.append(instruction)
+
+    def reports(self, now):
+        return []
+
+    history = close = note = started = refreshed = lambda *_: ()
+
+
+def test_a_stop_is_repeated_by_the_next_daemon(store):
+    """The one before was killed between writing it down and having it carried out."""
+    before = Session(store)
+    before.submit(1, BEGIN)
+    stopped = before.controller.step(BEGIN + 1.0, [Cancelled(BEGIN + 1.0, "1")])
+    assert [each.job_id for each in stopped if isinstance(each, Preempt)] == ["1"]
+    before.inbox.close()
+    after, stand = Session(store), Stand()
+    after.inbox.leave()
+    history = RunHistory(None, stand.note)
+    Daemon(after.controller, after.log, stand, after.inbox, history, None, stand).work()
+    after.inbox.close()
+    assert [(each.job_id, each.attempt) for each in stand.instructed] == [("1", 1)]
+    assert isinstance(stand.instructed[0], Preempt)
