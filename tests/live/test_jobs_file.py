@@ -65,6 +65,7 @@ def test_toml_tables_become_jobs_with_defaults(tmp_path):
         command=("printf", "%s", "two words"),
         directory=str(tmp_path),
         cpus=2,
+        cpus_per_task=2,
         requested_seconds=5400.0,
         after=("job-1",),
         user="ada",

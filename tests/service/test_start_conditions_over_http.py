@@ -87,6 +87,26 @@ def test_a_job_begins_when_it_was_to_and_two_of_an_array_at_once(service):
         assert job["reason"]["sentence"].startswith("is to begin in ")
 
 
+def test_of_output_in_a_file_of_ones_own_it_is_said_where_it_is(service, tmp_path):
+    """A file that cannot be written is said in the log."""
+    jobs = [
+        {"command": "echo written", "output": "%x-%j", "directory": str(tmp_path), "name": "own"},
+        {"command": "true", "output": "none/such", "directory": str(tmp_path)},
+        {"command": "echo $SLURM_ARRAY_TASK_STEP", "array": "2,6,4"},
+    ]
+    with ended(service, jobs) as (client, told):
+        path = tmp_path / f"own-{told[0]['job_id']}"
+        assert path.read_text() == "written\n"
+        assert told[0]["output"] == str(path)
+        answer = client.get(f"/v1/jobs/{told[0]['job_id']}/logs")
+        assert (answer.status_code, str(path) in answer.text) == (409, True)
+        assert told[1]["state"] == "failed"
+        assert "none/such: No such" in client.get(f"/v1/jobs/{told[1]['job_id']}/logs").text
+        assert client.get(f"/v1/jobs/{told[2]['job_id']}/logs").text == "2\n"
+        refused = client.post("/v1/jobs", json={"command": "true", "output": "%J"})
+        assert (refused.status_code, refused.json()["field"]) == (422, "output")
+
+
 @pytest.mark.parametrize(
     ("kind", "states", "left"),
     [

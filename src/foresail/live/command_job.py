@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from foresail.live.job_fields import NAME
+from foresail.live.output_paths import host_name, output_path
 from foresail.model.cluster import Cluster
 from foresail.model.job import Job, Stage
 from foresail.model.preference import Preference
@@ -66,12 +67,40 @@ class CommandJob:
     """How many of its array run at once; None for any number."""
     once: bool = False
     """Whether it is not run again once it was lost or preempted."""
+    cpus_per_task: int | None = None
+    """As asked for; None where nothing was said of it."""
+    output: str | None = None
+    errors: str | None = None
+    """Patterns of the files that it writes to (``output_path``), relative to its directory: its
+    log, where there is none for its output; as its output, where there is none for its errors."""
+    appends: bool = False
+    """Whether these keep what is in them when it begins."""
+    mail_type: str = ""
+    mail_user: str = ""
+    """About what mail is sent, with commas (``mail_types``), and to whom."""
     user: str = ""
 
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables set on top of the runner's own environment."""
     strl: str | None = None
     """Request of its own: when it may start, and what that is worth; None if it has none."""
+
+    @property
+    def array_id(self) -> str:
+        """The id of its array; its own if it is of none."""
+        return self.job_id.partition("_")[0]
+
+    @property
+    def output_paths(self) -> tuple[str | None, str | None]:
+        """The files for its output and for its errors; None where none is asked for."""
+        index = self.job_id.partition("_")[2] or "0"
+        values = {"j": self.job_id, "A": self.array_id, "a": index, "u": self.user, "%": "%"}
+        values |= {"x": self.name, "N": host_name()}
+        output, errors = (
+            None if pattern is None else output_path(pattern, self.directory, values)
+            for pattern in (self.output, self.errors)
+        )
+        return output, errors
 
     @property
     def file_text(self) -> str | None:
@@ -144,7 +173,7 @@ class CommandJob:
             ),
             singleton=self.dependencies.endswith(DependencyKind.SINGLETON),
             begin_seconds=self.begin_seconds,
-            array="" if self.most_at_once is None else self.job_id.partition("_")[0],
+            array="" if self.most_at_once is None else self.array_id,
             most_at_once=self.most_at_once,
             once=self.once,
         )

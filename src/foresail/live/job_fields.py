@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from foresail.live.output_paths import require_known_signs
 from foresail.model.errors import InputError
 from foresail.model.preference import Preference
 from foresail.model.start_conditions import (
@@ -163,6 +164,16 @@ def _begin(value: Any) -> float:
     return _number(value, "Unix seconds, or a duration from now such as 2h")
 
 
+def _pattern(value: Any) -> str:
+    return require_known_signs(_text(value, "the path of a file"))
+
+
+def _open_mode(value: Any) -> str:
+    if value not in ("append", "truncate"):
+        raise ValueError("append or truncate")
+    return str(value)
+
+
 def _truth(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError("true or false")
@@ -204,6 +215,9 @@ JOB_FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
         "after": _after,
         "begin": _begin,
         "requeue": _truth,
+        "output": _pattern,
+        "errors": _pattern,
+        "open_mode": _open_mode,
         "name": _name,
         "user": lambda value: _text(value, "a user name"),
         "environment": _environment,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -64,6 +65,14 @@ class RequestLimits(_Section):
     connections: Annotated[int, Field(ge=8)] = 800
 
 
+class Hooks(_Section):
+    """Programs that the service runs, as its own account and without a shell."""
+
+    mail: Annotated[tuple[str, ...], Field(max_length=100)] = ()
+    """Sends mail about jobs: a program and its first arguments, behind which come ``-s``, a subject
+    and whom it is for."""
+
+
 class ServiceConfiguration(_Section):
     """How a service is to be."""
 
@@ -91,6 +100,8 @@ class ServiceConfiguration(_Section):
     listen: Listening = Listening()
     limits: RequestLimits = RequestLimits()
     """Of the HTTP interface."""
+    hooks: Hooks = Hooks()
+    """What is run when something happens to a job."""
 
 
 def read_configuration(path: Path | None) -> ServiceConfiguration:
@@ -137,6 +148,11 @@ def require_usable(configuration: ServiceConfiguration) -> None:
         part_of("cluster", configuration.cluster)
     except ForesailError as error:
         raise InputError(str(error), field="cluster", value=configuration.cluster) from error
+    mail = configuration.hooks.mail
+    if mail and not (Path(mail[0]).is_absolute() and os.access(mail[0], os.X_OK)):
+        raise InputError(
+            "is no program", field="hooks.mail", value=mail[0], expected="its absolute path"
+        )
     listen = configuration.listen
     if (listen.tls_certificate is None) is not (listen.tls_key is None):
         raise InputError(

@@ -21,6 +21,7 @@ from foresail.model.resources import Resources
 from foresail.model.view import RunningJob
 from foresail.record.counters import Counters
 from foresail.record.jobs_fold import JobsFold
+from foresail.service.mail import MailHook
 
 FRESH_SECONDS: Final = 0.2
 """A picture is not taken anew as long as it is no older than this."""
@@ -119,6 +120,8 @@ class Gallery:
         self.refresh_seconds = refresh_seconds
         self.seen_monotonic: float | None = None
         """When the daemon last came by; None while there is none."""
+        self.mail: MailHook | None = None
+        """Tells of jobs by mail, if anything does."""
         self._wake = wake
         self._note = note
         self._passed = passed
@@ -200,10 +203,14 @@ class Gallery:
         coming.set_result(self._latest)
 
     def started(self, job: Job, attempt: int) -> None:
-        """It is in the picture."""
+        """It is in the picture; tell of it by mail."""
+        if self.mail is not None:
+            self.mail.started(job.job_id, attempt)
 
-    def ended(self, job: Job, outcome: Outcome) -> None:
-        """It is in the store."""
+    def ended(self, job: Job, outcome: Outcome) -> None:  # noqa: ARG002 - an outcome says of which
+        """It is in the store; tell of it by mail."""
+        if self.mail is not None:
+            self.mail.ended(outcome)
 
     def withdrawn(self, job: Job, because: str) -> None:
         """It is in the store."""

@@ -46,6 +46,7 @@ from foresail.service.given_numbers import GivenNumbers
 from foresail.service.inbox import Inbox
 from foresail.service.job_counts import JobCounts
 from foresail.service.listening import machine_listeners, network_listener
+from foresail.service.mail import MailHook
 from foresail.service.metrics import ServiceMetrics
 from foresail.service.parts import Condition, ServiceParts
 from foresail.service.picture import Gallery
@@ -141,6 +142,9 @@ class RunningService:
         self._gallery = Gallery(
             self._inbox.wake, self._note, configuration.cycle_seconds, self._passed
         )
+        mail = configuration.hooks.mail
+        if mail:
+            self._gallery.mail = MailHook(mail, self._inbox.commands, store.commands())
         acceptance = Acceptance(store, self._inbox, self._numbers.set_aside)
         parts = ServiceParts(
             configuration=configuration,

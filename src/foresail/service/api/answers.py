@@ -142,6 +142,8 @@ class JobAnswer(BaseModel):
         "", description="Of these, and `singleton`: what need not have completed, but become this."
     )
     begin_seconds: float | None = Field(None, description="It starts no earlier.")
+    output: str | None = Field(None, description="File for what it writes; its log if null.")
+    errors: str | None = Field(None, description="File for its errors; that of its output if null.")
     most_at_once: int | None = Field(None, description="How many of its array run at once.")
     requested_seconds: float | None
     tasks: int = Field(description="How many tasks share its cpus, memory and gpus.")

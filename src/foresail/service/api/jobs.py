@@ -90,6 +90,7 @@ async def submit(
             picture.cluster,
             places_of_requests(parse_policy(parts.policy()), picture.cluster),
             lambda each: _still_to_wait_for(each, jobs_meant(parts, caller, each.job_ids[0])),
+            sends_mail=bool(parts.configuration.hooks.mail),
         )
         most = parts.configuration.limits.pending_jobs
         waiting = parts.counts.reserve(caller.user, submission.jobs, most)
@@ -303,9 +304,15 @@ def job_logs(
     offset: Annotated[int, Query(ge=0, le=2**62)] = 0,
     limit: Annotated[int, Query(ge=1, le=_MOST_LOG_BYTES)] = 100_000,
 ) -> Response:
-    """What a job has written, from a byte on."""
+    """What a job has written, from a byte on; refused where it is in a file of the user's."""
     row = own_job(parts, caller, job_id)
     content = _written(parts.folder.logs / f"{job_id}.{stream}", offset, limit)
+    output, errors = CommandJob.from_json(row["command"]).output_paths
+    elsewhere = output if stream == "out" else errors or output
+    if elsewhere is not None and not (content or offset):
+        raise CallRefused(
+            HTTPStatus.CONFLICT, f"job {job_id} writes to {elsewhere}, by its own wish: look there"
+        )
     is_done = row["end_seconds"] is not None and len(content) < limit
     headers = {
         "X-Next-Offset": str(offset + len(content)),
@@ -351,6 +358,8 @@ def _of_command(job: CommandJob, submit_seconds: float) -> dict[str, Any]:
         "after": list(job.after),
         "dependencies": job.dependencies,
         "begin_seconds": job.begin_seconds,
+        "output": job.output_paths[0],
+        "errors": job.output_paths[1],
         "most_at_once": job.most_at_once,
         "requested_seconds": job.requested_seconds,
         "memory_bytes": job.memory_bytes,

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 from foresail.live.command_job import CommandJob, told_dependencies
 from foresail.live.job_fields import SIZE_FORM
 from foresail.live.jobs_file import JobLines
+from foresail.live.mail_types import is_address, mail_types
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.free_resources import FreeResources
@@ -38,9 +39,16 @@ _ID: Final = re.compile(r"[0-9]{1,18}(_[0-9]{1,9})?")
 
 Text = Annotated[str, Field(min_length=1, max_length=100_000)]
 Short = Annotated[str, Field(max_length=1_000)]
+LogPath = Annotated[str, Field(pattern=r"^[^\x00]+$", max_length=4_000)]
 
 _INDEX_VARIABLES: Final = ("FORESAIL_ARRAY_INDEX", "SLURM_ARRAY_TASK_ID")
 """Of the environment of an array's members: which one it is."""
+_OF_ARRAYS: Final = {
+    *_INDEX_VARIABLES,
+    *(f"SLURM_ARRAY_{name}" for name in ("JOB_ID", "TASK_COUNT", "TASK_MIN", "TASK_MAX")),
+    "SLURM_ARRAY_TASK_STEP",
+}
+"""What tells a job of its array; if it is submitted by a member of another, not of that."""
 
 
 def _with_unit(memory: object) -> object:
@@ -88,6 +96,23 @@ class JobRequest(BaseModel):
         None, description="It starts no earlier: Unix seconds, or a duration from now such as `2h`."
     )
     requeue: bool = Field(True, description="Whether it is run again if it is lost or preempted.")
+    output: LogPath | None = Field(
+        None,
+        description="File for what it writes, relative to its directory, with `%j` (its id), `%A` "
+        "and `%a` (array and index), `%x` (name), `%u` (user), `%N` (machine); a log by default.",
+    )
+    errors: LogPath | None = Field(
+        None, description="File for its standard error; where its output goes, by default."
+    )
+    open_mode: Literal["append", "truncate"] = Field(
+        "truncate", description="Whether these files keep what is in them."
+    )
+    mail_type: Short | Annotated[list[Short], Field(max_length=10)] | None = Field(
+        None,
+        description="About what mail is sent: `BEGIN`, `END`, `FAIL`, `REQUEUE`, `TIME_LIMIT`, "
+        "`ALL`; `ARRAY_TASKS` for each member of an array.",
+    )
+    mail_user: Short | None = Field(None, description="To whom; its user by default.")
     environment: Annotated[
         dict[Short, Text | Annotated[str, Field(max_length=0)]], Field(max_length=1_000)
     ] = Field(default_factory=dict, description="Variables on top of the service's own.")
@@ -207,7 +232,15 @@ def _requests_of(
     ]
     awaited = [each for each in meant if each is not None]
     after = tuple(dict.fromkeys(chain.from_iterable(each.job_ids for each in awaited)))
-    job = replace(draft.job, after=after, dependencies=told_dependencies(awaited))
+    environment = {
+        name: value for name, value in draft.job.environment.items() if name not in _OF_ARRAYS
+    }
+    job = replace(
+        draft.job,
+        after=after,
+        dependencies=told_dependencies(awaited),
+        environment=environment,
+    )
     if draft.indices is None:
         yield Submit(replace(job, job_id=ids[0]), held=draft.held)
         return
@@ -219,10 +252,13 @@ def _requests_of(
 
 def _of_array(indices: Sequence[int]) -> Mapping[str, str]:
     """What Slurm's variables tell all members of an array; its id is told where a job starts."""
+    ordered = sorted(indices)
+    steps = {after - before for before, after in pairwise(ordered)}
     return {
         "SLURM_ARRAY_TASK_COUNT": str(len(indices)),
-        "SLURM_ARRAY_TASK_MIN": str(min(indices)),
-        "SLURM_ARRAY_TASK_MAX": str(max(indices)),
+        "SLURM_ARRAY_TASK_MIN": str(ordered[0]),
+        "SLURM_ARRAY_TASK_MAX": str(ordered[-1]),
+        "SLURM_ARRAY_TASK_STEP": str(steps.pop() if len(steps) == 1 else 1),
     }
 
 
@@ -232,6 +268,8 @@ def checked_submission(
     cluster: Cluster,
     places: RequestPlaces | None,
     waited_for: Callable[[Dependency], Dependency | None],
+    *,
+    sends_mail: bool = False,
 ) -> Submission:
     """A submission that can be accepted.
 
@@ -249,13 +287,15 @@ def checked_submission(
         What is still to be waited for of a dependency on a job, or an array, that is not of this
         call; None if nothing is. It refuses one that cannot be met any more, and raises
         ``LookupError`` if there is no such job that the user may see.
+    sends_mail
+        Whether there is somebody to send mail about jobs.
 
     Raises
     ------
     InvalidJobs, InputError
         If a job is wrong, or can never run; names the field.
     """
-    checks = JobChecks(user, cluster, places)
+    checks = JobChecks(user, cluster, places, sends_mail=sends_mail)
     drafts = tuple(_draft(each, checks.job(each)) for each in asked)
     submission = Submission(drafts, _known(drafts, waited_for))
     if submission.jobs > MOST_JOBS:
@@ -273,12 +313,20 @@ class JobChecks:
 
     Parameters
     ----------
-    user, cluster, places
+    user, cluster, places, sends_mail
         As of ``checked_submission``.
     """
 
-    def __init__(self, user: str, cluster: Cluster, places: RequestPlaces | None = None) -> None:
+    def __init__(
+        self,
+        user: str,
+        cluster: Cluster,
+        places: RequestPlaces | None = None,
+        *,
+        sends_mail: bool = False,
+    ) -> None:
         self._user = user
+        self._sends_mail = sends_mail
         self._places = places
         self._total = cluster.total
         self._room = FreeResources(cluster)
@@ -293,12 +341,16 @@ class JobChecks:
         InvalidJobs, InputError
             If it is wrong, or can never run; names the field.
         """
-        record = asked.model_dump(exclude_unset=True, exclude={"held", "array"})
+        record = asked.model_dump(
+            exclude_unset=True, exclude={"held", "array", "mail_type", "mail_user"}
+        )
         record = {name: value for name, value in record.items() if value is not None}
         reader = JobLines(self._total, self._home, None, self._places, self._is_directory)
         job = reader.job({**record, "user": self._user}, None)
         if asked.array is not None and "%" in asked.array:
             job = replace(job, most_at_once=int(asked.array.partition("%")[2]))
+        mail_type, mail_user = self._mail(asked)
+        job = replace(job, mail_type=mail_type, mail_user=mail_user)
         specification = job.specification(0.0)
         if not self._room.could_hold(specification):
             field, value = self._too_much(specification)
@@ -321,6 +373,32 @@ class JobChecks:
             if not self._room.could_hold(replace(job, stages=(replace(stage, request=request),))):
                 return field, value
         return "cpus", total.cpus
+
+    def _mail(self, asked: JobRequest) -> tuple[str, str]:
+        """About what mail is to be sent and to whom; none that would not be, or in thousands."""
+        try:
+            types = mail_types(asked.mail_type or "NONE")
+        except ValueError as error:
+            raise InputError(
+                "is not known", field="mail_type", value=asked.mail_type, expected=str(error)
+            ) from error
+        if not types:
+            return "", ""
+        if not self._sends_mail:
+            raise InputError("mail is not set up here", field="mail_type", value=types)
+        if asked.array is not None and "ARRAY_TASKS" not in types.split(","):
+            raise InputError(
+                "mail about an array as a whole is not supported",
+                field="mail_type",
+                value=types,
+                expected="ARRAY_TASKS too, for mail about each of its members",
+            )
+        to = asked.mail_user or self._user
+        if not is_address(to):
+            raise InputError(
+                "is no address", field="mail_user", value=to, expected="a user's name, or a@b.c"
+            )
+        return types, to
 
 
 def _draft(asked: JobRequest, job: CommandJob) -> _Draft:

@@ -22,6 +22,7 @@ from foresail.live.adapters.local.process_use import ProcessesUse, use_by_sessio
 from foresail.live.adapters.local.slots import Slots
 from foresail.live.cluster_plugin import RunContext, UseSample
 from foresail.live.command_job import CommandJob
+from foresail.live.job_variables import job_environment
 from foresail.model.adapter import Capabilities
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Preempt, Start
@@ -348,20 +349,7 @@ class LocalAdapter:
 def _environment(job: CommandJob, attempt: int) -> Mapping[str, str]:
     """The daemon's own environment but for what is Foresail's, the job's, and what it was given."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-    cpus = str(job.cpus)
-    given = {
-        "FORESAIL_JOB_ID": job.job_id,
-        "FORESAIL_JOB_NAME": job.name,
-        "FORESAIL_ATTEMPT": str(attempt),
-        "FORESAIL_CPUS": cpus,
-        "FORESAIL_TASKS": str(job.tasks),
-        "OMP_NUM_THREADS": str(max(1, job.cpus // job.tasks)),
-    }
-    if "SLURM_ARRAY_TASK_ID" in job.environment:
-        given["SLURM_ARRAY_JOB_ID"] = job.job_id.partition("_")[0]
-    if job.memory_bytes is not None:
-        given["FORESAIL_MEMORY_BYTES"] = str(int(job.memory_bytes))
-    return {**own, **given, **job.environment}
+    return {**own, **job_environment(job, attempt)}
 
 
 def measured(looks: Sequence[UseSample], tasks: int) -> Mapping[str, float]:

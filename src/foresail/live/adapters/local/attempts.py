@@ -162,6 +162,8 @@ class Attempt:
             If no process can be started.
         """
         script = f"{self._prefix}.script"
+        log = str(logs / f"{self.job_id}.out")
+        output, errors = job.output_paths
         self._pidfd = os.pidfd_open(
             spawner.fork(
                 {
@@ -177,8 +179,10 @@ class Attempt:
                     "cgroup_limits": {} if cgroup is None else dict(cgroup.limits),
                     "directory": directory,
                     "environment": dict(environment),
-                    "output": str(logs / f"{self.job_id}.out"),
-                    "errors": str(logs / f"{self.job_id}.err"),
+                    "log": log,
+                    "output": output or log,
+                    "errors": errors or output or str(logs / f"{self.job_id}.err"),
+                    "begun_anew": [] if job.appends or self.number > 1 else [output, errors],
                 }
             )
         )

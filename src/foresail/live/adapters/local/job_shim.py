@@ -100,10 +100,13 @@ def _force_to_disk(path: str) -> None:
 
 def _become_command(go: int, request: dict[str, Any]) -> None:
     """In the child: wait for the word, then turn into the command. Never returns."""
-    command, cpus = request["command"], request["cpus"]
+    command, cpus, problem = request["command"], request["cpus"], request.get("problem")
     try:
         os.setsid()
         if os.read(go, 1) != b"!":
+            os._exit(_CANNOT_RUN)
+        if problem is not None:
+            _complain(problem)
             os._exit(_CANNOT_RUN)
         if cpus:
             try:
@@ -293,7 +296,13 @@ def _become_shim(request: dict[str, Any]) -> None:
             (1, request["output"], append),
             (2, request["errors"], append),
         ):
-            file = patiently(partial(os.open, path, flags, 0o644))
+            if path in request["begun_anew"]:
+                flags |= os.O_TRUNC
+            try:
+                file = patiently(partial(os.open, path, flags, 0o644))
+            except OSError as error:
+                request["problem"] = f"{path}: {error.strerror}"
+                file = patiently(partial(os.open, request["log"], append, 0o644))
             os.dup2(file, number)
             os.close(file)
         keep(request["prefix"], request)

@@ -1,0 +1,148 @@
+"""The mail hook: a program of the operator's that is told when jobs begin and end.
+
+It is run by the service's account, one at a time, as ``PROGRAM -s SUBJECT TO`` (as Slurm calls its
+``MailProg``) with further values in its environment, and no shell. It can neither hold up the
+daemon nor fail it: what comes while many wait is dropped, and one that does not end in time is
+killed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from queue import Full, Queue
+from typing import Final
+
+from foresail.live.command_job import CommandJob
+from foresail.live.mail_types import type_of_end
+from foresail.model.outcome import GOES_BACK, Outcome
+
+_LOG: Final = logging.getLogger("foresail.service")
+_MOST_WAITING: Final = 1_000
+_PATIENCE_SECONDS: Final = 30.0
+_NO_MAIL: Final = '"mail_type": ""'
+_KEPT: Final = ("PATH", "HOME", "LANG", "TZ")
+
+
+class MailHook:
+    """Has mail sent about jobs that ask for it.
+
+    Parameters
+    ----------
+    program
+        The program and its first arguments.
+    commands
+        The accepted jobs by id.
+    stored
+        Ids and lines of those that were accepted before, of which some may run.
+    """
+
+    def __init__(
+        self,
+        program: Sequence[str],
+        commands: Mapping[str, CommandJob],
+        stored: Iterable[tuple[str, str]],
+        patience_seconds: float = _PATIENCE_SECONDS,
+    ) -> None:
+        self._program = tuple(program)
+        self._commands = commands
+        self._patience_seconds = patience_seconds
+        self._wanted = {
+            job_id: CommandJob.from_json(line)
+            for job_id, line in stored
+            if '"mail_type": "' in line and _NO_MAIL not in line
+        }
+        self._calls: Queue[tuple[list[str], dict[str, str]]] = Queue(_MOST_WAITING)
+        self._is_dropping = False
+        self._problem: str | None = None
+        self._thread = threading.Thread(target=self._work, name="mail", daemon=True)
+        self._thread.start()
+
+    def started(self, job_id: str, attempt: int) -> None:
+        """An attempt of a job starts."""
+        job = self._commands.get(job_id)
+        if job is None or not job.mail_type:
+            return
+        self._wanted[job_id] = job
+        if attempt == 1 and "BEGIN" in job.mail_type.split(","):
+            self._tell(job, "BEGIN", "Began", {})
+
+    def ended(self, outcome: Outcome) -> None:
+        """An attempt of a job has ended."""
+        job = self._wanted.get(outcome.job_id)
+        if job is None:
+            return
+        because, code = outcome.ended_because, outcome.exit_code
+        if because not in GOES_BACK:
+            del self._wanted[outcome.job_id]
+        kind = type_of_end(job.mail_type, because)
+        if kind is not None:
+            said = str(because) if code is None else f"{because}, exit code {code}"
+            told = {
+                "FORESAIL_MAIL_STATE": str(because),
+                "FORESAIL_MAIL_EXIT_CODE": "" if code is None else str(code),
+                "FORESAIL_MAIL_RUNTIME_SECONDS": f"{outcome.runtime_seconds:.3f}",
+            }
+            self._tell(job, kind, f"Ended ({said}), run time {outcome.runtime_seconds:.0f} s", told)
+
+    def _tell(self, job: CommandJob, kind: str, happened: str, told: Mapping[str, str]) -> None:
+        name = "".join(sign if sign.isprintable() else "?" for sign in job.name)
+        subject, to = f"Foresail Job_id={job.job_id} Name={name} {happened}", job.mail_user
+        own = {each: os.environ[each] for each in _KEPT if each in os.environ}
+        values = {
+            "FORESAIL_MAIL_TYPE": kind,
+            "FORESAIL_MAIL_TO": to,
+            "FORESAIL_MAIL_SUBJECT": subject,
+            "FORESAIL_MAIL_JOB_ID": job.job_id,
+            "FORESAIL_MAIL_JOB_NAME": name,
+            "FORESAIL_MAIL_USER": job.user,
+            **told,
+        }
+        try:
+            self._calls.put_nowait(([*self._program, "-s", subject, to], {**own, **values}))
+            self._is_dropping = False
+        except Full:
+            if not self._is_dropping:
+                _LOG.error("mail is dropped: %d calls of %s wait", _MOST_WAITING, self._program[0])
+            self._is_dropping = True
+
+    def wait_until_told(self) -> None:
+        """Return once all there was to tell has been told."""
+        self._calls.join()
+
+    def _work(self) -> None:
+        while True:
+            words, environment = self._calls.get()
+            try:
+                problem = self._call(words, environment)
+            except (OSError, ValueError) as error:
+                problem = f"cannot be run: {error}"
+            if problem is not None and problem != self._problem:  # said once until it is another
+                _LOG.error("mail: %s %s", words[0], problem)
+            self._problem = problem
+            self._calls.task_done()
+
+    def _call(self, words: Sequence[str], environment: Mapping[str, str]) -> str | None:
+        """Run the program; what has gone wrong, if anything did."""
+        process = subprocess.Popen(
+            words,
+            env=environment,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(self._patience_seconds)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return f"has not ended in {self._patience_seconds:g} s"
+        return f"has failed with exit code {code}" if code else None
