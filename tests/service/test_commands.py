@@ -148,6 +148,9 @@ def test_a_job_is_held_forecast_released_and_cancelled(typed):
     assert "never starts" in typed("forecast", job)
     assert "ask for" in typed("forecast", job, "--risk", "0.1")
     assert "then" in typed("forecast", job, "--cpus", "2")
+    assert "then" in typed("forecast", job, "--time", "10:00")
+    assert "no time limit" in typed("forecast", job, "--time", "soon", status=2)
+    assert "one that ends" in typed("forecast", job, "--time", "0", status=2)
     assert "starts now" in typed("forecast", "--command", "true")
     assert "if submitted" in typed("forecast", "--command", "true", "--in", "1h", "--json")
     typed("release", job)
@@ -278,6 +281,24 @@ def test_a_job_that_failed_says_so(typed, tmp_path):
     assert "has written nothing" in typed("logs", silent)
     array = typed("submit", "-a", "1-3", "--wrap", "exit $SLURM_ARRAY_TASK_ID").strip()
     typed("wait", array, status=3)
+
+
+def test_a_job_is_shown_as_understood_and_why_it_ended_at_last(typed, tmp_path):
+    """Where its logs are, and of an array all jobs, or some of them."""
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\n#SBATCH -t 1-0 -n2 --begin=now+1hour -a 1-3%2 -d singleton\n")
+    array = typed("submit", "-J", "shown", "job.sh").splitlines()[-1]
+    told = typed("show", f"{array}_[1,3]").split("\n\n")
+    assert [each.split()[1] for each in told] == [f"{array}_1", f"{array}_3"]
+    assert "2 cpus for 2 tasks" in told[0]
+    assert "a limit of 24 h, to run singleton, not before 20" in told[0]
+    assert "2 of its array at once" in told[0]
+    typed("cancel", array)
+    assert typed("show", array).count("logs") >= 3
+    failed = typed("submit", "-W", "--wrap", "/there/is/none", status=127).splitlines()
+    shown = typed("show", next(each for each in failed if each.isdigit())).splitlines()
+    assert any("exit code" in line and "127 (there is no such program)" in line for line in shown)
+    assert any(line.startswith("logs") and "foresail logs" in line for line in shown)
 
 
 def test_a_start_is_told_without_submitting(typed):

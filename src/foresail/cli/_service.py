@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -48,6 +50,17 @@ def for_each_job(summary: str, request: Callable[[ServiceClient, str], object]) 
     return app
 
 
+def members_of(client: ServiceClient, words: Iterable[str]) -> list[str]:
+    """The jobs that ids mean, of an array its members; ids that mean none, for a refusal."""
+    from foresail.client.job_ids import job_ids
+
+    members: list[str] = []
+    for each in job_ids(words):
+        found = client.jobs(job_ids=[each], order="oldest")
+        members += [job["job_id"] for job in found] or [each]
+    return members
+
+
 def for_each(job_ids: Iterable[str], request: Callable[[str], object]) -> None:
     """Request something of every job; of which it cannot be is said, with exit status 1 then."""
     from foresail.client.service_client import ServiceRefusal
@@ -81,8 +94,17 @@ def _asked_for(job: Mapping[str, Any]) -> Iterator[str]:
     yield "no time limit" if limit is None else f"a limit of {duration(limit)}"
     if deadline is not None:
         yield f"to be done within {duration(deadline - job['submit_seconds'])}"
-    if job.get("after"):
-        yield "to run after " + listed(job["after"])
+    others = job.get("dependencies", "")
+    after = [each for each in job.get("after", ()) if each not in re.split("[:,]", others)]
+    if after:
+        yield "to run after " + listed(after)
+    if others:
+        yield f"to run {others}"
+    if job.get("begin_seconds") is not None:
+        begin = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(job["begin_seconds"]))
+        yield f"not before {begin}"
+    if job.get("most_at_once") is not None:
+        yield f"{job['most_at_once']:,} of its array at once"
 
 
 def in_use(cluster: Mapping[str, Any]) -> str:

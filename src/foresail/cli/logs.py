@@ -28,23 +28,16 @@ def logs(
     output: Annotated[bool, typer.Option("--output", "-o", help="Standard output alone.")] = False,
 ) -> None:
     """Print what jobs have written: their output, and on standard error their errors."""
-    from foresail.cli._service import connected
-    from foresail.client.job_ids import job_ids
+    from foresail.cli._service import connected, members_of
 
     streams = ["err"] if errors and not output else ["out"] if output and not errors else None
     with connected() as client:
-        meant = [job for each in job_ids(jobs) for job in _members(client, each)]
+        meant = members_of(client, jobs)
         for job_id in meant:
             if len(meant) > 1:
                 typer.echo(f"==> {job_id} <==")
             if not _told(client, job_id, streams or ("out", "err"), follow=follow):
                 typer.echo(f"foresail: job {job_id} has written nothing", err=True)
-
-
-def _members(client: ServiceClient, job_id: str) -> list[str]:
-    """The jobs that an id means; itself, for the service to refuse, if there are none."""
-    jobs = client.jobs(job_ids=[job_id], order="oldest")
-    return [job["job_id"] for job in jobs] or [job_id]
 
 
 def _told(client: ServiceClient, job_id: str, streams: Sequence[str], *, follow: bool) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -14,26 +14,33 @@ from foresail.model.words import duration
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_MEANINGS: Final = {126: " (may not be executed)", 127: " (there is no such program)"}
+"""Of exit codes, as shells and the service have them."""
+
 app = typer.Typer(rich_markup_mode=None)
 
 
 @app.command()
 def show(
-    job_id: Annotated[str, typer.Argument(metavar="JOB", help="Its id.")],
+    jobs: Annotated[
+        list[str], typer.Argument(metavar="JOB...", help="Ids, also 18 or 18_[1-3] of arrays.")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """Everything that is known of a job."""
-    from foresail.cli._service import connected
+    """Everything that is known of jobs, and at last why each waits or has ended."""
+    from foresail.cli._service import connected, members_of
 
     with connected() as client:
-        job = client.job(job_id)
-    if as_json:
-        print_json(job)
-        return
-    lines = list(_lines(job, time.time()))
-    width = max(len(name) for name, _ in lines)
-    for name, value in lines:
-        typer.echo(f"{name:<{width}}  {value}")
+        for number, job_id in enumerate(members_of(client, jobs)):
+            job = client.job(job_id)
+            if as_json:
+                print_json(job)
+                continue
+            lines = list(_lines(job, time.time()))
+            width = max(len(name) for name, _ in lines)
+            typer.echo("\n" * (number > 0), nl=False)
+            for name, value in lines:
+                typer.echo(f"{name:<{width}}  {value}")
 
 
 def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
@@ -41,8 +48,6 @@ def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
 
     yield "job", f"{job['job_id']}  {job['name']}  of {job['user']}"
     yield "state", " ".join(filter(None, (job["state"], _attempt(job))))
-    if why(job):
-        yield "why", why(job)
     yield "asks for", asked_for(job)
     for warning in job.get("warnings", ()):
         yield "note", warning
@@ -61,9 +66,18 @@ def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
             for key in ("p10", "p50", "p90")
         )
         yield "expected", f"{median} ({low} to {high})"
-    for name in ("places", "exit_code", "because", "command", "directory"):
+    for name in ("places", "command", "directory"):
         if job.get(name) not in (None, ""):
-            yield name.replace("_", " "), str(job[name])
+            yield name, str(job[name])
+    files = [job[name] for name in ("output", "errors") if job.get(name)]
+    yield "logs", " and ".join(files) or f"foresail logs {job['job_id']}"
+    if job.get("log_is_cut"):
+        yield "log cut", "it wrote more than is kept; the rest is lost"
+    code = job.get("exit_code")
+    if code is not None:
+        yield "exit code", f"{code}{_MEANINGS.get(code, '')}"
+    if why(job):
+        yield "why", why(job)
 
 
 def _attempt(job: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final, Literal
 
+from foresail.model.errors import InputError
 from foresail.model.start_conditions import (
     DEPENDENCY_FORM,
     DependencyKind,
@@ -64,6 +65,25 @@ def limit(value: str) -> float | None:
     else:
         seconds = first * 60 + second
     return float(seconds) if seconds else None
+
+
+def limit_of(value: str) -> float:
+    """Seconds of a time limit that is one.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    try:
+        seconds = limit(value)
+    except ValueError as error:
+        raise InputError(
+            "no time limit", field="--time", value=value, expected=str(error)
+        ) from error
+    if seconds is None:
+        raise InputError("no time limit", field="--time", value=value, expected="one that ends")
+    return seconds
 
 
 def _with_unit(value: str, expected: str) -> float:
