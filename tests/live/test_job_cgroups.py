@@ -6,6 +6,7 @@ tested on folders that stand in for cgroups, the rest on real ones where the mac
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -17,7 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from foresail.live.adapters.local import job_cgroups, job_shim
+from foresail.live.adapters.local import cgroup_files, job_cgroups
 from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
 from foresail.live.adapters.local.job_cgroups import (
     JobCgroups,
@@ -97,7 +98,7 @@ class Machine:
     def cgroup(self):
         claim = self.folder / "attempts" / "1.1.claim"
         _wait_until(claim.exists)
-        return Path(claim.read_text().split()[7])
+        return Path(json.loads(claim.read_text())["cgroup"])
 
 
 @pytest.fixture
@@ -129,8 +130,8 @@ def test_what_a_job_has_made_a_daemon_dies_with_it(machine, how):
     if how == "stopped":
         machine.adapter.carry_out(_preempt(start), time.time())
     if how == "shim killed":
-        claim = (machine.folder / "attempts" / "1.1.claim").read_text().split()
-        os.kill(int(claim[1]), signal.SIGKILL)
+        claim = json.loads((machine.folder / "attempts" / "1.1.claim").read_text())
+        os.kill(claim["shim"][0], signal.SIGKILL)
     outcome = machine.outcome()
     assert (
         outcome.ended_because
@@ -297,10 +298,10 @@ def test_a_job_runs_without_a_cgroup_where_none_can_be_made(tmp_path, monkeypatc
     machine.adapter.close()
     assert outcome.ended_because is EndedBecause.COMPLETED
     assert outcome.used["memory"] > 1e6
-    assert "without a cgroup" in (tmp_path / "logs" / "1.err").read_text()
+    assert "without a cgroup" in (tmp_path / "logs" / "1.out").read_text()
 
 
 def test_the_kernel_ends_what_needs_too_much_memory(tmp_path):
     """What a shim records when the controller has killed: stood in for by a folder of counters."""
     (tmp_path / "memory.events").write_text("low 0\noom 1\noom_kill 1\n")
-    assert job_shim.counters(str(tmp_path), "memory.events")["oom_kill"] == 1
+    assert cgroup_files.counters(str(tmp_path), "memory.events")["oom_kill"] == 1

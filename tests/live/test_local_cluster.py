@@ -40,8 +40,8 @@ def _small_policy(monkeypatch):
     monkeypatch.setattr(by_daemon, "parse_policy", lambda text: SmallPolicy())
 
 
-def output(run, job_id, stream="out"):
-    return (run.logs / f"{job_id}.{stream}").read_text()
+def output(run, job_id):
+    return (run.logs / f"{job_id}.out").read_text()
 
 
 def repeats(run):
@@ -64,8 +64,7 @@ def test_commands_run_with_their_settings_and_leave_logs_and_a_schedule(tmp_path
     run = new_run(tmp_path / "run", jobs)
     result = supervise(run, RecordingObserver())
     assert result.exit_status == 0
-    assert output(run, "shell") == f"2 2 more\n{tmp_path}\n"
-    assert output(run, "shell", "err") == "oops\n"
+    assert output(run, "shell") == f"2 2 more\n{tmp_path}\noops\n"
     assert output(run, "list") == "a b|$HOME|"
     table = result.schedule.jobs
     assert table.schema == schema.SCHEDULE
@@ -127,7 +126,7 @@ def test_ends_are_told_apart(tmp_path):
         "absent": (EndedBecause.FAILED, 127),
     }
     assert output(run, "gentle") == "bye\n"
-    assert "no-such-program-here" in output(run, "absent", "err")
+    assert "no-such-program-here" in output(run, "absent")
     assert result.exit_status == 1
 
 
@@ -167,7 +166,7 @@ def test_a_directory_that_has_gone_is_one_jobs_failure(tmp_path):
     result = supervise(run, shown)
     ends = {each.job_id: each.ended_because.value for each in shown.ends}
     assert ends == {"lost": "failed", "fine": "completed"}
-    assert f"{tmp_path / 'gone'}: No such file" in output(run, "lost", "err")
+    assert f"{tmp_path / 'gone'}: No such file" in output(run, "lost")
     assert result.exit_status == 1
 
 

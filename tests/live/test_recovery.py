@@ -18,7 +18,7 @@ import pytest
 
 import standins
 from foresail.control.loop import Controller
-from foresail.live.adapters.local import job_shim
+from foresail.live.adapters.local import attempt_files
 from foresail.live.adapters.local.attempts import Attempt
 from foresail.live.adapters.local.job_cgroups import permitted_cgroups
 from foresail.live.adapters.local.process_spawner import ProcessSpawner
@@ -201,9 +201,9 @@ def test_an_attempt_that_was_to_start_is_started_once_whoever_comes_first(tmp_pa
                 cpus=(),
                 gpus=(),
                 cgroup=cgroups and cgroups.of_attempt(job, 1, run.attempts, ()),
-                directory="/",
                 environment=os.environ,
                 logs=run.logs,
+                log_bytes=1e6,
             )
             for attempt in attempts
         ]
@@ -222,7 +222,7 @@ def test_a_spawner_that_died_is_replaced(tmp_path):
 
     def kill_spawner(job):
         for each in psutil.Process().children():
-            if job.job_id == "j2" and "job_shim.py" in " ".join(each.cmdline()):
+            if job.job_id == "j2" and "job_shim" in " ".join(each.cmdline()):
                 each.kill()
 
     shown.on_start = kill_spawner
@@ -368,15 +368,18 @@ def test_a_full_disk_ends_the_session_and_costs_nothing(tmp_path, room):
 
 def test_a_shim_waits_for_room_to_say_how_it_ended(tmp_path, monkeypatch):
     """A command that has run is not run again because its end could not be written down."""
-    write = job_shim._write
+    write = attempt_files.write
     refusals = [OSError(errno.ENOSPC, "full"), OSError(errno.EDQUOT, "full")]
 
     def refuse(path, text):
         if refusals:
             raise refusals.pop()
-        return write(path, text)
+        write(path, text)
 
-    monkeypatch.setattr(job_shim, "_PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr(job_shim, "_write", refuse)
-    job_shim.patiently(lambda: job_shim.record(str(tmp_path / "only.1"), "0 1.0 2.0 exit\n"))
+    monkeypatch.setattr(attempt_files, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(attempt_files, "write", refuse)
+    recorded = {"identity": "", "boot": "b", "exit_code": 0, "why": "exit", "problem": None}
+    recorded |= {"start_unix_seconds": 1.0, "start_since_boot_seconds": 1.0}
+    recorded |= {"runtime_seconds": 1.0, "cpu_seconds": None}
+    attempt_files.patiently(lambda: attempt_files.record(str(tmp_path / "only.1"), recorded))
     assert Attempt("only", 1, tmp_path).status().exit_code == 0

@@ -82,7 +82,7 @@ class Lines:
         """Say how an attempt ended, and where to look if it did not go well."""
         took = duration(outcome.runtime_seconds)
         because = outcome.ended_because
-        log = self._run.logs / f"{job.job_id}.err"
+        log = self._run.logs / f"{job.job_id}.out"
         sentence = {
             EndedBecause.COMPLETED: f"in {took}",
             EndedBecause.FAILED: f"after {took}{_exit(outcome.exit_code)}; see {log}",

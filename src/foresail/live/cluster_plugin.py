@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -51,6 +51,8 @@ class RunContext:
     account_of_job: Callable[[CommandJob], Account] | None = None
     """As whom each job runs; None: all as who runs this. Raises ``InputError`` where there is no
     such account."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What commands get of the variables of who runs this, on top of those of a login."""
 
 
 class ClusterPlugin(Protocol):

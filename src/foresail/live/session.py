@@ -15,6 +15,7 @@ from foresail.live.cluster_plugin import ClusterPlugin, RunContext
 from foresail.live.daemon import Daemon
 from foresail.live.history import RunHistory
 from foresail.live.learned import LearnedFile
+from foresail.live.login_environment import persons_environment
 from foresail.live.observer import Observer
 from foresail.live.recovery import recover
 from foresail.live.run_directory import RunDirectory
@@ -99,7 +100,13 @@ def supervise(
         settings = run.settings()
         source = Submissions(run, lines, observer.note)
         cluster: ClusterPlugin = part_of("cluster", settings.cluster).build()
-        context = RunContext(run.attempts, run.logs, source.commands, observer.note)
+        context = RunContext(
+            run.attempts,
+            run.logs,
+            source.commands,
+            observer.note,
+            environment=persons_environment(),
+        )
         adapter = cluster.connect(context)
         manifest, build = begin(adapter.cluster)
         controller, log = recover(run.events, manifest, build)

@@ -69,8 +69,9 @@ def machine_listeners(
         further = wanted or well_known_socket(os.geteuid())
         if further != own:
             try:
-                if wanted is None:
-                    further.parent.mkdir(mode=0o755, exist_ok=True)
+                if wanted is None and not further.parent.exists():
+                    further.parent.mkdir()
+                    further.parent.chmod(0o755)  # whatever this process keeps to itself otherwise
                 found[further] = stack.enter_context(_bound(further, mode))
             except (InputError, OSError) as error:
                 if wanted is not None:

@@ -114,6 +114,8 @@ class RunningService:
         InputError
             If the folder, the store or the address cannot be used.
         """
+        if os.geteuid() == 0:
+            os.umask(0o077)
         self._folder.make()
         sys.setswitchinterval(_SWITCH_SECONDS)
         gc.set_threshold(20_000, 20, 1_000)

@@ -74,16 +74,22 @@ class StateFolder:
     def make(self) -> None:
         """Lay it out; only its owner may look into it.
 
+        Of root's, others can reach what is theirs by its whole path: the folders of their logs.
+
         Raises
         ------
         InputError
             If it cannot be written.
         """
-        for folder in (self.path, self.attempts, self.logs):
+        passage = 0o711 if os.geteuid() == 0 else 0o700
+        for folder, mode in ((self.path, passage), (self.attempts, 0o700), (self.logs, passage)):
             with to_be_written(folder, "the folder cannot be made"):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with to_be_written(self.path):
-            self.path.chmod(0o700)
+            with to_be_written(folder):
+                for file in folder.iterdir() if folder == self.path else ():
+                    if file.is_file() and not file.is_symlink():
+                        file.chmod(0o600)
+                folder.chmod(mode)
 
     def is_in_use(self) -> bool:
         """Whether a service uses it."""

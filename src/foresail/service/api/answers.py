@@ -166,6 +166,9 @@ class JobAnswer(BaseModel):
         default=None, description="Why it waits, as of the last cycle."
     )
     planned_start_seconds: float | None = None
+    log_is_cut: bool = Field(
+        default=False, description="Of one job: whether some of what it wrote was left out."
+    )
     warnings: list[str] = Field(default_factory=list)
 
 

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Header, Query, Response
@@ -17,6 +16,7 @@ from foresail.explain.forecast import Range
 from foresail.explain.reason_words import reason_words
 from foresail.explain.story import story
 from foresail.live.command_job import CommandJob
+from foresail.live.job_logs import log_is_cut, read_log
 from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause
 from foresail.model.reason import Reason
@@ -205,7 +205,9 @@ def _ids(parts: ServiceParts, caller: Caller, job_ids: Sequence[str]) -> tuple[s
 async def show(job_id: JobId, caller: AnyCaller, parts: Parts) -> JobAnswer:
     """A job as it stands, and why it waits."""
     row = await asyncio.to_thread(own_job, parts, caller, job_id)
-    return (await _told([row], parts, _PATIENCE_SECONDS))[0]
+    told = (await _told([row], parts, _PATIENCE_SECONDS))[0]
+    is_cut = log_is_cut(parts.folder.attempts, job_id, told.attempt)
+    return told.model_copy(update={"log_is_cut": is_cut})
 
 
 async def _told(
@@ -306,7 +308,7 @@ def job_logs(
 ) -> Response:
     """What a job has written, from a byte on; refused where it is in a file of the user's."""
     row = own_job(parts, caller, job_id)
-    content = _written(parts.folder.logs / f"{job_id}.{stream}", offset, limit)
+    content = read_log(parts.folder.logs, None, f"{job_id}.{stream}", offset, limit)
     output, errors = CommandJob.from_json(row["command"]).output_paths
     elsewhere = output if stream == "out" else errors or output
     if elsewhere is not None and not (content or offset):
@@ -320,15 +322,6 @@ def job_logs(
     }
     text = content.decode(errors="replace")
     return Response(text, media_type="text/plain; charset=utf-8", headers=headers)
-
-
-def _written(path: Path, offset: int, limit: int) -> bytes:
-    try:
-        with path.open("rb") as file:
-            file.seek(offset)
-            return file.read(limit)
-    except FileNotFoundError:
-        return b""
 
 
 def _of_submission(request: Submit, user: str, unix_seconds: float) -> JobAnswer:

@@ -7,33 +7,37 @@ runs, has run and never ran is found out from these, by an adapter that comes la
 from __future__ import annotations
 
 import math
-import os
 import select
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from foresail.live.adapters.local.attempts import Attempt, AttemptStatus
+from foresail.live.accounts import own_account
+from foresail.live.adapters.local.attempts import Attempt
 from foresail.live.adapters.local.job_cgroups import JobCgroups, use_of_cgroup
 from foresail.live.adapters.local.machine import gpu_variables, machine_cpus
 from foresail.live.adapters.local.process_spawner import ProcessSpawner
 from foresail.live.adapters.local.process_use import ProcessesUse, use_by_session
 from foresail.live.adapters.local.slots import Slots
 from foresail.live.cluster_plugin import RunContext, UseSample
-from foresail.live.command_job import CommandJob
+from foresail.live.job_logs import made_folder
 from foresail.live.job_variables import job_environment
+from foresail.live.login_environment import login_environment
 from foresail.model.adapter import Capabilities
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Preempt, Start
+from foresail.model.errors import InputError
 from foresail.model.event import Ended, HistoryOutcome
 from foresail.model.outcome import EndedBecause, Outcome
 
+_ANOTHERS: Final = (
+    "is not started: a record of another store's attempt of this number is in its way "
+    "(a folder of attempts belongs to one store)"
+)
+
 _STARTS_KNOWN: Final = 10_000
 """Starts of so many jobs are not heeded twice; those of earlier ones are found on disk."""
-
-_OURS: Final = "FORESAIL_"
-"""What variables begin with that are Foresail's: a token is none of a job's business."""
 
 
 @dataclass(slots=True)
@@ -92,6 +96,8 @@ class LocalAdapter:
         Time between the gentle and the firm signal to a job that has to end.
     sample_seconds
         Time between two looks at what jobs use.
+    log_bytes
+        Greatest size of a log.
     cgroups
         Where each attempt gets a cgroup of its own; None where none does.
     gpus
@@ -107,6 +113,7 @@ class LocalAdapter:
         cluster: Cluster,
         grace_seconds: float,
         sample_seconds: float,
+        log_bytes: float,
         cgroups: JobCgroups | None,
         gpus: Sequence[str],
         run: RunContext,
@@ -114,6 +121,7 @@ class LocalAdapter:
         self.cluster = cluster
         self._grace_seconds = grace_seconds
         self._sample_seconds = sample_seconds
+        self._log_bytes = log_bytes
         self._looked_seconds = 0.0
         self._cgroups = cgroups
         self._run = run
@@ -148,7 +156,9 @@ class LocalAdapter:
         never_began = []
         for start in running:
             watched = self._watch(start, now)
-            if watched.attempt.was_begun():
+            if watched.attempt.is_anothers():
+                self._refuse(watched, _ANOTHERS, now)
+            elif watched.attempt.was_begun():
                 self._find_again(watched, now)
             else:
                 never_began.append(watched)
@@ -169,7 +179,9 @@ class LocalAdapter:
         match instruction:
             case Start(job_id) if instruction.attempt > self._latest.get(job_id, 0):
                 watched = self._watch(instruction, now)
-                if watched.attempt.was_begun():  # by a driver whose log was lost
+                if watched.attempt.is_anothers():
+                    self._refuse(watched, _ANOTHERS, now)
+                elif watched.attempt.was_begun():  # by a driver whose log was lost
                     self._find_again(watched, now)
                 else:
                     self._begin(watched, now)
@@ -255,7 +267,7 @@ class LocalAdapter:
         self._latest[start.job_id] = start.attempt
         if len(self._latest) > _STARTS_KNOWN:
             del self._latest[next(iter(self._latest))]
-        attempt = Attempt(start.job_id, start.attempt, self._run.attempts)
+        attempt = Attempt(start.job_id, start.attempt, self._run.attempts, self._run.identity)
         watched = self._watched[start.job_id] = _Watched(attempt, now)
         return watched
 
@@ -265,7 +277,7 @@ class LocalAdapter:
         claim = watched.attempt.claim()
         watched.is_adopted = True
         if claim is not None:
-            watched.start_seconds = claim.start_seconds
+            watched.start_seconds = claim.start.by_clock_of(now)
             self._cpus.hold(job_id, claim.cpus)
             self._gpus.hold(job_id, claim.gpus)
         if self._adopt(watched, now):
@@ -291,6 +303,7 @@ class LocalAdapter:
         if self._cgroups is not None:
             cgroup = self._cgroups.of_attempt(job, attempt.number, self._run.attempts, cpus)
         try:
+            account = None if self._run.account_of_job is None else self._run.account_of_job(job)
             pidfd = attempt.spawn(
                 self._spawner,
                 job,
@@ -299,16 +312,25 @@ class LocalAdapter:
                 cpus=cpus,
                 gpus=gpus,
                 cgroup=cgroup,
-                directory=job.directory,
-                environment={**_environment(job, attempt.number), **gpu_variables(gpus)},
-                logs=self._run.logs,
+                environment={
+                    **login_environment(account or own_account()),
+                    **self._run.environment,
+                    **job_environment(job, attempt.number),
+                    **gpu_variables(gpus),
+                },
+                logs=made_folder(self._run.logs, account),
+                log_bytes=self._log_bytes,
+                account=account,
             )
-        except OSError as error:
-            self._run.note(f"{job.job_id} cannot be started: {error.strerror or error}")
-            status = AttemptStatus(None, now, now, EndedBecause.FAILED)
-            self._report(attempt, status, now)
+        except (OSError, InputError) as error:
+            self._refuse(watched, f"cannot be started: {getattr(error, 'strerror', error)}", now)
             return
         self._wait_for(watched, pidfd)
+
+    def _refuse(self, watched: _Watched, why: str, now: float) -> None:
+        """Report an attempt as failed that was not begun."""
+        self._run.note(f"{watched.attempt.job_id} {why}")
+        self._report(watched.attempt, now, now, now, EndedBecause.FAILED, None)
 
     def _wait_for(self, watched: _Watched, pidfd: int) -> None:
         self._by_pidfd[pidfd] = watched.attempt.job_id
@@ -318,38 +340,42 @@ class LocalAdapter:
 
     def _end(self, watched: _Watched, now: float) -> None:
         """Report an attempt whose shim has gone: as that recorded, or it is lost."""
-        status = watched.attempt.status()
+        attempt, status = watched.attempt, watched.attempt.status()
+        if attempt.is_anothers():  # whose shim was there first
+            self._refuse(watched, _ANOTHERS, now)
+            return
         if status is None:
-            watched.attempt.clear_remains()
-            status = AttemptStatus(None, watched.start_seconds, now, EndedBecause.LOST)
+            claim = attempt.claim()
+            attempt.clear_remains()
+            end = now if claim is None else now - claim.lost_seconds_ago
+            end = max(watched.start_seconds, end)
+            self._report(attempt, now, watched.start_seconds, end, EndedBecause.LOST, None)
+            return
+        if status.problem is not None:
+            self._run.note(f"{attempt.job_id} cannot be run: {status.problem}")
+        start = min(status.start.by_clock_of(now), now - status.runtime_seconds)
+        end = start + status.runtime_seconds
         if status.cpu_seconds is not None and watched.used is not None:
-            memory_bytes = watched.used.memory_bytes
-            watched.look(ProcessesUse(status.cpu_seconds, memory_bytes), status.end_seconds)
-        tasks = self._run.commands[watched.attempt.job_id].tasks
-        self._report(watched.attempt, status, now, measured(watched.looks, tasks))
+            watched.look(ProcessesUse(status.cpu_seconds, watched.used.memory_bytes), end)
+        used = measured(watched.looks, self._run.commands[attempt.job_id].tasks)
+        self._report(attempt, now, start, end, status.ended_because, status.exit_code, used)
 
     def _report(
         self,
         attempt: Attempt,
-        status: AttemptStatus,
         now: float,
+        start: float,
+        end: float,
+        because: EndedBecause,
+        code: int | None,
         used: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
         job_id = attempt.job_id
         del self._watched[job_id]
         self._cpus.give_back(job_id)
         self._gpus.give_back(job_id)
-        start = min(status.start_seconds, now)  # its clock may differ from the driver's
-        end = min(max(status.end_seconds, start), now)
-        because, code = status.ended_because, status.exit_code
         outcome = Outcome(job_id, start, end, because, code, attempt.number, used=used)
         self._unreported.append(Ended(now, outcome))
-
-
-def _environment(job: CommandJob, attempt: int) -> Mapping[str, str]:
-    """The daemon's own environment but for what is Foresail's, the job's, and what it was given."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-    return {**own, **job_environment(job, attempt)}
 
 
 def measured(looks: Sequence[UseSample], tasks: int) -> Mapping[str, float]:

@@ -6,12 +6,15 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from foresail.live.adapters.local import job_shim
+from foresail.live.accounts import Account
+from foresail.live.adapters.local.attempt_files import boot_id, contents, since_boot_seconds
+from foresail.live.adapters.local.cgroup_files import remove_cgroup
 from foresail.live.adapters.local.job_cgroups import JobCgroup
+from foresail.live.adapters.local.job_shim import state_and_start_ticks
 from foresail.live.adapters.local.process_spawner import ProcessSpawner
 from foresail.live.command_job import CommandJob
 from foresail.model.outcome import EndedBecause
@@ -34,35 +37,58 @@ class ProcessIdentity:
     def is_alive(self) -> bool:
         """Whether this very process still runs (one that has ended and waits to be reaped: no)."""
         try:
-            state, ticks = job_shim.state_and_start_ticks(self.pid)
+            state, ticks = state_and_start_ticks(self.pid)
         except OSError:
             return False
-        return state not in "ZX" and ticks == self.start_ticks and self.boot == job_shim.boot_id()
+        return state not in "ZX" and ticks == self.start_ticks and self.boot == boot_id()
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptStart:
+    """When an attempt began: by the wall clock, and since which boot."""
+
+    unix_seconds: float
+    since_boot_seconds: float
+    boot: str
+
+    def by_clock_of(self, now: float) -> float:
+        """When that was for whom it is now ``now``, whatever was set since."""
+        if self.boot == boot_id():
+            return now - max(0.0, since_boot_seconds() - self.since_boot_seconds)
+        return min(self.unix_seconds, now - since_boot_seconds())
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptClaim:
-    """What runs an attempt, since when (Unix seconds), with which cpus and gpus and cgroup."""
+    """What runs an attempt, since when, with which cpus and gpus and cgroup."""
 
     shim: ProcessIdentity
     command: ProcessIdentity
-    start_seconds: float
+    start: AttemptStart
     cpus: tuple[int, ...]
     gpus: tuple[str, ...]
     cgroup: str | None
 
+    @property
+    def lost_seconds_ago(self) -> float:
+        """How long ago it can have been alive last, as its shim has gone without a word."""
+        return 0.0 if self.shim.boot == boot_id() else since_boot_seconds()
+
 
 @dataclass(frozen=True, slots=True)
 class AttemptStatus:
-    """How an attempt ended; Unix seconds, exit code negative where a signal ended it.
+    """How an attempt ended; its exit code is negative where a signal ended it.
 
-    ``cpu_seconds`` is what it has used of cpus in all, where that was counted.
+    ``runtime_seconds`` was measured, whatever the wall clock was set to meanwhile; ``problem`` is
+    what kept it from running, if something did; ``cpu_seconds`` is what it has used of cpus in all,
+    where that was counted.
     """
 
     exit_code: int | None
-    start_seconds: float
-    end_seconds: float
+    start: AttemptStart
+    runtime_seconds: float
     ended_because: EndedBecause
+    problem: str | None = None
     cpu_seconds: float | None = None
 
 
@@ -75,11 +101,14 @@ class Attempt:
         Which attempt of which job; numbers count from 1.
     folder
         Where the claim and the status are.
+    identity
+        Whose it is: what files of another's say counts for nothing.
     """
 
-    def __init__(self, job_id: str, number: int, folder: Path) -> None:
+    def __init__(self, job_id: str, number: int, folder: Path, identity: str = "") -> None:
         self.job_id = job_id
         self.number = number
+        self._identity = identity
         self._prefix = folder / f"{job_id}.{number}"
         self._pidfd: int | None = None
 
@@ -89,31 +118,42 @@ class Attempt:
 
     def claim(self) -> AttemptClaim | None:
         """The shim that claimed it, if one did (and a crash has left that readable)."""
-        text = _text_of(self._prefix, ".claim")
-        if text is None or not text.endswith("\n"):
+        said = self._said("claim")
+        if said is None:
             return None
-        boot, pid, ticks, command_pid, command_ticks, start, slots, *cgroup = text.split(maxsplit=7)
-        cpus, _, gpus = slots.partition("/")
         return AttemptClaim(
-            ProcessIdentity(int(pid), int(ticks), boot),
-            ProcessIdentity(int(command_pid), int(command_ticks), boot),
-            float(start),
-            () if cpus == "-" else tuple(int(cpu) for cpu in cpus.split(",")),
-            tuple(gpus.split(",")) if gpus else (),
-            None if not cgroup or cgroup[0] == "-\n" else cgroup[0].removesuffix("\n"),
+            _process(said, "shim"),
+            _process(said, "command"),
+            _start(said),
+            tuple(said["cpus"]),
+            tuple(said["gpus"]),
+            said["cgroup"],
         )
 
     def status(self) -> AttemptStatus | None:
         """How it ended, if that was recorded."""
-        text = _text_of(self._prefix, ".status")
-        if text is None or not text.endswith("\n"):
+        said = self._said("status")
+        if said is None:
             return None
-        code, start, end, why, *spent = text.split()
-        because = _BECAUSE.get(why, EndedBecause.COMPLETED if code == "0" else EndedBecause.FAILED)
+        code, why = said["exit_code"], said["why"]
+        because = _BECAUSE.get(why, EndedBecause.COMPLETED if code == 0 else EndedBecause.FAILED)
         if because is EndedBecause.PREEMPTED and self.is_over_memory():
             because = EndedBecause.LIMIT
-        cpu_seconds = None if not spent or spent == ["-"] else float(spent[0])
-        return AttemptStatus(int(code), float(start), float(end), because, cpu_seconds)
+        runtime_seconds, problem = said["runtime_seconds"], said["problem"]
+        start, cpu_seconds = _start(said), said["cpu_seconds"]
+        return AttemptStatus(code, start, runtime_seconds, because, problem, cpu_seconds)
+
+    def is_anothers(self) -> bool:
+        """Whether files of another store, or that nobody can read, are in its way."""
+        found = [contents(self._path(kind)) for kind in ("claim", "status")]
+        return any(said is not None and said.get("identity") != self._identity for said in found)
+
+    def _said(self, kind: str) -> dict[str, Any] | None:
+        said = contents(self._path(kind))
+        return said if said is not None and said.get("identity") == self._identity else None
+
+    def _path(self, kind: str) -> str:
+        return f"{self._prefix}.{kind}"
 
     def is_under_way(self) -> bool:
         """Whether it was claimed and its command has not ended."""
@@ -150,9 +190,10 @@ class Attempt:
         cpus: Sequence[int],
         gpus: Sequence[str],
         cgroup: JobCgroup | None,
-        directory: str,
         environment: Mapping[str, str],
         logs: Path,
+        log_bytes: float,
+        account: Account | None = None,
     ) -> int:
         """Start a shim for it; returns a descriptor that becomes readable when it has gone.
 
@@ -161,28 +202,32 @@ class Attempt:
         OSError
             If no process can be started.
         """
-        script = f"{self._prefix}.script"
+        text = job.file_text
+        script = str(logs / f"{self._prefix.name}.script")
         log = str(logs / f"{self.job_id}.out")
         output, errors = job.output_paths
         self._pidfd = os.pidfd_open(
             spawner.fork(
                 {
                     "prefix": str(self._prefix),
+                    "identity": self._identity,
+                    "account": None if account is None else asdict(account),
                     "command": job.words(script),
-                    "script": script,
-                    "script_text": job.file_text,
+                    "script": None if text is None else script,
+                    "script_text": text,
                     "limit_seconds": limit_seconds,
                     "grace_seconds": grace_seconds,
                     "cpus": list(cpus),
                     "gpus": list(gpus),
                     "cgroup": None if cgroup is None else cgroup.path,
                     "cgroup_limits": {} if cgroup is None else dict(cgroup.limits),
-                    "directory": directory,
+                    "directory": job.directory,
                     "environment": dict(environment),
                     "log": log,
                     "output": output or log,
-                    "errors": errors or output or str(logs / f"{self.job_id}.err"),
+                    "errors": errors,
                     "begun_anew": [] if job.appends or self.number > 1 else [output, errors],
+                    "log_bytes": log_bytes,
                 }
             )
         )
@@ -228,12 +273,14 @@ class Attempt:
         if claim.command.is_alive():
             with suppress(ProcessLookupError):
                 os.killpg(claim.command.pid, signal.SIGKILL)
-        if claim.cgroup is not None and claim.shim.boot == job_shim.boot_id():
-            job_shim.remove_cgroup(claim.cgroup)
+        if claim.cgroup is not None and claim.shim.boot == boot_id():
+            remove_cgroup(claim.cgroup)
 
 
-def _text_of(prefix: Path, suffix: str) -> str | None:
-    try:
-        return prefix.with_name(prefix.name + suffix).read_text()
-    except FileNotFoundError:
-        return None
+def _start(said: Mapping[str, Any]) -> AttemptStart:
+    return AttemptStart(said["start_unix_seconds"], said["start_since_boot_seconds"], said["boot"])
+
+
+def _process(said: Mapping[str, Any], which: str) -> ProcessIdentity:
+    pid, start_ticks = said[which]
+    return ProcessIdentity(pid, start_ticks, said["boot"])

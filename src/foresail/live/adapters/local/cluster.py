@@ -39,6 +39,8 @@ class LocalParameters:
         Into how many nodes they are divided, evenly; 0: they are not told apart.
     sample_seconds
         Time between two looks at what jobs use.
+    log_bytes
+        Greatest size of a job's log: its end beyond that is kept, what is between is not.
     cgroups
         Whether each job gets a cgroup of its own, where the machine permits that.
     memory
@@ -52,12 +54,14 @@ class LocalParameters:
     grace_seconds: float = 10.0
     nodes: int = 0
     sample_seconds: float = 5.0
+    log_bytes: int = 2**30
     cgroups: bool = True
     memory: str | None = None
     gpus: int | None = None
 
     def __post_init__(self) -> None:
         require_at_least(self, 0, "nodes")
+        require_at_least(self, 0, "log_bytes")
         require(self.sample_seconds > 0, self, "sample_seconds", "seconds above 0")
         require(self.gpus is None or self.gpus >= 0, self, "gpus", "0 or more")
         try:
@@ -86,6 +90,7 @@ class LocalCluster:
             _divided(self._total(gpus), chosen.nodes),
             chosen.grace_seconds,
             chosen.sample_seconds,
+            chosen.log_bytes,
             cgroups,
             gpus,
             run,

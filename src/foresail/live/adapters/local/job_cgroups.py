@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from foresail.live.adapters.local import job_shim
+from foresail.live.adapters.local.cgroup_files import counters, members
 from foresail.live.adapters.local.process_use import ProcessesUse, memory_of
 from foresail.live.command_job import CommandJob
 
@@ -132,13 +132,13 @@ def use_of_cgroup(cgroup: str) -> ProcessesUse | None:
     Memory is that of the controller without what the kernel would give up first (the working set),
     or, without a controller, what the processes hold, where what they share counts for each.
     """
-    spent = job_shim.counters(cgroup, "cpu.stat").get("usage_usec")
+    spent = counters(cgroup, "cpu.stat").get("usage_usec")
     if spent is None:
         return None
     try:
         held = float(Path(cgroup, "memory.current").read_text())
     except OSError:
-        memory = sum(memory_of(pid) for pid in job_shim.members(cgroup))
+        memory = sum(memory_of(pid) for pid in members(cgroup))
     else:
-        memory = held - job_shim.counters(cgroup, "memory.stat").get("inactive_file", 0)
+        memory = held - counters(cgroup, "memory.stat").get("inactive_file", 0)
     return ProcessesUse(spent / 1e6, memory)

@@ -11,9 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from foresail.live.adapters.local import job_shim
+import foresail
 
-_SCRIPT: Final = Path(job_shim.__file__)
+_PACKAGES: Final = str(Path(foresail.__file__).parents[1])
+_PROGRAM: Final = (
+    "import sys; sys.path.append(sys.argv[1]); "
+    "from foresail.live.adapters.local.job_shim import serve; serve()"
+)
 
 
 class ProcessSpawner:
@@ -53,9 +57,11 @@ class ProcessSpawner:
     def _ask(self, line: bytes) -> bytes:
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_SCRIPT)],
+                [sys.executable, "-I", "-S", "-c", _PROGRAM, _PACKAGES],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                env={},
+                cwd="/",
                 start_new_session=True,
             )
         assert self._process.stdin is not None
