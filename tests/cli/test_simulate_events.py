@@ -38,7 +38,7 @@ def test_the_story_of_a_simulated_job(log, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"small.swf", "events.jsonl"}
     assert call(explain, events, "2").splitlines() == [
         "Job 2; times count from the start of the run, 2023-11-15 00:00:00 UTC.",
-        "        5 s  Submitted by 8: 2 tasks, 2 cpus, a limit of 2 h.",
+        "        5 s  Submitted by 8: 2 cpus, a limit of 2 h.",
         "        5 s  Expected to run for 2 h.",
         "        5 s  Pending: next in line: 2 cpus should be free in 2 min.",
         "      100 s  Started after 95 s of waiting: 2 tasks on all.",

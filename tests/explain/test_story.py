@@ -45,7 +45,7 @@ def test_the_story_of_a_job_that_waits_and_outlives_its_estimate():
     """Submission, belief, reason, start, correction and end, each with its numbers."""
     log = logged([(0, 4, 100, 7200), (5, 2, 1800, 7200)], Easy(), Constant(1200.0))
     assert told(log, "2") == [
-        "5 s: Submitted by ann: 2 tasks, 2 cpus, a limit of 2 h.",
+        "5 s: Submitted by ann: 2 cpus, a limit of 2 h.",
         "5 s: Expected to run for 20 min.",
         "5 s: Pending: next in line: 2 cpus should be free in 20 min.",
         "100 s: Started after 95 s of waiting: 2 tasks on all.",
@@ -109,9 +109,9 @@ def test_refusals_withdrawals_and_cancellations_are_told():
     controller.step(0, [Submitted(0, job) for job in (one, two, three)])
     outcome = Outcome("1", 0, 5, EndedBecause.FAILED, exit_code=3)
     controller.step(5, [Ended(5, outcome), Cancelled(5, "3")])
-    assert told(log, "1")[-1] == "5 s: Ended (failed, exit code 3) after running for 5 s."
+    assert told(log, "1")[-1] == "5 s: Ended (failed: exit code 3) after running for 5 s."
     assert told(log, "2") == [
-        "0 s: Submitted: 1 task, 1 cpu, no time limit, to run after 1.",
+        "0 s: Submitted: 1 cpu, no time limit, to run after 1.",
         "0 s: Expected to run for 24 h.",
         "0 s: Pending: waits for job 1 to end.",
         "5 s: Withdrawn: job 1, which it depends on, ended: failed.",
@@ -128,8 +128,8 @@ def test_beliefs_with_width_are_told_with_their_interval():
     submitted = EventTaken(0, 0.0, Submitted(0.0, Job.gang("1", 0.0, 1)))
     belief = Predicted(0, 0.0, "1", 600.0, 60.0, 300.0, 3600.0, 900.0)
     assert story([MANIFEST, submitted, belief], "1").lines[1].sentence == (
-        "Expected to run for 10 min, with 80 % probability between 60 s and 1 h; planned with "
-        "15 min."
+        "Expected to run for 5 min (10 min on average), with 80 % probability between 60 s "
+        "and 1 h; planned with 15 min."
     )
 
 
@@ -199,7 +199,7 @@ def test_the_command_tells_the_story(tmp_path, job_id, status):
     else:
         assert result.stdout.splitlines() == [
             "Job 1; times count from the start of the run.",
-            " 5 s  Submitted by ann: 1 task, 1 cpu, a limit of 10 min.",
+            " 5 s  Submitted by ann: 1 cpu, a limit of 10 min.",
             " 5 s  Expected to run for 10 min.",
             " 5 s  Started after 0 s of waiting: 1 task on all.",
             "65 s  Ended (completed) after running for 60 s.",
@@ -213,7 +213,7 @@ def test_the_story_of_a_late_job():
     controller = Controller(NODES, Patient(), Constant(100.0), Doubling(), log=log)
     simulate_events(workload, controller, "toy")
     assert told(log, "late") == [
-        "0 s: Submitted by ann: 1 task, 1 cpu, no time limit, a deadline in 2 min. It runs best "
+        "0 s: Submitted by ann: 1 cpu, no time limit, a deadline in 2 min. It runs best "
         "on nodes with gpu, and 2 times as long elsewhere.",
         "0 s: Expected to run for 100 s. Started at once, it would meet its deadline with 100 % "
         "probability.",
@@ -328,7 +328,13 @@ def test_a_belief_that_changes_is_told_when_it_is_quite_another():
     ]
 
 
-@pytest.mark.parametrize(("seconds", "because"), [(5.0, "limit of memory"), (60.0, "limit")])
+@pytest.mark.parametrize(
+    ("seconds", "because"),
+    [
+        (5.0, "it held more memory than it may have"),
+        (60.0, "its time limit of 60 s was over"),
+    ],
+)
 def test_a_command_ended_before_its_time_was_over_ran_into_the_limit_of_memory(seconds, because):
     """Both ends have one name; which of them it was follows from how long it ran."""
     log = MemoryLog(MANIFEST)
@@ -336,4 +342,4 @@ def test_a_command_ended_before_its_time_was_over_ran_into_the_limit_of_memory(s
     controller = Controller(MANIFEST.cluster, scheduler, Requested(), Doubling(), log=log)
     controller.step(0, [Submitted(0, Job.gang("1", 0, 1, 60.0))])
     controller.step(seconds, [Ended(seconds, Outcome("1", 0, seconds, EndedBecause.LIMIT, -15))])
-    assert f"Ended ({because}, exit code -15) after running" in told(log, "1")[-1]
+    assert f"Ended (limit: {because}) after running" in told(log, "1")[-1]

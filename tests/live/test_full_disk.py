@@ -5,10 +5,11 @@ import time
 
 import pytest
 
+from foresail.distributions.point import Point
 from foresail.live import run_directory
 from foresail.model.errors import InputError
 from foresail.scenario import by_daemon
-from standins import RecordingObserver, SmallPolicy, command, new_run, supervise
+from standins import LastRuntime, RecordingObserver, SmallPolicy, command, new_run, supervise
 
 
 @pytest.fixture
@@ -25,6 +26,7 @@ def small_disk(tmp_path):
 def test_a_job_that_waits_for_room_is_told_once_and_not_counted_as_running(small_disk, monkeypatch):
     """Each time, the filler is removed once it is said; the wait is no part of the runtime."""
     monkeypatch.setattr(by_daemon, "parse_policy", lambda text: SmallPolicy())
+    monkeypatch.setattr(LastRuntime, "predict", lambda *_: Point(600.0))
     filler = small_disk / "filler"
     fill = f"cat /dev/zero > {filler} 2> /dev/null; true"
     room_since = []

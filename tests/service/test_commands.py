@@ -144,7 +144,7 @@ def test_members_of_an_array_know_themselves_by_the_names_of_slurm(typed, tmp_pa
 
 def test_a_job_is_held_forecast_released_and_cancelled(typed):
     job = typed("submit", "--hold", "--time", "1min", "--", "sleep", "60").strip()
-    assert "held until it is released" in typed("jobs")
+    assert "held by admin until it is released" in typed("jobs")
     assert "never starts" in typed("forecast", job)
     assert "ask for" in typed("forecast", job, "--risk", "0.1")
     assert "then" in typed("forecast", job, "--cpus", "2")
@@ -297,7 +297,7 @@ def test_a_job_is_shown_as_understood_and_why_it_ended_at_last(typed, tmp_path):
     assert typed("show", array).count("logs") >= 3
     failed = typed("submit", "-W", "--wrap", "/there/is/none", status=127).splitlines()
     shown = typed("show", next(each for each in failed if each.isdigit())).splitlines()
-    assert any("exit code" in line and "127 (there is no such program)" in line for line in shown)
+    assert any(line.startswith("why") and "exit code 127: " in line for line in shown)
     assert any(line.startswith("logs") and "foresail logs" in line for line in shown)
 
 

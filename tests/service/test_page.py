@@ -120,7 +120,7 @@ def test_a_job_is_held_and_released(page, service):
     enter(page, service.token("eve", "user"))
     page.click("#jobs button.link")
     page.wait_for_selector("#release:enabled")
-    says(page, "#facts", "held until it is released")
+    says(page, "#facts", "held by eve until it is released")
     page.click("#release")
     says(page, "#output", "free")
 

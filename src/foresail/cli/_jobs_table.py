@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from foresail.cli._service import starts_in, why
+from foresail.cli._service import now_of, starts_in, why
 from foresail.cli.tables import print_table
 from foresail.client.job_ids import together
 from foresail.model.errors import InputError
@@ -59,14 +58,13 @@ def print_jobs(
     jobs: Sequence[Mapping[str, Any]], *, with_headings: bool = True, each_member: bool = False
 ) -> None:
     """A line a job; members of an array that wait are one, unless each is to have its own."""
-    now = time.time()
     groups: dict[object, list[Mapping[str, Any]]] = {}
     for job in jobs:
         array, is_member, _ = (job["job_id"] or "").partition("_")
         waits = job["state"] in ("pending", "held") and is_member and not each_member
         groups.setdefault((array, job["state"]) if waits else len(groups), []).append(job)
     headings = HEADINGS if with_headings else [""] * len(HEADINGS)
-    print_table(headings, [_row(group, now) for group in groups.values()])
+    print_table(headings, [_row(group, now_of(group[0])) for group in groups.values()])
 
 
 def _row(group: Sequence[Mapping[str, Any]], now: float) -> tuple[str, ...]:

@@ -78,6 +78,12 @@ def for_each(job_ids: Iterable[str], request: Callable[[str], object]) -> None:
         raise typer.Exit(1)
 
 
+def now_of(job: Mapping[str, Any]) -> float:
+    """The time by the service's clock, which its times are told by."""
+    now: float | None = job.get("now_seconds")
+    return time.time() if now is None else now
+
+
 def asked_for(job: Mapping[str, Any]) -> str:
     """What a job asks for, as it was understood."""
     return ", ".join(_asked_for(job))
@@ -129,7 +135,12 @@ def starts_in(forecast: Mapping[str, Any] | None, now: float) -> str:
         return "now"
     latest = "never" if high is None else duration(max(0.0, high - now))
     soonest, likely = (duration(max(0.0, each - now)) for each in (low, median))
-    return f"{likely} ({soonest} to {latest})"
+    return spread(soonest, likely, latest)
+
+
+def spread(low: str, middle: str, high: str) -> str:
+    """Something and its range, unless that is no wider: ``20 min (5 to 50 min)``."""
+    return middle if low == middle == high else f"{middle} ({low} to {high})"
 
 
 def why(job: Mapping[str, Any]) -> str:

@@ -96,18 +96,19 @@ def _tell(log: Path, job_id: str) -> None:
 
 
 def _tell_of_service(job_id: str) -> None:
-    """A job's story, with the service's clock, and why it waits if it does."""
+    """Why a job waits, if it does, and its story with the service's clock."""
     import time
 
-    from foresail.cli._service import connected, why
+    from foresail.cli._service import connected
+    from foresail.cli._waiting import print_wait
 
     with connected() as client:
         lines, job = client.story(job_id)["lines"], client.job(job_id)
+        if job["state"] in ("pending", "held"):
+            print_wait(job, client.waiting(job_id))
     for line in lines:
         clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(line["unix_seconds"]))
         typer.echo(f"{clock}  {line['sentence']}")
-    if job["state"] in ("pending", "held") and why(job):
-        typer.echo(f"{'now':>19}  {why(job)}")
 
 
 def _show(log: Path, run: Path, at: str | None, output: Path | None, png: bool) -> None:

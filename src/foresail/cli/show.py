@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,9 +13,6 @@ from foresail.model.words import duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_MEANINGS: Final = {126: " (may not be executed)", 127: " (there is no such program)"}
-"""Of exit codes, as shells and the service have them."""
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -28,7 +25,7 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Everything that is known of jobs, and at last why each waits or has ended."""
-    from foresail.cli._service import connected, members_of
+    from foresail.cli._service import connected, members_of, now_of
 
     with connected() as client:
         for number, job_id in enumerate(members_of(client, jobs)):
@@ -36,7 +33,7 @@ def show(
             if as_json:
                 print_json(job)
                 continue
-            lines = list(_lines(job, time.time()))
+            lines = list(_lines(job, now_of(job)))
             width = max(len(name) for name, _ in lines)
             typer.echo("\n" * (number > 0), nl=False)
             for name, value in lines:
@@ -44,7 +41,7 @@ def show(
 
 
 def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
-    from foresail.cli._service import asked_for, starts_in, why
+    from foresail.cli._service import asked_for, spread, starts_in, why
 
     yield "job", f"{job['job_id']}  {job['name']}  of {job['user']}"
     yield "state", " ".join(filter(None, (job["state"], _attempt(job))))
@@ -65,7 +62,7 @@ def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
             "no known time" if belief[key] is None else duration(belief[key])
             for key in ("p10", "p50", "p90")
         )
-        yield "expected", f"{median} ({low} to {high})"
+        yield "should run for", spread(low, median, high)
     for name in ("places", "command", "directory"):
         if job.get(name) not in (None, ""):
             yield name, str(job[name])
@@ -75,7 +72,7 @@ def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
         yield "log cut", "it wrote more than is kept; the rest is lost"
     code = job.get("exit_code")
     if code is not None:
-        yield "exit code", f"{code}{_MEANINGS.get(code, '')}"
+        yield "exit code", str(code)
     if why(job):
         yield "why", why(job)
 

@@ -49,9 +49,9 @@ def _drawn(client: ServiceClient, rows: int) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    from foresail.cli._service import in_use, starts_in, why
+    from foresail.cli._service import in_use, now_of, starts_in, why
 
-    cluster, now = client.cluster(), time.time()
+    cluster = client.cluster()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
     narrowed = partial(Text, no_wrap=True, overflow="ellipsis")
     shown = client.jobs(order="next", most=rows)
@@ -59,7 +59,7 @@ def _drawn(client: ServiceClient, rows: int) -> RenderableType:
     for heading in ("job", "name", "user", "state", "for", "starts in", "why"):
         table.add_column(heading, no_wrap=heading in ("job", "state", "for"))
     for job in shown:
-        since = job.get("start_seconds") or job["submit_seconds"]
+        now, since = now_of(job), job.get("start_seconds") or job["submit_seconds"]
         table.add_row(
             *(job["job_id"], narrowed(job["name"]), narrowed(job["user"]), job["state"]),
             duration(max(0.0, now - since)),

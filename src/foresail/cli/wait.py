@@ -35,8 +35,8 @@ def wait_for(client: ServiceClient, job_ids: Sequence[str]) -> None:
     ended = client.wait(job_ids)
     for job in ended:
         if _status(job):
-            code = "" if job.get("exit_code") is None else f", exit code {job['exit_code']}"
-            typer.echo(f"foresail: job {job['job_id']}: {job['state']}{code}", err=True)
+            why = f", {job['because']}" if job.get("because") else ""
+            typer.echo(f"foresail: job {job['job_id']}: {job['state']}{why}", err=True)
     status = max(map(_status, ended), default=0)
     if status:
         raise typer.Exit(status)

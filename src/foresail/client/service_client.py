@@ -179,6 +179,10 @@ class ServiceClient:
         """What has happened to a job, in sentences."""
         return self._ask("GET", f"/v1/jobs/{quote(job_id)}/story")
 
+    def waiting(self, job_id: str) -> Answer:
+        """Why a job waits: its place, what runs and goes before it, and what would help."""
+        return self._ask("GET", f"/v1/jobs/{quote(job_id)}/wait")
+
     def forecast(self, job_id: str, *, arrivals: bool = False) -> Answer:
         """When a job will start and end, by the odds; with jobs to come, if that is asked."""
         path = f"/v1/jobs/{quote(job_id)}/forecast"

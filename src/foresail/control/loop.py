@@ -29,6 +29,7 @@ from foresail.model.decision import (
 from foresail.model.errors import InputError
 from foresail.model.event import (
     Cancelled,
+    ClockRead,
     Ended,
     EstimateExpired,
     Event,
@@ -68,6 +69,7 @@ from foresail.record.run_fold import RunFold
 from foresail.record.state import JobState, State, Withdrawn
 
 _ENDS_FIRST: Final[Mapping[type[Event], int]] = {
+    ClockRead: 0,
     HistoryOutcome: 0,
     Ended: 1,
     NodeDown: 2,
@@ -85,6 +87,7 @@ _ENDS_FIRST: Final[Mapping[type[Event], int]] = {
     Tick: 7,
 }
 _SUBMISSIONS_FIRST: Final[Mapping[type[Event], int]] = {
+    ClockRead: 0,
     HistoryOutcome: 0,
     EstimateExpired: 1,
     Cancelled: 2,
@@ -443,6 +446,8 @@ class Controller:
 
     def _take(self, event: Event) -> bool:
         """Handle one event; returns whether it asks for a scheduling pass."""
+        if isinstance(event, ClockRead):
+            return False
         if not isinstance(event, Tick):
             self._has_news = True
         match event:
@@ -456,7 +461,7 @@ class Controller:
             case Cancelled():
                 self._cancel(event.job_id)
             case Held():
-                self._state.hold(event.job_id, self._now)
+                self._state.hold(event.job_id, self._now, event.by)
             case Released():
                 self._state.release(event.job_id, self._now)
             case HistoryOutcome():

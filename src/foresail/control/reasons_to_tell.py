@@ -35,6 +35,7 @@ class ReasonsToTell:
     """
 
     def __init__(self, state: State) -> None:
+        self._state = state
         self._rosters = state.pending_rosters
         self._startable = state.startable
         self._followed: list[Followed[PendingJob]] = [Followed() for _ in self._rosters]
@@ -51,6 +52,9 @@ class ReasonsToTell:
     def take(self, reasons: Mapping[str, Reason]) -> None:
         """A pass has given these reasons."""
         changed_since = getattr(reasons, "changed_since", None)
+        state = self._state
+        if (state.down or state.drained) and not state.free.by_node():
+            changed_since = None  # no scheduler tells that no node is in use
         changed: Sequence[AlikeReasons] | None = None
         if changed_since is None:
             self._mark = self._tells_of = None

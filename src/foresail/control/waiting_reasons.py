@@ -6,9 +6,13 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from foresail.model.free_resources import tasks_within
+from foresail.model.job import Job
 from foresail.model.reason import Reason, ReasonCode
+from foresail.model.resources import Resources
 from foresail.model.start_conditions import DependencyKind
 from foresail.model.view import PendingJob
+from foresail.model.words import listed
 from foresail.record.state import State
 
 _OF_DEPENDENCY: Final[Mapping[DependencyKind, ReasonCode]] = {
@@ -18,6 +22,9 @@ _OF_DEPENDENCY: Final[Mapping[DependencyKind, ReasonCode]] = {
     DependencyKind.AFTER: ReasonCode.DEPENDENCY_BEGIN,
     DependencyKind.SINGLETON: ReasonCode.SINGLETON,
 }
+_LACKS: Final = frozenset({ReasonCode.NO_ROOM, ReasonCode.FRAGMENTED})
+_MOST_NODES: Final = 3
+"""So many nodes are named at most."""
 
 
 class WaitingReasons:
@@ -54,7 +61,7 @@ class WaitingReasons:
         """Why a job waits; None if the scheduler says nothing of it."""
         state, job_id = self._state, pending.job.job_id
         if job_id in state.held:
-            return Reason(ReasonCode.HELD)
+            return Reason(ReasonCode.HELD, {"by": state.held[job_id]})
         if job_id in state.waiting_for:
             unmet = state.unmet(pending.job)
             if unmet is not None:
@@ -73,7 +80,74 @@ class WaitingReasons:
             return Reason(ReasonCode.TOO_WIDE, numbers)
         if self.draining:
             return Reason(ReasonCode.DRAINING)
-        return self.of_pass.get(job_id)
+        return as_it_stands(self.of_pass.get(job_id), pending, state)
+
+
+def as_it_stands(reason: Reason | None, pending: PendingJob, state: State) -> Reason | None:
+    """What a scheduler said of a job, with what the state knows better: what it lacks now."""
+    of_nodes = _out_of_use(pending, state)
+    if of_nodes is not None or reason is None or reason.code not in _LACKS:
+        return of_nodes or reason
+    in_parts = state.parts_of(pending.job.job_id) is not None
+    return reason if in_parts else _scarce(pending.job, state) or reason
+
+
+def _out_of_use(pending: PendingJob, state: State) -> Reason | None:
+    """That only nodes that are down or drained have room for a job; None if that is not so."""
+    if not (state.down or state.drained) or state.parts_of(pending.job.job_id) is not None:
+        return None
+    if state.could_hold_now(pending.job):
+        return None
+    gone = sorted(state.down | state.drained.keys())
+    named = [f"{node} ({_how_out(state, node)})" for node in gone[:_MOST_NODES]]
+    if len(gone) > _MOST_NODES:
+        named.append(f"{len(gone) - _MOST_NODES} more")
+    numbers: dict[str, float | str] = {"nodes": listed(named)}
+    if len(gone) == 1 and gone[0] in state.drained:
+        numbers["since"] = state.drained[gone[0]].time
+    return Reason(ReasonCode.NODES_OUT, numbers)
+
+
+def _how_out(state: State, node: str) -> str:
+    if node in state.down:
+        return "down"
+    by = state.drained[node].by
+    return f"drained by {by}" if by else "drained"
+
+
+def _scarce(job: Job, state: State) -> Reason | None:
+    """What a job lacks: cpus, or what else though enough of these are free; None for nothing."""
+    asked, free = job.total, _free_for(job, state)
+    if asked.cpus > free.cpus:
+        numbers = {"cpus": asked.cpus, "free": max(0.0, free.cpus)}
+        return Reason(ReasonCode.NO_ROOM, numbers)
+    if asked.memory_bytes > free.memory_bytes:
+        memory = {"memory_bytes": asked.memory_bytes, "free_memory_bytes": free.memory_bytes}
+        return Reason(ReasonCode.NO_ROOM, memory)
+    if asked.gpus > free.gpus:
+        gpus = {"gpus": asked.gpus, "free_gpus": max(0.0, free.gpus)}
+        return Reason(ReasonCode.NO_ROOM, gpus)
+    nodes = state.free.by_node().values()
+    if len(job.stages) > 1 or not nodes:
+        return None
+    request = job.stages[0].request
+    if sum(tasks_within(request, room) for room in nodes) >= job.tasks:
+        return None
+    return Reason(ReasonCode.FRAGMENTED, {"cpus": asked.cpus})
+
+
+def _free_for(job: Job, state: State) -> Resources:
+    """What is free where a job may run: a single task has no use for several partitions."""
+    free = state.free.by_partition()
+    if job.partition is not None and job.partition in free:
+        return free[job.partition]
+    if job.tasks > 1:
+        return sum(free.values(), Resources())
+    return max(free.values(), key=_cpus, default=Resources())
+
+
+def _cpus(room: Resources) -> float:
+    return room.cpus
 
 
 def _not_chosen(ahead: int) -> Reason:

@@ -28,6 +28,8 @@ REASONS: Final = {
     ReasonCode.SINGLETON: "waits for another job of its name and user",
     ReasonCode.BEGIN: "is to begin later",
     ReasonCode.ARRAY_LIMIT: "enough of its array run",
+    ReasonCode.FRAGMENTED: "what is free is in pieces that are too small",
+    ReasonCode.NODES_OUT: "nodes are out of use",
 }
 """What each kind of reason is called."""
 
@@ -37,6 +39,9 @@ NOT_ASKED: Final = "the next scheduling pass is still to come"
 
 def reason_words(reason: Reason, now: float) -> str:
     """The reason in words; a time in it is said as how far off it is."""
+    since = reason.numbers.get("since")
+    if isinstance(since, float | int):
+        return f"{reason.sentence}, {from_now(since - now)}"
     turn = reason.numbers.get("turn")
     if isinstance(turn, float | int):
         return _first_words(reason, now - turn, now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from foresail.control.waiting_reasons import as_it_stands
 from foresail.explain.misfit import misfit
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement, PlannedStart, Start, Withdraw
@@ -36,7 +37,7 @@ from foresail.record.records import (
     Solved,
 )
 from foresail.record.run_fold import RunFold
-from foresail.record.state import ImpossibleTransition
+from foresail.record.state import ImpossibleTransition, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +253,7 @@ class LogFold:
         planned = {each.job_id: each for each in planned_starts if each.job_id in living}
         free = state.free.by_partition().values()
         known = _ReasonContext(
-            now, max(0.0, sum(room.cpus for room in free)), plan.made_at, planned
+            now, state, max(0.0, sum(room.cpus for room in free)), plan.made_at, planned
         )
         return RunSnapshot(
             now=now,
@@ -283,6 +284,7 @@ class _ReasonContext:
     """What reasons are told with: when the scheduler was last asked, and what it planned."""
 
     now: float
+    state: State
     idle_cpus: float
     asked_at: float
     planned: Mapping[str, PlannedStart]
@@ -305,6 +307,5 @@ class _ReasonContext:
                 planned = self.planned.get(str(subject))
                 if planned is not None:
                     return Reason(reason.code, {**reason.numbers, "start": planned.start_seconds})
-            case ReasonCode.NO_ROOM if self.idle_cpus < pending.job.cpus:
-                return Reason(reason.code, {**reason.numbers, "free": self.idle_cpus})
-        return None
+        current = as_it_stands(reason, pending, self.state)
+        return None if current is reason else current

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from foresail.explain.chances import chance_of_start
+from foresail.explain.end_words import end_words
 from foresail.explain.misfit import misfit
 from foresail.explain.reason_words import NOT_ASKED, REASONS, reason_words
 from foresail.explain.replanning import PlanTeller
@@ -34,7 +35,7 @@ from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.slowdown import Slowdowns
-from foresail.model.words import count, duration, number
+from foresail.model.words import by_whom, count, duration, number
 from foresail.record.beliefs import belief_of
 from foresail.record.jobs_fold import JobsFold
 from foresail.record.log_clock import LogClock
@@ -294,15 +295,18 @@ class _Teller:
                 return self._tasks.ended(outcome, self._of_end(outcome))
             case NodeAdded() | NodeChanged() | NodeRemoved():
                 self._cluster = changed(self._cluster, event)
-            case Cancelled(job_id=self._job_id):
-                return self._of_cancellation()
+            case Cancelled(job_id=self._job_id, by=by):
+                return self._of_cancellation(by)
         return None
 
-    def _of_cancellation(self) -> str | None:
-        if self._jobs.runs(self._job_id):
-            return "Cancelled while it ran: it is told to stop."
-        waits = self._job_id in self._jobs.waiting
-        return "Cancelled before it started." if waits else None
+    def _of_cancellation(self, by: str) -> str | None:
+        jobs = self._jobs
+        if not (jobs.runs(self._job_id) or self._job_id in jobs.waiting):
+            return None
+        who = f", {by_whom(by, jobs.submitted[self._job_id].user)}" if by else ""
+        if jobs.runs(self._job_id):
+            return f"Cancelled while it ran{who}: it is told to stop."
+        return f"Cancelled before it started{who}."
 
     def _of_end(self, outcome: Outcome) -> str:
         ran = duration(outcome.runtime_seconds)
@@ -311,12 +315,12 @@ class _Teller:
                 f"{_IN_VAIN[outcome.ended_because]} after running for {ran}: that work is lost, "
                 "and it goes back to its place in the queue."
             )
-        code = "" if outcome.exit_code is None else f", exit code {outcome.exit_code}"
         job = self._jobs.submitted[self._job_id]
         deadline = job.deadline_seconds
         margin = "" if deadline is None else _margin(deadline - outcome.end_seconds)
-        because = str(outcome.ended_because) + _which_limit(outcome, job.requested_seconds)
-        return f"Ended ({because}{code}) after running for {ran}{margin}."
+        words = end_words(outcome, job, self._jobs.cancelled.get(self._job_id, ""))
+        why = "" if words is None else f": {words}"
+        return f"Ended ({outcome.ended_because}{why}) after running for {ran}{margin}."
 
     def _at_start(self, start: Start, now: float) -> str:
         """The chance of the deadline where it runs, and what that place costs."""
@@ -355,14 +359,6 @@ class _Teller:
             case Withdraw(because=because):
                 return f"Withdrawn: {because}."
         return None
-
-
-def _which_limit(outcome: Outcome, requested_seconds: float | None) -> str:
-    """Of memory, where a command was ended at a limit before its time was over."""
-    if outcome.ended_because is not EndedBecause.LIMIT or outcome.exit_code is None:
-        return ""
-    in_time = requested_seconds is None or outcome.runtime_seconds < 0.99 * requested_seconds
-    return " of memory" if in_time else ""
 
 
 def _margin(seconds: float) -> str:
@@ -407,8 +403,9 @@ def _of_submission(job: Job) -> str:
     if job.options:
         told = "; or ".join(_of_option(each, job.tasks) for each in job.options)
         best = f" By its own STRL it runs {told}."
-    cpus = "1 cpu" if job.cpus == 1.0 else f"{job.cpus:g} cpus"
-    return f"Submitted{user}: {count(job.tasks, 'task')}, {cpus}, {limit}{deadline}{after}.{best}"
+    tasks = "" if job.tasks == job.cpus else f"{count(job.tasks, 'task')}, "
+    cpus = count(job.cpus, "cpu")
+    return f"Submitted{user}: {tasks}{cpus}, {limit}{deadline}{after}.{best}"
 
 
 def _of_option(option: PlacementOption, tasks: int) -> str:
@@ -456,7 +453,9 @@ def _of_prediction(belief: Predicted) -> str:
     )
     if belief.low_seconds == belief.high_seconds:
         return f"Expected to run for {duration(belief.mean_seconds)}{planned}."
+    middle, mean = duration(belief.median_seconds), duration(belief.mean_seconds)
+    average = "" if middle == mean else f" ({mean} on average)"
     return (
-        f"Expected to run for {duration(belief.mean_seconds)}, with 80 % probability between "
+        f"Expected to run for {middle}{average}, with 80 % probability between "
         f"{duration(belief.low_seconds)} and {duration(belief.high_seconds)}{planned}."
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import select
-import time
 from collections.abc import Container, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -22,6 +21,7 @@ from foresail.live.history import RunHistory
 from foresail.live.interrupts import Interrupts
 from foresail.live.learned import LearnedFile
 from foresail.live.observer import Observer
+from foresail.live.run_clock import MachineClocks, RunClock
 from foresail.live.run_log import FollowedLog
 from foresail.live.source import EventSource, Wish
 from foresail.model.adapter import ClusterAdapter
@@ -46,18 +46,6 @@ MOST_LOSSES: Final = 3
 _LONGEST_WAIT_SECONDS: Final = 60.0
 
 
-class UnixClock:
-    """Unix time that never goes backwards."""
-
-    def __init__(self, not_before: float) -> None:
-        self._last = not_before
-
-    def now(self) -> float:
-        """Seconds; at least those of the call before."""
-        self._last = max(self._last, time.time())
-        return self._last
-
-
 class Daemon:
     """Drives one run on a cluster, from where its log ends.
 
@@ -73,6 +61,8 @@ class Daemon:
         What later runs are to know of this one; None keeps nothing that was learned.
     observer
         Shows what happens.
+    clocks
+        Those of the machine.
     """
 
     def __init__(
@@ -84,16 +74,17 @@ class Daemon:
         history: RunHistory,
         learned: LearnedFile | None,
         observer: Observer,
+        clocks: MachineClocks | None = None,
     ) -> None:
         self.controller = controller
         self.jobs = log.jobs
+        self.clock = RunClock(self.jobs.now, self.jobs.clock, clocks or MachineClocks())
         self._log = log
         self._adapter = adapter
         self._source = source
         self._history = history
         self._learned = learned
         self._observer = observer
-        self._clock = UnixClock(self.jobs.now)
         self._poll = select.poll()
         self._polled: int | None = None
         self._stopping = False
@@ -115,16 +106,21 @@ class Daemon:
             if self._adapter.wake_descriptor is not None:
                 self._poll.register(self._adapter.wake_descriptor, select.POLLIN)
             self._poll_source()
-            now = self._clock.now()
-            self._step(now, self._opening_events(now))
+            now = self._now()
+            self._step(*self._opening(now))
             while not self._is_finished():
                 ready = {each for each, _ in self._poll.poll(self._timeout_seconds() * 1000.0)}
-                now = self._clock.now()
+                now = self._now()
                 self._step(now, self._events(ready, interrupts, now))
                 if self._learned is not None:
                     self._learned.keep_if_due(self.controller.predictor)
             if self._learned is not None:
                 self._learned.keep(self.controller.predictor)
+
+    def _now(self) -> float:
+        if not self.controller.running:
+            self.clock.follow_wall()
+        return self.clock.advance()
 
     def _is_finished(self) -> bool:
         if self._leaving:
@@ -146,6 +142,9 @@ class Daemon:
 
     def _step(self, now: float, events: Sequence[Event]) -> None:
         """Hand events to the controller and carry out its answer."""
+        read = self.clock.news(self._observer.note, is_step=bool(events))
+        if read is not None:
+            events = (read, *events)
         if events:
             instructions = self.controller.step(now, events)
             for event in events:
@@ -183,9 +182,12 @@ class Daemon:
             case Withdraw(job_id, because):
                 self._observer.withdrawn(self.jobs.submitted[job_id], because)
 
-    def _opening_events(self, now: float) -> list[Event]:
-        """What happened before this daemon came."""
-        events: list[Event] = []
+    def _opening(self, now: float) -> tuple[float, list[Event]]:
+        """What happened before this daemon came, and the time by then.
+
+        It is late enough for all that ran meanwhile, however the wall clock was set.
+        """
+        heard, events = self.jobs.now, list[Event]()
         if self.jobs.submitted:
             self._history.catch_up(self.jobs)
         elif self._learned is None or not self._learned.knew_before:  # or it is learned twice
@@ -202,12 +204,16 @@ class Daemon:
             )
             for each in self.controller.running.values()
         ]
-        reported = self._within_run(self._adapter.resume(running, now), now)
+        found = self._adapter.resume(running, now)
+        outcomes = [each.outcome for each in found if isinstance(each, Ended)]
+        ran = [self._start_of(each) + each.runtime_seconds for each in outcomes if not _lost(each)]
+        now = self.clock.advance(not_before=max(ran, default=now))
+        reported = self._within_run(found, now, heard)
         self._stop_again(now)
         events += (*self._nodes_since(reported, now), *reported)
         events += self._source.earlier(self.jobs.submitted, now)
         events.append(Tick(now))
-        return events
+        return now, events
 
     def _nodes_since(self, reported: Iterable[Event], now: float) -> list[Event]:
         """How nodes differ from what the log tells, but for those that are reported to be down."""
@@ -222,7 +228,7 @@ class Daemon:
         self, ready: Container[int | None], interrupts: Interrupts, now: float
     ) -> list[Event]:
         """What has happened, with these descriptors readable."""
-        events = self._within_run(self._adapter.reports(now), now)
+        events = self._within_run(self._adapter.reports(now), now, now)
         if self._polled in ready:
             events += self._source.arrived(now)
             self._poll_source()
@@ -241,39 +247,52 @@ class Daemon:
             self._adapter.next_seconds, self.controller.look_again_seconds, *expected
         )
         wait = min(
-            next_seconds - time.time(), self._observer.refresh_seconds, _LONGEST_WAIT_SECONDS
+            next_seconds - self.clock.now(), self._observer.refresh_seconds, _LONGEST_WAIT_SECONDS
         )
         return max(0.0, math.ceil(wait * 1000.0) / 1000.0)
 
-    def _within_run(self, events: Iterable[Event], now: float) -> list[Event]:
-        """What the cluster reports, as this run has it: by its clock, and with its patience."""
-        return [self._ended(each, now) if isinstance(each, Ended) else each for each in events]
+    def _within_run(self, events: Iterable[Event], now: float, heard: float) -> list[Event]:
+        """What the cluster reports, as this run has it: by its clock, and with its patience.
 
-    def _ended(self, event: Ended, now: float) -> Ended:
-        outcome = event.outcome
-        earliest = self.controller.running[unit_of(outcome)].start_seconds
-        start = max(outcome.start_seconds, earliest)
-        because = outcome.ended_because
+        What is lost has run until ``heard`` at least, and nobody knows how much longer.
+        """
+        return [
+            self._ended(each, now, heard) if isinstance(each, Ended) else each for each in events
+        ]
+
+    def _start_of(self, outcome: Outcome) -> float:
+        """When the run started what has ended."""
+        return self.controller.running[unit_of(outcome)].start_seconds
+
+    def _ended(self, event: Ended, now: float, heard: float) -> Ended:
+        """An end by the run's clock: it ran as long as whoever measured it says."""
+        outcome, earliest = event.outcome, self._start_of(event.outcome)
+        start, end = outcome.start_seconds, outcome.end_seconds
+        if start < earliest or end > now:  # told by a wall clock that was set
+            start, end = earliest, min(now, earliest + max(0.0, outcome.runtime_seconds))
+        if _lost(outcome):
+            end = max(start, min(end, heard))
+        because, reason = outcome.ended_because, outcome.reason
         conditions = self.jobs.submitted[outcome.job_id].conditions
         if because in GOES_BACK and outcome.job_id in self.jobs.cancelled:
             because = EndedBecause.CANCELLED
         elif because in GOES_BACK and conditions is not None and conditions.once:
-            self._observer.note(
-                f"{outcome.job_id} was {because}: by its own wish it is not run again"
-            )
+            reason = f"{because}, and by its own wish not run again"
+            self._observer.note(f"{outcome.job_id} was {reason}")
             because = EndedBecause.FAILED
         elif because is EndedBecause.LOST:
-            because = self._after_loss(outcome)
+            because, reason = self._after_loss(outcome)
         lived = replace(
             outcome,
-            start_seconds=min(start, now),
-            end_seconds=min(max(outcome.end_seconds, start), now),
+            start_seconds=start,
+            end_seconds=end,
             ended_because=because,
+            reason=reason,
         )
         return Ended(now, lived)
 
-    def _after_loss(self, outcome: Outcome) -> EndedBecause:
-        """A lost job runs again, unless it was lost too often."""
+    def _after_loss(self, outcome: Outcome) -> tuple[EndedBecause, str]:
+        """A lost job runs again, unless it was lost too often; and why it ended, if not."""
         job_id = outcome.job_id
         losses = 1 + sum(
             past.job.job_id == job_id and past.outcome.ended_because is EndedBecause.LOST
@@ -281,9 +300,13 @@ class Daemon:
         )
         if losses < MOST_LOSSES:
             self._observer.note(f"{job_id} was lost while it ran: it is run again")
-            return EndedBecause.LOST
+            return EndedBecause.LOST, outcome.reason
         self._observer.note(f"{job_id} was lost {losses} times: it is given up")
-        return EndedBecause.FAILED
+        return (
+            EndedBecause.FAILED,
+            f"given up: lost {losses} times while it ran, as what watched it, or the machine, "
+            "went down",
+        )
 
     def _expired(self, events: Iterable[Event], now: float) -> list[Event]:
         ended = {unit_of(event.outcome) for event in events if isinstance(event, Ended)}
@@ -328,6 +351,10 @@ class Daemon:
         self._observer.note(f"stopping {len(running)} running jobs")
         for each in running.values():
             self._adapter.carry_out(_preempt(each), now)
+
+
+def _lost(outcome: Outcome) -> bool:
+    return outcome.ended_because is EndedBecause.LOST
 
 
 def _preempt(running: RunningJob) -> Preempt:

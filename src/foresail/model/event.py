@@ -41,18 +41,21 @@ class EstimateExpired:
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """The user wants a job no more: one that waits has ended, what runs of it is to stop."""
+    """Somebody wants a job no more: one that waits has ended, what runs of it is to stop."""
 
     time: float
     job_id: str
+    by: str = ""
+    """Who; empty where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A job that waits is not to start until it is released."""
+    """A job that waits is not to start until it is released; ``by`` is who wants it so."""
 
     time: float
     job_id: str
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,17 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockRead:
+    """The run's clock beside those of the machine, for who goes on; of no job's business."""
+
+    time: float
+    boot: str
+    """Which boot of the machine it was."""
+    since_boot_seconds: float
+    wall_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class NodeDown:
     """A node is gone; what ran on it is reported as ended apart, with ``LOST``."""
 
@@ -101,6 +115,8 @@ class NodeDrained:
 
     time: float
     node: str
+    by: str = ""
+    """Who; empty where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,5 +173,6 @@ Event = (
     | HistoryOutcome
     | NodeEvent
     | OperatorEvent
+    | ClockRead
     | Tick
 )

@@ -212,7 +212,7 @@ class FreeResources:
         most = self._most_tasks.get(amounts)
         if most is None:
             rooms = self._rooms.items()
-            most = sum(count * _tasks_within(request, room) for room, count in rooms)
+            most = sum(count * tasks_within(request, room) for room, count in rooms)
             most = math.inf if self._shared and most else most
             self._most_tasks[amounts] = most
         return most >= job.tasks
@@ -277,7 +277,8 @@ class FreeResources:
         return claims
 
 
-def _tasks_within(request: Resources, room: Resources) -> float:
+def tasks_within(request: Resources, room: Resources) -> float:
+    """How many tasks of this size have room."""
     amounts = (
         (request.cpus, room.cpus),
         (request.memory_bytes, room.memory_bytes),

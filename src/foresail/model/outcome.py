@@ -34,7 +34,7 @@ class Outcome:
     ``slowdown`` is how many times longer it ran where it was than where the job runs best. ``used``
     is what was measured of each of its tasks, on average, by the names of
     ``foresail.predictors.usage``; of an attempt that goes back, the most cpu time and memory of any
-    task.
+    task. ``reason`` says why it ended, where that is not plain from the rest.
     """
 
     job_id: str
@@ -47,6 +47,7 @@ class Outcome:
     stage: str = ""
     tasks: tuple[int, ...] = ()
     used: Mapping[str, float] = field(default_factory=dict)
+    reason: str = ""
 
     @property
     def allocation(self) -> Allocation:

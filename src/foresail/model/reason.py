@@ -32,6 +32,8 @@ class ReasonCode(StrEnum):
     SINGLETON = "singleton"
     BEGIN = "begin"
     ARRAY_LIMIT = "array_limit"
+    FRAGMENTED = "fragmented"
+    NODES_OUT = "nodes_out"
 
 
 _SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
@@ -47,7 +49,9 @@ _SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
         " {cpus_said} should be free at {start:.0f} s",
         ReasonCode.AMONG_FIRST: "goes first once {cpus_said} {cpus_verb} free:"
         " EASY would have come to it at {turn:.0f} s",
-        ReasonCode.HELD: "held until it is released",
+        ReasonCode.HELD: "held by {by} until it is released",
+        ReasonCode.FRAGMENTED: "needs {cpus_said}; enough is free, but nowhere for a whole task",
+        ReasonCode.NODES_OUT: "has room only on nodes that are out of use: {nodes}",
         ReasonCode.DEPENDENCY_ANY: "waits for job {after} to end, however it ends",
         ReasonCode.DEPENDENCY_FAILURE: "waits for job {after} to fail",
         ReasonCode.DEPENDENCY_BEGIN: "waits for job {after} to begin",
@@ -71,6 +75,9 @@ _FITS_NOWHERE = (
 
 _KEPT_FOR_ANOTHER = "what is free is kept for another job, which goes before its turn"
 """Behind, though first in the queue."""
+
+_HELD_BY_SOMEBODY = "held until it is released"
+"""Held by whom is not known."""
 
 _COUNTED: Mapping[str, str] = MappingProxyType(
     {"cpus": "cpu", "free": "cpu", "ahead": "job", "gpus": "gpu", "free_gpus": "gpu"}
@@ -114,6 +121,8 @@ class Reason:
                 return f"needs {memory_size(asked)} of memory and {there} is free"
             case ReasonCode.BEHIND, {"ahead": 0}:
                 return _KEPT_FOR_ANOTHER
+            case ReasonCode.HELD, {"by": ""}:
+                return _HELD_BY_SOMEBODY
         return _SENTENCES[self.code]
 
 

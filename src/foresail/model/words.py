@@ -95,6 +95,15 @@ def memory_size(amount_bytes: float) -> str:
     return count(amount_bytes, "byte")
 
 
+def by_whom(who: str, user: str | None) -> str:
+    """Who has done something to a job: ``by its user``, ``by ann``.
+
+    Schedulers may know a job by its user and its name, ``ann/train``.
+    """
+    own = (user or "").partition("/")[0]
+    return "by its user" if who in ("", own) else f"by {who}"
+
+
 def listed(parts: Sequence[str], last: str = "and") -> str:
     """Parts one after the other, with a word before the last: ``a, b and c``."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {last} {parts[-1]}"

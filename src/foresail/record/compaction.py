@@ -16,6 +16,7 @@ from foresail.model.allocation import Unit, job_of, unit_of
 from foresail.model.decision import Instruction, Preempt, Start, TickAt, WakeAt, Withdraw
 from foresail.model.event import (
     Cancelled,
+    ClockRead,
     Ended,
     EstimateExpired,
     Event,
@@ -55,7 +56,7 @@ from foresail.record.records import (
 _LAST_EVENT: Final = ("event",)
 _LAST_PASS: Final = ("pass",)
 _OF_NO_JOB: Final = frozenset(
-    {*_LAST_EVENT, *_LAST_PASS, "history", "nodes", "drain", "node"}
+    {*_LAST_EVENT, *_LAST_PASS, "history", "nodes", "drain", "node", "clock"}
     | {Manifest, Remembered, PolicyChanged, Drained, Reopened}
 )
 """What keys begin with whose lines are of no job; of all others, the job or a part is next."""
@@ -171,6 +172,8 @@ class Compaction:
                 self._put(("hold", job_id, self._holds), line)
             case NodeDrained(node=node) | NodeResumed(node=node):
                 self._put(("drain", node), line)
+            case ClockRead():
+                self._put(("clock",), line)
             case HistoryOutcome():
                 self._recalled += 1
                 self._put(("history", self._recalled), line)

@@ -17,6 +17,7 @@ from foresail.model.decision import (
 )
 from foresail.model.event import (
     Cancelled,
+    ClockRead,
     Ended,
     EstimateExpired,
     Event,
@@ -27,6 +28,7 @@ from foresail.model.event import (
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, Outcome
 from foresail.model.reservation import Rejection, Reservation
+from foresail.model.words import by_whom
 from foresail.record.parts import PartsOfJob
 from foresail.record.records import (
     Corrected,
@@ -73,11 +75,12 @@ class JobsFold:
     ``attempts`` (how many were started, of each whole job and part), ``wakes`` (when the
     estimate of what runs expires), ``ticks`` (when a job's reservation begins), ``waiting``
     (since when, of jobs that wait), ``held`` (jobs that are not to start), ``cancelled`` (jobs
-    that were when they ran, and have not ended), ``moved`` (the job that the last event or
-    instruction let wait, or wait no more), ``first_beliefs`` and ``beliefs`` (of a job that waits
-    or runs, at its submission and since), ``past`` (attempts in order of ending), ``ended`` (the
-    last outcome of jobs that are done with; of one that ran in parts, that of the whole),
-    ``withdrawn`` (why a job will never run).
+    that were when they ran, and have not ended, and by whom), ``moved`` (the job that the last
+    event or instruction let wait, or wait no more), ``first_beliefs`` and ``beliefs`` (of a job
+    that waits or runs, at its submission and since), ``past`` (attempts in order of ending),
+    ``ended`` (the last outcome of jobs that are done with; of one that ran in parts, that of
+    the whole), ``withdrawn`` (why a job will never run), ``clock`` (the last reading of the
+    machine's clocks).
     """
 
     def __init__(self) -> None:
@@ -85,6 +88,7 @@ class JobsFold:
 
     def _begin(self) -> None:
         self.now = 0.0
+        self.clock: ClockRead | None = None
         self.submitted: dict[str, Job] = {}
         self.attempts: dict[Unit, int] = {}
         self.wakes: dict[Unit, float] = {}
@@ -101,7 +105,7 @@ class JobsFold:
         self._arrivals = 0
         self.waiting: dict[str, float] = {}
         self.held: set[str] = set()
-        self.cancelled: set[str] = set()
+        self.cancelled: dict[str, str] = {}
         self.moved: str | None = None
         self._line: list[tuple[int, str]] = []  # a heap; jobs that wait no more are among them
 
@@ -166,10 +170,12 @@ class JobsFold:
                 self._wait(job.job_id, event.time)
             case Ended(outcome=outcome):
                 self._end(outcome, event.time)
+            case ClockRead():
+                self.clock = event
             case EstimateExpired():
                 self.wakes.pop(unit_of(event), None)
-            case Cancelled(job_id=job_id):
-                self._cancel(job_id)
+            case Cancelled(job_id=job_id, by=by):
+                self._cancel(job_id, by)
             case Held(job_id=job_id) if job_id in self.waiting:
                 self.held.add(job_id)
             case Released(job_id=job_id) if job_id in self.held:
@@ -191,15 +197,15 @@ class JobsFold:
         del self.waiting[job_id]
         self.moved = job_id
 
-    def _cancel(self, job_id: str) -> None:
+    def _cancel(self, job_id: str, by: str) -> None:
         """A job that waits is done with; one that runs will be; of any other it is no news."""
         if self.runs(job_id):
-            self.cancelled.add(job_id)
+            self.cancelled[job_id] = by
             if job_id in self._in_parts:
                 self._in_parts[job_id].cancel()
                 self.waiting.pop(job_id, None)
         elif job_id in self.waiting:
-            self._leave(job_id, "cancelled by its user")
+            self._leave(job_id, f"cancelled {by_whom(by, self.submitted[job_id].user)}")
 
     def _leave(self, job_id: str, because: str) -> None:
         self._wait_no_more(job_id)
@@ -281,7 +287,7 @@ class JobsFold:
 
     def _done(self, job_id: str, outcome: Outcome) -> None:
         self.ended[job_id] = outcome
-        self.cancelled.discard(job_id)
+        self.cancelled.pop(job_id, None)
         self._is_over(job_id)
 
     def _is_over(self, job_id: str) -> None:

@@ -53,12 +53,16 @@ _ONE_REASON: Final = "reason"
 """What earlier versions wrote instead of ``reasons``: a record for each job."""
 
 _WHOLE_JOB: Final = {"stage": "", "tasks": []}
+_BY_NOBODY: Final = {"by": ""}
 _SILENT: Final[Mapping[type, Mapping[str, object]]] = {
     decision.Start: {"attempt": 1, **_WHOLE_JOB},
     decision.Preempt: {"attempt": 1, **_WHOLE_JOB},
     decision.WakeAt: _WHOLE_JOB,
     event.EstimateExpired: _WHOLE_JOB,
-    Outcome: {**_WHOLE_JOB, "used": {}},
+    event.Cancelled: _BY_NOBODY,
+    event.Held: _BY_NOBODY,
+    event.NodeDrained: _BY_NOBODY,
+    Outcome: {**_WHOLE_JOB, "used": {}, "reason": ""},
     Cluster: {"shared": False},
     Node: {"speed": 1.0},
     Partition: {"speed": 1.0},
@@ -96,6 +100,7 @@ _EVENTS: Final = (
     event.NodeAdded,
     event.NodeChanged,
     event.NodeRemoved,
+    event.ClockRead,
     event.Tick,
 )
 _INSTRUCTIONS: Final = (

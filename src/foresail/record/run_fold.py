@@ -16,6 +16,7 @@ from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw
 from foresail.model.event import (
     Cancelled,
+    ClockRead,
     Ended,
     Event,
     Held,
@@ -218,7 +219,7 @@ class RunFold:
             case EventTaken(step=step, time=now, event=event):
                 self.steps, self.now = step + 1, now
                 begun = self._state.let_begin(now)
-                self.has_news = self.has_news or begun or not isinstance(event, Tick)
+                self.has_news = self.has_news or begun or not isinstance(event, ClockRead | Tick)
                 self._happen(event, now)
             case Predicted():
                 self._believe(record)
@@ -270,8 +271,8 @@ class RunFold:
                 self._end(outcome, now)
             case Cancelled(job_id=job_id):
                 self._cancel(job_id, now)
-            case Held(job_id=job_id):
-                state.hold(job_id, now)
+            case Held(job_id=job_id, by=by):
+                state.hold(job_id, now, by)
             case Released(job_id=job_id):
                 state.release(job_id, now)
             case HistoryOutcome(job=job, outcome=outcome):

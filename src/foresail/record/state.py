@@ -110,11 +110,12 @@ class State:
     empty cluster has no room for), ``held_back`` (pending jobs that could start or are too wide,
     and are held, are to begin later, or have enough others of their array before them),
     ``running`` (by start), each with the ``Roster`` that knows its order and its
-    changes; ``held`` (ids of all that are held, be it behind others), ``cancelled`` (of those that
-    run and are to end), ``stopping`` (what runs and was told to stop), ``estimates`` (current
-    estimate of the runtime of what runs), ``ended``, ``free``, ``down`` and ``drained`` (names
-    of nodes on which nothing starts), ``submissions`` (how many jobs there have been: the next
-    one's arrival number), ``reference`` (what is told of each passage of a job, if anything is).
+    changes; ``held`` (all that are held, be it behind others, and by whom), ``cancelled`` (of
+    those that run and are to end), ``stopping`` (what runs and was told to stop), ``estimates``
+    (current estimate of the runtime of what runs), ``ended``, ``free``, ``down`` and ``drained``
+    (nodes on which nothing starts, by name, and what was wished of the latter), ``submissions``
+    (how many jobs there have been: the next one's arrival number), ``reference`` (what is told of
+    each passage of a job, if anything is).
 
     What runs is known by its ``Unit``: a whole job by its id. A job that starts in parts can run
     and wait at once, and waits as what of it may start now.
@@ -140,6 +141,7 @@ class State:
         self.starts_tasks = starts_tasks
         self.reference = reference
         self.free = FreeResources(cluster)
+        self._in_use: FreeResources | None = None
         self._slowdowns = Slowdowns(cluster)
         self.startable_roster: Roster[str, PendingJob] = Roster(_by_arrival)
         self.waiting_for_roster: Roster[str, PendingJob] = Roster(_by_arrival)
@@ -147,10 +149,10 @@ class State:
         self.held_roster: Roster[str, PendingJob] = Roster(_by_arrival)
         self.running_roster: Roster[Unit, RunningJob] = Roster(_by_start)
         self._show_rosters()
-        self.held: set[str] = set()
+        self.held: dict[str, str] = {}
         self.cancelled: set[str] = set()
         self.down: set[str] = set()
-        self.drained: set[str] = set()
+        self.drained: dict[str, NodeDrained] = {}
         self.stopping: set[Unit] = set()
         self.estimates: dict[Unit, float] = {}
         self.ended: dict[str, EndedJob] = {}
@@ -187,8 +189,8 @@ class State:
         twin.held_roster = _twin(self.held_roster, _by_arrival)
         twin.running_roster = _twin(self.running_roster, _by_start)
         twin._show_rosters()
-        twin.held, twin.cancelled = set(self.held), set(self.cancelled)
-        twin.down, twin.drained = set(self.down), set(self.drained)
+        twin.held, twin.cancelled = dict(self.held), set(self.cancelled)
+        twin.down, twin.drained = set(self.down), dict(self.drained)
         twin.stopping = set(self.stopping)
         twin.estimates = dict(self.estimates)
         twin.ended = dict(self.ended)
@@ -234,7 +236,13 @@ class State:
     @property
     def usable_cluster(self) -> Cluster:
         """The cluster without the nodes that are down or drained."""
-        return without(self.cluster, self.down | self.drained)
+        return without(self.cluster, self.down | self.drained.keys())
+
+    def could_hold_now(self, job: Job) -> bool:
+        """Whether the nodes that are in use would have room for a job if they were empty."""
+        if self._in_use is None:
+            self._in_use = FreeResources(self.usable_cluster)
+        return self._in_use.could_hold(job)
 
     @property
     def has_parts(self) -> bool:
@@ -510,12 +518,12 @@ class State:
                     self._in_parts[job_id].cancel()
         return []
 
-    def hold(self, job_id: str, now: float) -> None:
+    def hold(self, job_id: str, now: float, by: str = "") -> None:
         """Let a job that waits wait until it is released; one that does not is left alone."""
         pending = self.pending_job(job_id)
         if pending is None or job_id in self.held:
             return
-        self.held.add(job_id)
+        self.held[job_id] = by
         if job_id in self.waiting_for:
             self.waiting_for_roster.put(job_id, pending)  # its reason is another
             return
@@ -529,7 +537,7 @@ class State:
         """Let a job that was held take part again; one that was not is left alone."""
         if job_id not in self.held:
             return
-        self.held.remove(job_id)
+        del self.held[job_id]
         pending = self.held_back.get(job_id)
         if pending is not None:
             self.held_roster.take(job_id)
@@ -548,6 +556,7 @@ class State:
         InputError
             If there is no such node, or (of one that is added) there is one.
         """
+        self._in_use = None
         match event:
             case NodeDown(node=node):
                 self.free.close(node)
@@ -558,7 +567,7 @@ class State:
             case _:
                 if isinstance(event, NodeRemoved):
                     self.down.discard(event.node)
-                    self.drained.discard(event.node)
+                    self.drained.pop(event.node, None)
                 self.cluster = changed(self.cluster, event)
                 self.free.change(self.cluster)
                 self._slowdowns = Slowdowns(self.cluster)
@@ -570,12 +579,13 @@ class State:
         nodes = (each for partition in self.cluster.partitions for each in partition.nodes)
         if not any(node == each.name for each in nodes):
             return
+        self._in_use = None
         match event:
             case NodeDrained():
-                self.drained.add(node)
+                self.drained.setdefault(node, event)
                 self.free.close(node)
             case NodeResumed():
-                self.drained.discard(node)
+                self.drained.pop(node, None)
                 self._open_if_used(node)
 
     def _open_if_used(self, node: str) -> None:
@@ -696,7 +706,7 @@ class State:
             self.reference.left(job_id, now)
         self._in_parts.pop(job_id, None)
         self._went_back.pop(job_id, None)
-        self.held.discard(job_id)
+        self.held.pop(job_id, None)
         self.cancelled.discard(job_id)
         self.ended[job_id] = EndedJob(now, because)
         withdrawn: list[Withdrawn] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 from typing import Final
 
 from foresail.live.source import Wish
@@ -31,11 +31,6 @@ from foresail.service.requests import (
 from foresail.service.store.protocol import Store
 
 _ONE: Final = (1).to_bytes(8, "little")
-_OF_JOB: Final[Mapping[JobWish, Callable[[float, str], Event]]] = {
-    JobWish.CANCEL: Cancelled,
-    JobWish.HOLD: Held,
-    JobWish.RELEASE: Released,
-}
 
 
 class Inbox:
@@ -146,15 +141,19 @@ class Inbox:
                     submitted.add(job.job_id)
                     yield Submitted(now, job.specification(now))
                     if held:
-                        yield Held(now, job.job_id)
+                        yield Held(now, job.job_id, numbered.user)
                 case ForJob(JobWish.CANCEL, job_id) if job_id in submitted:
                     self._arrived.appendleft(numbered)  # a step cancels before it takes jobs
                     self.wake()
                     return
-                case ForJob(wish, job_id):
-                    yield _OF_JOB[wish](now, job_id)
+                case ForJob(JobWish.CANCEL, job_id):
+                    yield Cancelled(now, job_id, numbered.user)
+                case ForJob(JobWish.HOLD, job_id):
+                    yield Held(now, job_id, numbered.user)
+                case ForJob(JobWish.RELEASE, job_id):
+                    yield Released(now, job_id)
                 case ForNode(NodeWish.DRAIN, node):
-                    yield NodeDrained(now, node)
+                    yield NodeDrained(now, node, numbered.user)
                 case ForNode(NodeWish.RESUME, node):
                     yield NodeResumed(now, node)
             self.taken = numbered.number

@@ -55,3 +55,5 @@ class ServiceParts:
     ``ForesailError`` where that cannot be used."""
     condition: Callable[[], Condition]
     """How it is now."""
+    now: Callable[[], float]
+    """The time, by the clock that all times of jobs are told by."""

@@ -21,6 +21,7 @@ import uvicorn
 
 from foresail.control.loop import Controller
 from foresail.live.daemon import Daemon
+from foresail.live.run_clock import RunClock
 from foresail.model.errors import ForesailError
 from foresail.scenario.engines import engine_of
 from foresail.service.acceptance import Acceptance
@@ -105,6 +106,7 @@ class RunningService:
         self._last_pass = self._last_tidy = self._last_tidy_of_all = time.monotonic()
         self._metrics = ServiceMetrics()
         self._problem: str | None = None
+        self._clock: RunClock | None = None
 
     def work(self) -> None:
         """Serve until SIGINT or SIGTERM.
@@ -163,6 +165,7 @@ class RunningService:
             policy=lambda: self._configuration.policy,
             reload=self._reload,
             condition=self._condition,
+            now=self._now,
         )
         before = signal.signal(signal.SIGHUP, self._hang_up)
         ended = signal.signal(signal.SIGTERM, _end)  # while there is no daemon that takes it
@@ -232,7 +235,7 @@ class RunningService:
             self._metrics, self._configuration.decision_seconds, self._too_slow
         )
         try:
-            return daemon_of(
+            daemon = daemon_of(
                 self._configuration,
                 self._folder,
                 self._store,
@@ -241,6 +244,8 @@ class RunningService:
                 self._feed,
                 self._cycles,
             )
+            self._clock = daemon.clock
+            return daemon
         finally:
             gc.freeze()  # of what was recovered, little is garbage
             gc.enable()
@@ -313,16 +318,21 @@ class RunningService:
                 self._inbox.ask_for_pass()
         return min(_LONGEST_REST_SECONDS, self._cycles.worked_seconds())
 
+    def _now(self) -> float:
+        return time.time() if self._clock is None else self._clock.now()
+
     def _condition(self) -> Condition:
+        of_clock = None if self._clock is None else self._clock.remark()
+        remarks = (*self._remarks, *filter(None, (of_clock,)))
         if self._problem is not None:
-            return Condition((self._problem,), self._remarks)
+            return Condition((self._problem,), remarks)
         seen = self._gallery.seen_monotonic
         if seen is None:
-            return Condition(("the run is being recovered",), self._remarks)
+            return Condition(("the run is being recovered",), remarks)
         silent = time.monotonic() - seen
         if silent > 2 * self._configuration.cycle_seconds + 10.0:
-            return Condition((f"no cycle has ended for {silent:.0f} s",), self._remarks)
-        return Condition((), self._remarks)
+            return Condition((f"no cycle has ended for {silent:.0f} s",), remarks)
+        return Condition((), remarks)
 
     def _make_first_token(self, tokens: Tokens) -> None:
         """Where nobody could create a token, make one, readable by this user alone."""

@@ -6,13 +6,15 @@ import logging
 import time
 from typing import Any, Final
 
+from foresail.explain.end_words import end_words
 from foresail.live.recovery import KnownRun
 from foresail.live.run_log import SNAPSHOT_EVERY, TELL_ONLY
 from foresail.model.decision import Placement, Start, Withdraw
 from foresail.model.errors import InputError
-from foresail.model.event import Cancelled, Ended, Held, Released
-from foresail.model.outcome import GOES_BACK
+from foresail.model.event import Cancelled, Ended, Held, Released, Submitted
+from foresail.model.outcome import GOES_BACK, EndedBecause
 from foresail.model.protocols import ComparesWith
+from foresail.model.words import by_whom
 from foresail.record.log_text import record_line
 from foresail.record.records import (
     EventTaken,
@@ -30,7 +32,6 @@ from foresail.service.inbox import Inbox
 from foresail.service.store.protocol import Store, WholeStep
 
 _LOG: Final = logging.getLogger("foresail.service")
-_BEING_CANCELLED: Final = "cancelled by its user"
 _PENDING: Final = {"state": "pending", "start_seconds": None, "places": None}
 
 
@@ -160,11 +161,18 @@ class StoreLog:
                 )
             case Instructed(time=now, instruction=Withdraw(job_id, because)):
                 self._change(job_id, state="withdrawn", end_seconds=now, because=because)
-            case EventTaken(time=now, event=Cancelled(job_id=job_id)):
+            case EventTaken(event=Submitted(job=job)):
+                self._change(
+                    job.job_id,
+                    submit_seconds=job.submit_seconds,
+                    deadline_seconds=job.deadline_seconds,
+                )
+            case EventTaken(time=now, event=Cancelled(job_id=job_id, by=by)):
+                because = f"cancelled {by_whom(by, self.jobs.submitted[job_id].user)}"
                 if job_id in self.jobs.cancelled:
-                    self._change(job_id, because=_BEING_CANCELLED)
+                    self._change(job_id, because=because)
                 elif self.jobs.moved == job_id:
-                    self._change(job_id, state="cancelled", end_seconds=now)
+                    self._change(job_id, state="cancelled", end_seconds=now, because=because)
             case EventTaken(event=Held(job_id=job_id)) if job_id in self.jobs.held:
                 self._change(job_id, state="held")
             case EventTaken(event=Released(job_id=job_id)) if job_id in self.jobs.waiting:
@@ -180,6 +188,9 @@ class StoreLog:
                     end_seconds=outcome.end_seconds,
                     exit_code=outcome.exit_code,
                 )
+                if outcome.ended_because is not EndedBecause.CANCELLED:  # by whom, stands there
+                    words = end_words(outcome, self.jobs.submitted[outcome.job_id])
+                    self._change(outcome.job_id, because=words)
 
     def _change(self, job_id: str, **values: Any) -> None:
         self._changes.setdefault(job_id, {}).update(values)

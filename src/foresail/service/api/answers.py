@@ -82,6 +82,33 @@ class PlanAnswer(BaseModel):
     waiting: list[PlannedJobAnswer] = Field(description="By expected start.")
 
 
+class HelpAnswer(BaseModel):
+    """Something that would let a job start earlier, and what it would ask for then."""
+
+    sentence: str
+    cpus: int | None = None
+    requested_seconds: float | None = None
+
+
+class WaitAnswer(BaseModel):
+    """Why a job waits; others' jobs are nameless. Times are Unix seconds."""
+
+    job_id: str
+    now_seconds: float
+    reason: ReasonAnswer | None
+    place: int | None = Field(
+        description="Among those that may start, by the policy's order, else by expected start."
+    )
+    pending: int = Field(description="How many may start as soon as there is room.")
+    running: list[PlannedJobAnswer] = Field(description="The first to end.")
+    running_in_all: int
+    before: list[PlannedJobAnswer] = Field(description="What goes before it; the first of them.")
+    forecast: ForecastAnswer | None
+    belief: RangeAnswer | None = Field(description="Runtime (seconds) that is believed.")
+    requested_seconds: float | None = Field(description="Its time limit.")
+    helps: list[HelpAnswer]
+
+
 class UsageAnswer(BaseModel):
     """How the cluster was used, in bins of equal length."""
 
@@ -159,7 +186,7 @@ class JobAnswer(BaseModel):
     attempt: int = Field(description="How often it was started.")
     exit_code: int | None
     places: str | None = Field(description="Where it runs or ran, and how many tasks.")
-    because: str | None = Field(description="Why it will never run.")
+    because: str | None = Field(description="Why it ended as it did, or will never run.")
     belief: RangeAnswer | None = Field(description="Runtime (seconds) that is believed.")
     forecast: ForecastAnswer | None = None
     reason: ReasonAnswer | None = Field(
@@ -170,6 +197,9 @@ class JobAnswer(BaseModel):
         default=False, description="Of one job: whether some of what it wrote was left out."
     )
     warnings: list[str] = Field(default_factory=list)
+    now_seconds: float | None = Field(
+        default=None, description="When this was told, by the clock of all these times."
+    )
 
 
 class JobsAnswer(BaseModel):

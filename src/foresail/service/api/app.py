@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from foresail import __version__
-from foresail.service.api import events, forecasts, jobs, metrics, page, plan, service
+from foresail.service.api import events, forecasts, jobs, metrics, page, plan, service, waits
 from foresail.service.api.callers import Door
 from foresail.service.api.gate import Gate
 from foresail.service.api.problems import PROBLEM_TYPE, ProblemDetails, handle_problems
@@ -74,7 +74,7 @@ def application(parts: ServiceParts) -> Gate:
     )
     app.state.parts = parts
     app.state.door = Door(parts)
-    for each in (jobs, forecasts, plan, service, events, metrics, page):
+    for each in (jobs, waits, forecasts, plan, service, events, metrics, page):
         app.include_router(each.router)
     handle_problems(app)
     listen = parts.configuration.listen

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Any, Final
@@ -69,7 +68,7 @@ async def forecast(
     if row["state"] == "running":
         answer = await _of_running(parts, job_id)
     else:
-        _require_waiting(row)
+        require_waiting(row)
         answer = forecast_answer(await parts.forecaster.ahead(arrivals=arrivals), job_id)
     if answer is None:
         raise CallRefused(HTTPStatus.CONFLICT, f"job {job_id} has just changed: ask again")
@@ -92,7 +91,7 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatI
     now: ForecastAnswer | None = None
     if body.job_id is not None:
         row = await asyncio.to_thread(own_job, parts, caller, body.job_id)
-        _require_waiting(row)
+        require_waiting(row)
         command = CommandJob.from_json(row["command"])
         asked = _as_request(command, given)
         submitted = row["submit_seconds"]
@@ -106,7 +105,7 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatI
     command = await asyncio.to_thread(checks.job, asked)
     command = replace(command, job_id=body.job_id or _ASKED)
     if body.submitted_in is not None:
-        submitted = time.time() + body.submitted_in
+        submitted = parts.now() + body.submitted_in
     job = command.specification(submitted)
     forecasts = await parts.forecaster.with_others([job], arrivals=body.arrivals)
     then = forecast_answer(forecasts, job.job_id)
@@ -123,7 +122,7 @@ async def suggest(
 ) -> SuggestedRequestAnswer:
     """How long to ask for so that the job needs longer with this probability at most."""
     row = await asyncio.to_thread(own_job, parts, caller, job_id)
-    _require_waiting(row)
+    require_waiting(row)
     pending = await parts.gallery.ask(lambda controller, _: controller.state.pending_job(job_id))
     if pending is None:
         raise CallRefused(HTTPStatus.CONFLICT, f"job {job_id} has just started")
@@ -165,7 +164,7 @@ async def _of_running(parts: ServiceParts, job_id: str) -> ForecastAnswer | None
     running = await parts.gallery.ask(lambda controller, _: controller.running.get(job_id))
     if running is None:
         return None
-    now = time.time()
+    now = parts.now()
     found = forecast_running(running, now)
     return ForecastAnswer(
         job_id=job_id,
@@ -176,7 +175,14 @@ async def _of_running(parts: ServiceParts, job_id: str) -> ForecastAnswer | None
     )
 
 
-def _require_waiting(row: Row) -> None:
+def require_waiting(row: Row) -> None:
+    """Refuse to look ahead for a job that runs or has ended.
+
+    Raises
+    ------
+    CallRefused
+        If it does not wait.
+    """
     if row["state"] not in ("pending", "held"):
         raise CallRefused(
             HTTPStatus.CONFLICT,

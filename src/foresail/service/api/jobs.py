@@ -221,7 +221,8 @@ async def _told(
         parts.gallery.reasons(waiting),
         parts.forecaster.latest(may_start, patience_seconds),
     )
-    return [_job(row, picture, reasons, forecasts) for row in rows]
+    now = parts.now()
+    return [_job(row, picture, reasons, forecasts, now) for row in rows]
 
 
 @router.post("/jobs/cancel", status_code=202)
@@ -388,26 +389,32 @@ def _job(
     picture: Picture | None,
     reasons: Mapping[str, Reason],
     forecasts: Forecasts | None,
+    now: float,
 ) -> JobAnswer:
     job_id = row["job_id"]
     waits = _waits(row)
     return JobAnswer(
         **{name: row[name] for name in _AS_STORED},
         **_of_command(CommandJob.from_json(row["command"]), row["submit_seconds"]),
-        belief=_belief(row),
+        belief=belief_answer(row),
         forecast=forecast_answer(forecasts, job_id) if forecasts is not None and waits else None,
-        reason=_reason(reasons.get(job_id), picture) if picture is not None and waits else None,
+        reason=reason_answer(reasons.get(job_id), picture)
+        if picture is not None and waits
+        else None,
         planned_start_seconds=picture.plan.get(job_id) if picture is not None and waits else None,
+        now_seconds=now,
     )
 
 
-def _belief(row: Mapping[str, Any]) -> RangeAnswer | None:
+def belief_answer(row: Mapping[str, Any]) -> RangeAnswer | None:
+    """How long a job is believed to run (seconds)."""
     if row["median_seconds"] is None:
         return None
     return RangeAnswer.of(Range(row["low_seconds"], row["median_seconds"], row["high_seconds"]))
 
 
-def _reason(reason: Reason | None, picture: Picture) -> ReasonAnswer | None:
+def reason_answer(reason: Reason | None, picture: Picture) -> ReasonAnswer | None:
+    """Why a job waits, in words."""
     if reason is None:
         return None
     return ReasonAnswer(

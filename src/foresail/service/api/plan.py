@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections.abc import Iterator
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
 
-from foresail.explain.forecast import forecast_running
+from foresail.explain.forecast import WaitingForecast, forecast_running
+from foresail.model.job import Job
 from foresail.service.api.answers import (
     PlanAnswer,
     PlannedJobAnswer,
@@ -38,7 +38,7 @@ async def plan(
     soon = JobsWanted(states=("pending",), limit=most, oldest_first=True)
     rows = await asyncio.to_thread(parts.store.jobs, soon)
     forecasts = await parts.forecaster.latest([row["job_id"] for row in rows])
-    running = [*_running(picture, time.time())]
+    running = [*running_bars(picture, parts.now())]
     waiting: list[PlannedJobAnswer] = []
     if forecasts is not None:
         queued = forecasts.outlook.waiting_jobs
@@ -47,25 +47,14 @@ async def plan(
             found = forecasts.waiting[job_id]
             if job_id not in begun:
                 job = queued[job_id].pending.job
-                waiting.append(
-                    PlannedJobAnswer(
-                        job_id=job_id,
-                        name=job.name,
-                        user=_owner(job.user),
-                        cpus=job.cpus,
-                        start=RangeAnswer.of(found.start),
-                        end=RangeAnswer.of(found.end),
-                        deadline_seconds=job.deadline_seconds,
-                        misses=found.misses,
-                    )
-                )
+                waiting.append(waiting_bar(job, found))
     total = sum(each.total.cpus for each in picture.cluster.partitions)
     return PlanAnswer(
         now_seconds=picture.unix_seconds,
         cpus=total,
         pending=picture.pending,
-        running=[_seen(caller, each) for each in running[: 5 * most]],
-        waiting=[_seen(caller, each) for each in waiting[:most]],
+        running=[seen_by(caller, each) for each in running[: 5 * most]],
+        waiting=[seen_by(caller, each) for each in waiting[:most]],
     )
 
 
@@ -78,7 +67,7 @@ async def usage(
 ) -> UsageAnswer:
     """How many cpus jobs held, and how long those that started had waited, over the last hours."""
     picture = await current_picture(parts)
-    now = time.time()
+    now = parts.now()
     begin = now - 3600.0 * hours
     spans = await asyncio.to_thread(parts.store.spans, begin, _MOST_SPANS)
     if len(spans) < _MOST_SPANS:  # of a young service, no more than there has been
@@ -95,7 +84,8 @@ async def usage(
     )
 
 
-def _running(picture: Picture, now: float) -> Iterator[PlannedJobAnswer]:
+def running_bars(picture: Picture, now: float) -> Iterator[PlannedJobAnswer]:
+    """What runs, and when it should end."""
     for each in picture.running:
         found = forecast_running(each, now)
         start = each.start_seconds
@@ -111,12 +101,27 @@ def _running(picture: Picture, now: float) -> Iterator[PlannedJobAnswer]:
         )
 
 
+def waiting_bar(job: Job, found: WaitingForecast) -> PlannedJobAnswer:
+    """What waits, and when it should start and end."""
+    return PlannedJobAnswer(
+        job_id=job.job_id,
+        name=job.name,
+        user=_owner(job.user),
+        cpus=job.cpus,
+        start=RangeAnswer.of(found.start),
+        end=RangeAnswer.of(found.end),
+        deadline_seconds=job.deadline_seconds,
+        misses=found.misses,
+    )
+
+
 def _owner(user: str | None) -> str:
     """Whose a job is: schedulers know jobs by user and name."""
     return (user or "").partition("/")[0]
 
 
-def _seen(caller: Caller, job: PlannedJobAnswer) -> PlannedJobAnswer:
+def seen_by(caller: Caller, job: PlannedJobAnswer) -> PlannedJobAnswer:
+    """A job as somebody may see it: nameless where it is another user's."""
     if job.user is not None and caller.sees(job.user):
         return job
     return job.model_copy(update={"job_id": None, "name": None, "user": None})

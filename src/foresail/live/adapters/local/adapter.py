@@ -330,7 +330,7 @@ class LocalAdapter:
     def _refuse(self, watched: _Watched, why: str, now: float) -> None:
         """Report an attempt as failed that was not begun."""
         self._run.note(f"{watched.attempt.job_id} {why}")
-        self._report(watched.attempt, now, now, now, EndedBecause.FAILED, None)
+        self._report(watched.attempt, now, now, now, EndedBecause.FAILED, None, reason=why)
 
     def _wait_for(self, watched: _Watched, pidfd: int) -> None:
         self._by_pidfd[pidfd] = watched.attempt.job_id
@@ -358,7 +358,8 @@ class LocalAdapter:
         if status.cpu_seconds is not None and watched.used is not None:
             watched.look(ProcessesUse(status.cpu_seconds, watched.used.memory_bytes), end)
         used = measured(watched.looks, self._run.commands[attempt.job_id].tasks)
-        self._report(attempt, now, start, end, status.ended_because, status.exit_code, used)
+        because, code = status.ended_because, status.exit_code
+        self._report(attempt, now, start, end, because, code, used, status.reason)
 
     def _report(
         self,
@@ -369,12 +370,14 @@ class LocalAdapter:
         because: EndedBecause,
         code: int | None,
         used: Mapping[str, float] = MappingProxyType({}),
+        reason: str = "",
     ) -> None:
         job_id = attempt.job_id
         del self._watched[job_id]
         self._cpus.give_back(job_id)
         self._gpus.give_back(job_id)
-        outcome = Outcome(job_id, start, end, because, code, attempt.number, used=used)
+        number = attempt.number
+        outcome = Outcome(job_id, start, end, because, code, number, used=used, reason=reason)
         self._unreported.append(Ended(now, outcome))
 
 

@@ -81,7 +81,7 @@ class AttemptStatus:
 
     ``runtime_seconds`` was measured, whatever the wall clock was set to meanwhile; ``problem`` is
     what kept it from running, if something did; ``cpu_seconds`` is what it has used of cpus in all,
-    where that was counted.
+    where that was counted; ``is_over_memory`` says that it held more memory than it may.
     """
 
     exit_code: int | None
@@ -90,6 +90,14 @@ class AttemptStatus:
     ended_because: EndedBecause
     problem: str | None = None
     cpu_seconds: float | None = None
+    is_over_memory: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why it ended so, where the exit code does not say it; else empty."""
+        if self.problem is not None:
+            return f"cannot be run: {self.problem}"
+        return "it held more memory than it may have" if self.is_over_memory else ""
 
 
 class Attempt:
@@ -137,11 +145,12 @@ class Attempt:
             return None
         code, why = said["exit_code"], said["why"]
         because = _BECAUSE.get(why, EndedBecause.COMPLETED if code == 0 else EndedBecause.FAILED)
-        if because is EndedBecause.PREEMPTED and self.is_over_memory():
+        is_over = why == "memory" or (because is EndedBecause.PREEMPTED and self.is_over_memory())
+        if is_over:
             because = EndedBecause.LIMIT
         runtime_seconds, problem = said["runtime_seconds"], said["problem"]
         start, cpu_seconds = _start(said), said["cpu_seconds"]
-        return AttemptStatus(code, start, runtime_seconds, because, problem, cpu_seconds)
+        return AttemptStatus(code, start, runtime_seconds, because, problem, cpu_seconds, is_over)
 
     def is_anothers(self) -> bool:
         """Whether files of another store, or that nobody can read, are in its way."""

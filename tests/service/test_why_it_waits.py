@@ -1,0 +1,176 @@
+"""Why do I wait, over HTTP, with two users: place, what runs and goes before, odds, help."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from foresail.cli import explain
+from foresail.client import connection
+from live_service import live_service
+
+POLICY = 'policy = "easy,recent,incremental"\ncluster = "local(cpus=4,nodes=1)"'
+SECRET = ("bob", "secretname", "secretcommand")
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    with live_service(tmp_path_factory.mktemp("service"), POLICY) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def ann(service):
+    with service.client(service.token("ann", "user")) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def bob(service):
+    with service.client(service.token("bob", "user")) as client:
+        yield client
+
+
+def submit(client, **job):
+    answer = client.post("/v1/jobs", json={"command": "sleep 600", **job})
+    answer.raise_for_status()
+    return answer.json()["jobs"][0]["job_id"]
+
+
+def becomes(client, job_id, *states):
+    until = time.monotonic() + 20
+    while (job := client.get(f"/v1/jobs/{job_id}").json())["state"] not in states:
+        assert time.monotonic() < until, job
+        time.sleep(0.05)
+    return job
+
+
+def wait_of(client, job_id):
+    """Why it waits, once the queue has been looked at, for which kernels may be compiled first."""
+    until = time.monotonic() + 120
+    while True:
+        answer = client.get(f"/v1/jobs/{job_id}/wait")
+        told = answer.json()
+        if told["place"] is not None:
+            return answer
+        assert time.monotonic() < until, told
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def queue(ann, bob):
+    """Bob's job runs on three of four cpus and another of his waits for all; ann's comes last."""
+    secret = {"name": SECRET[1], "command": f"sleep 600; {SECRET[2]}"}
+    runs = submit(bob, cpus=3, requested_time=3600, **secret)
+    becomes(bob, runs, "running")
+    before = submit(bob, cpus=4, requested_time=3600, **secret)
+    mine = submit(ann, cpus=2, requested_time=7200, name="mine")
+    return runs, before, mine
+
+
+def test_others_jobs_are_rows_without_names(ann, bob, queue):
+    """Ann sees sizes and ends; bob sees his own by name."""
+    runs, before, mine = queue
+    told = wait_of(ann, mine)
+    assert not any(word in told.text for word in SECRET)
+    told = told.json()
+    assert (told["place"], told["pending"]) == (2, 2)
+    assert told["reason"]["code"] in ("no_room", "would_delay")
+    (row,) = told["running"]
+    assert (row["cpus"], row["job_id"], row["name"], row["user"]) == (3, None, None, None)
+    assert row["end"]["p50"] > told["now_seconds"]
+    assert [each["cpus"] for each in told["before"]] == [4]
+    assert told["forecast"]["start"]["p50"] > told["now_seconds"]
+    assert told["requested_seconds"] == 7200
+    assert told["belief"]["p50"] is not None
+    own = wait_of(bob, before).json()
+    assert (own["place"], own["before"]) == (1, [])
+    assert own["running"][0]["job_id"] == runs
+    assert bob.get(f"/v1/jobs/{mine}/wait").status_code == 404
+    assert bob.get(f"/v1/jobs/{runs}/wait").status_code == 409
+
+
+def test_what_would_help_is_said_if_it_is_true(ann, queue):
+    """A short job on the cpu that is free delays nobody; one of two hours does on any."""
+    assert ann.get(f"/v1/jobs/{queue[2]}/wait").json()["helps"] == []
+    wide = submit(ann, cpus=4, requested_time=600)
+    told = wait_of(ann, wide).json()
+    (fewer,) = told["helps"]
+    words = "ask for 1 cpu instead of 4: it should start now rather than in "
+    assert fewer["sentence"].startswith(words)
+    both = ann.post("/v1/what-if", json={"job_id": wide, "cpus": fewer["cpus"]}).json()
+    assert both["then"]["start"]["p50"] < both["now"]["start"]["p50"] - 3600
+    ann.post(f"/v1/jobs/{wide}/cancel").raise_for_status()
+    assert becomes(ann, wide, "cancelled")["because"] == "cancelled by its user"
+
+
+def test_what_is_held_is_told_by_whom_and_how_to_let_it_go(service, ann, queue):
+    """By an operator, whom the user may know."""
+    held = submit(ann, cpus=1)
+    with service.client(service.token("olga", "operator")) as olga:
+        narrow = submit(ann, cpus=4)
+        olga.post(f"/v1/jobs/{narrow}/hold").raise_for_status()
+        becomes(ann, narrow, "held")
+        told = ann.get(f"/v1/jobs/{narrow}/wait").json()
+        assert told["reason"]["sentence"] == "held by olga until it is released"
+        assert told["place"] is None
+        assert [each["sentence"] for each in told["helps"]] == [
+            f"release it: foresail release {narrow}"
+        ]
+        olga.post(f"/v1/jobs/{narrow}/cancel").raise_for_status()
+        olga.post(f"/v1/jobs/{held}/cancel").raise_for_status()
+        assert becomes(ann, narrow, "cancelled")["because"] == "cancelled by olga"
+        assert becomes(ann, held, "cancelled")["because"] == "cancelled by olga"
+
+
+def test_explain_prints_it_in_plain_words(service, ann, queue, monkeypatch):
+    """The first screen: the reason, the place, what runs and goes before; then what happened."""
+    monkeypatch.setenv(connection.ADDRESS_VARIABLE, service.address)
+    monkeypatch.setenv(connection.TOKEN_VARIABLE, service.token("ann", "user"))
+    result = CliRunner().invoke(explain.app, [queue[2]])
+    assert result.exit_code == 0, result.output
+    assert not any(word in result.output for word in SECRET)
+    first, second, third, *_ = result.output.splitlines()
+    assert first.startswith(f"Job {queue[2]} (mine) waits: ")
+    assert second.startswith("It is number 2 of 2 that may start, and should start in ")
+    assert third.startswith("It asks for 2 h at most, and should run for ")
+    assert "another user's job" in result.output
+    assert "2 cpus, a limit of 2 h." in result.output
+    assert "2 tasks" not in result.output
+
+
+def test_every_end_says_why(service, ann, queue):
+    """Over HTTP: how it failed, which limit, and in the story as well."""
+    ends = {
+        "exit 3": "exit code 3",
+        "/no/such/command": "exit code 127: its command",
+        "kill -9 $$": "ended by signal 9 (SIGKILL)",
+        "sleep 60": "its time limit of 1 s was over",
+    }
+    for command, words in ends.items():
+        job_id = submit(ann, command=command, requested_time=1.0)
+        job = becomes(ann, job_id, "failed", "limit")
+        assert job["because"].startswith(words)
+        lines = ann.get(f"/v1/jobs/{job_id}/story").json()["lines"]
+        assert words in lines[-1]["sentence"]
+
+
+def test_a_drained_node_is_the_reason_and_named(service, ann, queue):
+    """Who drained it, and when: in the list, in the wait, and in the story."""
+    mine = queue[2]
+    with service.client(service.token("olga", "operator")) as olga:
+        (node,) = olga.get("/v1/nodes").json()["nodes"]
+        olga.post(f"/v1/nodes/{node['name']}/drain").raise_for_status()
+        until = time.monotonic() + 20
+        while ann.get(f"/v1/jobs/{mine}/wait").json()["reason"]["code"] != "nodes_out":
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        told = ann.get(f"/v1/jobs/{mine}").json()["reason"]["sentence"]
+        assert told.startswith(
+            f"has room only on nodes that are out of use: {node['name']} (drained by olga), "
+        )
+        olga.post(f"/v1/nodes/{node['name']}/resume").raise_for_status()
+    assert "needs 2 cpus and 0 are free" not in json.dumps(ann.get(f"/v1/jobs/{mine}/story").json())
