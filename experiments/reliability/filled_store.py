@@ -22,6 +22,7 @@ from foresail.scenario.beginning import controller_of, manifest_of
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
+from foresail.service.given_numbers import GivenNumbers
 from foresail.service.inbox import Inbox
 from foresail.service.metrics import ServiceMetrics
 from foresail.service.requests import Submit
@@ -43,6 +44,7 @@ def fill(configuration: ServiceConfiguration, finished: int, queued: int, cpus: 
     folder = StateFolder(configuration.state)
     folder.make()
     store = SqlStore.in_file(folder.database)
+    given = GivenNumbers(folder, store)
     inbox = Inbox(store)
     plugin: ClusterPlugin = part_of("cluster", configuration.cluster).build()
     adapter = plugin.connect(RunContext(folder.attempts, folder.logs, inbox.commands, print))
@@ -76,6 +78,7 @@ def fill(configuration: ServiceConfiguration, finished: int, queued: int, cpus: 
         now = min(time.time(), now + _STEP_SECONDS)
     sql_store.time = time
     inbox.close()
+    given.settle(store.next_number() - 1)
     store.close()
 
 

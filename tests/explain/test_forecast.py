@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -152,6 +153,32 @@ def test_a_queue_for_gpus_is_no_queue_for_cpus():
     found = forecast_waiting(outlook_of(controller, asked), scenarios=300)
     assert found["cpus"].start.high == 0.0
     assert 180.0 < found["gpus"].start.median < 370.0
+
+
+@pytest.mark.parametrize("scheduler", ["easy(plan=requested)", "in_order"])
+def test_a_future_of_many_jobs_is_what_the_event_engine_makes_of_it(scheduler):
+    """So many that ranks are closed now and then, and that most are not looked at each time."""
+    cluster = Cluster((Partition("all", Resources(cpus=8.0)),))
+    controller = standing(scheduler, jobs(5, 900, 0.2, (None,)), now=3.0, cluster=cluster)
+    expected = simulated(controller, scheduler, 5)
+    found = forecast_waiting(outlook_of(controller), scenarios=1, seed=5)
+    assert len(found) > 800
+    starts = {job_id: each.start.median for job_id, each in found.items()}
+    assert starts == pytest.approx({job_id: expected[job_id] for job_id in found})
+
+
+def test_four_times_as_many_jobs_take_some_four_times_as_long():
+    """And not sixteen times, as where each start looks at all that wait."""
+    events = [Submitted(0.0, Job.gang(f"{n}", 0.0, 1 + n % 4, 100.0, "ann")) for n in range(12_000)]
+    outlook = outlook_of(standing("easy", events))
+    forecast_waiting(replace(outlook, waiting=outlook.waiting[:100]), scenarios=4)
+
+    def seconds(count):
+        begin = time.process_time()
+        forecast_waiting(replace(outlook, waiting=outlook.waiting[:count]), scenarios=4)
+        return time.process_time() - begin
+
+    assert seconds(12_000) < 8.0 * min(seconds(3_000) for _ in range(3))
 
 
 def test_two_jobs_drawn_by_hand():

@@ -50,10 +50,10 @@ class WaitingReasons:
         """Of some pending jobs, by id; for few of many."""
         reasons = {each.job.job_id: self._told(each) for each in pending}
         if None in reasons.values():
-            arrivals = sorted(each.arrival for each in self._state.pending())
+            rosters = [each.in_order() for each in self._state.pending_rosters]
             for each in pending:
                 if reasons[each.job.job_id] is None:
-                    ahead = bisect_left(arrivals, each.arrival)
+                    ahead = sum(bisect_left(one, each.arrival, key=_by_arrival) for one in rosters)
                     reasons[each.job.job_id] = _not_chosen(ahead)
         return {job_id: reason for job_id, reason in reasons.items() if reason is not None}
 
@@ -148,6 +148,10 @@ def _free_for(job: Job, state: State) -> Resources:
 
 def _cpus(room: Resources) -> float:
     return room.cpus
+
+
+def _by_arrival(pending: PendingJob) -> int:
+    return pending.arrival
 
 
 def _not_chosen(ahead: int) -> Reason:

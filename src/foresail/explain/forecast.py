@@ -181,14 +181,15 @@ class _Drawn:
         """What becomes of the jobs that wait, by id."""
         starts = self._starts()
         ends = starts + self._lasting
-        told = zip(self._waiting, ranges_of(starts), ranges_of(ends), starts.T, ends.T, strict=True)
+        never = np.isinf(starts).mean(axis=0).tolist()
+        told = zip(self._waiting, ranges_of(starts), ranges_of(ends), never, ends.T, strict=True)
         forecasts = {}
-        for each, start, end, begins, over in told:
+        for each, start, end, missing, over in told:
             deadline = each.pending.job.deadline_seconds
             forecasts[each.pending.job.job_id] = WaitingForecast(
                 start,
                 end,
-                float(np.isinf(begins).mean()),
+                missing,
                 None if deadline is None else float((over > deadline).mean()),
             )
         return forecasts
@@ -272,16 +273,13 @@ class _Drawn:
 
     def _horizon(self) -> float:
         """How far ahead arrivals matter (seconds): twice as long as all the work there is takes."""
-        work = sum(
-            (
-                each.pending.job.total * float(lasting.mean())
-                for lasting, each in zip(self._lasting.T, self._waiting, strict=True)
-            ),
-            Resources(),
-        )
+        lasting = self._lasting.mean(axis=0)
+        asked = [each.pending.job.total for each in self._waiting]
         room = sum(self._outlook.room.values(), Resources())
         taken = [
-            getattr(work, name) / there for name in _AMOUNTS if (there := getattr(room, name)) > 0.0
+            float(lasting @ np.array([getattr(each, name) for each in asked])) / there
+            for name in _AMOUNTS
+            if (there := getattr(room, name)) > 0.0
         ]
         ends = self._running_ends().mean(axis=0) if self._running else np.zeros(1)
         left = max(0.0, float(ends.max()) - self._outlook.now)

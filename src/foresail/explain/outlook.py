@@ -99,11 +99,6 @@ class Outlook:
         """Cpus that can be used, by partition."""
         return {name: room.cpus for name, room in self.room.items()}
 
-    @property
-    def waiting_jobs(self) -> dict[str, QueuedJob]:
-        """Jobs that wait and are not held, by id."""
-        return {each.pending.job.job_id: each for each in self.waiting}
-
 
 def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
     """How a controller stands, and as if it had been given other jobs.

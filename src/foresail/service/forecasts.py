@@ -16,6 +16,7 @@ from foresail.explain.outlook import Outlook, outlook_of, with_arrivals
 from foresail.explain.start_calibration import MOST, StartCalibration
 from foresail.model.job import Job
 from foresail.record.jobs_fold import JobsFold
+from foresail.service.lately import slowly
 from foresail.service.picture import Gallery
 from foresail.service.store.protocol import ForecastRow, Store
 
@@ -25,6 +26,14 @@ FRESH_SECONDS: Final = 2.0
 _FEWEST_SCENARIOS: Final = 30
 _MOST_WORK: Final = SCENARIOS * 2_000
 """Jobs times futures at most, unless there are fewer futures than the fewest."""
+
+_MANY: Final = 2_000
+"""Of fewer jobs it is not the first forecast that tells how long others take: it loads kernels."""
+
+_SOON_SECONDS: Final = 0.5
+_PATIENCE_SECONDS: Final = 1.5
+"""Forecasts that take longer than the former are made beside the question, which is answered by
+those of before, or waits for the first ones for so long."""
 
 _CALIBRATION_SECONDS: Final = 10.0
 
@@ -39,8 +48,8 @@ class Forecasts:
     """What was expected of jobs that waited, by id, as it came out."""
     waiting: Mapping[str, WaitingForecast]
     """The same, corrected by how earlier forecasts have held."""
-    soonest: Sequence[str]
-    """Ids of those that should start at some time, by expected start."""
+    soonest: Mapping[str, Job]
+    """Those that should start at some time by id, in order of expected start."""
 
 
 class QueueForecaster:
@@ -59,6 +68,7 @@ class QueueForecaster:
         self._store = store
         self._latest: Forecasts | None = None
         self._made_monotonic = -float("inf")
+        self._begun_monotonic = 0.0
         self._cost_seconds = 0.0
         self._making: asyncio.Task[Forecasts] | None = None
         self._kept: set[str] = set()
@@ -72,19 +82,35 @@ class QueueForecaster:
 
         Under a long queue they are made less often than every ``FRESH_SECONDS``; then the ones of
         before are given. They are waited for a while if some of these jobs are not among them,
-        and the last ones were made in so short a time. None: there are none in time.
+        and the last ones were made, or these are being made, in so short a time. None: there are
+        none in time.
         """
         age = time.monotonic() - self._made_monotonic
         latest = self._latest
         lacks = latest is None or any(job_id not in latest.waiting for job_id in waiting)
         least = 0.0 if lacks else FRESH_SECONDS
         if self._making is None and age > max(least, 5.0 * self._cost_seconds):
+            self._begun_monotonic = time.monotonic()
             self._making = asyncio.create_task(self._make())
             self._making.add_done_callback(self._made)
-        hopeless = latest is not None and self._cost_seconds > patience_seconds
+        hopeless = self._cost_seconds > patience_seconds
+        if self._making is not None:
+            patience_seconds -= time.monotonic() - self._begun_monotonic
+            hopeless = hopeless or patience_seconds <= 0.0
         if self._making is not None and (lacks or age > 10.0 * FRESH_SECONDS) and not hopeless:
             await asyncio.wait({self._making}, timeout=patience_seconds)
         return self._latest
+
+    async def of_job(self, job_id: str) -> Forecasts | None:
+        """The forecasts of all jobs that wait, made now where that takes little.
+
+        Else those made last, of which they tell when that was; None if the job is in none of them
+        in time.
+        """
+        if self._latest is not None and self._cost_seconds < _SOON_SECONDS:
+            return await self.ahead(arrivals=False)
+        latest = await self.latest([job_id], _PATIENCE_SECONDS)
+        return latest if latest is not None and job_id in latest.waiting else None
 
     async def ahead(self, *, arrivals: bool) -> Forecasts:
         """The forecasts of all jobs that wait, made now; with jobs to come, if that is asked."""
@@ -102,24 +128,14 @@ class QueueForecaster:
         return await self._gallery.ask(stands)
 
     async def _of(self, outlook: Outlook) -> Forecasts:
-        scenarios = max(_FEWEST_SCENARIOS, min(SCENARIOS, _MOST_WORK // (1 + len(outlook.waiting))))
-        drawn = await asyncio.to_thread(forecast_waiting, outlook, scenarios=scenarios)
-        calibration = await self._up_to_date()
-        waiting = {
-            job_id: calibration.corrected(outlook.now, each) for job_id, each in drawn.items()
-        }
-        starts = {job_id: each.start.median for job_id, each in waiting.items()}
-        soonest = sorted(
-            (each for each in starts if math.isfinite(starts[each])), key=starts.__getitem__
-        )
-        return Forecasts(outlook, drawn, waiting, soonest)
+        return await slowly(_drawn, outlook, await self._up_to_date())
 
     async def _up_to_date(self) -> StartCalibration:
         """What earlier forecasts teach, as of not long ago."""
         now = time.monotonic()
         if now - self._calibrated_monotonic > _CALIBRATION_SECONDS:
             self._calibrated_monotonic = now
-            rows = await asyncio.to_thread(self._store.started_forecasts, MOST)
+            rows = await slowly(self._store.started_forecasts, MOST)
             calibration = StartCalibration()
             for row, start_seconds in rows:
                 low, high = row.drawn_low_seconds, row.drawn_high_seconds
@@ -131,7 +147,7 @@ class QueueForecaster:
     async def _make(self) -> Forecasts:
         begin = time.monotonic()
         made = await self.ahead(arrivals=False)
-        if self._latest is not None:  # the first one loads kernels as well
+        if self._latest is not None or len(made.waiting) > _MANY:
             self._cost_seconds = time.monotonic() - begin
         first = [
             ForecastRow(
@@ -147,7 +163,7 @@ class QueueForecaster:
             if job_id not in self._kept and each.never == 0.0
         ]
         if first:
-            await asyncio.to_thread(self._store.keep_forecasts, first)
+            await slowly(self._store.keep_forecasts, first)
         self._kept = set(made.waiting)
         return made
 
@@ -161,3 +177,17 @@ class QueueForecaster:
             self._latest = task.result()
         else:
             _LOG.error("no forecast could be made", exc_info=error)
+
+
+def _drawn(outlook: Outlook, calibration: StartCalibration) -> Forecasts:
+    """The forecasts of an outlook, of fewer futures the more jobs wait."""
+    scenarios = max(_FEWEST_SCENARIOS, min(SCENARIOS, _MOST_WORK // (1 + len(outlook.waiting))))
+    drawn = forecast_waiting(outlook, scenarios=scenarios)
+    waiting = {job_id: calibration.corrected(outlook.now, each) for job_id, each in drawn.items()}
+    starts = {job_id: each.start.median for job_id, each in waiting.items()}
+    jobs = {each.pending.job.job_id: each.pending.job for each in outlook.waiting}
+    expected = sorted(
+        (each for each in starts if math.isfinite(starts[each])), key=starts.__getitem__
+    )
+    soonest = {job_id: jobs[job_id] for job_id in expected}
+    return Forecasts(outlook, drawn, waiting, soonest)

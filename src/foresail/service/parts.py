@@ -11,6 +11,7 @@ from foresail.service.feed import Feed
 from foresail.service.forecasts import QueueForecaster
 from foresail.service.job_counts import JobCounts
 from foresail.service.metrics import ServiceMetrics
+from foresail.service.overview import Overview
 from foresail.service.picture import Gallery
 from foresail.service.session import StateFolder
 from foresail.service.store.protocol import Store
@@ -47,6 +48,7 @@ class ServiceParts:
     """Tells what is to be expected."""
     metrics: ServiceMetrics
     counts: JobCounts
+    overview: Overview
     """What is counted."""
     policy: Callable[[], str]
     """Short form of what decides now."""

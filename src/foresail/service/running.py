@@ -49,6 +49,7 @@ from foresail.service.job_counts import JobCounts
 from foresail.service.listening import machine_listeners, network_listener
 from foresail.service.mail import MailHook
 from foresail.service.metrics import ServiceMetrics
+from foresail.service.overview import Overview
 from foresail.service.parts import Condition, ServiceParts
 from foresail.service.picture import Gallery
 from foresail.service.session import StateFolder, daemon_of, scenario_of_service
@@ -162,6 +163,7 @@ class RunningService:
             forecaster=QueueForecaster(self._gallery, store),
             metrics=self._metrics,
             counts=JobCounts(store),
+            overview=Overview(store, self._gallery, self._now),
             policy=lambda: self._configuration.policy,
             reload=self._reload,
             condition=self._condition,

@@ -17,13 +17,20 @@ ANYWHERE: Final = -1
 """The home of a job that may run in any partition that has the cpus."""
 
 _NOBODY: Final = -1
-_FREE, _HEAD, _SHADOW, _EXTRA, _DUE_HEAD, _DUE_SHADOW, _DUE_EXTRA, _IS_STALE = range(8)
-_PARTITION_COLUMNS = 8
 _ROUNDING: Final = 1e-9
 """Share of what is asked for that sums of shares may have lost."""
 
+_FREE, _HEAD, _SHADOW, _EXTRA, _DUE_HEAD, _DUE_SHADOW, _DUE_EXTRA, _IS_STALE, _STARTED = range(9)
+_PARTITION_COLUMNS = 9
 """Of a partition: free cpus; the first job that has no room, when it should have, and how many more
-cpus are free then; the same of those that are due; whether a pass is to be made (again)."""
+cpus are free then; the same of those that are due; whether a pass is to be made (again); how many
+of those that are asked for have started."""
+
+_MOST_TRIED: Final = 1_000
+"""Jobs that are tried behind the first that has no room, each time; there may be many thousands."""
+
+_MOST_GONE: Final = 256
+"""Jobs that have started stay in line until they are so many: closing ranks is looking at all."""
 
 
 class Futures(NamedTuple):
@@ -302,16 +309,22 @@ def _pass_over(
     scratch: Scratch,
     future: int,
     home: int,
+    begin: int,
     waiting: int,
     due: int,
     count: int,
     held: int,
     now: float,
+    wanted: int,
+    narrowest: float,
+    all_ready: float,
     starts: Floats,
 ) -> tuple[int, int, float]:
     """Start what can start in one partition, of ``waiting`` jobs of which the first are ``due``.
 
-    Returns how many are in the heap, of how many an end is planned, and when others are ready.
+    Those before ``begin`` have started; none is narrower than ``narrowest``, and from ``all_ready``
+    on no time is known at which one comes to be ready. Returns how many are in the heap, of how
+    many an end is planned, and when others are ready.
     """
     parts, line = scratch.by_partition, scratch.line
     free, several = parts[_FREE], futures.cpus.shape[0] > 1
@@ -319,15 +332,19 @@ def _pass_over(
     parts[_SHADOW, home] = parts[_DUE_SHADOW, home] = math.inf
     parts[_IS_STALE, home] = 0.0
     soonest = math.inf
-    for place in range(waiting):
+    tried = 0
+    for place in range(begin, waiting):
         job = line[place]
-        if several and not (
-            starts[job] == math.inf and _waits_for(futures, scratch, future, job, home)
-        ):
+        if starts[job] != math.inf:
             continue
-        if (parts[_HEAD, home] >= 0.0 or parts[_DUE_HEAD, home] >= 0.0) and (
-            free[home] <= 0.0 or not futures.backfills
-        ):
+        if several and not _waits_for(futures, scratch, future, job, home):
+            continue
+        has_head = parts[_HEAD, home] >= 0.0 or parts[_DUE_HEAD, home] >= 0.0
+        tried += has_head
+        is_full = free[home] <= 0.0 or free[home] < narrowest * (1.0 - 1e-6)
+        if has_head and (is_full or tried > _MOST_TRIED or not futures.backfills):
+            if now >= all_ready:
+                break
             if futures.ready[future, job] > now:
                 soonest = min(soonest, futures.ready[future, job])
             continue
@@ -347,6 +364,7 @@ def _pass_over(
         if not _is_let_in(futures, scratch, future, job, home, now):
             continue
         starts[job] = now
+        parts[_STARTED, home] += job < wanted
         scratch.home[job] = home
         scratch.ends[job] = now + futures.runtimes[future, job]
         count = _push(scratch.heap_times, scratch.heap_jobs, count, scratch.ends[job], job)
@@ -472,16 +490,20 @@ def fill_starts(
             count = _push(heap_time, heap_job, count, end, jobs + each)
             plan = max(futures.running_planned[each], futures.now)
             held = _plan(futures, scratch, held, plan, future, jobs + each, home)
-        waiting = left = 0
+        waiting = left = begin = gone = 0
+        scratch.by_partition[_STARTED] = 0.0
+        narrowest, all_ready = math.inf, -math.inf
         for place in range(jobs):
             job = futures.order[future, place]
             if ready[job] < math.inf and _could_hold(futures, future, job):
                 line[waiting] = job
                 waiting += 1
                 left += job < wanted
+                narrowest = min(narrowest, widths[job])
+                all_ready = max(all_ready, ready[job])
         now = futures.now
         due = known = 0
-        while left:
+        while left > scratch.by_partition[_STARTED].sum():
             if known < futures.by_due.shape[0] and futures.due[futures.by_due[known]] <= now:
                 due, known = _let_ahead(futures, scratch, waiting, due, known, starts[future], now)
             soonest = math.inf
@@ -489,7 +511,20 @@ def fill_starts(
             running, home = count, 0
             while home >= 0:
                 count, held, ready_next = _pass_over(
-                    futures, scratch, future, home, waiting, due, count, held, now, starts[future]
+                    futures,
+                    scratch,
+                    future,
+                    home,
+                    begin,
+                    waiting,
+                    due,
+                    count,
+                    held,
+                    now,
+                    wanted,
+                    narrowest,
+                    all_ready,
+                    starts[future],
                 )
                 soonest = min(soonest, ready_next)
                 home = _next_stale(scratch)
@@ -498,17 +533,19 @@ def fill_starts(
                     home = _next_stale(scratch)
             if partitions > 1:
                 scratch.promised[:] = ANYWHERE
-            kept = 0
-            were_due = due
-            for place in range(waiting if count > running else 0):
-                job = line[place]
-                if starts[future, job] != math.inf:
-                    left -= job < wanted
-                    due -= place < were_due
-                    continue
-                line[kept] = job
-                kept += 1
-            waiting = kept if count > running else waiting
+            gone += count - running
+            while begin < waiting and starts[future, line[begin]] != math.inf:
+                begin += 1
+            if gone > (_MOST_GONE if futures.by_due.shape[0] == 0 else 0):
+                kept, were_due = 0, due
+                for place in range(waiting):
+                    job = line[place]
+                    if starts[future, job] != math.inf:
+                        due -= place < were_due
+                        continue
+                    line[kept] = job
+                    kept += 1
+                waiting, begin, gone = kept, 0, 0
             soonest = min(soonest, heap_time[0] if count else math.inf)
             while known < futures.by_due.shape[0]:
                 job = futures.by_due[known]

@@ -69,7 +69,16 @@ async def forecast(
         answer = await _of_running(parts, job_id)
     else:
         require_waiting(row)
-        answer = forecast_answer(await parts.forecaster.ahead(arrivals=arrivals), job_id)
+        forecasts = await (
+            parts.forecaster.ahead(arrivals=True) if arrivals else parts.forecaster.of_job(job_id)
+        )
+        if forecasts is None:
+            raise CallRefused(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "many jobs wait, and when they start is being found out",
+                headers={"Retry-After": "5"},
+            )
+        answer = forecast_answer(forecasts, job_id)
     if answer is None:
         raise CallRefused(HTTPStatus.CONFLICT, f"job {job_id} has just changed: ask again")
     return answer
@@ -137,11 +146,11 @@ async def suggest(
 
 
 @router.get("/predictions")
-def predictions(caller: AnyCaller, parts: Parts) -> PredictionsAnswer:  # noqa: ARG001
+async def predictions(caller: AnyCaller, parts: Parts) -> PredictionsAnswer:  # noqa: ARG001
     """How good what was told has been: runtimes as believed, starts as forecast."""
     return PredictionsAnswer(
-        runtimes=_judged(parts.store.judged_runtimes()),
-        starts=_judged(parts.store.judged_forecasts()),
+        runtimes=_judged(await parts.overview.judged_runtimes.get()),
+        starts=_judged(await parts.overview.judged_starts.get()),
     )
 
 

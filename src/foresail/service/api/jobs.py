@@ -215,13 +215,15 @@ async def _told(
 ) -> list[JobAnswer]:
     """Jobs as they stand, with why they wait and for how long yet; asked for all at once."""
     waiting = [row["job_id"] for row in rows if _waits(row)]
+    now = parts.now()
+    if not waiting:
+        return [_job(row, None, {}, None, now) for row in rows]
     may_start = [row["job_id"] for row in rows if row["state"] == "pending"]
     picture, reasons, forecasts = await asyncio.gather(
         parts.gallery.look(),
         parts.gallery.reasons(waiting),
         parts.forecaster.latest(may_start, patience_seconds),
     )
-    now = parts.now()
     return [_job(row, picture, reasons, forecasts, now) for row in rows]
 
 

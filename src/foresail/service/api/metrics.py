@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
-from collections.abc import Mapping
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from foresail.control.loop import Controller
 from foresail.service.api.callers import Parts, caller_of
-from foresail.service.parts import ServiceParts
-from foresail.service.picture import Picture
 
 router: Final = APIRouter(tags=["service"])
 
@@ -33,18 +27,7 @@ async def _let_in(request: Request, parts: Parts) -> None:
 async def metrics(allowed: Annotated[None, Depends(_let_in)], parts: Parts) -> Response:  # noqa: ARG001
     """Cycles, queue, waits, coverage of predictions, deadlines, requests."""
     picture = await parts.gallery.look()
-    waiting: Mapping[str, int] = {}
-    if picture is not None:
-        waiting = await parts.gallery.ask(lambda controller, _: _by_reason(controller))
-    text = await asyncio.to_thread(_text, parts, picture, waiting)
-    return Response(text, media_type=_KIND)
-
-
-def _by_reason(controller: Controller) -> Mapping[str, int]:
-    return Counter(str(reason.code) for reason in controller.reasons().values())
-
-
-def _text(parts: ServiceParts, picture: Picture | None, waiting: Mapping[str, int]) -> bytes:
-    return parts.metrics.text(
-        picture, waiting, parts.store.judged_runtimes(), parts.store.judged_forecasts()
-    )
+    overview = parts.overview
+    waiting = {} if picture is None else await overview.by_reason.get()
+    runtimes, starts = await overview.judged_runtimes.get(), await overview.judged_starts.get()
+    return Response(parts.metrics.text(picture, waiting, runtimes, starts), media_type=_KIND)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Final
@@ -39,23 +39,27 @@ async def jobs_next_first(
         parts.gallery.look(), parts.forecaster.latest((), _PATIENCE_SECONDS)
     )
     states = wanted.states or _LIVING
-    known: list[Job] = []
+    runs: dict[str, Job] = {}
     if picture is not None and "running" in states:
         running = sorted(picture.running, key=lambda each: each.start_seconds)
-        known += [each.job for each in running]
+        runs = {each.job.job_id: each.job for each in running}
+    next_ones: Mapping[str, Job] = {}
     if forecasts is not None and "pending" in states:
-        queued = forecasts.outlook.waiting_jobs
-        known += [queued[job_id].pending.job for job_id in forecasts.soonest]
+        next_ones = forecasts.soonest
     only = None if wanted.job_ids is None else frozenset(wanted.job_ids)
-    known_ids = dict.fromkeys(
-        each.job_id
-        for each in known
-        if (only is None or each.job_id in only) and _is_wanted(each, wanted)
-    )
     living = replace(wanted, states=tuple(states), oldest_first=True, limit=1000)
 
     def page() -> tuple[list[Row], bool]:
-        ids = chain(known_ids, _others(parts, living, known_ids))
+        following = ((each, job) for each, job in next_ones.items() if each not in runs)
+        told = (
+            each
+            for each, job in chain(runs.items(), following)
+            if (only is None or each in only) and _is_wanted(job, wanted)
+        )
+        others = (
+            each for each in _living(parts, living) if not (each in runs or each in next_ones)
+        )
+        ids = chain(told, others)
         chosen = tuple(islice(ids, offset, offset + wanted.limit))
         rows = parts.store.jobs(replace(wanted, states=(), job_ids=chosen))
         by_id = {row["job_id"]: row for row in rows}
@@ -66,11 +70,11 @@ async def jobs_next_first(
     return rows, None if is_last else offset + wanted.limit
 
 
-def _others(parts: ServiceParts, living: JobsWanted, known: dict[str, None]) -> Iterator[str]:
-    """Those of which nothing is known but what the store says."""
+def _living(parts: ServiceParts, wanted: JobsWanted) -> Iterator[str]:
+    """Those that the store has, by submission."""
     after = 0
-    while rows := parts.store.jobs(replace(living, after=after)):
-        yield from (row["job_id"] for row in rows if row["job_id"] not in known)
+    while rows := parts.store.jobs(replace(wanted, after=after)):
+        yield from (row["job_id"] for row in rows)
         after = rows[-1]["number"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterator
+from itertools import islice
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
@@ -19,14 +20,10 @@ from foresail.service.api.answers import (
 )
 from foresail.service.api.callers import AnyCaller, Caller, Parts
 from foresail.service.api.lookup import current_picture
-from foresail.service.cluster_use import use_over_time
 from foresail.service.picture import Picture
 from foresail.service.store.protocol import JobsWanted
 
 router: Final = APIRouter(prefix="/v1", tags=["plan"])
-
-_MOST_SPANS: Final = 200_000
-_LEAST_SECONDS: Final = 600.0
 
 
 @router.get("/plan")
@@ -41,12 +38,10 @@ async def plan(
     running = [*running_bars(picture, parts.now())]
     waiting: list[PlannedJobAnswer] = []
     if forecasts is not None:
-        queued = forecasts.outlook.waiting_jobs
         begun = {each.job.job_id for each in picture.running}
-        for job_id in forecasts.soonest[: 2 * most]:
+        for job_id, job in islice(forecasts.soonest.items(), 2 * most):
             found = forecasts.waiting[job_id]
             if job_id not in begun:
-                job = queued[job_id].pending.job
                 waiting.append(waiting_bar(job, found))
     total = sum(each.total.cpus for each in picture.cluster.partitions)
     return PlanAnswer(
@@ -67,13 +62,7 @@ async def usage(
 ) -> UsageAnswer:
     """How many cpus jobs held, and how long those that started had waited, over the last hours."""
     picture = await current_picture(parts)
-    now = parts.now()
-    begin = now - 3600.0 * hours
-    spans = await asyncio.to_thread(parts.store.spans, begin, _MOST_SPANS)
-    if len(spans) < _MOST_SPANS:  # of a young service, no more than there has been
-        first = min((each.submit_seconds for each in spans), default=now)
-        begin = max(begin, min(first, now - _LEAST_SECONDS))
-    used = await asyncio.to_thread(use_over_time, spans, begin, now, bins)
+    used = await parts.overview.use(hours, bins)
     return UsageAnswer(
         begin_seconds=used.begin_seconds,
         bin_seconds=used.bin_seconds,

@@ -88,7 +88,7 @@ async def whoami(caller: AnyCaller) -> WhoamiAnswer:
 async def cluster(caller: AnyCaller, parts: Parts) -> ClusterAnswer:  # noqa: ARG001
     """What there is to run on, and how it is used now."""
     picture = await current_picture(parts)
-    counts = await asyncio.to_thread(parts.counts.by_state)
+    counts = await parts.overview.by_state.get()
     total = picture.cluster.total
     free = sum(picture.free.values(), Resources())
     return ClusterAnswer(

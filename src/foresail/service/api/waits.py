@@ -68,7 +68,7 @@ async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
     picture = await current_picture(parts)
     forecasts = await parts.forecaster.latest([job_id], _PATIENCE_SECONDS)
     standing = await parts.gallery.ask(stands)
-    queue = [] if forecasts is None else _queue(forecasts, standing)
+    queue = [] if forecasts is None else await asyncio.to_thread(_queue, forecasts, standing)
     ids = [each.pending.job.job_id for each in queue]
     place = ids.index(job_id) if job_id in ids else None
     bars = [seen_by(caller, each) for each in running_bars(picture, parts.now())]

@@ -1,0 +1,102 @@
+"""What takes long to make is waited for once; what takes little is always as things stand."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from foresail.service import lately
+from foresail.service.lately import Lately, slowly
+
+
+class Made:
+    """Makes numbers, each in so many seconds."""
+
+    def __init__(self, seconds):
+        self.seconds, self.count = seconds, 0
+
+    async def make(self):
+        self.count += 1
+        number = self.count
+        await asyncio.sleep(self.seconds)
+        if number == 13:
+            raise ValueError(number)
+        return number
+
+
+def test_what_takes_little_is_made_for_each_who_asks():
+    async def ask():
+        made = Made(0.0)
+        value = Lately(made.make)
+        found = []
+        for _ in range(5):
+            await asyncio.sleep(0.01)
+            found.append(await value.get())
+        return found
+
+    assert asyncio.run(ask()) == [1, 2, 3, 4, 5]
+
+
+def test_what_takes_long_is_given_as_it_was_and_made_anew_meanwhile(monkeypatch):
+    """Many askers at once wait for one making; later ones wait for none."""
+    monkeypatch.setattr(lately, "_SHARE", 1.0)
+
+    async def ask():
+        made = Made(0.1)
+        value = Lately(made.make)
+        first = await asyncio.gather(*(value.get() for _ in range(20)))
+        await asyncio.sleep(0.15)
+        begin = time.monotonic()
+        again = await asyncio.gather(*(value.get() for _ in range(20)))
+        waited = time.monotonic() - begin
+        await asyncio.sleep(0.15)
+        return first, again, waited, await value.get(), made.count
+
+    first, again, waited, last, count = asyncio.run(ask())
+    assert (first, again, last) == ([1] * 20, [1] * 20, 2)
+    assert waited < 0.08
+    assert count == 2
+
+
+def test_it_is_not_made_again_and_again_and_not_given_when_it_is_old(monkeypatch):
+    async def ask():
+        made = Made(0.05)
+        value = Lately(made.make)
+        for _ in range(10):
+            await value.get()
+        once = made.count
+        monkeypatch.setattr(lately, "_SHARE", 0.0)
+        monkeypatch.setattr(lately, "_OLDEST_SECONDS", 0.0)
+        await asyncio.sleep(0.01)
+        return once, await value.get()
+
+    assert asyncio.run(ask()) == (1, 2)
+
+
+def test_one_that_cannot_be_made_fails_for_who_waits_and_is_tried_again():
+    async def ask():
+        made = Made(0.0)
+        made.count = 12
+        value = Lately(made.make)
+        with pytest.raises(ValueError, match="13"):
+            await value.get()
+        return await value.get()
+
+    assert asyncio.run(ask()) == 14
+
+
+def test_slow_questions_keep_no_thread_of_others():
+    """As many as like may be at work: what is asked beside them is done at once."""
+
+    async def ask():
+        slow = [asyncio.create_task(slowly(time.sleep, 0.2)) for _ in range(4)]
+        await asyncio.sleep(0)
+        begin = time.monotonic()
+        await asyncio.gather(*(asyncio.to_thread(int) for _ in range(20)))
+        waited = time.monotonic() - begin
+        await asyncio.gather(*slow)
+        return waited
+
+    assert asyncio.run(ask()) < 0.15

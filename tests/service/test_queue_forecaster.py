@@ -1,0 +1,96 @@
+"""Forecasts of a long queue: those drawn last are given, and tell when that was."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from types import SimpleNamespace
+
+from foresail.explain.forecast import Range, WaitingForecast
+from foresail.service import forecasts as module
+from foresail.service.forecasts import Forecasts, QueueForecaster
+
+SOON = Range(1.0, 2.0, 3.0)
+
+
+class Gallery:
+    """Is asked how things stand."""
+
+    def __init__(self):
+        self.asked = 0
+
+    async def ask(self, question):
+        self.asked += 1
+        return SimpleNamespace(now=float(self.asked))
+
+
+class Store:
+    """Keeps nothing."""
+
+    def started_forecasts(self, most):
+        return []
+
+    def keep_forecasts(self, rows):
+        pass
+
+
+def forecaster(monkeypatch, seconds, jobs):
+    """One whose forecasts take so long to draw."""
+
+    def drawn(outlook, calibration):
+        time.sleep(seconds)
+        waiting = {job_id: WaitingForecast(SOON, SOON, 0.0, None) for job_id in jobs}
+        return Forecasts(outlook, waiting, waiting, {})
+
+    monkeypatch.setattr(module, "_drawn", drawn)
+    gallery = Gallery()
+    return QueueForecaster(gallery, Store()), gallery
+
+
+def test_a_job_of_a_long_queue_is_told_by_the_forecasts_drawn_last(monkeypatch):
+    monkeypatch.setattr(module, "_SOON_SECONDS", 0.05)
+    monkeypatch.setattr(module, "_MANY", 1)
+
+    async def ask():
+        made, gallery = forecaster(monkeypatch, 0.2, ("1", "2"))
+        first = await made.of_job("1")
+        begin = time.monotonic()
+        again = [await made.of_job("2") for _ in range(50)]
+        return first, again, time.monotonic() - begin, gallery.asked
+
+    first, again, seconds, asked = asyncio.run(ask())
+    assert first.outlook.now == 1.0
+    assert {id(each) for each in again} == {id(first)}
+    assert seconds < 0.15
+    assert asked == 1
+
+
+def test_of_a_short_queue_each_is_made_as_things_stand(monkeypatch):
+    async def ask():
+        made, _ = forecaster(monkeypatch, 0.0, ("1",))
+        return [(await made.of_job("1")).outlook.now for _ in range(4)]
+
+    assert asyncio.run(ask()) == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_nobody_waits_longer_than_for_a_while(monkeypatch):
+    """Neither for the first ones, nor for ones with a job that the last ones do not know."""
+    monkeypatch.setattr(module, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(module, "_SOON_SECONDS", 0.05)
+    monkeypatch.setattr(module, "_MANY", 0)
+
+    async def ask():
+        made, _ = forecaster(monkeypatch, 0.3, ("1",))
+        begin = time.monotonic()
+        nothing = [await made.of_job("1") for _ in range(3)]
+        waited = time.monotonic() - begin
+        await asyncio.sleep(0.4)
+        begin = time.monotonic()
+        unknown = await made.of_job("new")
+        return nothing, waited, unknown, time.monotonic() - begin
+
+    nothing, waited, unknown, then = asyncio.run(ask())
+    assert nothing == [None] * 3
+    assert unknown is None
+    assert waited < 0.2
+    assert then < 0.1
