@@ -91,6 +91,10 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     """The help and the version are told without loading a library that takes long to load."""
     code = (
         "import sys, json\n"
+        "from pathlib import Path\n"
+        "from foresail.model import service_socket\n"
+        "service_socket.MACHINE_SOCKET = Path('/none')  # whatever runs on this machine\n"
+        "service_socket.well_known_socket = lambda uid: Path('/none')\n"
         "from foresail.cli.main import main\n"
         f"sys.argv = ['foresail', *{arguments!r}]\n"
         "try:\n"

@@ -66,6 +66,7 @@ class Victim:
         self.path.write_text(
             f'state = "{folder / "state"}"\ncluster = "local(cpus=8,nodes=1)"\n'
             f"policy = '{policy}'\ndatabase = '{database}'\n[listen]\nport = {port}\n"
+            f"socket = '{folder}/state/socket'\n"
         )
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -108,8 +109,8 @@ class Victim:
         return used.user + used.system
 
     def client(self) -> ServiceClient:
-        token = (self.folder / "state" / "admin-token").read_text().strip()
-        return ServiceClient(Connection(self.address, token), patience_seconds=60.0)
+        socket = str(self.folder / "state" / "socket")
+        return ServiceClient(Connection(socket, ""), patience_seconds=60.0)
 
 
 def free_port() -> int:

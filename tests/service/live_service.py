@@ -11,9 +11,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import httpx
+
+from foresail.client.connection import Connection
+from foresail.client.service_client import ServiceClient
 
 _MAIN = "from foresail.cli.main import main; main()"
 _ADDRESS = re.compile(r"listening on (http://\S+)")
@@ -25,9 +29,11 @@ class LiveService:
     state: Path
     process: subprocess.Popen[bytes]
 
-    @property
+    @cached_property
     def admin_token(self) -> str:
-        return (self.state / "admin-token").read_text().strip()
+        """Made, as its operator would, on the machine itself."""
+        with ServiceClient(Connection(str(self.state / "socket"), "")) as client:
+            return client.create_token("admin", "admin")["secret"]
 
     def client(self, token: str | None = None) -> httpx.Client:
         headers = {"Authorization": f"Bearer {token or self.admin_token}"}
@@ -49,13 +55,20 @@ def environment_of_service() -> dict[str, str]:
 
 @contextmanager
 def live_service(
-    folder: Path, more: str = "", port: int = 0, after: str = ""
+    folder: Path,
+    more: str = "",
+    port: int = 0,
+    after: str = "",
+    accounts: str = "shared_account = true",
+    machine_socket: Path | None = None,
 ) -> Iterator[LiveService]:
     """A service whose configuration has these lines too; begun again, it goes on."""
     configuration = folder / "service.toml"
     state = folder / "state"
+    machine_socket = machine_socket or state / "socket"
     configuration.write_text(
-        f'state = "{state}"\n{more}\n[listen]\nport = {port}\nsocket = "{state}/socket"\n{after}\n'
+        f'state = "{state}"\n{accounts}\n{more}\n'
+        f'[listen]\nport = {port}\nsocket = "{machine_socket}"\n{after}\n'
     )
     process = subprocess.Popen(
         [sys.executable, "-c", _MAIN, "serve", str(configuration)],

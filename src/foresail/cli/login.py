@@ -23,25 +23,35 @@ def login(
         typer.Option(metavar="FILE", help="Where the token is. [asked for, or standard input]"),
     ] = None,
 ) -> None:
-    """Keep the address of a service and your token for it, once it was shown to be right."""
-    from foresail.client.connection import Connection, keep_connection
+    """Keep the address of a service and your token for it, once it was shown to be right.
+
+    On the machine itself no login is needed for a service that root runs, nor for your own.
+    """
+    from foresail.client.connection import Connection, is_socket, keep_connection
     from foresail.client.service_client import ServiceClient
     from foresail.model.documents import text_of
 
-    if not address.startswith(("http://", "https://")):
+    if not address.startswith(("http://", "https://", "/")):
         raise InputError(
-            "not an address", field="ADDRESS", value=address, expected="http://... or https://..."
+            "not an address",
+            field="ADDRESS",
+            value=address,
+            expected="http://..., https://..., or the path of a socket",
         )
-    if token_file is not None:
+    if is_socket(address):
+        token = ""
+    elif token_file is not None:
         token = text_of(token_file).strip()
     elif sys.stdin.isatty():
         token = typer.prompt("token", hide_input=True).strip()
     else:
         token = sys.stdin.readline().strip()
-    if not token or not token.isascii() or '"' in token or "\\" in token:
+    if not (token or is_socket(address)) or not token.isascii() or '"' in token or "\\" in token:
         raise InputError("not a token", expected="what `foresail token create` has printed")
     connection = Connection(address.rstrip("/"), token)
     with ServiceClient(connection) as client:
         me = client.whoami()
     path = keep_connection(connection)
     typer.echo(f"{me['user']} ({me['role']}) at {connection.address}; kept in {path}")
+    for remark in me["remarks"]:
+        typer.echo(remark)

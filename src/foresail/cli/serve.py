@@ -18,6 +18,13 @@ def serve(
     configuration: Annotated[
         Path | None, typer.Argument(help="Configuration file (TOML). [everything by default]")
     ] = None,
+    shared_account: Annotated[
+        bool,
+        typer.Option(
+            "--shared-account",
+            help="Serve users with tokens whose jobs all run as the account that this runs as.",
+        ),
+    ] = False,
 ) -> None:
     """Run jobs that are submitted over HTTP, under any policy, until SIGTERM; jobs run on.
 
@@ -32,5 +39,7 @@ def serve(
 
     require_linux()
     chosen = read_configuration(configuration)
+    if shared_account:
+        chosen = chosen.model_copy(update={"shared_account": True})
     log_to_standard_error(chosen.log_format)
     RunningService(chosen, configuration, typer.echo).work()

@@ -1,4 +1,7 @@
-"""``foresail token``: create, list and revoke the tokens of a service, as one of its admins."""
+"""``foresail token``: create, list and revoke the tokens of a service, as one of its admins.
+
+On the service's machine everybody who is served can create tokens for themselves.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 @app.command()
 def create(
-    user: Annotated[str, typer.Argument(help="Whose jobs those are that it submits.")],
+    user: Annotated[
+        str | None, typer.Argument(help="Whose jobs those are that it submits. [you]")
+    ] = None,
     role: Annotated[str, typer.Option(help="read-only, user, operator or admin.")] = "user",
     label: Annotated[str, typer.Option(help="What it is for.")] = "",
     days: Annotated[float | None, typer.Option(help="It opens nothing after so many.")] = None,
@@ -22,6 +27,7 @@ def create(
 
     lifetime_seconds = None if days is None else days * 86400.0
     with connected() as client:
+        user = user or client.whoami()["user"]
         typer.echo(client.create_token(user, role, label, lifetime_seconds)["secret"])
 
 

@@ -1,8 +1,9 @@
-"""Which service is spoken to, and as whom: options, variables, or a file of the user's."""
+"""Which service is spoken to, and as whom: variables, a file of the user's, or a socket."""
 
 from __future__ import annotations
 
 import os
+import socket
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,15 +11,21 @@ from typing import Final
 
 from foresail.model.documents import parsed_toml, text_of
 from foresail.model.errors import InputError
+from foresail.model.service_socket import MACHINE_SOCKET, short_name, well_known_socket
 
 DEFAULT_ADDRESS: Final = "http://127.0.0.1:8451"
 ADDRESS_VARIABLE: Final = "FORESAIL_SERVICE"
 TOKEN_VARIABLE: Final = "FORESAIL_TOKEN"
+_SOCKET_BESIDE: Final = Path("foresail-state/socket")
+"""Of a service that was begun in this folder, with everything by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where a service is, and the token that says who asks."""
+    """Where a service is, and the token that says who asks.
+
+    An address that is a path is a socket of this machine, where no token is needed.
+    """
 
     address: str
     token: str
@@ -36,25 +43,50 @@ def connection_file() -> Path:
 
 
 def find_connection() -> Connection:
-    """The service to speak to: the variables first, then the user's file.
+    """The service to speak to: the variables first, then the user's file, then a socket.
 
     Raises
     ------
     InputError
-        If no token is found, or the file cannot be used.
+        If none is found, or the file cannot be used.
     """
     address = os.environ.get(ADDRESS_VARIABLE)
     token = os.environ.get(TOKEN_VARIABLE)
+    if address is not None and is_socket(address):
+        return Connection(address, token or "")
     path = connection_file()
     if (address is None or token is None) and path.exists():
         kept = _kept(path)
         return Connection(address or kept.address, token or kept.token)
-    if token is None:
+    if token is not None:
+        return Connection(address or DEFAULT_ADDRESS, token)
+    sockets = (well_known_socket(os.geteuid()), MACHINE_SOCKET, _SOCKET_BESIDE.absolute())
+    found = None if address is not None else next(filter(_answers, sockets), None)
+    if found is None:
         raise InputError(
-            "no token for the service",
-            expected=f"`foresail login`, or {TOKEN_VARIABLE} in the environment",
+            "no service runs on this machine, and there is no token for another"
+            if address is None
+            else "no token for the service",
+            expected=f"`foresail serve`, `foresail login`, or {TOKEN_VARIABLE} in the environment",
         )
-    return Connection(address or DEFAULT_ADDRESS, token)
+    return Connection(str(found), "")
+
+
+def is_socket(address: str) -> bool:
+    """Whether an address is a socket of this machine."""
+    return address.startswith("/")
+
+
+def _answers(path: Path) -> bool:
+    """Whether a socket of root's or one's own is listened on; others could only pretend to be."""
+    try:
+        if path.stat().st_uid not in (0, os.geteuid()):
+            return False
+        with short_name(path) as name, socket.socket(socket.AF_UNIX) as trial:
+            trial.connect(name)
+    except OSError:
+        return False
+    return True
 
 
 def keep_connection(connection: Connection) -> Path:
@@ -87,6 +119,6 @@ def _kept(path: Path) -> Connection:
     document = parsed_toml(text_of(path), path)
     for name in ("address", "token"):
         value = document.get(name)
-        if not isinstance(value, str) or not value:
+        if not isinstance(value, str) or not (value or is_socket(document["address"])):
             raise InputError("not a text", source=path, field=name, value=value)
     return Connection(document["address"], document["token"])

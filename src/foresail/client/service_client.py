@@ -6,15 +6,18 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, Literal, Self, TypeAlias
 from urllib.parse import quote
 
 import httpx
 
-from foresail.client.connection import Connection
+from foresail.client.connection import Connection, is_socket
 from foresail.model.errors import ForesailError
+from foresail.model.service_socket import short_name
 
 Answer: TypeAlias = dict[str, Any]
 
@@ -79,9 +82,14 @@ class ServiceClient:
     ) -> None:
         self._address = connection.address
         self._patience_seconds = patience_seconds
-        headers = {"Authorization": f"Bearer {connection.token}"}
-        self._http = httpx.Client(
-            base_url=connection.address, headers=headers, timeout=timeout_seconds
+        self._open = ExitStack()
+        self._http = self._open.enter_context(
+            httpx.Client(
+                base_url="http://localhost" if is_socket(self._address) else self._address,
+                transport=self._way(),
+                headers={"Authorization": f"Bearer {connection.token}"} if connection.token else {},
+                timeout=timeout_seconds,
+            )
         )
 
     def __enter__(self) -> Self:
@@ -92,7 +100,17 @@ class ServiceClient:
 
     def close(self) -> None:
         """Let go of the connection."""
-        self._http.close()
+        self._open.close()
+
+    def _way(self) -> httpx.BaseTransport | None:
+        """How a socket is spoken to; None for what httpx knows itself."""
+        if not is_socket(self._address):
+            return None
+        try:
+            name = self._open.enter_context(short_name(Path(self._address)))
+        except OSError as error:
+            raise NoAnswer(f"no socket at {self._address}: {error.strerror}") from error
+        return httpx.HTTPTransport(uds=name)
 
     def submit(
         self, jobs: Sequence[Mapping[str, Any]], *, client_key: str | None = None
@@ -226,7 +244,7 @@ class ServiceClient:
         return self._ask("POST", f"/v1/nodes/{quote(node)}/resume")
 
     def whoami(self) -> Answer:
-        """Whose token this is, and what it may do."""
+        """Who asks, and what that may do."""
         return self._ask("GET", "/v1/whoami")
 
     def create_token(
@@ -258,7 +276,7 @@ class ServiceClient:
         last = after
         while True:
             headers = {} if last is None else {"Last-Event-ID": str(last)}
-            stream = self._patiently(partial(self._open, "/v1/events", headers))
+            stream = self._patiently(partial(self._stream, "/v1/events", headers))
             try:
                 for event in _events_of(stream.iter_lines()):
                     last = event.number
@@ -292,7 +310,7 @@ class ServiceClient:
         _refuse(answer)
         return answer
 
-    def _open(self, path: str, headers: Mapping[str, str]) -> httpx.Response:
+    def _stream(self, path: str, headers: Mapping[str, str]) -> httpx.Response:
         request = self._http.build_request("GET", path, headers=dict(headers), timeout=None)
         answer = self._http.send(request, stream=True)
         if answer.is_error:

@@ -53,9 +53,9 @@ class Listening(_Section):
 class RequestLimits(_Section):
     """How much callers may ask for.
 
-    ``requests_per_second`` and ``burst`` are of each token, ``body_bytes`` of each request;
-    ``pending_jobs`` of each user. ``connections`` are all at a time; half as many are of one
-    address, or of one account of this machine.
+    ``requests_per_second`` and ``burst`` are of each token or account, ``body_bytes`` of each
+    request; ``pending_jobs`` of each user. ``connections`` are all at a time; half as many are of
+    one address, or of one account of this machine.
     """
 
     requests_per_second: Annotated[float, Field(gt=0)] = 1000.0
@@ -63,6 +63,8 @@ class RequestLimits(_Section):
     body_bytes: Annotated[int, Field(gt=0)] = 1_000_000
     pending_jobs: Annotated[int, Field(gt=0)] = 100_000
     connections: Annotated[int, Field(ge=8)] = 800
+    event_streams: Annotated[int, Field(gt=0)] = 200
+    event_streams_per_caller: Annotated[int, Field(gt=0)] = 20
 
 
 class Hooks(_Section):
@@ -93,6 +95,8 @@ class ServiceConfiguration(_Section):
     fails, gives way to EASY until another is asked for."""
     remembered_jobs: Annotated[int, Field(ge=1000)] = 20_000
     """So many of the jobs that have ended last are kept in mind; all are in the database."""
+    shared_account: bool = False
+    """Whether users with tokens are served whose jobs run as the service's own account."""
     open_metrics: bool = False
     """Whether metrics take no token."""
     log_format: Literal["text", "json"] = "text"

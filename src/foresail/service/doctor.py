@@ -19,6 +19,7 @@ from foresail.model.short_form import part_of
 from foresail.model.words import duration, memory_size
 from foresail.scenario.engines import engine_of
 from foresail.service.configuration import ServiceConfiguration
+from foresail.service.served import ServedAccounts
 from foresail.service.session import StateFolder, scenario_of_service
 from foresail.service.store.checking import faults_of
 from foresail.service.store.sql_store import SqlStore
@@ -46,6 +47,7 @@ def examined(configuration: ServiceConfiguration) -> Iterator[Found]:
     yield _policy(configuration)
     yield _folder(folder.path)
     runs = folder.is_in_use()
+    yield Found("accounts", ServedAccounts(shared_account=configuration.shared_account).says)
     yield Found("service", "runs" if runs else "does not run now")
     if configuration.database == "sqlite":
         yield _store(folder.database)

@@ -1,13 +1,16 @@
-"""The feed: what happens, as it becomes durable, for all who follow it."""
+"""The feed: what happens, as it becomes durable, written once for all who follow it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from itertools import islice
+import json
+import logging
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from foresail.model.decision import Start, Withdraw
@@ -30,10 +33,20 @@ from foresail.record.log_text import parse_record
 from foresail.record.records import Decided, EventTaken, Instructed, Record
 from foresail.service.store.protocol import Store
 
-KEPT: Final = 20_000
-"""How many of the latest records are kept in memory for those who follow."""
-
+_LOG: Final = logging.getLogger("foresail.service")
 _AT_ONCE: Final = 500
+"""Records that are told together."""
+
+_KEPT_CHUNKS: Final = 128
+_MOST_ARRIVED: Final = 20_000
+_REST_SECONDS: Final = 0.0005
+"""For each follower there is so much between what is told and what is told next: however many there
+are and whatever happens, they are sent no more than 2,000 texts a second."""
+
+_REPLAY_SHARE: Final = 0.25
+"""Of one thread's time, that reading on from the store may take for all followers together."""
+
+_AFTER_FAULT_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +120,42 @@ _NODE_NEWS: Final[Mapping[type, str]] = {
 }
 
 
-class Feed:
-    """Keeps the latest records and wakes those who follow, each at its own pace.
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What some records tell, in the form of server-sent events."""
 
-    A follower that is too slow for what is kept reads on from the store, so that the daemon never
-    waits, and nothing is left out.
+    after: int
+    """Number of the record before them."""
+    last: int
+    """Number of the last of them."""
+    lines: Sequence[tuple[int, str | None, str]]
+    """Number, whom it is shown to (None: everybody), and text."""
+    says_whose: bool
+    """Whether that was looked up; else it is for those who see everything."""
+    _whole: dict[str | None, str] = field(default_factory=dict)
+
+    def text(self, after: int, sees: str | None) -> str:
+        """What one follower is sent: behind a number, what this user sees (None: all of it)."""
+        if after > self.after:
+            return self._shown(after, sees)
+        if sees not in self._whole:
+            self._whole[sees] = self._shown(self.after, sees)
+        return self._whole[sees]
+
+    def _shown(self, after: int, sees: str | None) -> str:
+        shown = (None, sees)
+        return "".join(
+            text
+            for number, user, text in self.lines
+            if number > after and (sees is None or user in shown)
+        )
+
+
+class Feed:
+    """Tells what happens once to all who follow; nothing, and at no cost, where nobody does.
+
+    A follower that comes late, or is too slow for what is kept, reads on from the store, page by
+    page, so that the daemon never waits and nothing is left out.
 
     Parameters
     ----------
@@ -121,25 +165,33 @@ class Feed:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._latest: deque[Told] = deque(maxlen=KEPT)
+        self._lock = threading.Lock()
+        self._arrived: deque[tuple[int, Record]] = deque()
+        self._chunks: deque[Chunk] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._news: asyncio.Event | None = None
+        self._followers: Counter[str] = Counter()
+        self._users_followed: Counter[str | None] = Counter()
         self.is_closed = False
-        self.last = store.last_record()
-        """Number of the last record."""
+        self.last = self._told_from = store.last_record()
+        """Numbers: of the last record, and from which on all are among the chunks or will be."""
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Who follows does so in this loop."""
-        self._news = asyncio.Event()
+        self._news, self._woken = asyncio.Event(), asyncio.Event()
+        self._one_replay = asyncio.Lock()
         self._loop = loop
+        self._telling = loop.create_task(self._tell())
 
     def committed(self, first: int, records: Sequence[Record]) -> None:
         """Take records that are durable, from this number on; in the daemon's thread."""
-        if first != self.last + 1:  # what is between was written while the store was going away
-            self._latest.clear()
-        for number, record in enumerate(records, first):
-            self._latest.append(told(number, record))
-        self.last = first + len(records) - 1
+        with self._lock:
+            self.last = first + len(records) - 1
+            if not self._followers:
+                return
+            self._arrived.extend(enumerate(records, first))
+            if len(self._arrived) > _MOST_ARRIVED:
+                self._arrived.clear()
+                self._told_from = self.last
         self._wake()
 
     def close(self) -> None:
@@ -147,46 +199,106 @@ class Feed:
         self.is_closed = True
         self._wake()
 
-    async def after(self, number: int, wait_seconds: float) -> list[Told]:
-        """What records behind a number tell, some of it; nothing if nothing comes for so long."""
-        if self.last <= number and not self.is_closed:
-            await self._some_news(number, wait_seconds)
-        if self.last <= number or self.is_closed:
-            return []
-        kept = self._latest[0].number if self._latest else self.last + 1
-        if number + 1 >= kept:
-            return self._kept_after(number)
-        return await asyncio.to_thread(self._stored_after, number)
+    def followers(self, key: str) -> tuple[int, int]:
+        """How many follow under a key, and in all."""
+        return self._followers[key], self._followers.total()
 
-    def _kept_after(self, number: int) -> list[Told]:
-        latest = self._latest
-        while True:
-            try:
-                return list(islice(latest, max(0, number + 1 - latest[0].number), None))
-            except RuntimeError:  # the daemon has just added to it
-                continue
+    @contextmanager
+    def following(self, key: str, sees: str | None) -> Iterator[None]:
+        """Count a follower, who sees what is a user's (None: everything)."""
+        with self._lock:
+            if not self._followers:  # nothing has been told since the last of them
+                self._arrived.clear()
+                self._chunks.clear()
+                self._told_from = self.last
+            self._followers[key] += 1
+            self._users_followed[sees] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._followers -= Counter([key])
+                self._users_followed -= Counter([sees])
 
-    def _stored_after(self, number: int) -> list[Told]:
+    async def after(self, number: int, sees: str | None, wait_seconds: float) -> tuple[int, str]:
+        """What some of the records behind a number tell, and the number to go on from.
+
+        The same number if there are none for so long.
+        """
+        if number < self._told_from:
+            return await self._replayed(number, sees)
+        if not self._chunks or self._chunks[-1].last <= number:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), wait_seconds)
+        chunk = next((each for each in self._chunks if each.after <= number < each.last), None)
+        if chunk is None:
+            return number, ""
+        if sees is not None and not chunk.says_whose:
+            return await self._replayed(number, sees)
+        return chunk.last, chunk.text(number, sees)
+
+    async def _tell(self) -> None:
+        """Make chunks of what arrives, and wake all followers; they wait for the next then."""
+        while not self.is_closed:
+            await self._woken.wait()
+            self._woken.clear()
+            while some := self._taken():
+                try:
+                    says_whose = bool(self._users_followed.keys() - {None})
+                    self._chunks.append(await self._chunk(some, says_whose=says_whose))
+                    gone = self._chunks.popleft().last if len(self._chunks) > _KEPT_CHUNKS else 0
+                except Exception:  # the store's, as a rule, from which all is read later
+                    _LOG.exception("those who follow are told later")
+                    gone = some[-1][0]
+                    await asyncio.sleep(_AFTER_FAULT_SECONDS)
+                with self._lock:
+                    self._told_from = max(self._told_from, gone)
+                self._turn()
+                await asyncio.sleep(_REST_SECONDS * self._followers.total())
+        self._turn()
+
+    def _taken(self) -> list[tuple[int, Record]]:
+        with self._lock:
+            count = min(_AT_ONCE, len(self._arrived))
+            return [self._arrived.popleft() for _ in range(count)]
+
+    async def _replayed(self, number: int, sees: str | None) -> tuple[int, str]:
+        """The same from the store, one page after the other, whoever asks."""
+        async with self._one_replay:
+            begin = time.perf_counter()
+            some = await asyncio.to_thread(self._stored_after, number)
+            if not some:
+                return self._told_from, ""
+            chunk = await self._chunk(some, says_whose=sees is not None)
+            await asyncio.sleep((time.perf_counter() - begin) * (1.0 / _REPLAY_SHARE - 1.0))
+        return chunk.last, chunk.text(number, sees)
+
+    def _stored_after(self, number: int) -> list[tuple[int, Record]]:
         return [
-            told(each, parse_record(line, "event log", each))
+            (each, parse_record(line, "event log", each))
             for each, line in self._store.records(after=number, limit=_AT_ONCE)
         ]
 
-    async def _some_news(self, number: int, wait_seconds: float) -> None:
-        news = self._news
-        assert news is not None
-        if self.last > number or self.is_closed:
-            return
-        with suppress(TimeoutError):
-            await asyncio.wait_for(news.wait(), wait_seconds)
+    async def _chunk(self, some: Sequence[tuple[int, Record]], *, says_whose: bool) -> Chunk:
+        tells = [each for each in (told(*numbered) for numbered in some) if each.kind]
+        job_ids = {each.job_id for each in tells if each.job_id}
+        owners: Mapping[str, str] = {}
+        if job_ids and says_whose:
+            owners = await asyncio.to_thread(self._store.owners, job_ids)
+        lines = [
+            (each.number, owners.get(each.job_id, "") if each.job_id else None, _as_text(each))
+            for each in tells
+        ]
+        return Chunk(some[0][0] - 1, some[-1][0], lines, says_whose)
 
     def _wake(self) -> None:
-        if self._loop is None or self._loop.is_closed():
-            return
-        self._loop.call_soon_threadsafe(self._turn)
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._woken.set)
 
     def _turn(self) -> None:
-        """Wake all followers; those that come from now on wait for the next."""
-        if self._news is not None:
-            self._news.set()
-            self._news = asyncio.Event()
+        self._news.set()
+        self._news = asyncio.Event()
+
+
+def _as_text(told: Told) -> str:
+    return f"id: {told.number}\nevent: {told.kind}\ndata: {json.dumps(told.says)}\n\n"

@@ -13,6 +13,7 @@ from foresail.service.job_counts import JobCounts
 from foresail.service.metrics import ServiceMetrics
 from foresail.service.overview import Overview
 from foresail.service.picture import Gallery
+from foresail.service.served import ServedAccounts
 from foresail.service.session import StateFolder
 from foresail.service.store.protocol import Store
 from foresail.service.tokens import AccessStore, Tokens
@@ -40,6 +41,7 @@ class ServiceParts:
     access: AccessStore
     tokens: Tokens
     """What is durable."""
+    served: ServedAccounts
     acceptance: Acceptance
     gallery: Gallery
     feed: Feed

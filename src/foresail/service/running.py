@@ -52,14 +52,14 @@ from foresail.service.metrics import ServiceMetrics
 from foresail.service.overview import Overview
 from foresail.service.parts import Condition, ServiceParts
 from foresail.service.picture import Gallery
+from foresail.service.served import ServedAccounts
 from foresail.service.session import StateFolder, daemon_of, scenario_of_service
 from foresail.service.store.opening import opened_store
 from foresail.service.store.protocol import StoreUnavailable
 from foresail.service.store.sql_access import SqlAccess
-from foresail.service.tokens import Role, Tokens
+from foresail.service.tokens import Tokens
 
 _LOG: Final = logging.getLogger("foresail.service")
-_FIRST_USER: Final = "admin"
 _SHUTDOWN_SECONDS: Final = 5
 _SWITCH_SECONDS: Final = 0.0005
 """A thread that answers callers waits no longer than this for the one that decides."""
@@ -103,6 +103,7 @@ class RunningService:
         self._say = say
         self._folder = StateFolder(configuration.state.absolute())
         self._next: ServiceConfiguration | None = None
+        self._served = ServedAccounts(shared_account=configuration.shared_account)
         self._remarks: tuple[str, ...] = ()
         self._last_pass = self._last_tidy = self._last_tidy_of_all = time.monotonic()
         self._metrics = ServiceMetrics()
@@ -127,7 +128,9 @@ class RunningService:
         with (
             self._folder.alone(),
             network_listener(listen) as network,
-            machine_listeners(self._folder.socket, listen.socket, 0o600) as sockets,
+            machine_listeners(
+                self._folder.socket, listen.socket, self._served.socket_mode
+            ) as sockets,
         ):
             self._store = opened_store(self._configuration)
             try:
@@ -141,8 +144,6 @@ class RunningService:
         store, configuration = self._store, self._configuration
         self._inbox = Inbox(store)
         access = SqlAccess(store.database)
-        tokens = Tokens(access)
-        self._make_first_token(tokens)
         self._feed = Feed(store)
         self._gallery = Gallery(
             self._inbox.wake, self._note, configuration.cycle_seconds, self._passed
@@ -156,7 +157,8 @@ class RunningService:
             folder=self._folder,
             store=store,
             access=access,
-            tokens=tokens,
+            tokens=Tokens(access),
+            served=self._served,
             acceptance=acceptance,
             gallery=self._gallery,
             feed=self._feed,
@@ -180,6 +182,8 @@ class RunningService:
         thread = threading.Thread(target=server.run, args=(listeners,), name="http", daemon=True)
         thread.start()
         self._say(f"listening on {scheme}://{shown}:{port}")
+        for path in sockets:
+            self._say(f"listening on {path}, without tokens: {self._served.says}")
         try:
             self._sessions()
         finally:
@@ -245,6 +249,7 @@ class RunningService:
                 self._gallery,
                 self._feed,
                 self._cycles,
+                self._served,
             )
             self._clock = daemon.clock
             return daemon
@@ -325,7 +330,7 @@ class RunningService:
 
     def _condition(self) -> Condition:
         of_clock = None if self._clock is None else self._clock.remark()
-        remarks = (*self._remarks, *filter(None, (of_clock,)))
+        remarks = (*self._remarks, *filter(None, (of_clock,)), *self._served.remarks)
         if self._problem is not None:
             return Condition((self._problem,), remarks)
         seen = self._gallery.seen_monotonic
@@ -335,18 +340,6 @@ class RunningService:
         if silent > 2 * self._configuration.cycle_seconds + 10.0:
             return Condition((f"no cycle has ended for {silent:.0f} s",), remarks)
         return Condition((), remarks)
-
-    def _make_first_token(self, tokens: Tokens) -> None:
-        """Where nobody could create a token, make one, readable by this user alone."""
-        if tokens.has_admin():
-            return
-        path = self._folder.first_token
-        _, secret = tokens.create(_FIRST_USER, Role.ADMIN, label="made at first start")
-        path.unlink(missing_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(secret + "\n")
-        self._say(f"a token for the role admin is in {path}")
 
     def _note(self, sentence: str) -> None:
         _LOG.info("%s", sentence)

@@ -26,6 +26,7 @@ from foresail.service.configuration import ServiceConfiguration
 from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
+from foresail.service.served import ServedAccounts
 from foresail.service.store.protocol import Store
 from foresail.service.store_log import StoreLog, recovered
 
@@ -45,11 +46,6 @@ class StateFolder:
     def logs(self) -> Path:
         """What commands write."""
         return self.path / "logs"
-
-    @property
-    def first_token(self) -> Path:
-        """The secret of the first token of all."""
-        return self.path / "admin-token"
 
     @property
     def socket(self) -> Path:
@@ -149,6 +145,7 @@ def daemon_of(
     observer: Observer,
     feed: Feed,
     cycles: CycleWatch,
+    served: ServedAccounts,
 ) -> Daemon:
     """The daemon of a session, as the store's log leaves the run.
 
@@ -165,6 +162,7 @@ def daemon_of(
         observer.note,
         store.keep_samples,
         identity=store.identity,
+        account_of_job=served.account_of_job if served.keeps_apart else None,
     )
     adapter = cluster.connect(context)
     scenario = replace(scenario_of_service(configuration), place=adapter.cluster)

@@ -120,11 +120,6 @@ class Tokens:
         """All of them, revoked ones among them, in order of creation."""
         return tuple(self._by_digest.values())
 
-    def has_admin(self) -> bool:
-        """Whether anybody can create tokens."""
-        now = time.time()
-        return any(each.role is Role.ADMIN and each.is_good(now) for each in self.all())
-
     def holder(self, secret: str) -> AccessToken | None:
         """The token of this secret, if it is good now.
 

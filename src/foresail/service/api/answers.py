@@ -288,12 +288,13 @@ class ClusterAnswer(BaseModel):
 
 
 class WhoamiAnswer(BaseModel):
-    """Whose token this is."""
+    """Who asks."""
 
     user: str
     role: str
-    token_id: str
+    token_id: str | None = Field(description="None for an account of the service's machine.")
     expires_seconds: float | None
+    remarks: list[str] = Field(description="What every user should know.")
 
 
 class HealthAnswer(BaseModel):

@@ -1,4 +1,4 @@
-"""Callers: whose token a request carries, what that may do, and how often it may ask."""
+"""Callers: who sends a request, what they may do, and how often they may ask."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from typing import Annotated, Final, Generic, TypeVar
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from foresail.model.errors import InputError
 from foresail.service.api.problems import CallRefused, request_id_of
+from foresail.service.connections import PEER
 from foresail.service.parts import ServiceParts
 from foresail.service.tokens import AccessToken, AuditEntry, Role
 
@@ -25,7 +27,8 @@ _MOST_KNOWN: Final = 10_000
 
 _FREE_REFUSALS: Final = 5
 _REFUSALS_PER_SECOND: Final = 0.2
-_SLOWEST_SECONDS: Final = 2.0
+_KNOWN_SECONDS: Final = 60.0
+"""So long an account is believed to be there that was found."""
 
 
 async def parts_of(request: Request) -> ServiceParts:
@@ -39,25 +42,32 @@ Parts = Annotated[ServiceParts, Depends(parts_of)]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, and from where."""
+    """Who asks, by a token or as an account of this machine, and from where."""
 
-    token: AccessToken
+    user: str
+    """Whose jobs those are that this submits."""
+    role: Role
+    token: AccessToken | None
     address: str
     request_id: str
 
     @property
-    def user(self) -> str:
-        """Whose jobs those are that this submits."""
-        return self.token.user
+    def key(self) -> str:
+        """What its calls are counted by: its token, or its account."""
+        return f"account {self.user}" if self.token is None else self.token.token_id
 
     @property
     def sees_all(self) -> bool:
         """Whether other users' jobs are shown."""
-        return self.token.role is not Role.USER
+        return self.role is not Role.USER
 
     def sees(self, user: str) -> bool:
         """Whether a user's jobs are shown."""
         return self.sees_all or user == self.user
+
+    def is_let_in(self, parts: ServiceParts) -> bool:
+        """Whether it would be still."""
+        return self.token is None or parts.tokens.opens(self.token)
 
     def audit(self, parts: ServiceParts, action: str, subject: str) -> None:
         """Note what this has done."""
@@ -110,7 +120,7 @@ class Buckets(Generic[_Key]):
 
 
 class Door:
-    """Lets callers in by their tokens.
+    """Lets callers in: by their tokens, and on this machine by the accounts that they are.
 
     Wrong tokens are slowed down by address, and are noted in the audit log as long as they are few;
     a good one is let in whatever others do from the same address.
@@ -121,6 +131,7 @@ class Door:
         self._parts = parts
         self._asked: Buckets[str] = Buckets(limits.requests_per_second, limits.burst)
         self._refused: Buckets[str] = Buckets(_REFUSALS_PER_SECOND, _FREE_REFUSALS)
+        self._known: dict[int | str, tuple[float, str, Role]] = {}
 
     async def let_in(
         self, request: Request, credentials: HTTPAuthorizationCredentials | None
@@ -132,32 +143,61 @@ class Door:
         CallRefused
             If that is nobody, or asks too often.
         """
-        address = request.client.host if request.client is not None else ""
-        request_id = request_id_of(request)
-        if credentials is None:
-            raise CallRefused(
-                HTTPStatus.UNAUTHORIZED,
-                "a token is needed",
-                expected="the header Authorization: Bearer TOKEN",
-                headers={"WWW-Authenticate": 'Bearer realm="foresail"'},
-            )
-        token = self._parts.tokens.holder(credentials.credentials)
-        if token is None:
-            await self._refuse(address, request_id)
-        assert token is not None
-        wait = self._asked.wait_seconds(token.token_id)
+        caller = await self._caller(request, credentials)
+        wait = self._asked.wait_seconds(caller.key)
         if wait:
             raise CallRefused(
                 HTTPStatus.TOO_MANY_REQUESTS,
-                "this token asks too often",
+                "this caller asks too often",
                 headers={"Retry-After": str(max(1, round(wait)))},
             )
-        return Caller(token, address, request_id)
+        return caller
+
+    async def _caller(
+        self, request: Request, credentials: HTTPAuthorizationCredentials | None
+    ) -> Caller:
+        uid: int | None = request.scope.get(PEER)
+        address = request.client.host if request.client is not None else f"uid {uid}"
+        request_id = request_id_of(request)
+        if credentials is not None:
+            token = self._parts.tokens.holder(credentials.credentials)
+            if token is None:
+                await self._refuse(address, request_id)
+            assert token is not None
+            await self._served(token.user)
+            return Caller(token.user, token.role, token, address, request_id)
+        if uid is not None:
+            user, role = await self._served(uid)
+            return Caller(user, role, None, address, request_id)
+        raise CallRefused(
+            HTTPStatus.UNAUTHORIZED,
+            "a token is needed",
+            expected="the header Authorization: Bearer TOKEN",
+            headers={"WWW-Authenticate": 'Bearer realm="foresail"'},
+        )
+
+    async def _served(self, who: int | str) -> tuple[str, Role]:
+        """Look up whether a user, or an account by its uid, is served; the machine may be slow."""
+        now = time.monotonic()
+        until, user, role = self._known.get(who, (0.0, "", Role.USER))
+        if until < now:
+            try:
+                user, role = await asyncio.to_thread(self._look_up, who)
+            except InputError as error:
+                self._known.pop(who, None)
+                raise CallRefused(HTTPStatus.FORBIDDEN, str(error)) from error
+            self._known[who] = now + _KNOWN_SECONDS, user, role
+        return user, role
+
+    def _look_up(self, who: int | str) -> tuple[str, Role]:
+        if isinstance(who, int):
+            return self._parts.served.caller(who)
+        self._parts.served.account(who)
+        return who, Role.USER
 
     async def _refuse(self, address: str, request_id: str) -> None:
         wait = self._refused.wait_seconds(address)
         if wait:
-            await asyncio.sleep(min(wait, _SLOWEST_SECONDS))
             raise CallRefused(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 "too many wrong tokens from this address",
@@ -173,7 +213,7 @@ class Door:
 
 
 async def caller_of(request: Request) -> Caller:
-    """Who asks, by the token that the request carries.
+    """Who asks, for questions that not all are to ask.
 
     Raises
     ------
@@ -193,10 +233,10 @@ async def _caller(
 
 def _of_roles(*roles: Role) -> Callable[[Caller], Awaitable[Caller]]:
     async def checked(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
-        if caller.token.role not in roles:
+        if caller.role not in roles:
             raise CallRefused(
                 HTTPStatus.FORBIDDEN,
-                f"a token of the role {caller.token.role} may not do this",
+                f"the role {caller.role} may not do this",
                 expected="the role " + " or ".join(roles),
             )
         return caller

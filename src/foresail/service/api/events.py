@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Header
 from fastapi.responses import StreamingResponse
 from pydantic import StringConstraints
+from starlette.types import Receive, Scope, Send
 
 from foresail.service.api.callers import AnyCaller, Caller, Parts
-from foresail.service.feed import Told
+from foresail.service.api.problems import CallRefused
 from foresail.service.parts import ServiceParts
 
 router: Final = APIRouter(prefix="/v1", tags=["events"])
@@ -37,32 +37,38 @@ async def events(
     Ids are the numbers of the log's records: none comes twice, and none is left out but those of
     other users' jobs.
     """
-    after = parts.feed.last if last_event_id is None else int(last_event_id)
-    return StreamingResponse(_stream(parts, caller, after), media_type="text/event-stream")
+    limits = parts.configuration.limits
+    of_caller, in_all = parts.feed.followers(caller.key)
+    if of_caller >= limits.event_streams_per_caller or in_all >= limits.event_streams:
+        raise CallRefused(
+            HTTPStatus.TOO_MANY_REQUESTS,
+            f"{of_caller} event streams of this caller are open, and {in_all} in all",
+            expected=f"at most {limits.event_streams_per_caller} and {limits.event_streams}",
+            headers={"Retry-After": "30"},
+        )
+    return _Stream(parts, caller, parts.feed.last if last_event_id is None else int(last_event_id))
 
 
-async def _stream(parts: ServiceParts, caller: Caller, after: int) -> AsyncIterator[str]:
-    yield ": foresail\n\n"
-    while not parts.feed.is_closed and parts.tokens.opens(caller.token):
-        some = await parts.feed.after(after, _HEARTBEAT_SECONDS)
-        if not some:
-            yield ": still there\n\n"
-            continue
-        after = some[-1].number
-        text = "".join([_as_text(each) for each in await _seen(parts, caller, some)])
-        if text:
-            yield text
+class _Stream(StreamingResponse):
+    """What a caller sees of what happens behind an event, as long as there is a connection."""
 
+    def __init__(self, parts: ServiceParts, caller: Caller, after: int) -> None:
+        self._parts, self._caller, self._after = parts, caller, after
+        self._sees = None if caller.sees_all else caller.user
+        super().__init__(self._texts(), media_type="text/event-stream")
 
-async def _seen(parts: ServiceParts, caller: Caller, some: list[Told]) -> list[Told]:
-    """What of it this caller may see."""
-    some = [each for each in some if each.kind]
-    if caller.sees_all:
-        return some
-    job_ids = {each.job_id for each in some if each.job_id}
-    owners = await asyncio.to_thread(parts.store.owners, job_ids) if job_ids else {}
-    return [each for each in some if not each.job_id or owners.get(each.job_id) == caller.user]
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Follow."""
+        with self._parts.feed.following(self._caller.key, self._sees):
+            await super().__call__(scope, receive, send)
 
-
-def _as_text(told: Told) -> str:
-    return f"id: {told.number}\nevent: {told.kind}\ndata: {json.dumps(told.says)}\n\n"
+    async def _texts(self) -> AsyncIterator[str]:
+        yield ": foresail\n\n"
+        feed, after = self._parts.feed, self._after
+        while not feed.is_closed and self._caller.is_let_in(self._parts):
+            before = after
+            after, text = await feed.after(before, self._sees, _HEARTBEAT_SECONDS)
+            if after == before:
+                yield ": still there\n\n"
+            elif text:
+                yield text

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from foresail.service.api.problems import CallRefused, problem_answer
+from foresail.service.connections import PEER
 from foresail.service.metrics import ServiceMetrics
 
 _LOG: Final = logging.getLogger("foresail.service")
@@ -108,7 +109,11 @@ class Gate:
     def _check(self, scope: Scope) -> None:
         headers = Request(scope).headers
         hosts = [value for name, value in scope["headers"] if name == b"host"]
-        if self._loopback_only and not (len(hosts) == 1 and _LOOPBACK.fullmatch(hosts[0])):
+        if (
+            self._loopback_only
+            and PEER not in scope
+            and not (len(hosts) == 1 and _LOOPBACK.fullmatch(hosts[0]))
+        ):
             raise CallRefused(
                 HTTPStatus.MISDIRECTED_REQUEST, "this service answers to names of this machine only"
             )

@@ -311,7 +311,8 @@ def job_logs(
 ) -> Response:
     """What a job has written, from a byte on; refused where it is in a file of the user's."""
     row = own_job(parts, caller, job_id)
-    content = read_log(parts.folder.logs, None, f"{job_id}.{stream}", offset, limit)
+    account = parts.served.other_account(row["user"])
+    content = read_log(parts.folder.logs, account, f"{job_id}.{stream}", offset, limit)
     output, errors = CommandJob.from_json(row["command"]).output_paths
     elsewhere = output if stream == "out" else errors or output
     if elsewhere is not None and not (content or offset):

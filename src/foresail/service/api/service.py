@@ -73,14 +73,15 @@ async def health(parts: Parts) -> HealthAnswer:
 
 
 @router.get("/whoami")
-async def whoami(caller: AnyCaller) -> WhoamiAnswer:
-    """Whose token this is, and what it may do."""
+async def whoami(caller: AnyCaller, parts: Parts) -> WhoamiAnswer:
+    """Who asks, and what that may do."""
     token = caller.token
     return WhoamiAnswer(
-        user=token.user,
-        role=str(token.role),
-        token_id=token.token_id,
-        expires_seconds=token.expires_seconds,
+        user=caller.user,
+        role=str(caller.role),
+        token_id=None if token is None else token.token_id,
+        expires_seconds=None if token is None else token.expires_seconds,
+        remarks=list(parts.served.remarks),
     )
 
 
@@ -144,8 +145,19 @@ async def tokens(caller: Admin, parts: Parts) -> TokensAnswer:  # noqa: ARG001
 
 
 @router.post("/tokens", status_code=201)
-def create_token(body: TokenRequest, caller: Admin, parts: Parts) -> NewTokenAnswer:
-    """Create a token; its secret is shown in this answer, and never again."""
+def create_token(body: TokenRequest, caller: AnyCaller, parts: Parts) -> NewTokenAnswer:
+    """Create a token; its secret is shown in this answer, and never again.
+
+    That is an admin's to do; an account of this machine, asking without a token, gets its own.
+    """
+    is_own = caller.token is None and (body.user, body.role) == (caller.user, Role.USER)
+    if caller.role is not Role.ADMIN and not is_own:
+        raise CallRefused(
+            HTTPStatus.FORBIDDEN,
+            f"the role {caller.role} may not do this",
+            expected="the role admin; or, on this machine, a token for yourself",
+        )
+    parts.served.account(body.user)
     token, secret = parts.tokens.create(
         body.user, Role(body.role), label=body.label, lifetime_seconds=body.lifetime_seconds
     )
