@@ -368,3 +368,5 @@ def test_conditions_of_jobs_hold_in_every_future():
     expected = {"late": 40.0, "a2": 10.0, "a3": 10.0, "a4": 20.0, "s1": 10.0, "s2": 20.0}
     assert {job_id: starts[job_id] for job_id in expected} == expected
     assert starts["with"] == 0.0
+    by_events = simulated(controller, "in_order", 0)
+    assert {job_id: by_events[job_id] for job_id in starts} == {**starts, "with": 40.0}

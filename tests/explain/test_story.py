@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -20,12 +21,13 @@ from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.resources import Resources
+from foresail.model.start_conditions import Dependency, DependencyKind, StartConditions
 from foresail.record.log import JsonLinesLog, MemoryLog
 from foresail.record.records import Decided, EventTaken, Instructed, Manifest, Predicted
 from foresail.simulator.conditions import ClusterConditions
 from foresail.simulator.engine import simulate_events
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-from toys import Constant, Doubling, Easy, PreemptsOnce, Requested, Scripted
+from toys import Constant, Doubling, Easy, Fcfs, PreemptsOnce, Requested, Scripted
 
 MANIFEST = Manifest("toy", Cluster.of_processors(4))
 
@@ -343,3 +345,22 @@ def test_a_command_ended_before_its_time_was_over_ran_into_the_limit_of_memory(s
     controller.step(0, [Submitted(0, Job.gang("1", 0, 1, 60.0))])
     controller.step(seconds, [Ended(seconds, Outcome("1", 0, seconds, EndedBecause.LIMIT, -15))])
     assert f"Ended (limit: {because}) after running" in told(log, "1")[-1]
+
+
+def test_what_a_job_waits_for_by_its_own_wish_is_told():
+    conditions = StartConditions(
+        dependencies=(Dependency(DependencyKind.AFTER_ANY, ("7_0", "7_1")),),
+        singleton=True,
+        begin_seconds=65.0,
+        most_at_once=2,
+        array="9",
+        once=True,
+    )
+    job = Job("9_0", 5.0, Job.gang("", 0, 1).stages, after=("3", "7_0", "7_1"))
+    log = MemoryLog(MANIFEST)
+    controller = Controller(MANIFEST.cluster, Fcfs(), Requested(), Doubling(), log=log)
+    controller.step(5.0, [Submitted(5.0, replace(job, conditions=conditions))])
+    assert told(log, "9_0")[0].endswith(
+        "no time limit, to run after 3, afterany:7_0:7_1, after all before it of its name, "
+        "to begin 60 s later, 2 of its array at once, once only."
+    )

@@ -14,11 +14,13 @@ from foresail.model.conventions import PREDICTSIM, STANDARD
 from foresail.model.decision import Start
 from foresail.model.event import Ended, Submitted, Tick
 from foresail.model.job import Job
+from foresail.model.start_conditions import Dependency, DependencyKind, StartConditions
 from foresail.record.log import JsonLinesLog, MemoryLog
 from foresail.record.log_text import read_log
 from foresail.record.records import EventTaken, Instructed, Manifest
 from foresail.record.state import ImpossibleTransition
 from foresail.simulator.engine import simulate_events
+from foresail.simulator.forward import simulate_forward
 from toys import Constant, Doubling, Easy, Fcfs, PreemptsOnce
 
 JOBS = [(0, 4, 100, 150), (1, 4, 20, 40), (1, 2, 30, 90), (3, 9, 1, 1), (100, 1, 5, 5)]
@@ -43,6 +45,29 @@ def test_a_simulated_run_repeats_from_its_file(tmp_path, policy, conventions):
     with JsonLinesLog(tmp_path / "events.jsonl", manifest(policy, conventions)) as log:
         simulate_events(tiny_workload(JOBS), build(manifest(policy, conventions), log), policy)
     assert list(differences(read_log(tmp_path / "events.jsonl"), build)) == []
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy"])
+def test_a_run_with_conditions_repeats(policy):
+    """Begins, arrays of which two run at once, singletons, and who waits for a begin."""
+    log = MemoryLog(manifest(policy))
+    after = (Dependency(DependencyKind.AFTER, ("0",)),)
+    conditions = [
+        StartConditions(begin_seconds=25.0),
+        StartConditions(dependencies=after),
+        *4 * [StartConditions(array="a", most_at_once=2)],
+        *3 * [StartConditions(singleton=True)],
+    ]
+    one = Job.gang("", 0.0, 1, 50.0, "ann")
+    jobs = [
+        replace(one, job_id=str(at), name="one", conditions=each, after=("0",) if at == 1 else ())
+        for at, each in enumerate(conditions)
+    ]
+    runtimes = {job.job_id: 10.0 + at for at, job in enumerate(jobs)}
+    ended = list(simulate_forward(build(log.records[0], log), runtimes, jobs))
+    assert len(ended) == len(jobs)
+    assert {each.job_id: each.start_seconds for each in ended}["1"] >= 25.0
+    assert list(differences(log.records, build)) == []
 
 
 def test_a_drained_run_repeats_drained():

@@ -19,7 +19,7 @@ from foresail.model.event import Cancelled, Ended, Held, Released, Submitted
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.resources import Resources
-from foresail.model.start_conditions import StartConditions
+from foresail.model.start_conditions import Dependency, DependencyKind, StartConditions
 from foresail.model.view import PendingJob
 from foresail.record.log import NullLog
 from foresail.record.log_text import record_line
@@ -235,3 +235,27 @@ def test_folds_know_of_ended_jobs_what_their_attempts_tell_and_of_forgotten_ones
     assert holding(known) == {"policy", "learned_of"}
     assert holding(known.state) == holding(State(CLUSTER))
     assert len(list(log.known.compaction.lines())) < 5
+
+
+def test_what_a_job_has_waited_for_is_forgotten_with_it_and_nothing_comes_of_the_rest():
+    """One of an array has failed and is forgotten; that the other completes withdraws nobody."""
+    dependency = Dependency(DependencyKind.AFTER_NOT_OK, ("a_0", "a_1"))
+    conditions = StartConditions(dependencies=(dependency,), singleton=True)
+    late = replace(Job.gang("late", 0.0, 1, 10.0, "ann"), after=("a_0", "a_1", "ok"))
+    jobs = [Job.gang(name, 0.0, 1, 10.0, "ann") for name in ("a_0", "a_1", "ok")]
+    log = Log()
+    controller = begun("fcfs,requested,requested", log)
+    controller.step(0.0, [Submitted(0.0, replace(each, name="x")) for each in jobs])
+    late = replace(late, name="y", conditions=conditions)
+    ends = [
+        Ended(5.0, Outcome("a_0", 0.0, 5.0, EndedBecause.FAILED)),
+        Ended(5.0, Outcome("a_1", 0.0, 5.0)),
+        Ended(5.0, Outcome("ok", 0.0, 5.0)),
+    ]
+    controller.step(5.0, [*ends, Submitted(5.0, late)])
+    assert "late" in controller.running
+    controller.forget_ended(2)
+    known = recovered(log.known.compaction.lines())
+    assert "late" in known.run.state.running
+    kept = known.run.jobs.submitted["late"]
+    assert (kept.after, kept.conditions) == (("ok",), StartConditions(singleton=True))

@@ -188,12 +188,11 @@ def _queued(
     dues: Mapping[str, float] | None,
 ) -> QueuedJob:
     job = pending.job
-    begin = None if job.conditions is None else job.conditions.begin_seconds
     return QueuedJob(
         pending,
         _partition(controller, job),
         _place(controller, pending, starts),
-        max(job.submit_seconds, controller.now, begin or 0.0),
+        max(job.eligible_seconds, controller.now),
         pending.planned_seconds if dues is None else pending.prediction.quantile(0.5),
         math.inf if dues is None else dues.get(job.job_id, math.inf),
     )

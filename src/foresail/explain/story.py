@@ -35,6 +35,7 @@ from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.slowdown import Slowdowns
+from foresail.model.start_conditions import StartConditions
 from foresail.model.words import by_whom, count, duration, number
 from foresail.record.beliefs import belief_of
 from foresail.record.jobs_fold import JobsFold
@@ -388,7 +389,7 @@ def _of_submission(job: Job) -> str:
         if job.requested_seconds is None
         else f"a limit of {duration(job.requested_seconds)}"
     )
-    after = f", to run after {', '.join(job.after)}" if job.after else ""
+    after = _of_conditions(job)
     deadline = (
         ""
         if job.deadline_seconds is None
@@ -406,6 +407,22 @@ def _of_submission(job: Job) -> str:
     tasks = "" if job.tasks == job.cpus else f"{count(job.tasks, 'task')}, "
     cpus = count(job.cpus, "cpu")
     return f"Submitted{user}: {tasks}{cpus}, {limit}{deadline}{after}.{best}"
+
+
+def _of_conditions(job: Job) -> str:
+    """What a job waits for by its own wish."""
+    conditions = job.conditions or StartConditions()
+    otherwise = {job_id for each in conditions.dependencies for job_id in each.job_ids}
+    told = [each for each in job.after if each not in otherwise]
+    told += [":".join((each.kind, *each.job_ids)) for each in conditions.dependencies]
+    after = f", to run after {', '.join(told)}" if told else ""
+    if conditions.singleton:
+        after += ", after all before it of its name"
+    if conditions.begin_seconds is not None:
+        after += f", to begin {duration(job.eligible_seconds - job.submit_seconds)} later"
+    if conditions.most_at_once is not None:
+        after += f", {conditions.most_at_once} of its array at once"
+    return after + (", once only" if conditions.once else "")
 
 
 def _of_option(option: PlacementOption, tasks: int) -> str:

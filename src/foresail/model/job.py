@@ -79,6 +79,12 @@ class Job:
         return max(stage.request.cpus * stage.tasks for stage in self.stages)
 
     @property
+    def eligible_seconds(self) -> float:
+        """From when on its wait counts: its submission, or its begin if that was to be later."""
+        begin = None if self.conditions is None else self.conditions.begin_seconds
+        return self.submit_seconds if begin is None else max(begin, self.submit_seconds)
+
+    @property
     def deadline_seconds(self) -> float | None:
         """When its result stops being worth its full value; None for a best-effort job."""
         return self.value.deadline_seconds if isinstance(self.value, DeadlineValue) else None

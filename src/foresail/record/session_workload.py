@@ -112,11 +112,10 @@ def _row(job: Job, outcome: Outcome, ran: Mapping[str, Outcome]) -> dict[str, An
     conditions = job.conditions or StartConditions()
     otherwise = {job_id for each in conditions.dependencies for job_id in each.job_ids}
     after = [job_id for job_id in job.after if job_id in ran and job_id not in otherwise]
-    came = max(job.submit_seconds, conditions.begin_seconds or job.submit_seconds)
     return {
         "job_id": job.job_id,
-        "submit_seconds": came,
-        "recorded_wait_seconds": outcome.start_seconds - came,
+        "submit_seconds": job.eligible_seconds,
+        "recorded_wait_seconds": outcome.start_seconds - job.eligible_seconds,
         "runtime_seconds": outcome.runtime_seconds,
         "tasks": job.tasks,
         "cpus_per_task": stage.request.cpus,

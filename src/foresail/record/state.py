@@ -333,7 +333,7 @@ class State:
         before = len(self.startable)
         for job_id, begin in self._eligibility.begun(now):
             pending = self.held_back.get(job_id)
-            if pending is not None and job_id not in self.held:
+            if pending is not None:
                 self.held_roster.take(job_id)
                 self._queue(pending, begin)
         return len(self.startable) > before

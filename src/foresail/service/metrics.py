@@ -32,7 +32,7 @@ class ServiceMetrics:
             "foresail_commit_seconds", "Time to write a step down.", _STEPS
         )
         self.wait_seconds = self._histogram(
-            "foresail_wait_seconds", "Waits of jobs that started, from submission.", _WAITS
+            "foresail_wait_seconds", "Waits of jobs that started, from when they might.", _WAITS
         )
         self.request_seconds = Histogram(
             "foresail_request_seconds",
@@ -85,7 +85,7 @@ class ServiceMetrics:
                     met = str(because) == "completed" and outcome.end_seconds <= deadline
                     (self._met if met else self._missed).inc()
             case Instructed(time=now, instruction=Start(job_id=job_id)):
-                self.wait_seconds.observe(max(0.0, now - jobs.submitted[job_id].submit_seconds))
+                self.wait_seconds.observe(max(0.0, now - jobs.submitted[job_id].eligible_seconds))
             case _:
                 pass
 
