@@ -167,6 +167,16 @@ def test_dependencies_are_those_of_slurm(here, options, dependency):
     assert dependency == ",".join(":".join((each.kind, *each.job_ids)) for each in told)
 
 
+def test_files_and_mail_are_asked_of_the_service(here):
+    """Relative to the folder of the job, which need not be that of its submission."""
+    lines = ["#SBATCH -o %x-%j.out -e err.%A_%a --open-mode=append", "#SBATCH -D /tmp"]
+    job = of_script(here, *lines, "#SBATCH --mail-type=END,FAIL --mail-user=ann@here")
+    assert (job["output"], job["errors"]) == ("%x-%j.out", "err.%A_%a")
+    assert job["open_mode"] == "append"
+    assert (job["mail_type"], job["mail_user"]) == ("END,FAIL", "ann@here")
+    assert (job["directory"], job["environment"]["SLURM_SUBMIT_DIR"]) == ("/tmp", str(here))
+
+
 def test_what_the_service_checks_is_handed_on(here):
     """Arrays with a limit, a begin, whether it runs again, predecessors by any name."""
     typed = ["--begin=2026-12-01T12:00", "-a", "0-9%2", "--no-requeue", "--after", "1", "-d", "2"]

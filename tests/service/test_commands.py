@@ -274,7 +274,6 @@ def test_a_job_that_failed_says_so(typed, tmp_path):
     assert "oh\n" in printed
     assert "A b c\n" in printed
     assert "bash" not in printed
-    assert typed("logs", "-e", job) == "oh\n"
     quiet = typed("submit", "-Q", "--wait", "--wrap", "kill -9 $$", status=1)
     assert "failed" in quiet
     silent = typed("submit", "-W", "--", "true").strip()
@@ -299,6 +298,27 @@ def test_a_job_is_shown_as_understood_and_why_it_ended_at_last(typed, tmp_path):
     shown = typed("show", next(each for each in failed if each.isdigit())).splitlines()
     assert any(line.startswith("why") and "exit code 127: " in line for line in shown)
     assert any(line.startswith("logs") and "foresail logs" in line for line in shown)
+
+
+def test_files_for_what_is_written_are_the_users(typed, tmp_path):
+    """By sbatch's patterns; where they are is said by who looks for logs."""
+    (tmp_path / "in").mkdir()
+    script = tmp_path / "job.sh"
+    script.write_text("#!/bin/sh\n#SBATCH -o %x-%A_%a.out -e err.%a\npwd; echo oh >&2\n")
+    array = typed("submit", "-a", "1-2", "-D", "in", "-W", "-Q", "-J", "written", "job.sh")
+    assert array == ""
+    (first, _) = sorted((tmp_path / "in").glob("written-*.out"))
+    assert first.read_text() == f"{tmp_path / 'in'}\n"
+    assert (tmp_path / "in" / "err.2").read_text() == "oh\n"
+    job_id = first.stem.partition("-")[2]
+    assert f"{first} and {tmp_path / 'in' / 'err.1'}" in typed("show", job_id)
+    told = typed("logs", job_id)
+    assert f"writes to {first}" in told
+    assert f"writes to {tmp_path / 'in' / 'err.1'}" in told
+    job = typed("submit", "-W", "-e", "oh", "--wrap", "printf %150000d 1; echo oh >&2")
+    told = typed("logs", job.splitlines()[-1])
+    assert told.startswith(" " * 149999 + "1foresail:")
+    assert f"writes to {tmp_path / 'oh'}" in told
 
 
 def test_a_start_is_told_without_submitting(typed):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -14,6 +13,11 @@ if TYPE_CHECKING:
 app = typer.Typer(rich_markup_mode=None)
 
 _LOOK_EVERY_SECONDS: Final = 0.3
+_STREAMS: Final = ("out", "err")
+"""There is something in the latter only of jobs of former versions."""
+
+_CONFLICT: Final = 409
+"""Status of the refusal to tell what is in a file of the user's."""
 
 
 @app.command()
@@ -24,32 +28,44 @@ def logs(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")
     ] = False,
-    errors: Annotated[bool, typer.Option("--errors", "-e", help="Standard error alone.")] = False,
-    output: Annotated[bool, typer.Option("--output", "-o", help="Standard output alone.")] = False,
 ) -> None:
-    """Print what jobs have written: their output, and on standard error their errors."""
+    """Print what jobs have written, their errors among it."""
     from foresail.cli._service import connected, members_of
 
-    streams = ["err"] if errors and not output else ["out"] if output and not errors else None
     with connected() as client:
         meant = members_of(client, jobs)
         for job_id in meant:
             if len(meant) > 1:
                 typer.echo(f"==> {job_id} <==")
-            if not _told(client, job_id, streams or ("out", "err"), follow=follow):
+            if not _is_told(client, job_id, follow=follow):
                 typer.echo(f"foresail: job {job_id} has written nothing", err=True)
 
 
-def _told(client: ServiceClient, job_id: str, streams: Sequence[str], *, follow: bool) -> int:
-    """How many bytes were printed of what a job has written so far, or until it has ended."""
-    ends = dict.fromkeys(streams, 0)
+def _is_told(client: ServiceClient, job_id: str, *, follow: bool) -> bool:
+    """Print what a job has written so far, or until it has ended; whether there was anything.
+
+    Of what it writes to files of its user it is said where they are.
+    """
+    from foresail.client.service_client import ServiceRefusal
+
+    ends, elsewhere = dict.fromkeys(_STREAMS, 0), dict[str, None]()
     while True:
         before, is_all = dict(ends), True
-        for stream in streams:
-            text, ends[stream], has_ended = client.output(job_id, stream, ends[stream])
+        for stream in before:
+            try:
+                text, ends[stream], has_ended = client.output(job_id, stream, ends[stream])
+            except ServiceRefusal as refusal:
+                if refusal.status != _CONFLICT:
+                    raise
+                elsewhere[str(refusal)] = None
+                del ends[stream]
+                continue
             typer.echo(text, nl=False, err=stream == "err")
             is_all &= has_ended
         if ends == before:
             if is_all or not follow:
-                return sum(ends.values())
+                break
             time.sleep(_LOOK_EVERY_SECONDS)
+    for sentence in elsewhere:
+        typer.echo(f"foresail: {sentence}", err=True)
+    return bool(elsewhere) or any(ends.values())

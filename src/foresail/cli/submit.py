@@ -23,6 +23,10 @@ class _AsTyped(TyperCommand):
         """Leave all words as they are, unless help is asked for."""
         return super().parse_args(ctx, args if args[:1] == ["--help"] else ["--", *args])
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002 - Typer's signature
+        """What stands behind the command's name."""
+        return ["[OPTIONS] SCRIPT [ARGUMENTS] | JOBS | -- COMMAND..."]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's signature
         """The options of the table."""
         from foresail.client.job_options import OPTIONS
@@ -35,10 +39,7 @@ class _AsTyped(TyperCommand):
 
 @app.command(cls=_AsTyped)
 def submit(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[OPTIONS] SCRIPT [ARGUMENTS] | JOBS | -- COMMAND..."),
-    ] = None,
+    words: Annotated[list[str] | None, typer.Argument()] = None,
 ) -> None:
     """Submit a job script, a jobs file (.toml, .csv, .jsonl) or a command; prints the id.
 

@@ -21,10 +21,9 @@ from foresail.model.errors import InputError
 
 _AS_THEY_ARE: Final = (
     *("name", "tasks", "cpus", "gpus", "requested_time", "array", "held", "strl"),
-    *("begin", "requeue"),
+    *("begin", "requeue", "output", "errors", "open_mode", "mail_type", "mail_user"),
 )
 _OF_THE_CALL: Final = ("wait", "parsable", "quiet", "test_only", "key")
-_NOT_YET: Final = ("output", "errors", "mail_type", "mail_user")
 _FINDING: Final = (
     *("PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYTHONPATH"),
     *("LD_LIBRARY_PATH", "LANG", "LC_ALL"),
@@ -74,6 +73,8 @@ def asked_jobs(words: Sequence[str], now: float) -> AskedJobs:
     asked = said | asked
     job = {"directory": str(Path.cwd()), **runs, **_fields(asked, now)}
     job["environment"] = _environment(asked)
+    if "directory" in asked:
+        job["environment"]["SLURM_SUBMIT_DIR"] = str(Path.cwd())
     is_of_one_node = "nodes" in asked or "tasks_per_node" in asked
     return AskedJobs([job], _call(asked), is_of_one_node and job.get("tasks", 1) > 1)
 
@@ -132,9 +133,6 @@ def _command(words: Sequence[str], *, is_told: bool) -> dict[str, Any]:
 
 def _fields(asked: Asked, now: float) -> dict[str, Any]:
     """The fields of a job that options ask for, but for its variables."""
-    for name in _NOT_YET:
-        if name in asked:
-            raise InputError("cannot be asked for yet", field=asked[name][0])
     fields: dict[str, Any] = {name: asked[name][1] for name in _AS_THEY_ARE if name in asked}
     if "tasks_per_node" in asked:
         option, tasks = asked["tasks_per_node"]
