@@ -167,7 +167,22 @@ def test_a_directory_that_has_gone_is_one_jobs_failure(tmp_path):
     ends = {each.job_id: each.ended_because.value for each in shown.ends}
     assert ends == {"lost": "failed", "fine": "completed"}
     assert f"{tmp_path / 'gone'}: No such file" in output(run, "lost")
+    (lost_end,) = (each for each in shown.ends if each.job_id == "lost")
+    assert lost_end.reason == f"cannot be run: {tmp_path / 'gone'}: No such file or directory"
     assert result.exit_status == 1
+
+
+def test_what_is_no_program_and_what_may_not_be_run_are_told_apart(tmp_path):
+    """By the exit codes that shells have for it, and by their reasons."""
+    (tmp_path / "text").write_text("no program")
+    words = {"none": "/there/is/none", "text": str(tmp_path / "text")}
+    jobs = [replace(command(name, ""), command=(path,)) for name, path in words.items()]
+    shown = RecordingObserver()
+    supervise(new_run(tmp_path / "run", jobs), shown)
+    assert {each.job_id: (each.exit_code, each.reason) for each in shown.ends} == {
+        "none": (127, "cannot be run: /there/is/none: No such file or directory"),
+        "text": (126, f"cannot be run: {words['text']}: Permission denied"),
+    }
 
 
 def test_where_no_process_can_be_started_jobs_fail_and_it_is_said(tmp_path, monkeypatch):

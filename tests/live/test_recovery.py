@@ -135,9 +135,10 @@ def test_a_job_that_ended_unwatched_is_counted_as_it_ended(tmp_path):
     kill_supervisor(process)
     until(lambda: all(Attempt(job.job_id, 1, run.attempts).status() for job in jobs))
     time.sleep(0.3)
-    shown = RecordingObserver()
+    shown, restarted = RecordingObserver(), time.time()
     supervise(run, shown)
     ends = {each.job_id: each for each in shown.ends}
+    assert all(each.end_seconds < restarted - 0.2 for each in shown.ends)
     assert (ends["bad"].ended_because.value, ends["bad"].exit_code) == ("failed", 4)
     assert ends["over"].ended_because.value == "limit"
     assert ends["over"].runtime_seconds < 1.5

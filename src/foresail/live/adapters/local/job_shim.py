@@ -38,6 +38,8 @@ from foresail.live.adapters.local.job_account import Request, acting_as, become
 from foresail.live.adapters.local.job_log import JobLog
 
 _CANNOT_RUN = 127
+_NOT_PERMITTED = 126
+_LONGEST_PROBLEM_BYTES = 4096
 _LONGEST_WAIT_SECONDS = 300.0
 _BLOCKED = (signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGHUP)
 
@@ -55,9 +57,13 @@ def state_and_start_ticks(pid: int) -> tuple[str, int]:
     return fields[0].decode(), int(fields[19])
 
 
-def _become_command(go: int, request: Request, streams: tuple[int, int]) -> None:
-    """In the child: wait for the word, then turn into the command. Never returns."""
+def _become_command(go: int, failed: int, request: Request, streams: tuple[int, int]) -> None:
+    """In the child: wait for the word, then turn into the command. Never returns.
+
+    What keeps it from that is written to ``failed``, which the command does not inherit.
+    """
     command, cpus, account = request["command"], request["cpus"], request["account"]
+    code = _CANNOT_RUN
     try:
         os.setsid()
         if os.read(go, 1) != b"!":
@@ -77,9 +83,12 @@ def _become_command(go: int, request: Request, streams: tuple[int, int]) -> None
         os.chdir(request["directory"])
         os.execvpe(command[0], command, request["environment"])
     except OSError as error:
-        _complain(f"{error.filename or command[0]}: {error.strerror}")
+        code = _NOT_PERMITTED if isinstance(error, PermissionError) else code
+        sentence = f"{error.filename or command[0]}: {error.strerror}"
+        os.write(failed, sentence.encode())
+        _complain(sentence)
     finally:
-        os._exit(_CANNOT_RUN)
+        os._exit(code)
 
 
 def _complain(sentence: str) -> None:
@@ -177,11 +186,13 @@ def keep(prefix: str, request: Request) -> None:
     logs, problem = _opened_logs(request)
     streams = [log.inlet for log in logs] or [1]
     go_read, go_write = os.pipe()
+    failed_read, failed_write = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(go_write)
-        _become_command(go_read, request, (streams[0], streams[-1]))
+        _become_command(go_read, failed_write, request, (streams[0], streams[-1]))
     os.close(go_read)
+    os.close(failed_write)
     for log in logs:
         os.close(log.inlet)
     shim, command = ([pid, state_and_start_ticks(pid)[1]] for pid in (os.getpid(), child))
@@ -219,6 +230,7 @@ def keep(prefix: str, request: Request) -> None:
     ran_seconds = since_boot_seconds() - began
     _kill(child, cgroup)  # what it left behind, before its id can be used again
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    problem = problem or os.read(failed_read, _LONGEST_PROBLEM_BYTES).decode(errors="replace")
     cpu_seconds = None
     if cgroup:
         cpu_seconds = counters(cgroup, "cpu.stat")["usage_usec"] / 1e6
@@ -239,7 +251,7 @@ def keep(prefix: str, request: Request) -> None:
         "runtime_seconds": ran_seconds,
         "exit_code": code,
         "why": why,
-        "problem": problem,
+        "problem": problem or None,
         "cpu_seconds": cpu_seconds,
     }
     patiently(partial(record, prefix, status))
