@@ -11,14 +11,14 @@ JOB = Job.gang("7", 0.0, 2, 1800.0, "ann/train")
 ENDS = [
     ("completed", 0, 60.0, "", "", None),
     ("failed", 4, 60.0, "", "", "exit code 4"),
-    ("failed", 126, 0.0, "", "", "exit code 126: its command may not be executed"),
+    ("failed", 126, 0.0, "", "", "exit code 126: a command may not be executed"),
     (
         "failed",
         127,
         0.0,
         "",
         "",
-        "exit code 127: its command, or its directory, was not found: standard error says which",
+        "exit code 127: a command was not found; standard error says which",
     ),
     ("failed", -9, 60.0, "", "", "ended by signal 9 (SIGKILL)"),
     ("failed", 137, 60.0, "", "", "exit code 137: as after signal 9 (SIGKILL)"),

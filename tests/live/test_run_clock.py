@@ -2,7 +2,8 @@
 
 import math
 import os
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from foresail.control.loop import Controller
 from foresail.live.daemon import Daemon
 from foresail.live.history import RunHistory
 from foresail.live.recovery import recover
-from foresail.live.run_clock import MachineClocks, RunClock
+from foresail.live.run_clock import MachineClocks, RunClock, by_clock_of_run
 from foresail.live.source import Wish
 from foresail.model.adapter import Capabilities
 from foresail.model.cluster import Cluster, Partition
@@ -21,7 +22,7 @@ from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.resources import Resources
 from foresail.record.log_text import read_log
 from foresail.record.records import EventTaken, Instructed, Manifest
-from standins import RecordingObserver, SmallPolicy
+from standins import RecordingObserver, SmallPolicy, command
 
 NOON = 1.8e9
 HOUR = 3600.0
@@ -303,3 +304,13 @@ def test_the_log_is_told_of_clocks_where_it_cannot_know_them():
     again = RunClock(NOON, told, machine.clocks())
     machine.passes(1.0)
     assert again.advance() == NOON + 66.9
+
+
+def test_a_begin_is_meant_by_the_wall_clock_when_a_job_is_submitted():
+    """Under a run whose clock is two hours ahead, it comes two hours later by that."""
+    job = replace(command("a", "true"), begin_seconds=NOON)
+    ahead = by_clock_of_run(job, time.time() + 2 * HOUR).begin_seconds
+    assert ahead == pytest.approx(NOON + 2 * HOUR, abs=1.0)
+    assert by_clock_of_run(job, time.time()) is job
+    without = command("b", "true")
+    assert by_clock_of_run(without, NOON) is without

@@ -146,7 +146,7 @@ def test_every_end_says_why(service, ann, queue):
     """Over HTTP: how it failed, which limit, and in the story as well."""
     ends = {
         "exit 3": "exit code 3",
-        "/no/such/command": "exit code 127: its command",
+        "/no/such/command": "exit code 127: a command",
         "kill -9 $$": "ended by signal 9 (SIGKILL)",
         "sleep 60": "its time limit of 1 s was over",
     }

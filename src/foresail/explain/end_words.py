@@ -10,8 +10,8 @@ from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.words import by_whom, duration
 
 _OF_EXIT: Final = {
-    126: "its command may not be executed",
-    127: "its command, or its directory, was not found: standard error says which",
+    126: "a command may not be executed",
+    127: "a command was not found; standard error says which",
 }
 _SHELLS_OWN: Final = 128
 """A shell whose command was ended by a signal exits with that much more than its number."""

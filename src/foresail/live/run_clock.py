@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from foresail.live.adapters.local.attempt_files import boot_id, since_boot_seconds
+from foresail.live.command_job import CommandJob
 from foresail.model.event import ClockRead
 from foresail.model.words import duration
 
@@ -27,6 +28,17 @@ class MachineClocks:
     wall_seconds: Callable[[], float] = time.time
     since_boot_seconds: Callable[[], float] = since_boot_seconds
     boot: str = field(default_factory=boot_id)
+
+
+def by_clock_of_run(job: CommandJob, now: float) -> CommandJob:
+    """The job with its begin by the clock of a run, by which it is now ``now``.
+
+    People mean the wall clock as it stands when they submit it.
+    """
+    ahead = now - time.time()
+    if job.begin_seconds is None or abs(ahead) < LEAST_STEP_SECONDS:
+        return job
+    return replace(job, begin_seconds=job.begin_seconds + ahead)
 
 
 class RunClock:

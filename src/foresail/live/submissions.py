@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from foresail.live.command_job import CommandJob
 from foresail.live.jobs_file import InvalidJobs, JobLines
+from foresail.live.run_clock import by_clock_of_run
 from foresail.live.run_directory import RunDirectory
 from foresail.live.source import Wish
 from foresail.model.event import Submitted
@@ -61,7 +62,7 @@ class Submissions:
     def earlier(self, known: Container[str], now: float) -> list[Submitted]:
         """The jobs accepted before, but for those of known ids."""
         return [
-            Submitted(now, job.specification(now))
+            Submitted(now, by_clock_of_run(job, now).specification(now))
             for job_id, job in self.commands.items()
             if job_id not in known
         ]
@@ -88,7 +89,7 @@ class Submissions:
         if jobs:
             self._run.add_jobs(jobs)
             self.commands.update((job.job_id, job) for job in jobs)
-        return [Submitted(now, job.specification(now)) for job in jobs]
+        return [Submitted(now, by_clock_of_run(job, now).specification(now)) for job in jobs]
 
     def _accepted(self, line: bytes, reader: JobLines) -> CommandJob | None:
         self._line_count += 1

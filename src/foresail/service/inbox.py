@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Container, Iterable, Iterator
 from typing import Final
 
+from foresail.live.run_clock import by_clock_of_run
 from foresail.live.source import Wish
 from foresail.model.event import (
     Cancelled,
@@ -139,7 +140,7 @@ class Inbox:
             match numbered.request:
                 case Submit(job, held):
                     submitted.add(job.job_id)
-                    yield Submitted(now, job.specification(now))
+                    yield Submitted(now, by_clock_of_run(job, now).specification(now))
                     if held:
                         yield Held(now, job.job_id, numbered.user)
                 case ForJob(JobWish.CANCEL, job_id) if job_id in submitted:
