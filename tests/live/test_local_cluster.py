@@ -400,3 +400,16 @@ def test_a_scheduler_that_starts_nothing_is_told_once(tmp_path, monkeypatch, sch
         f"nothing runs, and the scheduler {scheduler.__name__} of test_local_cluster.py "
         f"starts none of 2 waiting jobs{refused}"
     ]
+
+
+def test_a_run_waits_for_jobs_that_are_to_begin_later(tmp_path):
+    """Also while none runs; a job in a file of its own writes there."""
+    begin = time.time() + 1.0
+    late = replace(command("late", "echo late"), begin_seconds=begin, output=str(tmp_path / "said"))
+    after = replace(command("after", "true"), after=("late",), dependencies="after:late")
+    run = new_run(tmp_path / "run", [late, after])
+    table = supervise(run, RecordingObserver()).schedule.jobs
+    assert table["job_id"].to_list() == ["late", "after"]
+    assert min(table["start_seconds"]) >= 0.9
+    assert (tmp_path / "said").read_text() == "late\n"
+    assert repeats(run)

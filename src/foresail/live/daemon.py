@@ -127,7 +127,9 @@ class Daemon:
             return True
         if self.controller.running:
             return False
-        return self.controller.draining or (self._source.descriptor is None and not self.jobs.ticks)
+        begin = self.controller.state.next_begin_seconds
+        is_waited_for = self._source.descriptor is not None or self.jobs.ticks or begin < math.inf
+        return self.controller.draining or not is_waited_for
 
     def _poll_source(self) -> None:
         """Wait for the source as long as something may come from it."""
