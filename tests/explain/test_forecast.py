@@ -14,6 +14,7 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.point import Point
 from foresail.distributions.uniform import Uniform
+from foresail.explain import forecast as module
 from foresail.explain.forecast import (
     Range,
     forecast_running,
@@ -165,6 +166,21 @@ def test_a_future_of_many_jobs_is_what_the_event_engine_makes_of_it(scheduler):
     assert len(found) > 800
     starts = {job_id: each.start.median for job_id, each in found.items()}
     assert starts == pytest.approx({job_id: expected[job_id] for job_id in found})
+
+
+def test_futures_are_drawn_alike_in_lots(monkeypatch):
+    """With arrivals; there is a table of a lot alone."""
+    controller = standing("easy(plan=requested)", jobs(3, 60, 0.2, (None,)), now=3.0)
+    outlook = outlook_of(controller)
+    whole = forecast_waiting(outlook, scenarios=25, seed=3)
+    tables = []
+    futures = module._Drawn._futures
+    monkeypatch.setattr(module, "_MOST_AT_ONCE", 8 * len(outlook.waiting))
+    monkeypatch.setattr(
+        module._Drawn, "_futures", lambda *given: tables.append(futures(*given)) or tables[-1]
+    )
+    assert forecast_waiting(outlook, scenarios=25, seed=3) == whole
+    assert [len(each.widths) for each in tables] == [8, 8, 8, 1]
 
 
 def test_four_times_as_many_jobs_take_some_four_times_as_long():

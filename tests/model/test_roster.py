@@ -1,6 +1,7 @@
 """Rosters: what is shown stays as it was, in order, and says what has changed since."""
 
 import pickle
+import weakref
 from dataclasses import dataclass
 
 from hypothesis import given
@@ -93,6 +94,18 @@ def test_changes_of_long_ago_are_forgotten():
         jobs.take(str(number))
     assert followed.changes_to(jobs.listed()) is None
     assert jobs.listed() == (Entry(0),)
+
+
+def test_few_changes_are_kept_however_many_there_are():
+    """Each keeps entries that are gone; whoever comes late looks at all there are."""
+    made, gone = roster(*range(20_000)), []
+    for again in ("x", "y", "z"):
+        for number in range(20_000):
+            entry = Entry(number, again)
+            gone.append(weakref.ref(entry))
+            made.put(str(number), entry)
+    assert sum(each() is not None for each in gone) < 20_000 + 20_000
+    assert len(made.listed()) == 20_000
 
 
 def test_a_list_is_shown_without_being_made():

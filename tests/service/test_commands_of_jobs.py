@@ -14,7 +14,7 @@ def test_stored_and_new_commands_are_asked_for_alike():
     commands.put(new)
     assert commands["1"] == stored
     assert commands["1"] is commands["1"]
-    assert commands["2"] is new
+    assert commands["2"] == new
     commands.forget(["3", "4"])
     assert list(commands) == ["1", "2"]
     assert len(commands) == 2

@@ -41,6 +41,8 @@ _FURTHEST: Final = 10.0
 
 _MOST_ARRIVALS: Final = 2_000
 _THREADS: Final = 2
+_MOST_AT_ONCE: Final = 600_000
+"""Jobs times futures that there is a table of at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,13 @@ class _Drawn:
 
     def _starts(self) -> Floats:
         """When jobs that wait start; shape (futures, jobs)."""
-        futures = self._futures()
+        at_once = max(_THREADS, _MOST_AT_ONCE // len(self._waiting))
+        lots = range(0, self._scenarios, at_once)
+        return np.concatenate([self._starts_in(slice(each, each + at_once)) for each in lots])
+
+    def _starts_in(self, lot: slice) -> Floats:
+        """The same, in some of the futures."""
+        futures = self._futures(lot)
         count, jobs = futures.widths.shape
         starts = np.empty((count, jobs))
         bounds = np.linspace(0, count, _THREADS + 1).astype(int)
@@ -210,12 +218,13 @@ class _Drawn:
             list(threads.map(work, range(_THREADS)))
         return starts[:, :wanted]
 
-    def _futures(self) -> Futures:
+    def _futures(self, lot: slice) -> Futures:
         outlook, waiting, running = self._outlook, self._waiting, self._running
         arrivals = _arrivals(outlook, self._number, self._horizon())
-        of_arrivals = [arrivals.one(self._random) for _ in range(self._scenarios)]
+        count = len(self._lasting[lot])
+        of_arrivals = [arrivals.one(self._random) for _ in range(count)]
         most = max(len(each) for each in of_arrivals)
-        count, known = self._scenarios, len(waiting)
+        known = len(waiting)
         columns = np.zeros((len(_COLUMNS), count, known + most))
         columns[_READY] = columns[_PLACE] = math.inf
         columns[_HOME, :, :known] = [self._number[each.partition] for each in waiting]
@@ -226,7 +235,7 @@ class _Drawn:
         columns[_LIKELY, :, :known] = [each.likely_seconds for each in waiting]
         columns[_READY, :, :known] = [each.ready_seconds for each in waiting]
         columns[_PLACE, :, :known] = [each.place for each in waiting]
-        columns[_RUNTIME, :, :known] = self._lasting
+        columns[_RUNTIME, :, :known] = self._lasting[lot]
         due = np.full(known + most, math.inf)  # those to come go first never
         due[:known] = [each.due_seconds for each in waiting]
         for future, each in enumerate(of_arrivals):
@@ -251,7 +260,7 @@ class _Drawn:
             running_planned=np.array(
                 [each.expected_end_seconds for each in running], dtype=np.float64
             ),
-            running_ends=self._running_ends(),
+            running_ends=self._running_ends()[lot],
             due=due,
             room=_amounts(counted, outlook.room.values()),
             needs=columns[counted],

@@ -18,6 +18,9 @@ Key = TypeVar("Key", bound=Hashable)
 _FEW: Final = 1024
 """Changes that are remembered however few jobs there are."""
 
+_MANY: Final = 8_192
+"""And however many: each keeps entries that are gone."""
+
 
 class _Changes(list[tuple[Entry | None, Entry | None]]):
     """Some successive changes, as entries before and after; what follows them, in time.
@@ -129,7 +132,7 @@ class Roster(Generic[Key, Entry]):
     def _turn_over(self) -> None:
         """Forget the changes but the latest; whom these were shown to keeps those that follow."""
         changes = self._changes
-        self._most = max(_FEW, 2 * len(self._entries))
+        self._most = max(_FEW, min(2 * len(self._entries), _MANY))
         self._changes = changes.following = _Changes(changes)
         changes.before = None
 

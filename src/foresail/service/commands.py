@@ -32,8 +32,8 @@ class CommandsById(Mapping[str, CommandJob]):
         return len(self._commands)
 
     def put(self, job: CommandJob) -> None:
-        """Keep another."""
-        self._commands[job.job_id] = job
+        """Keep another; as a line, which takes a third of the room until it is run."""
+        self._commands[job.job_id] = job.to_json()
 
     def forget(self, job_ids: Iterable[str]) -> None:
         """These will not be run again."""

@@ -93,7 +93,7 @@ class ServiceConfiguration(_Section):
     decision_seconds: Annotated[float, Field(gt=0)] = 10.0
     """How long a pass may take to decide; a policy that takes longer three times in a row, or
     fails, gives way to EASY until another is asked for."""
-    remembered_jobs: Annotated[int, Field(ge=1000)] = 20_000
+    remembered_jobs: Annotated[int, Field(ge=1000)] = 5_000
     """So many of the jobs that have ended last are kept in mind; all are in the database."""
     shared_account: bool = False
     """Whether users with tokens are served whose jobs run as the service's own account."""

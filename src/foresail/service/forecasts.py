@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from foresail.control.loop import Controller
@@ -174,7 +174,7 @@ class QueueForecaster:
             return
         error = task.exception()
         if error is None:
-            self._latest = task.result()
+            self._latest = replace(task.result(), drawn={})
         else:
             _LOG.error("no forecast could be made", exc_info=error)
 

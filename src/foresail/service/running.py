@@ -254,6 +254,7 @@ class RunningService:
             self._clock = daemon.clock
             return daemon
         finally:
+            give_back_free_memory()  # that reading the log took
             gc.freeze()  # of what was recovered, little is garbage
             gc.enable()
 
