@@ -10,6 +10,7 @@ from foresail.live.cluster_plugin import RunContext
 from foresail.live.command_job import CommandJob
 from foresail.live.jobs_file import InvalidJobs, JobLines
 from foresail.model.decision import Placement, Start
+from foresail.model.resources import Resources
 
 
 @pytest.fixture
@@ -72,13 +73,15 @@ def test_a_line_for_sh_is_such_a_file_too_which_is_gone_afterwards(ran, tmp_path
 )
 def test_what_cannot_be_meant_is_refused_by_field(record, field, tmp_path):
     with pytest.raises(InvalidJobs) as refused:
-        JobLines(2, tmp_path, "jobs").job(record, 3)
+        JobLines(Resources(2.0, 2.0**35, 2.0), tmp_path, "jobs").job(record, 3)
     assert [each.field for each in refused.value.problems] == [field]
 
 
 def test_its_record_and_its_line_bring_it_back(tmp_path):
-    job = JobLines(2, tmp_path, "jobs").job({"script": "true\n", "arguments": ["x", "y z"]}, 1)
+    total = Resources(2.0, 2.0**35, 2.0)
+    fields = {"script": "true\n", "arguments": ["x", "y z"]}
+    job = JobLines(total, tmp_path, "jobs").job(fields, 1)
     assert CommandJob.from_json(job.to_json()) == job
     record = {name: value for name, value in job.record().items() if name != "name"}
-    again = JobLines(2, tmp_path, "jobs").job(record, 1)
+    again = JobLines(total, tmp_path, "jobs").job(record, 1)
     assert (again.script, again.arguments) == (job.script, job.arguments)

@@ -81,7 +81,7 @@ class CommandJob:
     user: str = ""
 
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables set on top of the runner's own environment."""
+    """Variables on top of those that commands begin with."""
     strl: str | None = None
     """Request of its own: when it may start, and what that is worth; None if it has none."""
 

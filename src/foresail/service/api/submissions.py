@@ -115,9 +115,9 @@ class JobRequest(BaseModel):
     mail_user: Short | None = Field(None, description="To whom; its user by default.")
     environment: Annotated[
         dict[Short, Text | Annotated[str, Field(max_length=0)]], Field(max_length=1_000)
-    ] = Field(default_factory=dict, description="Variables on top of the service's own.")
+    ] = Field(default_factory=dict, description="Variables on top of those of a login.")
     directory: Annotated[str, Field(pattern=r"^/[^\x00]*$", max_length=4_000)] | None = Field(
-        None, description="Absolute path of its working directory; that of the service's user."
+        None, description="Absolute path of its working directory; its user's home by default."
     )
     tasks: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         1, description="Tasks of so many cpus, which start together."
