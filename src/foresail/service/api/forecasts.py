@@ -110,7 +110,7 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatI
         asked = body.job.model_copy(update=given)
         submitted = picture.unix_seconds
     user = caller.user if body.job_id is None else row["user"]
-    checks = JobChecks(user, picture.cluster)
+    checks = JobChecks(user, picture.cluster, account=parts.served.other_account(user))
     command = await asyncio.to_thread(checks.job, asked)
     command = replace(command, job_id=body.job_id or _ASKED)
     if body.submitted_in is not None:

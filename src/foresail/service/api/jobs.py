@@ -90,6 +90,7 @@ async def submit(
             picture.cluster,
             places_of_requests(parse_policy(parts.policy()), picture.cluster),
             lambda each: _still_to_wait_for(each, jobs_meant(parts, caller, each.job_ids[0])),
+            account=parts.served.other_account(caller.user),
             sends_mail=bool(parts.configuration.hooks.mail),
         )
         most = parts.configuration.limits.pending_jobs

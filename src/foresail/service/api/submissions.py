@@ -15,6 +15,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
+from foresail.live.accounts import Account
 from foresail.live.command_job import CommandJob, told_dependencies
 from foresail.live.job_fields import SIZE_FORM
 from foresail.live.jobs_file import JobLines
@@ -269,6 +270,7 @@ def checked_submission(
     places: RequestPlaces | None,
     waited_for: Callable[[Dependency], Dependency | None],
     *,
+    account: Account | None = None,
     sends_mail: bool = False,
 ) -> Submission:
     """A submission that can be accepted.
@@ -287,6 +289,9 @@ def checked_submission(
         What is still to be waited for of a dependency on a job, or an array, that is not of this
         call; None if nothing is. It refuses one that cannot be met any more, and raises
         ``LookupError`` if there is no such job that the user may see.
+    account
+        As which account they run, if not as the service's own: what folders it can see, it finds
+        out itself, when they start.
     sends_mail
         Whether there is somebody to send mail about jobs.
 
@@ -295,7 +300,7 @@ def checked_submission(
     InvalidJobs, InputError
         If a job is wrong, or can never run; names the field.
     """
-    checks = JobChecks(user, cluster, places, sends_mail=sends_mail)
+    checks = JobChecks(user, cluster, places, account=account, sends_mail=sends_mail)
     drafts = tuple(_draft(each, checks.job(each)) for each in asked)
     submission = Submission(drafts, _known(drafts, waited_for))
     if submission.jobs > MOST_JOBS:
@@ -313,7 +318,7 @@ class JobChecks:
 
     Parameters
     ----------
-    user, cluster, places, sends_mail
+    user, cluster, places, account, sends_mail
         As of ``checked_submission``.
     """
 
@@ -323,6 +328,7 @@ class JobChecks:
         cluster: Cluster,
         places: RequestPlaces | None = None,
         *,
+        account: Account | None = None,
         sends_mail: bool = False,
     ) -> None:
         self._user = user
@@ -330,8 +336,8 @@ class JobChecks:
         self._places = places
         self._total = cluster.total
         self._room = FreeResources(cluster)
-        self._home = Path.home()
-        self._is_directory = cache(os.path.isdir)
+        self._home = Path.home() if account is None else Path(account.home)
+        self._is_directory = cache(os.path.isdir) if account is None else _every_one
 
     def job(self, asked: JobRequest) -> CommandJob:
         """A job that could be accepted, under an id that is not its own.
@@ -399,6 +405,11 @@ class JobChecks:
                 "is no address", field="mail_user", value=to, expected="a user's name, or a@b.c"
             )
         return types, to
+
+
+def _every_one(directory: Path) -> bool:
+    del directory
+    return True
 
 
 def _draft(asked: JobRequest, job: CommandJob) -> _Draft:
