@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.client import asked_jobs as asking
+from foresail.client import option_values
 from foresail.client.asked_jobs import asked_jobs
 from foresail.client.job_options import OPTIONS
 from foresail.client.job_script import asked_by_script
@@ -26,7 +26,7 @@ MIB, GIB = 2**20, 2**30
 def here(tmp_path, monkeypatch):
     """A folder of one's own, and no variables that would be handed on."""
     monkeypatch.chdir(tmp_path)
-    for name in asking._FINDING:
+    for name in option_values._FINDING:
         if name != "PATH":
             monkeypatch.delenv(name, raising=False)
     return tmp_path
@@ -351,6 +351,18 @@ def test_a_jobs_file_with_options(here):
     (here / "jobs.toml").write_text('[[job]]\ncommand = "true"\ncpus = 2\n[[job]]\ncommand = "b"\n')
     first, second = asked_jobs(["-t", "5", "jobs.toml"], time.time()).jobs
     assert (first["cpus"], first["requested_time"], second["requested_time"]) == (2, 300, 300)
+    with pytest.raises(InputError, match=r"'--mem'.*--memory"):
+        asked_jobs(["--mem", "5", "jobs.toml"], time.time())
+
+
+@pytest.mark.parametrize(
+    ("file", "name"), [("my job.sh", "my_job.sh"), (".a.sh", "_a.sh"), ("a" * 120, "a" * 100)]
+)
+def test_a_script_is_called_as_its_file_as_far_as_may_be(here, file, name):
+    """Names of jobs name files too."""
+    (here / file).write_text("#!/bin/sh\n")
+    (job,) = asked_jobs([file], time.time()).jobs
+    assert job["name"] == name
 
 
 def test_names_are_of_one_option_each():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import shutil
@@ -14,7 +13,7 @@ from typing import Any, Final
 
 from foresail.client.job_options import Asked, asked_by
 from foresail.client.job_script import asked_by_script
-from foresail.client.option_values import Export, Memory
+from foresail.client.option_values import Memory, own_variables
 from foresail.live.jobs_file import FILE_SUFFIXES, raw_jobs
 from foresail.model.documents import text_of
 from foresail.model.errors import InputError
@@ -24,17 +23,9 @@ _AS_THEY_ARE: Final = (
     *("begin", "requeue", "output", "errors", "open_mode", "mail_type", "mail_user"),
 )
 _OF_THE_CALL: Final = ("wait", "parsable", "quiet", "test_only", "key")
-_FINDING: Final = (
-    *("PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYTHONPATH"),
-    *("LD_LIBRARY_PATH", "LANG", "LC_ALL"),
-)
-"""Variables that a job gets if no others are asked for: by them the programs that are meant are
-found."""
-
+_LONGEST_NAME: Final = 100
 _SCRIPT_SUFFIXES: Final = (".sh", ".bash", ".slurm", ".sbatch")
 _SHELL_SIGNS: Final = re.compile(r"[\s;&|<>()$`*?]")
-_VARIABLE: Final = re.compile(r"(?!FORESAIL_|SLURM_)[A-Za-z_][A-Za-z0-9_]*")
-"""What is handed on with all of one's own: not the token, nor what tells a job of itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +54,9 @@ def asked_jobs(words: Sequence[str], now: float) -> AskedJobs:
     if line is not None and rest:
         raise InputError("is there and a command too", field="--wrap", value=rest[0])
     if line is None and len(rest) == 1 and Path(rest[0]).suffix in FILE_SUFFIXES:
+        option, memory = asked.get("memory", ("", ""))
+        if not isinstance(memory, str):
+            raise InputError("cannot be asked of a file of jobs", field=option, expected="--memory")
         fields = _fields(asked, now)
         if "export" in asked or "variables" in asked:
             fields["environment"] = _environment(asked)
@@ -97,7 +91,7 @@ def _what_runs(words: Sequence[str]) -> tuple[dict[str, Any], Asked]:
         return {"command": [str(path.absolute()), *more]}, {}
     elif path.is_file() or path.suffix in _SCRIPT_SUFFIXES or "/" in first:
         text, source = text_of(path), first
-        name = re.sub(r"[^A-Za-z0-9_.+-]", "_", path.name)
+        name = re.sub(r"[^A-Za-z0-9_.+-]|^[^A-Za-z0-9_]", "_", path.name)[:_LONGEST_NAME]
     else:
         return _command(words, is_told=False), {}
     return {"name": name, "script": text, "arguments": more}, asked_by_script(text, source)
@@ -166,7 +160,5 @@ def _of_each_task(memory: Memory | str, fields: Mapping[str, Any]) -> str:
 
 def _environment(asked: Asked) -> dict[str, str]:
     """The variables that a job gets: those asked for, or those by which programs are found."""
-    export = asked["export"][1] if "export" in asked else Export(False, _FINDING, {})
-    names = filter(_VARIABLE.fullmatch, os.environ) if export.everything else export.names
-    own = {name: os.environ[name] for name in names if name in os.environ}
-    return {**own, **export.assigned, **dict(asked.get("variables", ("", ()))[1])}
+    exported = asked["export"][1] if "export" in asked else own_variables()
+    return {**exported, **dict(asked.get("variables", ("", ()))[1])}

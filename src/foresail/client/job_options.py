@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -41,6 +40,11 @@ class JobOption:
 Asked: TypeAlias = dict[str, tuple[str, Any]]
 """What is set, to the name of the option that set it and the value."""
 
+_TIME: Final = "It is ended after so long: minutes, 2:30:00, 1-12, or such as 90s, 30min, 2h."
+_MOMENT: Final = "6h, now+2hours, 16:30 or 2026-12-31T08:00"
+_KINDS: Final = "Only after others: afterok:17:18, afterany:, afternotok:, after:, singleton."
+_VARIABLES: Final = "ALL of yours, NONE, names, NAME=value. [those that programs are found by]"
+
 OPTIONS: Final = (
     JobOption("-J --job-name --name", "name", "What jobs that are alike are called.", "NAME"),
     JobOption(
@@ -49,71 +53,27 @@ OPTIONS: Final = (
     JobOption("-c --cpus-per-task --cpus", "cpus", "Cpus of a task. [1]", "N", values.whole),
     JobOption("-N --nodes", "nodes", "1: all tasks are on one node.", "1", values.one_node),
     JobOption("--ntasks-per-node", "tasks_per_node", "Tasks, on one node.", "N", values.whole),
-    JobOption(
-        "--mem",
-        "memory",
-        "Memory of all tasks together, in MiB or such as 4G.",
-        "SIZE",
-        partial(values.size, of="job"),
-    ),
-    JobOption(
-        "--mem-per-cpu", "memory", "Memory for each cpu.", "SIZE", partial(values.size, of="cpu")
-    ),
-    JobOption("--memory", "memory", "Memory of a task, such as 2GiB.", "SIZE"),
+    JobOption("--mem", "memory", "Memory of all tasks: MiB, or 4G.", "SIZE", values.job_memory),
+    JobOption("--mem-per-cpu", "memory", "Memory of each cpu.", "SIZE", values.cpu_memory),
+    JobOption("--memory", "memory", "Memory of each task, such as 2GiB.", "SIZE"),
     JobOption("--gres", "gpus", "Gpus of the job.", "gpu:N", values.gpus),
     JobOption("-G --gpus --gpus-per-node", "gpus", "Gpus of the job.", "N", values.gpus),
+    JobOption("-t --time", "requested_time", _TIME, "TIME", values.limit),
     JobOption(
-        "-t --time",
-        "requested_time",
-        "It is ended after so long: minutes, 2:30:00, 1-12, or such as 90s, 30min, 2h.",
-        "TIME",
-        values.limit,
+        "--deadline", "deadline", f"When it should be done: {_MOMENT}.", "MOMENT", values.moment
     ),
-    JobOption(
-        "--deadline",
-        "deadline",
-        "When it should be done: 6h, now+2hours, 16:30 or 2026-12-31T08:00.",
-        "MOMENT",
-        values.moment,
-    ),
-    JobOption("-b --begin", "begin", "Not before then; as --deadline.", "MOMENT", values.moment),
-    JobOption(
-        "-d --dependency",
-        "dependencies",
-        "Only after others: afterok:17:18, afterany:, afternotok:, after:, singleton.",
-        "KIND:JOB",
-        values.dependencies,
-    ),
-    JobOption(
-        "--after",
-        "after",
-        "Only once this job has completed; may be repeated.",
-        "JOB",
-        lambda value: value.split(","),
-        is_gathered=True,
-    ),
+    JobOption("-b --begin", "begin", f"It starts no earlier: {_MOMENT}.", "MOMENT", values.moment),
+    JobOption("-d --dependency", "dependencies", _KINDS, "KIND:JOB", values.dependencies),
+    JobOption("--after", "after", "Once this one has completed.", "JOB", values.names, True),
     JobOption(
         "-a --array", "array", "A job for each number: 0-9, 1,5,7; at most N run.", "RANGE[%N]"
     ),
     JobOption("-D --chdir --directory", "directory", "Where it runs. [here]", "FOLDER"),
     JobOption("-o --output", "output", "File for what it prints: %j %A %a %x are told.", "FILE"),
     JobOption("-e --error", "errors", "File for its standard error. [with the output]", "FILE"),
-    JobOption(
-        "--export --environment",
-        "export",
-        "Variables it gets: ALL of yours, NONE, names, NAME=value. [what programs are found by]",
-        "NAMES",
-        values.export,
-    ),
-    JobOption(
-        "--env",
-        "variables",
-        "A variable; may be repeated.",
-        "NAME=VALUE",
-        lambda value: [values.assignment(value)],
-        is_gathered=True,
-    ),
     JobOption("--open-mode", "open_mode", "append or truncate these files.", "MODE"),
+    JobOption("--export --environment", "export", _VARIABLES, "NAMES", values.export),
+    JobOption("--env", "variables", "A variable.", "NAME=VALUE", values.assignments, True),
     JobOption("-H --hold", "held", "Keep it from starting."),
     JobOption("--mail-type", "mail_type", "When mail is sent: BEGIN, END, FAIL, ALL.", "WHEN"),
     JobOption("--mail-user", "mail_user", "To whom. [you]", "WHO"),
@@ -126,11 +86,7 @@ OPTIONS: Final = (
     JobOption("-Q --quiet", "quiet", "Print no id."),
     JobOption("--test-only", "test_only", "Submit nothing: when would it start?"),
     JobOption(
-        "--key",
-        "key",
-        "Your own name for this call: repeated, it submits nothing again.",
-        "NAME",
-        is_typed=True,
+        "--key", "key", "Repeated with this, it submits nothing again.", "NAME", is_typed=True
     ),
 )
 """In the order in which help tells them."""

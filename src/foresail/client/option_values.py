@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -25,24 +26,22 @@ _CLOCK_NAMES: Final = MappingProxyType(
     {"midnight": "0:00", "elevenses": "11:00", "noon": "12:00", "fika": "15:00", "teatime": "16:00"}
 )
 _GPUS: Final = re.compile(r"(?:gpu)?:?(\d{1,6})?")
+_FINDING: Final = (
+    *("PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYTHONPATH"),
+    *("LD_LIBRARY_PATH", "LANG", "LC_ALL"),
+)
+_HANDED_ON: Final = re.compile(r"(?!FORESAIL_|SLURM_)[A-Za-z_][A-Za-z0-9_]*")
+"""With all of one's own: not the token, nor what tells a job of itself."""
+
 _MOMENT_FORMS: Final = "such as 6h, now+2hours, 16:30, tomorrow or 2026-12-31T08:00"
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """An amount of memory, and of what it is: of each cpu, of each task, or of the whole job."""
+    """An amount of memory of each cpu, or of the whole job."""
 
     bytes: int
-    of: Literal["cpu", "task", "job"]
-
-
-@dataclass(frozen=True, slots=True)
-class Export:
-    """Which variables of the one who submits a job gets, and which beside these."""
-
-    everything: bool
-    names: tuple[str, ...]
-    assigned: Mapping[str, str]
+    of: Literal["cpu", "job"]
 
 
 def limit(value: str) -> float | None:
@@ -123,8 +122,17 @@ def _moment(value: str, now: datetime) -> datetime | None:
         raise ValueError(_MOMENT_FORMS) from error
 
 
-def size(value: str, of: Literal["cpu", "job"]) -> Memory:
+def job_memory(value: str) -> Memory:
     """Slurm's megabytes, or a number with K, M, G or T; all are powers of 1024."""
+    return _size(value, "job")
+
+
+def cpu_memory(value: str) -> Memory:
+    """The same, of each cpu."""
+    return _size(value, "cpu")
+
+
+def _size(value: str, of: Literal["cpu", "job"]) -> Memory:
     found = _SIZE.fullmatch(value)
     if found is None or not int(found[1]):
         raise ValueError("megabytes, or a size such as 500M or 2G")
@@ -165,18 +173,30 @@ def dependencies(value: str) -> list[str]:
     return words
 
 
-def export(value: str) -> Export:
+def export(value: str) -> dict[str, str]:
     """``ALL``, ``NONE``, names of variables of one's own and ``NAME=value``, with commas."""
-    if value in {"NONE", "NIL"}:
-        return Export(everything=False, names=(), assigned={})
-    words = value.split(",")
-    assigned = dict(assignment(each) for each in words if "=" in each)
-    names = tuple(each for each in words if "=" not in each and each != "ALL")
-    return Export("ALL" in words, names, assigned)
+    words = [] if value in {"NONE", "NIL"} else value.split(",")
+    everything = filter(_HANDED_ON.fullmatch, os.environ) if "ALL" in words else ()
+    assigned = dict(_assignment(each) for each in words if "=" in each)
+    return {**own_variables(everything), **own_variables(words), **assigned}
 
 
-def assignment(value: str) -> tuple[str, str]:
-    """``NAME=value`` in two."""
+def own_variables(names: Iterable[str] = _FINDING) -> dict[str, str]:
+    """Those of one's own variables that are set; by default those by which programs are found."""
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def names(value: str) -> list[str]:
+    """Names or ids with commas."""
+    return value.split(",")
+
+
+def assignments(value: str) -> list[tuple[str, str]]:
+    """The one ``NAME=value``, in two."""
+    return [_assignment(value)]
+
+
+def _assignment(value: str) -> tuple[str, str]:
     name, equals, content = value.partition("=")
     if not equals or not name:
         raise ValueError("NAME=value")

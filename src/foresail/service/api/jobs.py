@@ -66,6 +66,7 @@ _PATIENCE_SECONDS: Final = 1.0
 _LIST_PATIENCE_SECONDS: Final = 0.02
 """How long forecasts are waited for that are just being made, of one job and of a page of them."""
 
+_MOST_MEANT: Final = 30_000
 _MOST_LOG_BYTES: Final = 1_000_000
 _Number = Annotated[int, Query(ge=0, le=2**62)]
 
@@ -199,6 +200,13 @@ async def list_jobs(
 def _ids(parts: ServiceParts, caller: Caller, job_ids: Sequence[str]) -> tuple[str, ...]:
     """The jobs that ids mean, of an array all of its members."""
     meant = [row["job_id"] for each in job_ids for row in jobs_meant(parts, caller, each)]
+    if len(meant) > _MOST_MEANT:
+        raise CallRefused(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            f"mean {len(meant):,} jobs",
+            field="job",
+            expected=f"at most {_MOST_MEANT:,}",
+        )
     return tuple(dict.fromkeys(meant))
 
 

@@ -12,7 +12,9 @@ from foresail.service.parts import ServiceParts
 from foresail.service.picture import FRESH_SECONDS, Picture
 from foresail.service.store.protocol import JobsWanted, Row
 
-_PAGE: Final = 100
+_FIRST_PAGE: Final = 20
+_PAGE: Final = 1_000
+"""Most arrays are small, and others' jobs come behind them."""
 
 
 def own_job(parts: ServiceParts, caller: Caller, job_id: str) -> Row:
@@ -44,13 +46,13 @@ def jobs_meant(parts: ServiceParts, caller: Caller, job_id: str) -> list[Row]:
 
 def _members(parts: ServiceParts, array: str) -> Iterator[Row]:
     """The members of an array, whose numbers follow each other from its own on."""
-    before = int(array) - 1
-    while rows := parts.store.jobs(JobsWanted(after=before, limit=_PAGE, oldest_first=True)):
+    before, page = int(array) - 1, _FIRST_PAGE
+    while rows := parts.store.jobs(JobsWanted(after=before, limit=page, oldest_first=True)):
         for row in rows:
             if not row["job_id"].startswith(f"{array}_"):
                 return
             yield row
-        before = rows[-1]["number"]
+        before, page = rows[-1]["number"], _PAGE
 
 
 def no_such_job(job_id: str) -> CallRefused:
