@@ -192,3 +192,13 @@ def test_it_is_said_what_is_lacking_and_when_it_should_be_there():
     assert reasons["2"].sentence == "needs 1 gpu and 0 are free"
     assert reasons["3"].sentence == "needs 5 GiB of memory and 2 GiB is free"
     assert reasons["4"].numbers["start"] == 50.0
+    assert reasons["1"].sentence == "next in line: 1 cpu and 1 gpu should be free at 50 s"
+
+
+def test_whose_turn_comes_by_gpus_is_told_what_it_waits_for():
+    """EASY would have come to no job of two gpus before the one ahead of it has ended."""
+    told = []
+    jobs = [job(number, 0.0, 50.0, gpus=2) for number in range(3)]
+    run(jobs, "guarded", look=lambda controller: told.append(controller.reasons()))
+    assert told[0]["2"].code is not ReasonCode.AMONG_FIRST
+    assert told[0]["2"].sentence == "needs 2 gpus and 0 are free"

@@ -6,8 +6,8 @@ import math
 from typing import Final
 
 from foresail.explain.run_snapshot import WaitingJob
-from foresail.model.reason import Reason, ReasonCode
-from foresail.model.words import count, from_now, is_or_are
+from foresail.model.reason import Reason, ReasonCode, needed_words
+from foresail.model.words import from_now
 
 REASONS: Final = {
     ReasonCode.RESERVED: "planned for later",
@@ -53,23 +53,18 @@ def reason_words(reason: Reason, now: float) -> str:
         return reason.sentence
     later = in_words(start - now)
     if reason.code is ReasonCode.RESERVED:
-        return f"next in line: {_cpus(reason)} should be free {later}"
+        return f"next in line: {needed_words(reason.numbers)[0]} should be free {later}"
     return f"would delay job {reason.numbers['head']}, which should start {later}"
 
 
 def _first_words(reason: Reason, turn_ago_seconds: float, now: float) -> str:
     """Why a job goes first: what EASY would have done with it by now."""
     easy = f"EASY would have come to it {from_now(-turn_ago_seconds)}"
+    needed, verb = needed_words(reason.numbers)
     start = reason.numbers.get("start")
     if isinstance(start, float | int):
-        return f"goes first: {easy}; {_cpus(reason)} should be free {in_words(start - now)}"
-    return (
-        f"goes first once {_cpus(reason)} {is_or_are(float(reason.numbers['cpus']))} free: {easy}"
-    )
-
-
-def _cpus(reason: Reason) -> str:
-    return count(float(reason.numbers["cpus"]), "cpu")
+        return f"goes first: {easy}; {needed} should be free {in_words(start - now)}"
+    return f"goes first once {needed} {verb} free: {easy}"
 
 
 def in_words(seconds: float) -> str:

@@ -36,7 +36,7 @@ from foresail.model.reason import Reason, ReasonCode
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.slowdown import Slowdowns
 from foresail.model.start_conditions import StartConditions
-from foresail.model.words import by_whom, count, duration, number
+from foresail.model.words import by_whom, count, duration, memory_size, number
 from foresail.record.beliefs import belief_of
 from foresail.record.jobs_fold import JobsFold
 from foresail.record.log_clock import LogClock
@@ -404,9 +404,14 @@ def _of_submission(job: Job) -> str:
     if job.options:
         told = "; or ".join(_of_option(each, job.tasks) for each in job.options)
         best = f" By its own STRL it runs {told}."
-    tasks = "" if job.tasks == job.cpus else f"{count(job.tasks, 'task')}, "
-    cpus = count(job.cpus, "cpu")
-    return f"Submitted{user}: {tasks}{cpus}, {limit}{deadline}{after}.{best}"
+    total = job.total
+    asked = [] if job.tasks == job.cpus else [count(job.tasks, "task")]
+    asked.append(count(total.cpus, "cpu"))
+    if total.memory_bytes:
+        asked.append(f"{memory_size(total.memory_bytes)} of memory")
+    if total.gpus:
+        asked.append(count(total.gpus, "gpu"))
+    return f"Submitted{user}: {', '.join(asked)}, {limit}{deadline}{after}.{best}"
 
 
 def _of_conditions(job: Job) -> str:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from foresail.model.construction import quickly_made
-from foresail.model.words import count, is_or_are, memory_size
+from foresail.model.words import count, is_or_are, listed, memory_size
 
 
 class ReasonCode(StrEnum):
@@ -103,6 +103,8 @@ class Reason:
         ]
         said = {f"{name}_said": count(amount, noun) for name, noun, amount in amounts}
         verbs = {f"{name}_verb": is_or_are(amount) for name, _, amount in amounts}
+        if "cpus" in self.numbers:
+            said["cpus_said"], verbs["cpus_verb"] = needed_words(self.numbers)
         return self._words.format(**self.numbers, **said, **verbs)
 
     @property
@@ -124,6 +126,19 @@ class Reason:
             case ReasonCode.HELD, {"by": ""}:
                 return _HELD_BY_SOMEBODY
         return _SENTENCES[self.code]
+
+
+def needed_words(numbers: Mapping[str, float | str]) -> tuple[str, str]:
+    """What a job needs by the numbers of its reason, and the verb that so much has."""
+    cpus, memory, gpus = (
+        float(numbers.get(name, 0.0)) for name in ("cpus", "memory_bytes", "gpus")
+    )
+    parts = [count(cpus, "cpu")]
+    if memory:
+        parts.append(f"{memory_size(memory)} of memory")
+    if gpus:
+        parts.append(count(gpus, "gpu"))
+    return listed(parts), is_or_are(cpus) if len(parts) == 1 else "are"
 
 
 @quickly_made

@@ -10,7 +10,7 @@ first that does a start as well. Further reservations, where a policy makes some
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -33,7 +33,11 @@ OTHERS: Final = 2
 _ROUNDING: Final = 1e-9
 """As ``FreeResources`` has it."""
 
-PassAgain = Callable[[Passed, Collection[int]], Passed]
+_FEW: Final = 64
+"""Of so many in front of a queue the first that does not fit is looked for; then of eight times as
+many."""
+
+PassAgain = Callable[[Passed, Integers], Passed]
 """Makes the pass again behind what has started, without some slots."""
 
 
@@ -76,62 +80,80 @@ class AllResources:
     ) -> None:
         self._view, self._partition = view, partition
         self._queue, self._jobs = queue, jobs
-        self._needs = np.column_stack([jobs[: len(others), WIDTH], others])
+        self._columns = (jobs[:, WIDTH], *others.T)
         self._overtakes, self._promises, self._hopes = overtakes, promises, hopes
 
+    def _needs(self, slots: Sequence[int] | Integers) -> Floats:
+        """What jobs ask for, shape (jobs, resources)."""
+        return np.stack([column[slots] for column in self._columns], axis=1)
+
     def settled(
-        self, passed: Passed, started: Sequence[int], elsewhere: Collection[int], again: PassAgain
+        self, passed: Passed, started: Sequence[int], elsewhere: Integers, again: PassAgain
     ) -> Passed:
         """What a pass comes to once all resources count; behind ``started``, less ``elsewhere``.
 
         The pass was made for all other jobs that wait.
         """
-        room, needs = self._view.free[self._partition], self._needs
+        room = self._view.free[self._partition]
         left = np.array([passed.free, room.memory_bytes, room.gpus])
-        left -= needs[list(started)].sum(axis=0)
-        head, ahead, shadow, extra = self._first_that_waits(left, started, elsewhere)
+        left -= self._needs(list(started)).sum(axis=0)
+        head, ahead, shadow, spare = self._first_that_waits(left, started, elsewhere)
         late = self._ends_after(shadow, head)
         late[ahead] = False
         late[head : head + 1] = False  # none, if there is no head
         accepted = [*started]
         while True:
             fresh = passed.starts[len(accepted) :]
-            for slot in fresh:
-                needed = needs[slot] * (1.0 - _ROUNDING)
-                if (needed > left)[1:].any() or (late[slot] and (needed > extra).any()):
+            for slot, needed in zip(fresh, self._needs(fresh), strict=True):
+                least = needed * (1.0 - _ROUNDING)
+                if (least > left)[1:].any() or (late[slot] and (least > spare).any()):
                     break
-                left -= needs[slot]
-                extra -= needs[slot] * late[slot]
+                left -= needed
+                spare -= needed * late[slot]
                 accepted.append(slot)
             if len(accepted) == len(passed.starts):
                 break
             if not self._overtakes:
                 passed = replaced(passed, starts=accepted)
                 break
-            wanted = needs * (1.0 - _ROUNDING)
-            blocked = (wanted > left)[:, 1:].any(axis=1) | (late & (wanted > extra).any(axis=1))
-            absent = {*elsewhere, *self._queue[blocked[self._queue]].tolist()}
+            blocked = self._beyond(spare, 0) & late | self._beyond(left, 1)
+            blocked[accepted] = False
+            absent = self._queue[blocked[self._queue]]
             before = Passed(accepted, passed.free, {})
-            passed = again(before, absent.difference(accepted))
-        if self._promises and head >= 0 and needs[head, 1:].any():
+            passed = again(before, np.union1d(absent, elsewhere) if len(elsewhere) else absent)
+        if self._promises and head >= 0 and self._needs([head])[0, 1:].any():
             later = {slot: at for slot, at in passed.reserved.items() if slot != head}
             promised = {head: shadow} if shadow < math.inf else {}
             passed = replaced(passed, reserved={**promised, **later})
-        return replaced(passed, left=(float(left[1]), float(left[2])))
+        memory, gpus = np.maximum(left[1:], 0.0).tolist()
+        return replaced(passed, left=(memory, gpus))
+
+    def _beyond(self, room: Floats, first: int) -> NDArray[np.bool_]:
+        """Which slots ask for more than there is of a resource, from the first that counts on."""
+        pairs = zip(self._columns[first:], room[first:], strict=True)
+        beyond = np.zeros(len(self._jobs), np.bool_)
+        for column, most in pairs:
+            beyond |= column * (1.0 - _ROUNDING) > most
+        return beyond
 
     def _first_that_waits(
-        self, left: Floats, started: Sequence[int], elsewhere: Collection[int]
+        self, left: Floats, started: Sequence[int], elsewhere: Integers
     ) -> tuple[int, Integers, float, Floats]:
         """The first slot that does not fit behind those ahead of it, and these; -1 if all fit.
 
         Then when it should, and how much more is free at that time.
         """
-        queue = self._queue
-        if started or elsewhere:
-            queue = queue[np.isin(queue, [*started, *elsewhere], invert=True)]
-        held = np.cumsum(self._needs[queue], axis=0)
-        beyond = (held * (1.0 - _ROUNDING) > left).any(axis=1)
-        nothing = np.zeros(1 + OTHERS)
+        queue, nothing = self._queue, np.zeros(1 + OTHERS)
+        if started or len(elsewhere):
+            gone = np.concatenate([np.array(started, np.int64), elsewhere])
+            queue = queue[np.isin(queue, gone, invert=True)]
+        few = _FEW
+        while True:
+            held = np.cumsum(self._needs(queue[:few]), axis=0)
+            beyond = (held * (1.0 - _ROUNDING) > left).any(axis=1)
+            if beyond.any() or few >= len(queue):
+                break
+            few *= 8
         if not beyond.any():
             return -1, queue, math.inf, nothing
         at = int(beyond.argmax())
@@ -139,8 +161,8 @@ class AllResources:
         if not self._promises:
             return head, ahead, math.inf, nothing
         free = left - (held[at - 1] if at else nothing)
-        shadow, extra = self._shadow(free, self._needs[head], [*started, *ahead.tolist()])
-        return head, ahead, shadow, extra
+        shadow, spare = self._shadow(free, self._needs([head])[0], [*started, *ahead.tolist()])
+        return head, ahead, shadow, spare
 
     def _shadow(self, free: Floats, needed: Floats, started: Sequence[int]) -> tuple[float, Floats]:
         """When so much should be free, and how much more; slots ``started`` run from now on."""
@@ -148,7 +170,7 @@ class AllResources:
         ends = [max(each.expected_end_seconds, now) for each in self._view.running]
         held = [_held(each.held, each.placement, name) for each in self._view.running]
         ends += (now + self._jobs[started, PLANNED]).tolist()
-        held += self._needs[started].tolist()
+        held += self._needs(started).tolist()
         if not ends:
             return math.inf, free
         order = np.argsort(ends, kind="stable")
@@ -163,10 +185,9 @@ class AllResources:
 
     def _ends_after(self, shadow: float, head: int) -> NDArray[np.bool_]:
         """Which slots would run at that time, if they started now."""
-        jobs = self._jobs[: len(self._needs)]
-        late: NDArray[np.bool_] = self._view.now + jobs[:, PLANNED] > shadow
-        if self._hopes and head >= 0 and jobs[head, AGED] == 0.0:
-            late &= self._view.now + jobs[:, LIKELY] > shadow
+        late: NDArray[np.bool_] = self._view.now + self._jobs[:, PLANNED] > shadow
+        if self._hopes and head >= 0 and self._jobs[head, AGED] == 0.0:
+            late &= self._view.now + self._jobs[:, LIKELY] > shadow
         return late
 
 

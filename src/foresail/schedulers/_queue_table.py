@@ -60,6 +60,8 @@ _PER_CPU: Final = 2.0**60
 _ROWS_PER_CHANGE: Final = 4
 """At most: of a running job, before and after, what it holds, and that it is one of its kind."""
 
+_NO_SLOTS: Final = np.zeros(0, np.int64)
+
 _NOTHING: Final = (0, 0.0)
 """What a job holds elsewhere than where it runs, as ``_exactly`` tells it."""
 
@@ -146,7 +148,7 @@ def _blank_tables(slots: int) -> dict[str, NDArray[Any]]:
         "changed_slots": np.zeros(slots, np.int64),
         "changed_codes": np.zeros(slots, np.int64),
         "own_numbers": np.zeros(slots),
-        "others": np.zeros((slots, OTHERS)),
+        "others": np.zeros((slots, OTHERS), order="F"),
     }
 
 
@@ -236,7 +238,7 @@ class QueueTable:
         for i in range(0, 2 * self._counts[table.RESERVED], 2):
             reserved[int(planned[i])] = planned[i + 1]
         self._view = view if self._asking and not view.cluster.shared else None
-        return self._within_all(Passed(starts, free, reserved), (), (), plan)
+        return self._within_all(Passed(starts, free, reserved), (), _NO_SLOTS, plan)
 
     def pass_again(
         self, before: Passed, elsewhere: Collection[int], plan: Mapping[str, float]
@@ -245,14 +247,15 @@ class QueueTable:
 
         Slots ``elsewhere`` do not count here: their jobs start or are promised to elsewhere.
         """
-        passed = self._pass_again(before, elsewhere, plan)
-        return self._within_all(passed, before.starts, elsewhere, plan)
+        absent = np.array(sorted(elsewhere), dtype=np.int64)
+        passed = self._pass_again(before, absent, plan)
+        return self._within_all(passed, before.starts, absent, plan)
 
     def _within_all(
         self,
         passed: Passed,
         started: Sequence[int],
-        elsewhere: Collection[int],
+        elsewhere: Integers,
         plan: Mapping[str, float],
     ) -> Passed:
         """The pass, made again until what it starts has its memory and gpus too."""
@@ -276,18 +279,15 @@ class QueueTable:
             lambda before, absent: self._pass_again(before, absent, plan),
         )
 
-    def _pass_again(
-        self, before: Passed, elsewhere: Collection[int], plan: Mapping[str, float]
-    ) -> Passed:
+    def _pass_again(self, before: Passed, absent: Integers, plan: Mapping[str, float]) -> Passed:
         tables = self._tables
-        gone = {*before.starts, *elsewhere}
+        gone = {*before.starts, *absent.tolist()} if plan else ()
         for job_id, start in plan.items():
             slot = self.slot_of.get(job_id, -1)
             if slot >= 0 and slot not in gone:
                 tables.jobs[slot, RESERVATION] = start
         started = len(before.starts)
         tables.starts[:started] = before.starts
-        absent = np.array(sorted(elsewhere), dtype=np.int64)
         room = np.empty_like(tables.order)
         count = table.pass_again(self._now, before.free, started, absent, room, self._places)
         rows = tables.plan[: self._counts[table.RESERVED]].tolist()
@@ -356,9 +356,12 @@ class QueueTable:
         """Whether a job asks for more memory, or more gpus, than is left."""
         return bool((self._tables.others[slot] > left).any())
 
-    def others(self, slots: Sequence[int]) -> list[list[float]]:
-        """Memory (bytes) and gpus of jobs, a list of each."""
-        return [column.tolist() for column in self._tables.others[list(slots)].T]
+    def others(self, slots: Sequence[int]) -> dict[str, tuple[float, ...]]:
+        """Memory (bytes) and gpus of jobs, as reasons have them; nothing if none asks for any."""
+        memory, gpus = self._tables.others[slots].T
+        if not (memory.any() or gpus.any()):
+            return {}
+        return {"memory_bytes": tuple(memory.tolist()), "gpus": tuple(gpus.tolist())}
 
     def _count_lacking(self, passed: Passed, lacked: NDArray[np.bool_], count: int) -> int:
         """Put those that lack memory or gpus alone, and are found to, behind others that changed.
@@ -367,12 +370,13 @@ class QueueTable:
         """
         tables = self._tables
         changed = tables.changed_slots[:count].copy()
-        by_turn = np.isin(tables.codes, (table.BEHIND, table.WOULD_DELAY))
-        waiting = tables.jobs[:, queue.WAITS] != 0.0
-        left = (0.0, 0.0) if passed.left is None else passed.left
-        lacking = by_turn & waiting & (tables.others > left).any(axis=1)
-        lacking &= passed.left is not None
-        tables.codes[lacking] = table.LACKS
+        lacking = np.zeros_like(lacked)
+        if passed.left is not None:
+            by_turn = (tables.codes == table.BEHIND) | (tables.codes == table.WOULD_DELAY)
+            memory, gpus = passed.left
+            short = (tables.others[:, 0] > memory) | (tables.others[:, 1] > gpus)
+            lacking = by_turn & (tables.jobs[:, queue.WAITS] != 0.0) & short
+            tables.codes[lacking] = table.LACKS
         kept = changed[~lacking[changed]]
         new = np.flatnonzero(lacking & ~lacked)
         numbers = tables.own_numbers[: len(changed)][~lacking[changed]].copy()

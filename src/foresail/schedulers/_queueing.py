@@ -266,33 +266,48 @@ class _Reasons(Mapping[str, Reason]):
         common = self._common()
         behind = WOULD_DELAY if common.delayed else BEHIND
         changed = table.changed_codes(self._passed, common.free, behind, since)
-        return (table, table.version), None if changed is None else [*map(self._alike, changed)]
+        return (table, table.version), None if changed is None else [
+            *chain.from_iterable(map(self._alike, changed))
+        ]
 
     def tells_of(self, job_id: str) -> bool:
         """See ``foresail.model.decision.TellsChanges``."""
         return job_id in self._table.slot_of
 
-    def _alike(self, changed: CodedJobs) -> AlikeReasons:
+    def _alike(self, changed: CodedJobs) -> list[AlikeReasons]:
         """The reasons of jobs that wait for one kind of reason now."""
         code, table = changed.code, self._table
         job_ids = _JobIds(table.jobs_by_slot, changed.slots)
         numbers: Sequence[float] = FloatColumn(changed.numbers)
         if code == NO_ROOM:
             free = {"free": self._common().free}
-            return AlikeReasons(ReasonCode.NO_ROOM, job_ids, free, {"cpus": numbers})
-        if code == LACKS and self._passed.left is not None:
-            memory, gpus = table.others(array("q", changed.slots))
-            lacking = {"memory_bytes": memory, "gpus": gpus}
-            return AlikeReasons(ReasonCode.NO_ROOM, job_ids, _left(self._passed.left), lacking)
+            return [AlikeReasons(ReasonCode.NO_ROOM, job_ids, free, {"cpus": numbers})]
         if code == BEHIND:
-            return AlikeReasons(ReasonCode.BEHIND, job_ids, by_job={"ahead": numbers})
+            return [AlikeReasons(ReasonCode.BEHIND, job_ids, by_job={"ahead": numbers})]
         if code == WOULD_DELAY:
-            return AlikeReasons(ReasonCode.WOULD_DELAY, job_ids, self._common().delayed)
+            return [AlikeReasons(ReasonCode.WOULD_DELAY, job_ids, self._common().delayed)]
         slots = array("q", changed.slots)
-        by_job: dict[str, Sequence[float]] = {"cpus": numbers}
+        if code == LACKS and self._passed.left is not None:
+            left = _left(self._passed.left)
+            return [AlikeReasons(ReasonCode.NO_ROOM, job_ids, left, table.others(slots))]
+        asking = [bool(table.others([slot])) for slot in slots]
+        return [
+            self._with_needs(
+                code, [slot for slot, asks in zip(slots, asking, strict=True) if asks is each]
+            )
+            for each in sorted({*asking})
+        ]
+
+    def _with_needs(self, code: int, slots: Sequence[int]) -> AlikeReasons:
+        """The reasons of jobs that are told what should be free for them, and when."""
+        jobs = [self._table.jobs_by_slot[slot] for slot in slots]
+        job_ids = tuple([each.job.job_id for each in jobs])
+        by_job: dict[str, Sequence[float]] = {
+            "cpus": tuple([self._table.width(slot) for slot in slots]),
+            **self._table.others(slots),
+        }
         if code in (GOES_FIRST, AMONG_FIRST):
-            dues = [table.jobs_by_slot[slot].due for slot in slots]
-            by_job["turn"] = tuple([due.turn_seconds for due in dues if due is not None])
+            by_job["turn"] = tuple([each.due.turn_seconds for each in jobs if each.due is not None])
         if code == AMONG_FIRST:
             return AlikeReasons(ReasonCode.AMONG_FIRST, job_ids, by_job=by_job)
         planned = {**self._passed.reserved, **self._passed.promised_elsewhere}
@@ -329,22 +344,21 @@ class _Reasons(Mapping[str, Reason]):
     def _reason(self, slot: int) -> Reason | None:
         """Why a job waits that does not just wait its turn."""
         common, reserved = self._common(), self._passed.reserved
-        cpus = self._table.width(slot)
+        cpus, left = self._table.width(slot), self._passed.left
+        others = {name: amount for name, (amount,) in self._table.others([slot]).items()}
+        needs: dict[str, float | str] = {"cpus": cpus, **others}
         due = self._table.jobs_by_slot[slot].due
         if due is not None and due.due_seconds <= self._now:
-            turn: dict[str, float | str] = {"cpus": cpus, "turn": due.turn_seconds}
+            turn: dict[str, float | str] = {**needs, "turn": due.turn_seconds}
             if slot in reserved:
                 return Reason(ReasonCode.GOES_FIRST, turn | {"start": reserved[slot]})
             return Reason(ReasonCode.AMONG_FIRST, turn)
         if slot in reserved:
-            return Reason(ReasonCode.RESERVED, {"cpus": cpus, "start": reserved[slot]})
+            return Reason(ReasonCode.RESERVED, {**needs, "start": reserved[slot]})
         if cpus > common.free:
             return Reason(ReasonCode.NO_ROOM, {"cpus": cpus, "free": common.free})
-        left = self._passed.left
         if left is not None and self._table.lacks(slot, left):
-            ((memory,), (gpus,)) = self._table.others([slot])
-            asked = {"memory_bytes": memory, "gpus": gpus}
-            return Reason(ReasonCode.NO_ROOM, {**_left(left), **asked})
+            return Reason(ReasonCode.NO_ROOM, {**_left(left), **others})
         return Reason(ReasonCode.WOULD_DELAY, common.delayed) if common.delayed else None
 
     def _common(self) -> _CommonReasons:

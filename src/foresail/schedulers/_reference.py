@@ -28,7 +28,8 @@ class EasyReference:
 
     A job that names no partition, or one that there is not, is for the one that it fits in where
     jobs that wait and run are likely to need the least per cpu; of equals, the first. Where no time
-    was requested the runtime counts that is planned with.
+    was requested the runtime counts that is planned with. A job counts by that resource of which it
+    asks for the largest share: where others are short, its turn comes later than with all counted.
     """
 
     def __init__(self, cluster: Cluster, shares: Shares) -> None:
@@ -115,6 +116,7 @@ class _PartitionReference:
 
     def __init__(self, partition: Partition, shares: Shares) -> None:
         self.work = 0
+        self._total = partition.total
         self._cpus = whole_grain(partition.total.cpus)
         self._at = tables.blank_reference(_FEW, 4 * _FEW, self._cpus, shares)
         self._job_ids: list[str] = []
@@ -128,7 +130,7 @@ class _PartitionReference:
     def enter(self, pending: PendingJob, now: float) -> bool:
         """Take a job that may start; whether it fits at all."""
         job = pending.job
-        cpus = whole_grain(job.cpus)
+        cpus = whole_grain(self._cpus_for(job))
         if cpus > self._cpus:
             return False
         if len(self._job_ids) == len(self._at.jobs):
@@ -146,6 +148,18 @@ class _PartitionReference:
         row[tables.LIKELY_SECONDS] = pending.prediction.mean()
         self.note(now, tables.ENTERS, job.job_id)
         return True
+
+    def _cpus_for(self, job: Job) -> float:
+        """As many cpus as it asks for, or as its share of memory or gpus is of all there are."""
+        total = self._total
+        if not (total.memory_bytes or total.gpus):
+            return job.cpus
+        asked = job.total
+        share = max(
+            asked.memory_bytes / total.memory_bytes if total.memory_bytes else 0.0,
+            asked.gpus / total.gpus if total.gpus else 0.0,
+        )
+        return max(asked.cpus, min(share, 1.0) * total.cpus)
 
     def start(self, job_id: str, now: float) -> None:
         """Note that a job runs from now on."""
