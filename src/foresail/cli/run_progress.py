@@ -82,10 +82,11 @@ class Lines:
         """Say how an attempt ended, and where to look if it did not go well."""
         took = duration(outcome.runtime_seconds)
         because = outcome.ended_because
+        why = f": {outcome.reason}" if outcome.reason else ""
         log = self._run.logs / f"{job.job_id}.out"
         sentence = {
             EndedBecause.COMPLETED: f"in {took}",
-            EndedBecause.FAILED: f"after {took}{_exit(outcome.exit_code)}; see {log}",
+            EndedBecause.FAILED: f"after {took}{_exit(outcome.exit_code)}{why}; see {log}",
             EndedBecause.LIMIT: f"after {took}, its requested time; see {log}",
         }.get(because, f"after {took}: it waits to run again")
         word = {EndedBecause.LIMIT: "stopped", EndedBecause.PREEMPTED: "stopped"}

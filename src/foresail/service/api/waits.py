@@ -29,9 +29,8 @@ from foresail.service.parts import ServiceParts
 router: Final = APIRouter(prefix="/v1", tags=["jobs"])
 
 _MOST_ROWS: Final = 20
-_PATIENCE_SECONDS: Final = 2.0
-_MOST_WAITING: Final = 2_000
-"""With more that wait, what would help is not tried."""
+_MOST_WAITING: Final = 1_000
+"""With more that wait, forecasts are those drawn last, and what would help is not tried."""
 
 _RISK: Final = 0.05
 """How probably a job may need longer than a time that it is told to ask for."""
@@ -66,8 +65,12 @@ async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
         return _Standing(pending, reason, frozenset(state.startable), has_order)
 
     picture = await current_picture(parts)
-    forecasts = await parts.forecaster.latest([job_id], _PATIENCE_SECONDS)
     standing = await parts.gallery.ask(stands)
+    forecasts: Forecasts | None
+    if len(standing.startable) > _MOST_WAITING:
+        forecasts = await parts.forecaster.of_job(job_id)
+    else:
+        forecasts = await parts.forecaster.ahead(arrivals=False)
     queue = [] if forecasts is None else await asyncio.to_thread(_queue, forecasts, standing)
     ids = [each.pending.job.job_id for each in queue]
     place = ids.index(job_id) if job_id in ids else None
@@ -95,7 +98,7 @@ async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
         requested_seconds=command.requested_seconds,
         helps=[
             *_plain_helps(job_id, reason),
-            *await _tried_helps(parts, command, standing, row["submit_seconds"], int(free)),
+            *await _tried_helps(parts, command, standing, forecasts, int(free)),
         ],
     )
 
@@ -130,25 +133,26 @@ def _plain_helps(job_id: str, reason: Reason | None) -> Iterator[HelpAnswer]:
 
 
 async def _tried_helps(
-    parts: ServiceParts, command: CommandJob, standing: _Standing, submitted: float, free: int
+    parts: ServiceParts,
+    command: CommandJob,
+    standing: _Standing,
+    forecasts: Forecasts | None,
+    free: int,
 ) -> list[HelpAnswer]:
     """What lets it start earlier by the odds: asking for fewer cpus, or for a shorter time."""
     pending, job_id = standing.pending, command.job_id
     if pending is None or job_id not in standing.startable or command.strl is not None:
         return []
-    if len(standing.startable) > _MOST_WAITING:
-        return []
-    changes = [*_fewer_cpus(command, free), *_shorter(command, pending)]
-    if not changes:
-        return []
-    now = (await parts.forecaster.ahead(arrivals=False)).waiting.get(job_id)
-    if now is None:
+    now = None if forecasts is None else forecasts.waiting.get(job_id)
+    if now is None or len(standing.startable) > _MOST_WAITING:
         return []
     helps = []
-    for words, changed in changes:
-        asked = [changed.specification(submitted)]
-        forecasts = await parts.forecaster.with_others(asked, arrivals=False)
-        then, moment = forecasts.waiting[job_id].start.median, forecasts.outlook.now
+    for words, changed in (*_fewer_cpus(command, free), *_shorter(command, pending)):
+        asked = [changed.specification(pending.job.submit_seconds)]
+        otherwise = await parts.forecaster.with_others(asked, arrivals=False)
+        if job_id not in otherwise.waiting:  # it has just started
+            return []
+        then, moment = otherwise.waiting[job_id].start.median, otherwise.outlook.now
         gain = now.start.median - then
         if math.isinf(then) or gain < max(
             _WORTH_SECONDS, _WORTH_SHARE * (now.start.median - moment)
