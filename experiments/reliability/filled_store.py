@@ -66,7 +66,10 @@ def fill(configuration: ServiceConfiguration, finished: int, queued: int, cpus: 
         submitted = [_job(number) for number in lot]
         if lot == [finished + 1]:
             submitted = [replace(submitted[0], command="sleep 100000", cpus=cpus)]
-        calls = [KeyedCall(each.user, (Submit(each),)) for each in submitted]
+        calls = [
+            KeyedCall(each.user, (Submit(each),), first_number=int(each.job_id))
+            for each in submitted
+        ]
         for answer in store.accept(calls):
             inbox.put(answer.requests)
         events: list[Event] = [_ended(job_id, begun, now, draw) for job_id, begun in running]
