@@ -144,7 +144,9 @@ def test_members_of_an_array_know_themselves_by_the_names_of_slurm(typed, tmp_pa
 
 def test_a_job_is_held_forecast_released_and_cancelled(typed):
     job = typed("submit", "--hold", "--time", "1min", "--", "sleep", "60").strip()
-    assert "held by admin until it is released" in typed("jobs")
+    until = time.monotonic() + 20.0
+    while "held by admin until it is released" not in typed("jobs"):
+        assert time.monotonic() < until
     assert "never starts" in typed("forecast", job)
     assert "ask for" in typed("forecast", job, "--risk", "0.1")
     assert "then" in typed("forecast", job, "--cpus", "2")
@@ -223,7 +225,8 @@ def test_what_can_be_cancelled_is_and_what_is_not_is_named(typed):
     says = typed("cancel", first, "99999", f"{array}_[1-2,7]", last, status=1)
     assert "no job 99999" in says
     assert f"no job {array}_7" in says
-    typed("wait", first, last, f"{array}_[1-2]", status=1)
+    waited = typed("wait", first, last, f"{array}_[1-2]", status=1)
+    assert f"job {first}: cancelled by" in waited
     states = {
         each["job_id"]: each["state"]
         for each in map(json.loads, typed("jobs", "--all", "--json").splitlines())

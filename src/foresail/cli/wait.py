@@ -35,8 +35,9 @@ def wait_for(client: ServiceClient, job_ids: Sequence[str]) -> None:
     ended = client.wait(job_ids)
     for job in ended:
         if _status(job):
-            why = f", {job['because']}" if job.get("because") else ""
-            typer.echo(f"foresail: job {job['job_id']}: {job['state']}{why}", err=True)
+            state, why = job["state"], job.get("because") or ""
+            says = why if why.startswith(state) else f"{state}, {why}" if why else state
+            typer.echo(f"foresail: job {job['job_id']}: {says}", err=True)
     status = max(map(_status, ended), default=0)
     if status:
         raise typer.Exit(status)
