@@ -69,6 +69,7 @@ class Victim:
             f"socket = '{folder}/state/socket'\n"
         )
         self.process: subprocess.Popen[bytes] | None = None
+        self._token = ""
 
     @property
     def address(self) -> str:
@@ -109,8 +110,11 @@ class Victim:
         return used.user + used.system
 
     def client(self) -> ServiceClient:
-        socket = str(self.folder / "state" / "socket")
-        return ServiceClient(Connection(socket, ""), patience_seconds=60.0)
+        if not self._token:
+            with ServiceClient(Connection(str(self.folder / "state" / "socket"), "")) as machine:
+                user = machine.whoami()["user"]
+                self._token = machine.create_token(user, "admin")["secret"]
+        return ServiceClient(Connection(self.address, self._token), patience_seconds=60.0)
 
 
 def free_port() -> int:
