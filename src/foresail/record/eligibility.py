@@ -8,6 +8,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 
 from foresail.model.job import Job
+from foresail.model.start_conditions import StartConditions
 
 
 class ArrayMembers:
@@ -50,20 +51,21 @@ class Eligibility:
 
     def __init__(self) -> None:
         self._not_before: dict[str, float] = {}
-        self._begins: list[tuple[float, str]] = []  # a heap; jobs that have ended are among them
+        self.begins: list[tuple[float, str]] = []
+        """When jobs may begin, and which: a heap, in which there are jobs that have ended too."""
         self._arrays: dict[str, ArrayMembers] = {}
 
     def copy(self) -> Eligibility:
         """Another, in which all is as it is here."""
         twin = Eligibility()
-        twin._not_before, twin._begins = dict(self._not_before), list(self._begins)
+        twin._not_before, twin.begins = dict(self._not_before), list(self.begins)
         twin._arrays = {name: members.copy() for name, members in self._arrays.items()}
         return twin
 
     @property
     def next_seconds(self) -> float:
         """When the next job may begin; infinite for never."""
-        begins = self._begins
+        begins = self.begins
         while begins and begins[0][1] not in self._not_before:
             heapq.heappop(begins)
         return begins[0][0] if begins else math.inf
@@ -72,17 +74,17 @@ class Eligibility:
         """Whether a job may not begin yet."""
         return job_id in self._not_before
 
-    def add(self, job: Job, now: float) -> None:
+    def add(self, job: Job, conditions: StartConditions, now: float) -> None:
         """A job has been submitted."""
-        begin = None if job.conditions is None else job.conditions.begin_seconds
+        begin = conditions.begin_seconds
         if begin is not None and begin > now:
             self._not_before[job.job_id] = begin
-            heapq.heappush(self._begins, (begin, job.job_id))
+            heapq.heappush(self.begins, (begin, job.job_id))
 
     def begun(self, now: float) -> Iterator[tuple[str, float]]:
         """Jobs that may begin by now and could not before, each with when it could."""
         while (begin := self.next_seconds) <= now:
-            job_id = heapq.heappop(self._begins)[1]
+            job_id = heapq.heappop(self.begins)[1]
             del self._not_before[job_id]
             yield job_id, begin
 

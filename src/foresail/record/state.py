@@ -318,7 +318,8 @@ class State:
     @property
     def next_begin_seconds(self) -> float:
         """When the next job may begin that may not yet; infinite for never."""
-        return self._eligibility.next_seconds
+        eligibility = self._eligibility  # asked for at every step
+        return eligibility.next_seconds if eligibility.begins else math.inf
 
     def why_held_back(self, job_id: str) -> tuple[float | None, int]:
         """When a job that is held back, though not held, may begin; else how many run at once."""
@@ -330,6 +331,8 @@ class State:
 
     def let_begin(self, now: float) -> bool:
         """Let jobs take part whose begin has come; whether one may start by that."""
+        if self.next_begin_seconds > now:
+            return False
         before = len(self.startable)
         for job_id, begin in self._eligibility.begun(now):
             pending = self.held_back.get(job_id)
@@ -350,7 +353,8 @@ class State:
         self._living[job.job_id] = pending
         if job.name is not None:
             self._namesakes.setdefault((job.user, job.name), {})[job.job_id] = None
-        self._eligibility.add(job, now)
+        if job.conditions is not None:
+            self._eligibility.add(job, job.conditions, now)
         for predecessor in job.after:
             if predecessor not in self.ended:
                 self._dependents.setdefault(predecessor, []).append(job.job_id)
@@ -432,15 +436,17 @@ class State:
             tasks,
         )
         self.free.take(held, placement)
-        self._eligibility.starts(pending.job, pending.arrival)
+        if pending.job.conditions is not None:
+            self._eligibility.starts(pending.job, pending.arrival)
         self._starts += 1
         self.running_roster.put(unit, running)
         self.estimates[unit] = estimate
         if self.reference is not None:
             self.reference.started(job_id, now)
-        for dependent in self._dependents.get(job_id, ()):
-            if dependent in self.waiting_for:
-                self._settle_dependent(dependent, now)
+        if job_id in self._dependents:
+            for dependent in self._dependents[job_id]:
+                if dependent in self.waiting_for:
+                    self._settle_dependent(dependent, now)
         return running
 
     def begins_its_job(self, running: RunningJob) -> bool:
@@ -646,13 +652,14 @@ class State:
     def _queue(self, pending: PendingJob, now: float) -> None:
         """Let a job wait that has not before."""
         self._put(pending)
-        if pending.job.job_id in self.startable and self.reference is not None:
+        if self.reference is not None and pending.job.job_id in self.startable:
             self.reference.entered(pending, now)
-        self._settle_array(pending.job, now)
+        if pending.job.conditions is not None:
+            self._settle_array(pending.job, now)
 
     def _settle_array(self, job: Job, now: float) -> None:
         """Let the next of a job's array through, or none beyond those that there is room for."""
-        members = self._eligibility.members(job)
+        members = None if job.conditions is None else self._eligibility.members(job)
         if members is None:
             return
         last, beyond = members.edges()
@@ -667,11 +674,14 @@ class State:
 
     def _put(self, pending: PendingJob) -> None:
         job_id = pending.job.job_id
-        if job_id in self.held or not self._eligibility.lets_through(pending.job, pending.arrival):
+        conditions = pending.job.conditions
+        if job_id in self.held or not (
+            conditions is None or self._eligibility.lets_through(pending.job, pending.arrival)
+        ):
             self.held_roster.put(job_id, pending)
         elif self._could_hold(pending):
             self.startable_roster.put(job_id, pending)
-            if self._stands_in_line(pending):
+            if conditions is None or not conditions.keep_out_of_line:
                 heapq.heappush(self._line, (pending.arrival, job_id))
         else:
             self.too_wide_roster.put(job_id, pending)
@@ -713,8 +723,9 @@ class State:
         for dependent in self._dependents.pop(job_id, ()):
             if dependent in self.waiting_for:
                 withdrawn += self._settle_dependent(dependent, now)
-        self._eligibility.remove(job, pending.arrival)
-        self._settle_array(job, now)
+        if job.conditions is not None:
+            self._eligibility.remove(job, pending.arrival)
+            self._settle_array(job, now)
         if job.name is not None:
             withdrawn += self._leave_namesakes(job, job.name, now)
         return withdrawn

@@ -101,8 +101,8 @@ class Driver:
     def _next_seconds(self) -> float:
         alarms, coming = self._alarms, self._coming
         soonest = self._reports_at = self._cluster.next_seconds
-        again = self._look_again = self._look_again_seconds()
-        soonest = min(soonest, again)
+        self._look_again = self._look_again_seconds()
+        soonest = min(soonest, self._look_again)
         if coming is not None and coming.submit_seconds < soonest:
             soonest = coming.submit_seconds
         while alarms and alarms[0][0] < soonest:
