@@ -45,6 +45,7 @@ def stop_again_and_again(folder: Path, server: PostgreSQLServer, stops: int) -> 
         submitting.start()
         _wait_for_more(found)
         for each in range(stops):
+            time.sleep(each % 3)  # at times the daemon is at work again by then, at times not
             server.stop()
             time.sleep(0.5 + 0.5 * (each % 3))
             server.start()

@@ -7,57 +7,19 @@ import math
 import pytest
 from sqlalchemy import delete, update
 
-from foresail.control.loop import Controller
-from foresail.control.policy import parse_policy
-from foresail.live.command_job import CommandJob
 from foresail.live.daemon import Daemon
 from foresail.live.history import RunHistory
 from foresail.live.recovery import KnownRun
 from foresail.model.adapter import Capabilities
-from foresail.model.cluster import Cluster, Partition
-from foresail.model.conventions import STANDARD
 from foresail.model.decision import Preempt, Start
 from foresail.model.event import Cancelled, Ended
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.resources import Resources
-from foresail.record.records import Manifest
 from foresail.service import store_log
-from foresail.service.cycles import CycleWatch
-from foresail.service.feed import Feed
-from foresail.service.inbox import Inbox
-from foresail.service.metrics import ServiceMetrics
-from foresail.service.requests import Submit
 from foresail.service.store.checking import faults_of
-from foresail.service.store.protocol import KeyedCall
 from foresail.service.store.sql_store import SqlStore
 from foresail.service.store.tables import JOBS, RECORDS, SNAPSHOTS
-from foresail.service.store_log import StoreLog, recovered
-
-BEGIN = 1_780_000_000.0
-CLUSTER = Cluster((Partition("all", Resources(2.0)),))
-POLICY = "easy,recent,incremental"
-
-
-class Session:
-    """A controller that goes on from where the store's log ends."""
-
-    def __init__(self, store):
-        self.store, self.inbox = store, Inbox(store)
-        self.inbox.begin_again()
-        known = recovered(store)
-        manifest = None if len(known.compaction) else Manifest(POLICY, CLUSTER, STANDARD)
-        cycles = CycleWatch(ServiceMetrics(), 10.0, lambda _: None)
-        self.log = StoreLog(store, manifest, known, self.inbox, Feed(store), cycles)
-        self.controller = Controller(CLUSTER, *parse_policy(POLICY).build(), STANDARD, self.log)
-        if manifest is None:
-            self.controller.take_over(known.run)
-
-    def submit(self, number, now):
-        """A job comes; what is instructed then."""
-        job = CommandJob(str(number), "name", "true", "/", user="ann")
-        (accepted,) = self.store.accept([KeyedCall("ann", (Submit(job),), None, number)])
-        self.inbox.put(accepted.requests)
-        return self.controller.step(now, list(self.inbox.earlier((), now)))
+from foresail.service.store_log import recovered
+from sessions import BEGIN, CLUSTER, Session
 
 
 @pytest.fixture

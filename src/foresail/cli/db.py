@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ from foresail.model.words import count
 if TYPE_CHECKING:
     from foresail.live.cluster_plugin import UseSample
     from foresail.record.records import Record
+    from foresail.service.archive import Archive
     from foresail.service.configuration import ServiceConfiguration
     from foresail.service.session import StateFolder
     from foresail.service.store.sql_store import SqlStore
@@ -81,10 +83,11 @@ def export(
                 file.write(record_line(record))
     else:
         with _opened(source) as store, to_be_written(log), log.open("w", encoding="utf-8") as file:
-            for number, line in store.records():
+            archive = _archive_of(source)
+            for number, line in chain(archive.records(), store.records(after=archive.last)):
                 file.write(line)
                 parse_record(line, source, number)
-            samples = store.samples()
+            samples = [*archive.samples(), *store.samples()]
 
     def records() -> Iterator[Record]:
         yield from read_log(log)
@@ -205,6 +208,13 @@ def _configuration(state: Path) -> ServiceConfiguration:
     from foresail.service.configuration import ServiceConfiguration, read_configuration
 
     return read_configuration(state) if state.is_file() else ServiceConfiguration(state=state)
+
+
+def _archive_of(state: Path) -> Archive:
+    from foresail.service.archive import Archive
+    from foresail.service.session import StateFolder
+
+    return Archive(StateFolder(_configuration(state).state).archive)
 
 
 def _require_store(path: Path) -> None:

@@ -97,6 +97,11 @@ class ServiceConfiguration(_Section):
     """So many of the jobs that have ended last are kept in mind; all are in the database."""
     shared_account: bool = False
     """Whether users with tokens are served whose jobs run as the service's own account."""
+    keep_jobs: Annotated[int, Field(ge=1)] | None = None
+    keep_days: Annotated[float, Field(gt=0)] | None = None
+    """Of what has ended, so many jobs that did last, and for so many days: earlier ones leave the
+    database, their outputs are removed, and their log goes into the archive. All stays if neither
+    is given."""
     open_metrics: bool = False
     """Whether metrics take no token."""
     log_format: Literal["text", "json"] = "text"

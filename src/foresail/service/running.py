@@ -52,6 +52,7 @@ from foresail.service.metrics import ServiceMetrics
 from foresail.service.overview import Overview
 from foresail.service.parts import Condition, ServiceParts
 from foresail.service.picture import Gallery
+from foresail.service.retention import Retention
 from foresail.service.served import ServedAccounts
 from foresail.service.session import StateFolder, daemon_of, scenario_of_service
 from foresail.service.store.opening import opened_store
@@ -151,6 +152,7 @@ class RunningService:
         mail = configuration.hooks.mail
         if mail:
             self._gallery.mail = MailHook(mail, self._inbox.commands, store.commands())
+        self._retention = Retention(configuration, self._folder, store)
         acceptance = Acceptance(store, self._inbox, self._numbers.set_aside)
         parts = ServiceParts(
             configuration=configuration,
@@ -184,6 +186,7 @@ class RunningService:
         self._say(f"listening on {scheme}://{shown}:{port}")
         for path in sockets:
             self._say(f"listening on {path}, without tokens: {self._served.says}")
+        self._retention.begin()
         try:
             self._sessions()
         finally:
@@ -193,6 +196,7 @@ class RunningService:
             server.should_exit = True
             thread.join(2 * _SHUTDOWN_SECONDS)
             acceptance.close()
+            self._retention.close()
             with suppress(StoreUnavailable):  # they stay set aside
                 self._numbers.settle(store.next_number() - 1)
             self._inbox.close()
@@ -310,6 +314,7 @@ class RunningService:
         if now - self._last_tidy >= _TIDY_SECONDS:
             self._last_tidy = now
             self._store.database.keep_room()
+            self._retention.forget(controller.forget_ended)
             if len(controller.state.ended) >= self._configuration.remembered_jobs + _AT_ONCE:
                 controller.forget_ended(self._configuration.remembered_jobs)
             is_of_all = now - self._last_tidy_of_all >= _TIDY_ALL_SECONDS

@@ -48,6 +48,11 @@ class StateFolder:
         return self.path / "logs"
 
     @property
+    def archive(self) -> Path:
+        """The log of jobs that have left the database."""
+        return self.path / "archive"
+
+    @property
     def socket(self) -> Path:
         """Where its own account reaches the service, whatever else there is."""
         return self.path / "socket"

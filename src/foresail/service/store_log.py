@@ -46,6 +46,17 @@ def recovered(store: Store, compares_with: ComparesWith | None = None) -> KnownR
     InputError
         If the log cannot be what a run left.
     """
+    return recovered_to(store, compares_with)[0]
+
+
+def recovered_to(store: Store, compares_with: ComparesWith | None = None) -> tuple[KnownRun, int]:
+    """The same, and the number of the last record that it comes of.
+
+    Raises
+    ------
+    InputError
+        If the log cannot be what a run left.
+    """
     known, end = KnownRun(RunFold(compares_with)), 0
     snapshot = store.snapshot()
     if snapshot is not None:
@@ -58,7 +69,8 @@ def recovered(store: Store, compares_with: ComparesWith | None = None) -> KnownR
             _LOG.error("%s; it is done without", error)
     for number, line in store.records(after=end):
         known.take(line, number, "event log")
-    return known
+        end = number
+    return known, end
 
 
 class StoreLog:

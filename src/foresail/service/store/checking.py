@@ -39,11 +39,19 @@ def _faults_of_log(store: SqlStore) -> Iterator[str]:
     jobs = JobsFold()
     number = 0
     try:
-        for expected, (number, line) in enumerate(store.records(), 1):
+        left = store.records_left()
+        snapshot = store.snapshot() if left else None
+        begin, lines = snapshot or (0, ())
+        for at, line in enumerate(lines, 1):
+            jobs.take(parse_record(line, "snapshot", at))
+        for expected, (number, line) in enumerate(store.records(after=left), left + 1):
             if number != expected:
                 yield f"record {expected} of the log is missing"
                 return
-            jobs.take(parse_record(line, "event log", number))
+            if number > begin:
+                jobs.take(parse_record(line, "event log", number))
+        if begin < left:
+            yield "the snapshot does not tell of the records that have left the log"
         recovered(store)
     except (InputError, KeyError, ImpossibleTransition) as error:
         yield f"the log cannot be what a run left, at record {number}: {error}"

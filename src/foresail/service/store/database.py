@@ -149,6 +149,11 @@ class Database:
             with self._turn:
                 self._room.keep(self.engine)
 
+    @property
+    def keeps_room(self) -> bool:
+        """Whether the database is a file, and has that room now."""
+        return self._room is not None and self._room.is_kept
+
     def require_room(self) -> None:
         """Refuse what can wait while room on the disk is short.
 
@@ -192,6 +197,7 @@ class Database:
 
 def _set_up_sqlite(connection: Any, _: object) -> None:
     cursor = connection.cursor()
+    cursor.execute("PRAGMA auto_vacuum=INCREMENTAL")  # of a new file
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.close()

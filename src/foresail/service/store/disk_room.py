@@ -33,19 +33,20 @@ class DiskRoom:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._is_kept = False
+        self.is_kept = False
+        """Whether the pages are full."""
 
     def keep(self, engine: Engine) -> None:
         """Fill the pages, unless they are full or the disk is."""
-        if not self._is_kept and self._free_bytes() > 2 * LITTLE_BYTES:
+        if not self.is_kept and self._free_bytes() > 2 * LITTLE_BYTES:
             self._fill(engine, _KEPT_BYTES)
-            self._is_kept = True
+            self.is_kept = True
 
     def give_up_if_needed(self, engine: Engine) -> None:
         """Let the pages be used where the disk is about to be full."""
-        if self._is_kept and self._free_bytes() < LITTLE_BYTES:
+        if self.is_kept and self._free_bytes() < LITTLE_BYTES:
             self._fill(engine, 0)
-            self._is_kept = False
+            self.is_kept = False
 
     def require(self) -> None:
         """Refuse what can wait.

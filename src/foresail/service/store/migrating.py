@@ -9,7 +9,7 @@ from sqlalchemy import Engine, inspect, text
 
 from foresail.model.errors import InputError
 
-LATEST: Final = "0003"
+LATEST: Final = "0004"
 """The version that this Foresail reads and writes."""
 
 _VERSIONS: Final = "alembic_version"

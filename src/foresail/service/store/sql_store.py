@@ -209,6 +209,11 @@ class SqlStore:
         with self.database.reading() as connection:
             return connection.scalar(select(PROGRESS.c.taken)) or 0
 
+    def records_left(self) -> int:
+        """Number of the record up to which those have left that are of jobs which have left."""
+        with self.database.reading() as connection:
+            return connection.scalar(select(PROGRESS.c.records_left)) or 0
+
     def commit_step(self, step: WholeStep) -> int:
         """As the protocol has it."""
         was_unsure, self._is_unsure_of_records = self._is_unsure_of_records, True

@@ -52,8 +52,10 @@ PROGRESS: Final = Table(
     METADATA,
     Column("one", Integer, primary_key=True, autoincrement=False),
     Column("taken", _NUMBER, nullable=False),
+    Column("records_left", _NUMBER, nullable=False, server_default="0"),
 )
-"""One row: the last request that the controller was handed."""
+"""One row: the last request that the controller was handed; and the record up to which those have
+left that are of jobs which have left."""
 
 IDENTITY: Final = Table(
     "identity",
