@@ -213,7 +213,7 @@ def test_what_is_no_sound_backup_is_refused(state, tmp_path):
     file.unlink()
     well("backup", state, file)
     with sqlite3.connect(file) as connection:
-        connection.execute("INSERT INTO records VALUES (2, 'nonsense')")
+        connection.execute("INSERT INTO records (number, line) VALUES (2, 'nonsense')")
     connection.close()
     assert "does not hold together: record 1" in told("restore", state, file)[1]
     file.unlink()

@@ -90,4 +90,7 @@ def test_on_a_full_disk_jobs_are_cancelled_held_released_and_nodes_drained(small
         flood.unlink()
         comes_to("3", "cancelled")
         assert submit("true").is_success
-        assert client.get("/v1/nodes").json()["nodes"][0]["state"] == "drained"
+        until = time.monotonic() + 20.0
+        while client.get("/v1/nodes").json()["nodes"][0]["state"] != "drained":
+            assert time.monotonic() < until
+            time.sleep(0.05)
