@@ -12,7 +12,7 @@ from foresail.cli import compare, db, replay
 from foresail.live.cluster_plugin import UseSample
 from foresail.model.event import Ended
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.service.archive import Archive
+from foresail.service.archive import LogArchive
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.retention import Retention
 from foresail.service.session import StateFolder
@@ -103,7 +103,7 @@ def test_what_stays_is_as_it_was_and_the_rest_is_in_the_archive(store, folder, s
     assert left["requests"] <= stay + 2
     if stay < 79:
         assert left["records"] < len(whole) * (stay + 10) / 79
-    archive = Archive(folder.archive)
+    archive = LogArchive(folder.archive)
     assert [*archive.records(), *store.records(after=archive.last)][: len(whole)] == whole
     assert len([*archive.samples(), *store.samples()]) == 80
     assert list(faults_of(store)) == []
@@ -146,7 +146,7 @@ def test_a_round_that_was_cut_off_is_made_up_for_by_the_next(store, folder, sess
             retention.clean(BEGIN)
     assert counts(store)["jobs"] == 80
     assert cleaned(store, folder, session, keep_jobs=30) == 49
-    archive = Archive(folder.archive)
+    archive = LogArchive(folder.archive)
     assert [*archive.records(), *store.records(after=archive.last)][: len(whole)] == whole
     assert list(faults_of(store)) == []
 
@@ -166,7 +166,7 @@ def test_the_file_grows_smaller_by_what_has_left_but_keeps_its_room(store, folde
 
 
 def test_pieces_of_a_course_that_was_taken_back_are_left_out(tmp_path):
-    archive = Archive(tmp_path / "archive")
+    archive = LogArchive(tmp_path / "archive")
     archive.add(1, ["a\n", "b\n"], [])
     archive.add(3, ["c\n"], [UseSample("1", 1, 0.0, 1.0, 1.0, 1.0)])
     assert (archive.last, list(archive.records())[-1]) == (3, (3, "c\n"))

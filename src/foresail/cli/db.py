@@ -17,7 +17,7 @@ from foresail.model.words import count
 if TYPE_CHECKING:
     from foresail.live.cluster_plugin import UseSample
     from foresail.record.records import Record
-    from foresail.service.archive import Archive
+    from foresail.service.archive import LogArchive
     from foresail.service.configuration import ServiceConfiguration
     from foresail.service.session import StateFolder
     from foresail.service.store.sql_store import SqlStore
@@ -210,11 +210,11 @@ def _configuration(state: Path) -> ServiceConfiguration:
     return read_configuration(state) if state.is_file() else ServiceConfiguration(state=state)
 
 
-def _archive_of(state: Path) -> Archive:
-    from foresail.service.archive import Archive
+def _archive_of(state: Path) -> LogArchive:
+    from foresail.service.archive import LogArchive
     from foresail.service.session import StateFolder
 
-    return Archive(StateFolder(_configuration(state).state).archive)
+    return LogArchive(StateFolder(_configuration(state).state).archive)
 
 
 def _require_store(path: Path) -> None:

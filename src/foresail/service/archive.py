@@ -17,7 +17,7 @@ _LINES: Final = ".jsonl.zst"
 _USAGE: Final = ".usage.zst"
 
 
-class Archive:
+class LogArchive:
     """A folder of compressed pieces, each named by the numbers of its first and last record.
 
     Parameters

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from foresail.model.words import count
-from foresail.service.archive import Archive
+from foresail.service.archive import LogArchive
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.session import StateFolder
 from foresail.service.store import leaving
@@ -43,7 +43,7 @@ class Retention:
     ) -> None:
         self._keep_jobs, self._keep_days = configuration.keep_jobs, configuration.keep_days
         self._folder, self._store = folder, store
-        self._archive = Archive(folder.archive)
+        self._archive = LogArchive(folder.archive)
         self._end = threading.Event()
         self._to_stay: int | None = None
         self._is_forgotten = threading.Event()
