@@ -195,7 +195,7 @@ def test_a_full_disk_is_one_sentence_and_status_2(tmp_path):
     """As a process of its own, whose files may not grow beyond a few thousand bytes."""
     (tmp_path / "jobs.csv").write_text("command\n" + "echo once >> marks\n" * 6)
     full = (
-        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000));"
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000));"
         "from foresail.cli.main import main; main()"
     )
     arguments = ("run", "jobs.csv", "--policy", "fcfs", "--directory", "here", "--no-history")
