@@ -137,9 +137,8 @@ def test_a_job_that_a_reboot_took_was_lost_when_the_machine_began_again(tmp_path
     now = time.time()
     told = {"identity": "", "boot": "before", "shim": [1, 1], "command": [1, 1]}
     told |= {"start_unix_seconds": now - 9000.0, "start_since_boot_seconds": 5.0}
-    attempt_files.claim(
-        str(tmp_path / "attempts" / "1.1"), {**told, "cpus": [], "gpus": [], "cgroup": None}
-    )
+    told |= {"cpus": [], "gpus": [], "cgroup": None, "script": None}
+    attempt_files.claim(str(tmp_path / "attempts" / "1.1"), told)
     monkeypatch.setattr(attempts, "since_boot_seconds", lambda: 60.0)
     (report,) = adapter.resume([start()], now)
     adapter.close()

@@ -10,6 +10,7 @@ from foresail.live.cluster_plugin import RunContext
 from foresail.live.command_job import CommandJob
 from foresail.live.job_logs import log_is_cut, read_log
 from foresail.model.decision import Placement, Start
+from foresail.model.errors import InputError
 
 
 class Machine:
@@ -120,3 +121,13 @@ def test_who_holds_the_pipe_longer_keeps_no_job_from_its_end(tmp_path):
     machine.adapter.close()
     assert outcome.exit_code == 0
     assert time.monotonic() - begin < 4.0
+
+
+@pytest.mark.parametrize("made", ["symlink_to", "hardlink_to"])
+def test_a_link_to_a_file_of_the_services_own_is_not_read_as_a_log(machine, made):
+    """Where all jobs run as the service's account, that can make one to whatever it has."""
+    secret = machine.folder / "secret"
+    secret.write_text("secret")
+    getattr(machine.folder / "logs" / "1.out", made)(secret)
+    with pytest.raises(InputError, match="is no log"):
+        read_log(machine.folder / "logs", None, "1.out", 0, 100)

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import signal
 import socket
 import time
 
@@ -158,7 +159,7 @@ def test_its_shim_shows_no_secret_and_cannot_be_ended_by_it(machine, ann, monkey
 def test_a_folder_that_its_user_may_not_enter_is_its_own_fault_alone(machine, ann, bob):
     (machine.folder / "closed").mkdir(mode=0o700)
     code, written = machine.ran(ann.name, "true", directory=str(machine.folder / "closed"))
-    assert code == 127
+    assert code == 126
     assert "Permission denied" in written
     assert machine.ran(bob.name, "echo fine", "2") == (0, "fine\n")
 
@@ -198,7 +199,7 @@ def test_a_linked_log_is_written_with_its_users_rights(machine, ann):
 
 @pytest.mark.parametrize(
     "made",
-    ["ln -s {roots} 1.out", "mkfifo 1.out", "mkdir 1.out", "ln {roots} 1.out", "ln bobs 1.out"],
+    ["ln -s {roots} 1.out", "mkfifo 1.out", "mkdir 1.out", "ln {roots} 1.out", "mv bobs 1.out"],
 )
 def test_what_is_no_plain_file_of_its_users_is_not_read_as_a_log(machine, ann, bob, made):
     roots = machine.folder / "roots"
@@ -226,3 +227,15 @@ def test_a_limit_holds_whatever_it_does_to_its_own(machine, ann):
     machine.start(ann.name, "trap '' TERM HUP; while :; do sleep 1; done", requested_seconds=0.3)
     assert machine.outcome().ended_because is EndedBecause.LIMIT
     assert json.loads((machine.folder / "attempts" / "1.1.status").read_text())["why"] == "limit"
+
+
+def test_what_is_left_of_a_job_whose_watcher_was_killed_is_taken_away(machine, ann):
+    machine.start(ann.name, "echo $PPID; exec sleep 300")
+    until = time.monotonic() + 30
+    while not (found := machine.log(ann.name)) and time.monotonic() < until:
+        time.sleep(0.01)
+    (command,) = psutil.Process(int(found)).children()
+    os.kill(int(found), signal.SIGKILL)
+    assert machine.outcome().ended_because is EndedBecause.LOST
+    assert not command.is_running() or command.status() == psutil.STATUS_ZOMBIE
+    assert not list((machine.folder / "logs" / ann.name).glob("*.script"))

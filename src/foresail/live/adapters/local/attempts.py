@@ -68,6 +68,7 @@ class AttemptClaim:
     cpus: tuple[int, ...]
     gpus: tuple[str, ...]
     cgroup: str | None
+    script: str | None
 
     @property
     def lost_seconds_ago(self) -> float:
@@ -136,6 +137,7 @@ class Attempt:
             tuple(said["cpus"]),
             tuple(said["gpus"]),
             said["cgroup"],
+            said["script"],
         )
 
     def status(self) -> AttemptStatus | None:
@@ -275,10 +277,13 @@ class Attempt:
             self._pidfd = None
 
     def clear_remains(self) -> None:
-        """Kill what is left of a command whose shim died without a record."""
+        """Kill what is left of a command whose shim died without a record; its script goes too."""
         claim = self.claim()
         if claim is None:
             return
+        if claim.script is not None:
+            with suppress(OSError):
+                Path(claim.script).unlink()
         if claim.command.is_alive():
             with suppress(ProcessLookupError):
                 os.killpg(claim.command.pid, signal.SIGKILL)

@@ -37,7 +37,7 @@ def acting_as(account: Request | None) -> Iterator[None]:
 
 
 def become(account: Request) -> None:
-    """Be an account, and never anybody else again.
+    """Be an account, whose groups this process has, and never anybody else again.
 
     Raises
     ------
@@ -51,7 +51,6 @@ def become(account: Request) -> None:
     with suppress(OSError):  # without /proc there is nothing to put right
         put("/proc/self/oom_score_adj", "0")
     uid, gid = account["uid"], account["gid"]
-    os.setgroups(account["groups"])
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
     os.umask(0o022)

@@ -204,7 +204,7 @@ def keep(prefix: str, request: Request) -> None:
             "start_unix_seconds": time.time(),
             "start_since_boot_seconds": since_boot_seconds(),
         }
-        who = {"shim": shim, "command": command, "cgroup": cgroup}
+        who = {"shim": shim, "command": command, "cgroup": cgroup, "script": request["script"]}
         held = {"cpus": request["cpus"], "gpus": request["gpus"]}
         return started if claim(prefix, {**started, **who, **held}) else None
 
