@@ -242,6 +242,13 @@ def test_what_is_typed_wins_over_the_script(here):
     assert of_script(here, *lines, typed=["-t0"])["requested_time"] is None
 
 
+def test_lines_behind_the_first_command_are_told_of(here):
+    """They ask for nothing, as with sbatch, which does not say so."""
+    (here / "h.sh").write_text("#!/bin/sh\n#SBATCH -n 2\n\ntrue\n#SBATCH -n 3\n")
+    asked = asked_jobs(["h.sh"], time.time())
+    assert (asked.jobs[0]["tasks"], asked.call) == (2, {"late": [5]})
+
+
 def test_arguments_are_the_scripts(here):
     """Also those that look like options."""
     job = of_script(here, "#SBATCH -n 2", arguments=["A", "-n", "3", "--help"])

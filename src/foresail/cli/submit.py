@@ -52,6 +52,8 @@ def submit(
     from foresail.client.asked_jobs import asked_jobs
 
     asked = asked_jobs(words or [], time.time())
+    for line in asked.call.get("late", ()):
+        typer.echo(f"foresail: line {line} is behind the first command: ignored", err=True)
     with connected() as client:
         _require_one_node(client, asked)
         if asked.call.get("test_only"):

@@ -22,7 +22,7 @@ _AS_THEY_ARE: Final = (
     *("name", "tasks", "cpus", "gpus", "requested_time", "array", "held", "strl"),
     *("begin", "requeue", "output", "errors", "open_mode", "mail_type", "mail_user"),
 )
-_OF_THE_CALL: Final = ("wait", "parsable", "quiet", "test_only", "key")
+_OF_THE_CALL: Final = ("wait", "parsable", "quiet", "test_only", "key", "late")
 _LONGEST_NAME: Final = 100
 _SCRIPT_SUFFIXES: Final = (".sh", ".bash", ".slurm", ".sbatch")
 _SHELL_SIGNS: Final = re.compile(r"[\s;&|<>()$`*?]")

@@ -15,6 +15,8 @@ _DIRECTIVE: Final = re.compile(r"#(?:FORESAIL|SBATCH)(?:\s+(.*))?")
 def asked_by_script(text: str, source: object) -> Asked:
     """What the ``#SBATCH`` and ``#FORESAIL`` lines before the first command ask for.
 
+    ``late`` is set to the numbers of such lines behind it, which ask for nothing.
+
     Raises
     ------
     InputError
@@ -41,7 +43,8 @@ def asked_by_script(text: str, source: object) -> Asked:
         found = _DIRECTIVE.fullmatch(line)
         if found is not None and found[1]:
             asked |= _asked_by_line(found[1], source, number)
-    return asked
+    late = [at for at, line in enumerate(lines, 1) if at > number and _DIRECTIVE.fullmatch(line)]
+    return asked | ({"late": ("", late)} if late else {})
 
 
 def _asked_by_line(options: str, source: object, number: int) -> Asked:
