@@ -1,0 +1,153 @@
+"""Runs the commands of a page as its readers would: root, Ann and Bob, on a machine made for it.
+
+Run by root in a mount namespace of its own (``unshare --mount``), where ``/run``, ``/home`` and
+``/var/lib`` are empty and two accounts are in ``/etc``. Prints a line of JSON for each
+command: what it was, its exit status and what it said.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import selectors
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ACCOUNTS = {"ann": 61001, "bob": 61002}
+MOST_SECONDS = 60.0
+_BLOCK = re.compile(
+    r"(?P<left_out><!-- not run: .*? -->\n)?```console(?: (?P<user>\w+))?\n(?P<text>.*?)```", re.S
+)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a page, and who types it."""
+
+    user: str
+    text: str
+
+
+def commands_of(page: str) -> list[Command]:
+    """All that are not said to be left out; lines without a prompt go on with the one before."""
+    found: list[Command] = []
+    for block in _BLOCK.finditer(page):
+        if block["left_out"]:
+            continue
+        for line in block["text"].splitlines():
+            if line[:2] in ("$ ", "# "):
+                user = "root" if line[0] == "#" else block["user"] or "ann"
+                found.append(Command(user, line[2:]))
+            else:
+                found[-1] = Command(found[-1].user, f"{found[-1].text}\n{line}")
+    return found
+
+
+class Shell:
+    """A login of somebody, who types one command after the other."""
+
+    def __init__(self, user: str, path: str) -> None:
+        home = Path("/root" if user == "root" else f"/home/{user}")
+        variables = {"PATH": path, "HOME": str(home), "USER": user, "LC_ALL": "C.UTF-8"}
+        become = [] if user == "root" else ["runuser", "-u", user, "--"]
+        self._process = subprocess.Popen(
+            [*become, "bash", "-m"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=home,
+            env=variables,
+            bufsize=0,
+        )
+        self._said = ""
+
+    def type(self, text: str) -> tuple[int, str]:
+        """Exit status of a command and what was said; one with & has said that it listens."""
+        self._said = ""
+        self._write(f"{text}\necho \"===$?\"\n")
+        status = int(self._until(r"===(\d+)\n")[1])
+        if text.rstrip().endswith("&"):
+            self._until(r"listening on")
+        return status, re.sub(r"===\d+\n", "", self._said)
+
+    def end(self) -> None:
+        """Log out; what runs in the background ends."""
+        self._write("kill $(jobs -p) 2>/dev/null; wait; exit\n")
+        self._process.wait(30)
+
+    def _write(self, text: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(text.encode())
+
+    def _until(self, pattern: str) -> re.Match[str]:
+        until = time.monotonic() + MOST_SECONDS
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while (found := re.search(pattern, self._said)) is None:
+                if not selector.select(until - time.monotonic()):
+                    raise SystemExit(f"waited in vain for {pattern}: {self._said[-2000:]}")
+                self._said += os.read(self._process.stdout.fileno(), 65536).decode()
+        return found
+
+
+def mount(*words: object) -> None:
+    """Mount something in this namespace."""
+    subprocess.run(["mount", *map(str, words)], check=True)
+
+
+def make_the_machine() -> None:
+    """Empty folders, two accounts, and programs that everybody may run."""
+    for prefix in {sys.base_prefix, sys.prefix, str(Path(__file__).resolve().parents[2])}:
+        make_reachable(Path(prefix))
+    for folder in ("/run", "/home", "/var/lib"):
+        mount("-t", "tmpfs", "-o", "mode=755", "none", folder)
+    over = Path(tempfile.mkdtemp(dir="/run"))
+    for layer in ("upper", "work"):
+        (over / layer).mkdir()
+    layers = f"lowerdir=/etc,upperdir={over}/upper,workdir={over}/work"
+    mount("-t", "overlay", "-o", layers, "overlay", "/etc")
+    for file, line in (("passwd", "{0}:x:{1}:{1}::/home/{0}:/bin/sh"), ("group", "{0}:x:{1}:")):
+        with Path(f"/etc/{file}").open("a") as known:
+            known.writelines(line.format(*each) + "\n" for each in ACCOUNTS.items())
+    for name, uid in ACCOUNTS.items():
+        for folder in (Path("/home") / name, Path("/run/user") / str(uid)):
+            folder.mkdir(parents=True, mode=0o755)
+            os.chown(folder, uid, uid)
+
+
+def make_reachable(path: Path) -> None:
+    """Let everybody come to a folder, whatever the modes of those above it."""
+    closed = [each for each in reversed(path.parents) if not each.stat().st_mode & 0o001]
+    if not closed:
+        return
+    aside = tempfile.mkdtemp()
+    mount("--bind", path, aside)
+    mount("-t", "tmpfs", "-o", "mode=755", "none", closed[0])
+    path.mkdir(parents=True)
+    mount("--bind", aside, path)
+
+
+def main() -> None:
+    """Run the commands of the page that is named."""
+    commands = commands_of(Path(sys.argv[1]).read_text("utf-8"))
+    make_the_machine()
+    path = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+    shells: dict[str, Shell] = {}
+    try:
+        for command in commands:
+            shell = shells.setdefault(command.user, None) or Shell(command.user, path)
+            shells[command.user] = shell
+            status, said = shell.type(command.text)
+            print(json.dumps([command.user, command.text, status, said]), flush=True)
+    finally:
+        for shell in shells.values():
+            shell.end()
+
+
+if __name__ == "__main__":
+    main()
