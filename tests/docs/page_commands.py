@@ -1,8 +1,9 @@
 """Runs the commands of a page as its readers would: root, Ann and Bob, on a machine made for it.
 
 Run by root in a mount namespace of its own (``unshare --mount``), where ``/run``, ``/home`` and
-``/var/lib`` are empty and two accounts are in ``/etc``. Prints a line of JSON for each
-command: what it was, its exit status and what it said.
+``/var/lib`` are empty and two accounts are in ``/etc``. ``systemctl`` stands in for systemd: it
+begins and ends what the unit on the page says. Writes a line of JSON for each command: who typed
+what, its exit status and what it said.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Shell:
         variables = {"PATH": path, "HOME": str(home), "USER": user, "LC_ALL": "C.UTF-8"}
         become = [] if user == "root" else ["runuser", "-u", user, "--"]
         self._process = subprocess.Popen(
-            [*become, "bash", "-m"],
+            [*become, "bash"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -69,7 +70,7 @@ class Shell:
     def type(self, text: str) -> tuple[int, str]:
         """Exit status of a command and what was said; one with & has said that it listens."""
         self._said = ""
-        self._write(f"{text}\necho \"===$?\"\n")
+        self._write(f'{text}\necho "===$?"\n')
         status = int(self._until(r"===(\d+)\n")[1])
         if text.rstrip().endswith("&"):
             self._until(r"listening on")
@@ -111,6 +112,7 @@ def make_the_machine() -> None:
         (over / layer).mkdir()
     layers = f"lowerdir=/etc,upperdir={over}/upper,workdir={over}/work"
     mount("-t", "overlay", "-o", layers, "overlay", "/etc")
+    share_what_is_compiled(over)
     for file, line in (("passwd", "{0}:x:{1}:{1}::/home/{0}:/bin/sh"), ("group", "{0}:x:{1}:")):
         with Path(f"/etc/{file}").open("a") as known:
             known.writelines(line.format(*each) + "\n" for each in ACCOUNTS.items())
@@ -118,6 +120,38 @@ def make_the_machine() -> None:
         for folder in (Path("/home") / name, Path("/run/user") / str(uid)):
             folder.mkdir(parents=True, mode=0o755)
             os.chown(folder, uid, uid)
+
+
+def share_what_is_compiled(over: Path) -> None:
+    """Let everybody have the kernels that this checkout has compiled, and add to them."""
+    source = Path(__file__).resolve().parents[2] / "src"
+    for layer in ("source", "work-of-source"):
+        (over / layer).mkdir()
+    layers = f"lowerdir={source},upperdir={over}/source,workdir={over}/work-of-source"
+    mount("-t", "overlay", "-o", layers, "overlay", source)
+    for folder in source.rglob("__pycache__"):
+        folder.chmod(0o777)
+        for file in folder.iterdir():
+            if not file.stat().st_mode & 0o004:
+                file.chmod(0o644)
+
+
+def make_systemctl(page: str, folder: Path) -> None:
+    """Stand in for systemd, of which there is one unit."""
+    folder.mkdir()
+    begin = re.search(r"^ExecStart=/usr/local/bin/(.*)$", page, re.M)
+    program = folder / "systemctl"
+    program.write_text(
+        f"""#!/bin/sh
+case "$1 $2" in
+*start*|"enable --now") {begin[1] if begin else "false"} >/run/journal 2>&1 & echo $! >/run/service
+    until grep -q listening /run/journal; do kill -0 $! || exit 1; sleep 0.1; done ;;
+stop*|"disable --now") service=$(cat /run/service)
+    kill $service; while kill -0 $service; do sleep 0.1; done ;;
+esac 2>/run/complaints
+"""
+    )
+    program.chmod(0o755)
 
 
 def make_reachable(path: Path) -> None:
@@ -134,16 +168,18 @@ def make_reachable(path: Path) -> None:
 
 def main() -> None:
     """Run the commands of the page that is named."""
-    commands = commands_of(Path(sys.argv[1]).read_text("utf-8"))
+    page = Path(sys.argv[1]).read_text("utf-8")
+    commands = commands_of(page)
     make_the_machine()
-    path = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+    make_systemctl(page, Path("/run/bin"))
+    path = f"/run/bin:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
     shells: dict[str, Shell] = {}
     try:
         for command in commands:
             shell = shells.setdefault(command.user, None) or Shell(command.user, path)
             shells[command.user] = shell
             status, said = shell.type(command.text)
-            print(json.dumps([command.user, command.text, status, said]), flush=True)
+            sys.stdout.write(json.dumps([command.user, command.text, status, said]) + "\n")
     finally:
         for shell in shells.values():
             shell.end()

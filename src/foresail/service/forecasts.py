@@ -17,7 +17,7 @@ from foresail.explain.start_calibration import MOST, StartCalibration
 from foresail.model.job import Job
 from foresail.record.jobs_fold import JobsFold
 from foresail.service.lately import slowly
-from foresail.service.picture import Gallery
+from foresail.service.picture import DaemonBusy, Gallery
 from foresail.service.store.protocol import ForecastRow, Store
 
 _LOG: Final = logging.getLogger("foresail.service")
@@ -175,6 +175,8 @@ class QueueForecaster:
         error = task.exception()
         if error is None:
             self._latest = replace(task.result(), drawn={})
+        elif isinstance(error, DaemonBusy):
+            _LOG.info("no forecast is made now: %s", error)
         else:
             _LOG.error("no forecast could be made", exc_info=error)
 

@@ -87,8 +87,8 @@ Answer = TypeVar("Answer")
 class DaemonBusy(ForesailError):  # noqa: N818 - it says what it is
     """The daemon has not come by for some seconds: a pass takes long, or there is no daemon now."""
 
-    def __init__(self) -> None:
-        super().__init__("the service is busy with a pass")
+    def __init__(self, because: str) -> None:
+        super().__init__(because or "the service is busy with a pass")
 
 
 class Gallery:
@@ -120,6 +120,8 @@ class Gallery:
         self.refresh_seconds = refresh_seconds
         self.seen_monotonic: float | None = None
         """When the daemon last came by; None while there is none."""
+        self.busy_because: Callable[[], str] = str
+        """Tells why the daemon does not come by, if something is known of that."""
         self.mail: MailHook | None = None
         """Tells of jobs by mail, if anything does."""
         self._wake = wake
@@ -146,7 +148,7 @@ class Gallery:
         try:
             return await asyncio.wait_for(asyncio.wrap_future(answer), _FIRST_PATIENCE_SECONDS)
         except TimeoutError as error:
-            raise DaemonBusy from error
+            raise DaemonBusy(self.busy_because()) from error
 
     async def reasons(self, job_ids: Collection[str]) -> Mapping[str, Reason]:
         """Why some jobs wait, of those that do; none are told while the daemon is too busy."""

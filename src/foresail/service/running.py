@@ -27,6 +27,7 @@ from foresail.scenario.engines import engine_of
 from foresail.service.acceptance import Acceptance
 from foresail.service.allocator import give_back_free_memory
 from foresail.service.api.app import application
+from foresail.service.compilations import CompileWatch
 from foresail.service.configuration import (
     FALLBACK_POLICY,
     ServiceConfiguration,
@@ -110,6 +111,7 @@ class RunningService:
         self._metrics = ServiceMetrics()
         self._problem: str | None = None
         self._clock: RunClock | None = None
+        self._compilations = CompileWatch()
 
     def work(self) -> None:
         """Serve until SIGINT or SIGTERM.
@@ -149,6 +151,7 @@ class RunningService:
         self._gallery = Gallery(
             self._inbox.wake, self._note, configuration.cycle_seconds, self._passed
         )
+        self._gallery.busy_because = lambda: self._compilations.remark
         mail = configuration.hooks.mail
         if mail:
             self._gallery.mail = MailHook(mail, self._inbox.commands, store.commands())
@@ -183,6 +186,7 @@ class RunningService:
         listeners = [LimitedListener(each, connections) for each in (network, *sockets.values())]
         thread = threading.Thread(target=server.run, args=(listeners,), name="http", daemon=True)
         thread.start()
+        self._compilations.listen()
         self._say(f"listening on {scheme}://{shown}:{port}")
         for path in sockets:
             self._say(f"listening on {path}, without tokens: {self._served.says}")
@@ -192,6 +196,7 @@ class RunningService:
         finally:
             signal.signal(signal.SIGHUP, before)
             signal.signal(signal.SIGTERM, ended)
+            self._compilations.stop()
             self._feed.close()
             server.should_exit = True
             thread.join(2 * _SHUTDOWN_SECONDS)
@@ -336,7 +341,8 @@ class RunningService:
 
     def _condition(self) -> Condition:
         of_clock = None if self._clock is None else self._clock.remark()
-        remarks = (*self._remarks, *filter(None, (of_clock,)), *self._served.remarks)
+        now = filter(None, (of_clock, self._compilations.remark))
+        remarks = (*self._remarks, *now, *self._served.remarks)
         if self._problem is not None:
             return Condition((self._problem,), remarks)
         seen = self._gallery.seen_monotonic
