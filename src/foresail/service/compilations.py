@@ -11,7 +11,7 @@ _LOG: Final = logging.getLogger("foresail.service")
 _WORDS: Final = "what the policy needs is being compiled, once on this machine: that takes a while"
 
 
-class CompileWatch(event.Listener):  # type: ignore[misc]
+class CompileWatch(event.Listener):
     """Notes whether something is compiled, from when it listens on."""
 
     def __init__(self) -> None:
