@@ -38,6 +38,20 @@ def test_it_says_what_cgroups_jobs_get(tmp_path, monkeypatch):
         assert result.exit_code == 0
 
 
+def test_it_says_what_keeps_jobs_to_their_memory_and_gpus(tmp_path, monkeypatch):
+    """The gap that remains where there is no controller, and that gpus are kept by their word."""
+    more = 'cluster = "local(memory=6GiB,gpus=2)"'
+    for permitted, says in (
+        (None, "jobs are looked at every 5 s and may hold more between"),
+        (JobCgroups(tmp_path, frozenset({"memory"})), "the kernel holds jobs to it"),
+    ):
+        monkeypatch.setattr(examination, "permitted_cgroups", lambda each=permitted: each)
+        said = " ".join(examined(tmp_path, more).output.split())
+        assert f"6 GiB for jobs that ask for some; {says}; what names none has no limit" in said
+        assert "gpus 2; a job is told its own by CUDA_VISIBLE_DEVICES" in said
+    assert "gpus none" in " ".join(examined(tmp_path, 'cluster = "local(gpus=0)"').output.split())
+
+
 def test_a_folder_that_others_see_a_port_that_is_taken_and_a_damaged_store(tmp_path):
     state = tmp_path / "state"
     state.mkdir(mode=0o755)

@@ -104,13 +104,13 @@ def test_three_jobs_on_two_gpus_each_have_one_to_themselves(tmp_path):
 def test_gpus_are_still_a_jobs_own_when_another_daemon_has_come(tmp_path):
     """What an adopted job holds is known from its claim."""
     first = Machine(tmp_path, gpus=2)
-    first.submit(command("a", "true", gpus=1), command("b", "sleep 1", gpus=1))
+    first.submit(command("b", "sleep 1", gpus=1), command("a", "true", gpus=1))
     first.work(1)
     until = time.monotonic() + 20.0
     while (claim := Attempt("b", 1, tmp_path / "attempts").claim()) is None:
         assert time.monotonic() < until
         time.sleep(0.01)
-    assert claim.gpus == ("1",)
+    assert claim.gpus == ("0",)
     running = list(first.controller.running.values())
     first.adapter.close()
     second = LocalCluster(LocalParameters(gpus=2)).connect(first.context)
@@ -122,5 +122,5 @@ def test_gpus_are_still_a_jobs_own_when_another_daemon_has_come(tmp_path):
     while len(ended) < 2:
         assert time.monotonic() < until
         ended += second.reports(time.time())
-    assert first.said("c") == "0 PCI_BUS_ID\n"
+    assert first.said("c") == "1 PCI_BUS_ID\n"
     second.close()
