@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from foresail.cli import doctor
 from foresail.live.adapters.local.job_cgroups import JobCgroups
 from foresail.service import doctor as examination
+from foresail.service.session import StateFolder, passage_mode
 from foresail.service.store.sql_store import SqlStore
 
 
@@ -60,13 +61,13 @@ def test_a_folder_that_others_see_a_port_that_is_taken_and_a_damaged_store(tmp_p
         result = examined(tmp_path, port=taken.getsockname()[1])
     assert result.exit_code == 1
     assert result.output.count("not well") == 3
-    assert "chmod 700" in result.output
+    assert f"chmod {passage_mode():o}" in result.output
     assert "another `listen.port`" in result.output
 
 
-def test_a_whole_store_is_well(tmp_path):
+def test_a_whole_store_is_well_in_the_folder_as_a_service_lays_it_out(tmp_path):
     state = tmp_path / "state"
-    state.mkdir(mode=0o700)
+    StateFolder(state).make()
     SqlStore.in_file(state / "foresail.db").close()
     result = examined(tmp_path)
     assert "holds together" in result.output

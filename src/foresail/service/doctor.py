@@ -20,7 +20,7 @@ from foresail.model.words import duration, memory_size
 from foresail.scenario.engines import engine_of
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.served import ServedAccounts
-from foresail.service.session import StateFolder, scenario_of_service
+from foresail.service.session import StateFolder, passage_mode, scenario_of_service
 from foresail.service.store.checking import faults_of
 from foresail.service.store.sql_store import SqlStore
 
@@ -72,9 +72,9 @@ def _folder(path: Path) -> Found:
         return Found("state folder", f"{path} will be made")
     if not os.access(path, os.W_OK | os.X_OK):
         return Found("state folder", f"{path} cannot be written", "run as its owner")
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if mode & 0o077:
-        return Found("state folder", f"others may look into {path}", f"chmod 700 {path}")
+    mode = passage_mode()
+    if stat.S_IMODE(path.stat().st_mode) & ~mode:
+        return Found("state folder", f"others may look into {path}", f"chmod {mode:o} {path}")
     return Found("state folder", str(path))
 
 

@@ -31,6 +31,11 @@ from foresail.service.store.protocol import Store
 from foresail.service.store_log import StoreLog, recovered
 
 
+def passage_mode() -> int:
+    """Of folders through which, where root runs the service, others reach what is theirs."""
+    return 0o711 if os.geteuid() == 0 else 0o700
+
+
 @dataclass(frozen=True, slots=True)
 class StateFolder:
     """The service's folder: what is in it besides the database."""
@@ -82,7 +87,7 @@ class StateFolder:
         InputError
             If it cannot be written.
         """
-        passage = 0o711 if os.geteuid() == 0 else 0o700
+        passage = passage_mode()
         for folder, mode in ((self.path, passage), (self.attempts, 0o700), (self.logs, passage)):
             with to_be_written(folder, "the folder cannot be made"):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
