@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from typing import Any, Final
 
 from foresail.explain.end_words import end_words
@@ -29,7 +30,7 @@ from foresail.record.subjects import about
 from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
-from foresail.service.store.protocol import Store, WholeStep
+from foresail.service.store.protocol import Store, StoreUnavailable, WholeStep
 
 _LOG: Final = logging.getLogger("foresail.service")
 _PENDING: Final = {"state": "pending", "start_seconds": None, "places": None}
@@ -150,7 +151,13 @@ class StoreLog:
             self._store.keep_snapshot(list(self._compaction.lines()), end)
 
     def close(self) -> None:
-        """The store is closed by who opened it."""
+        """Keep a snapshot if who comes next would have much to read, and nothing is half done.
+
+        The store is closed by who opened it.
+        """
+        if self._since_snapshot >= SNAPSHOT_EVERY and not self._lines:
+            with suppress(StoreUnavailable):
+                self._store.keep_snapshot(list(self._compaction.lines()), self._store.last_record())
 
     def _note(self, record: Record) -> None:
         """What a record changes of a job as it stands."""
