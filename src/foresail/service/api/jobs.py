@@ -408,7 +408,7 @@ def _job(
     return JobAnswer(
         **{name: row[name] for name in _AS_STORED},
         **_of_command(CommandJob.from_json(row["command"]), row["submit_seconds"]),
-        belief=belief_answer(row),
+        belief=_belief(row),
         forecast=forecast_answer(forecasts, job_id) if forecasts is not None and waits else None,
         reason=reason_answer(reasons.get(job_id), picture)
         if picture is not None and waits
@@ -418,8 +418,7 @@ def _job(
     )
 
 
-def belief_answer(row: Mapping[str, Any]) -> RangeAnswer | None:
-    """How long a job is believed to run (seconds)."""
+def _belief(row: Mapping[str, Any]) -> RangeAnswer | None:
     if row["median_seconds"] is None:
         return None
     return RangeAnswer.of(Range(row["low_seconds"], row["median_seconds"], row["high_seconds"]))

@@ -11,16 +11,16 @@ from typing import Final
 from fastapi import APIRouter
 
 from foresail.control.loop import Controller
-from foresail.explain.forecast import suggested_request
+from foresail.explain.forecast import LEVELS, Range, suggested_request
 from foresail.explain.outlook import QueuedJob
 from foresail.live.command_job import CommandJob
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import PendingJob
 from foresail.model.words import count, duration, from_now
-from foresail.service.api.answers import HelpAnswer, JobId, WaitAnswer
+from foresail.service.api.answers import HelpAnswer, JobId, RangeAnswer, WaitAnswer
 from foresail.service.api.callers import AnyCaller, Parts
 from foresail.service.api.forecasts import forecast_answer, require_waiting
-from foresail.service.api.jobs import belief_answer, reason_answer
+from foresail.service.api.jobs import reason_answer
 from foresail.service.api.lookup import current_picture, own_job
 from foresail.service.api.plan import running_bars, seen_by, waiting_bar
 from foresail.service.forecasts import Forecasts
@@ -94,13 +94,18 @@ async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
             if forecasts is not None
         ],
         forecast=None if forecasts is None else forecast_answer(forecasts, job_id),
-        belief=belief_answer(row),
+        belief=None if standing.pending is None else _belief(standing.pending),
         requested_seconds=command.requested_seconds,
         helps=[
             *_plain_helps(job_id, reason),
             *await _tried_helps(parts, command, standing, forecasts, int(free)),
         ],
     )
+
+
+def _belief(pending: PendingJob) -> RangeAnswer:
+    """How long it is believed to run: as the daemon knows it, be that in the store or not yet."""
+    return RangeAnswer.of(Range(*(pending.prediction.quantile(level) for level in LEVELS)))
 
 
 def _queue(forecasts: Forecasts, standing: _Standing) -> list[QueuedJob]:
