@@ -28,6 +28,8 @@ def serve(
 ) -> None:
     """Run jobs that are submitted over HTTP, under any policy, until SIGTERM; jobs run on.
 
+    Root serves every account of the machine as itself; others serve their own account.
+
     SIGHUP reads the policy of the configuration file anew.
     """
     stop_showing()  # what is on standard error is the log's
