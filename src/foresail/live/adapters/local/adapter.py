@@ -125,6 +125,7 @@ class LocalAdapter:
         self._looked_seconds = 0.0
         self._cgroups = cgroups
         self._run = run
+        self._own = own_account()
         self._spawner = ProcessSpawner()
         cpus, there = int(cluster.total.cpus), machine_cpus()
         self._cpus = Slots(there[:cpus] if len(there) >= cpus else ())
@@ -313,7 +314,7 @@ class LocalAdapter:
                 gpus=gpus,
                 cgroup=cgroup,
                 environment={
-                    **login_environment(account or own_account()),
+                    **login_environment(account or self._own),
                     **self._run.environment,
                     **job_environment(job, attempt.number),
                     **gpu_variables(gpus),

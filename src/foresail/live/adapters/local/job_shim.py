@@ -8,6 +8,7 @@ attempt runs at most once, is stopped at its limit, and leaves its exit code beh
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
@@ -310,6 +311,7 @@ def serve() -> None:
     own, and a descriptor can be opened for it. Ends with its input, that is, with the adapter.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
+    gc.disable()  # looking for garbage would copy what a shim shares with the spawner
     for line in sys.stdin.buffer:
         _reap()
         child = os.fork()
