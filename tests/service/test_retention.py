@@ -174,3 +174,26 @@ def test_pieces_of_a_course_that_was_taken_back_are_left_out(tmp_path):
     assert [line for _, line in archive.records()] == ["a\n", "b\n"]
     assert list(archive.samples()) == []
     assert archive.last == 2
+
+
+def test_what_the_run_still_knows_stays_whole(store, folder, monkeypatch):
+    """A job that runs all along keeps its records; what the daemon has not forgotten stays."""
+    session = Session(store)
+    session.submit(1, BEGIN)
+    for number in range(2, 8):
+        now = BEGIN + number * _EVERY
+        session.submit(number, now)
+        outcome = Outcome(str(number), now, now + 60.0, EndedBecause.COMPLETED)
+        session.controller.step(now + 60.0, [Ended(now + 60.0, outcome)])
+    about = [
+        each for _, each in store.records_about(store.job("1")).lines if '"job_id":"1"' in each
+    ]
+    assert about
+    monkeypatch.setattr("foresail.service.retention._PATIENCE_SECONDS", 0.0)
+    assert Retention(ServiceConfiguration(keep_jobs=2), folder, store).clean(BEGIN) == 0
+    assert counts(store)["jobs"] == 7
+    monkeypatch.undo()
+    assert cleaned(store, folder, session, keep_jobs=2) == 4
+    lines = [each for _, each in store.records_about(store.job("1")).lines]
+    assert [each for each in lines if '"job_id":"1"' in each] == about
+    session.inbox.close()
