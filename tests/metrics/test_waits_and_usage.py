@@ -310,3 +310,6 @@ def test_breakdowns_hold_every_job():
     )
     assert cell["jobs"] == mine.height
     assert cell["median_wait_seconds"] == mine["wait_seconds"].median()
+    for name, share in (("p90_wait_seconds", 90), ("p99_wait_seconds", 99)):
+        assert cell[name] == pytest.approx(np.percentile(mine["wait_seconds"].to_numpy(), share))
+    assert cell["p90_wait_seconds"] < cell["p99_wait_seconds"]

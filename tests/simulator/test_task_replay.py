@@ -178,6 +178,18 @@ def test_history_is_what_jobs_alike_took() -> None:
     assert replay_task_arrays(now, policy).estimate[0] > 1e5
 
 
+def test_a_history_that_overlaps_has_taught_all_before_the_first_job() -> None:
+    """What ended by its clock after jobs came counts as if it had been weeks earlier."""
+    policy = parse_policy("predicted_queues,history_point(features=[stage])")
+    now = workload_of(one_stage((50.0, (1.0,) * 4), (900.0, (1.0,) * 4)), 4)
+    runs = one_stage((0.0, (10.0,)), (40.0, (3000.0,)), (800.0, (500.0,) * 2))
+    overlapping = replay_task_arrays(now, policy, workload_of(runs, 4)).estimate
+    week = 7 * 86400.0
+    earlier = workload_of([(submit - week, stages) for submit, stages in runs], 4)
+    assert overlapping.tolist() == replay_task_arrays(now, policy, earlier).estimate.tolist()
+    assert overlapping[0] < 1e5
+
+
 def test_a_run_teaches_its_later_jobs() -> None:
     """What a job's tasks took is known when they have ended, not before."""
     policy = parse_policy("predicted_queues,history_point(features=[stage])")

@@ -587,6 +587,19 @@ def test_trials_on_transient_machines_cost_what_the_simulator_says():
     assert found.block_wait_hours.sum() == pytest.approx(waited)
 
 
+def test_a_lost_trial_is_lost_in_seconds():
+    """Machines that live an hour in the mean: of trials of an hour, 1 - 1/e end, after 1,504 s."""
+    jobs = made_jobs()
+    jobs = replace(jobs, runtime_seconds=np.full(len(jobs), 1e5))
+    terms = TransientTerms(0.25, ExponentialRevocation(1.0))
+    market = market_of(THESIS, jobs, 1.0, "standard-4")
+    demand = demand_of(jobs, market, jobs.runtime_seconds, transient=terms)
+    lost = demand.trial_lost_seconds(3600.0)
+    assert (lost > 0.0).mean() == pytest.approx(1.0 - np.exp(-1.0), abs=0.06)
+    mean = 3600.0 * (1.0 - 2.0 * np.exp(-1.0)) / (1.0 - np.exp(-1.0))
+    assert lost[lost > 0.0].mean() == pytest.approx(mean, rel=0.1)
+
+
 def test_transient_trials_are_candidates_where_there_are_terms(advice):
     """With terms, trials on transient machines are tried, too; without, none are."""
     found = asked(made_jobs(), AdviceQuestion(node="standard-4"), TransientTerms(0.1))
