@@ -48,7 +48,7 @@ class DaskPool:
         except ImportError as error:
             raise InputError(
                 "a Dask cluster needs the package distributed",
-                expected="pip install 'foresail[dask]'",
+                expected="pip install distributed",
             ) from error
         self.address = address
 

@@ -47,7 +47,7 @@ def write_images(figures: Sequence[Figure], folder: Path) -> list[Path]:
     if importlib.util.find_spec("kaleido") is None:
         raise ImageError(
             "PNG files need kaleido, which is not installed; install it with "
-            "pip install 'foresail[png]', or use the button at each figure of the HTML report"
+            "pip install kaleido, or use the button at each figure of the HTML report"
         )
     found = browser()
     if found is None:

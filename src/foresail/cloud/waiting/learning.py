@@ -250,5 +250,5 @@ def _sklearn(module: str) -> Any:
     except ImportError as error:
         raise InputError(
             "learning trees needs the package scikit-learn",
-            expected='pip install "foresail[learn]"',
+            expected="pip install scikit-learn",
         ) from error

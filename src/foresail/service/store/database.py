@@ -66,7 +66,7 @@ class Database:
             raise InputError(
                 f"cannot be used: {error}",
                 field="database",
-                expected="sqlite, or postgresql://USER@HOST/NAME with foresail[postgresql]",
+                expected="sqlite, or postgresql://USER@HOST/NAME and the package psycopg",
             ) from error
 
     @property
