@@ -38,6 +38,21 @@ def test_so_many_jobs_and_members_and_not_one_more():
         JobsRequest.model_validate({"jobs": [job] * (MOST_JOBS + 1)})
 
 
+def test_what_is_kept_of_a_call_has_a_limit():
+    """A few words may mean an array that waits for an array, or a script ten thousand times."""
+    lines = 2 * MOST_JOBS // 10
+    for jobs in (
+        [{"name": "a", "array": f"1-{lines}"}, {"array": f"1-{lines}", "after": "a"}],
+        [{"array": f"1-{MOST_JOBS}", "environment": {"TEXT": "x" * 10_000}}],
+        [{"array": f"1-{MOST_JOBS}", "command": "x" * 10_000}],
+    ):
+        with pytest.raises(InputError, match="too much in one call"):
+            checked(*jobs)
+    steps = [{"name": "a", "array": "1-1000"}, {"array": "1-1000", "after": "a"}]
+    assert checked(*steps).jobs == 2_000
+    assert checked({"array": f"1-{MOST_JOBS}", "environment": {"TEXT": "x" * 1_000}})
+
+
 @pytest.mark.parametrize("names", ["a", "ab", "abc"])
 def test_jobs_that_wait_for_each_other_are_refused(names):
     """One that waits for itself, too; a chain is none."""

@@ -34,6 +34,12 @@ from foresail.strl.own_requests import RequestPlaces
 MOST_JOBS: Final = 10_000
 """How many jobs one call may submit, members of arrays counted."""
 
+MOST_KEPT_BYTES: Final = 64_000_000
+"""How much may be kept of them, a line for each with its script and all that it waits for."""
+
+_USUAL_NUMBER: Final = 10**6
+"""A job's number, as far as its length matters."""
+
 _INDICES: Final = r"[0-9]{1,9}(-[0-9]{1,9}(:[0-9]{1,9})?)?"
 _RANGE: Final = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?")
 _ID: Final = re.compile(r"[0-9]{1,18}(_[0-9]{1,9})?")
@@ -204,8 +210,21 @@ class Submission:
         """How many they are."""
         return sum(1 if each.indices is None else len(each.indices) for each in self.drafts)
 
+    @property
+    def is_too_large(self) -> bool:
+        """Whether more were to be kept of them than one call may ask for: a line for each."""
+        size = 0
+        for draft, requests in zip(self.drafts, self._by_draft(_USUAL_NUMBER), strict=True):
+            size += len(next(requests).job.to_json()) * len(draft.indices or "1")
+            if size > MOST_KEPT_BYTES:
+                return True
+        return False
+
     def requests(self, number: int) -> Sequence[Request]:
         """The requests, of which the first job gets this number."""
+        return [*chain.from_iterable(self._by_draft(number))]
+
+    def _by_draft(self, number: int) -> Iterator[Iterator[Submit]]:
         ids: list[tuple[str, ...]] = []
         for draft in self.drafts:
             if draft.indices is None:
@@ -214,11 +233,8 @@ class Submission:
                 ids.append(tuple(f"{number}_{index}" for index in draft.indices))
             number += len(ids[-1])
         named = {draft.name: own for draft, own in zip(self.drafts, ids, strict=True) if draft.name}
-        return [
-            request
-            for draft, own in zip(self.drafts, ids, strict=True)
-            for request in _requests_of(draft, own, named, self.known)
-        ]
+        for draft, own in zip(self.drafts, ids, strict=True):
+            yield _requests_of(draft, own, named, self.known)
 
 
 def _requests_of(
@@ -309,6 +325,13 @@ def checked_submission(
             field="array",
             value=submission.jobs,
             expected=f"at most {MOST_JOBS:,}",
+        )
+    if submission.is_too_large:
+        raise InputError(
+            "too much in one call: each member of an array is kept with all that it waits for",
+            field="array",
+            value=submission.jobs,
+            expected=f"at most {MOST_KEPT_BYTES:,} bytes; fewer jobs, or a step between them",
         )
     return submission
 
