@@ -412,6 +412,42 @@ def test_nothing_new_starts_on_a_drained_node_and_coming_up_does_not_change_that
     assert [*loop.running] == ["1"]
 
 
+class Looking:
+    """Starts jobs where it is told to, and keeps what it was shown."""
+
+    def __init__(self, nodes):
+        self.nodes = nodes
+
+    def decide(self, view):
+        self.free, self.running = view.free["all"].cpus, [each.job.job_id for each in view.running]
+        places = ((each.job, self.nodes.get(each.job.job_id)) for each in view.pending)
+        return Decision(
+            tuple(
+                Start(job.job_id, Placement((("all", job.tasks),), ((node, job.tasks),)))
+                for job, node in places
+                if node
+            )
+        )
+
+
+def test_what_runs_on_a_drained_node_takes_no_room_from_the_others():
+    """Two nodes of 4 cpus with 3 in use: one is drained and 1 cpu is free, not 1 - 3."""
+    nodes = tuple(Node(name, Resources(4.0)) for name in "ab")
+    looking = Looking({"1": "a", "2": "b", "3": "a"})
+    cluster = Cluster((Partition("all", Resources(8.0), nodes),))
+    loop = Controller(cluster, looking, Requested(), Doubling(), STANDARD)
+    loop.step(0, [submitted(0, "1", 3), submitted(0, "2", 3), submitted(0, "9", 2)])
+    loop.step(1, [NodeDrained(1, "b")])
+    assert (looking.free, looking.running) == (1.0, ["1"])
+    assert loop.state.free.by_partition()["all"].cpus == 1.0
+    loop.step(2, [submitted(2, "3", 1)])
+    assert [*loop.running] == ["1", "2", "3"]
+    loop.step(3, [ended(3, "2"), Tick(3)])
+    assert looking.free == 0.0
+    loop.step(4, [NodeResumed(4, "b")])
+    assert (looking.free, looking.running) == (4.0, ["1", "3"])
+
+
 def test_who_compares_takes_over_only_what_has_told_its_reference():
     """Else a job would be due later than in the run that was interrupted, and nobody would know."""
     cluster = Cluster.of_processors(4)

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,8 +104,8 @@ def mount(*words: object) -> None:
 
 def make_the_machine() -> None:
     """Empty folders, two accounts, and programs that everybody may run."""
-    for prefix in {sys.base_prefix, sys.prefix, str(Path(__file__).resolve().parents[2])}:
-        make_reachable(Path(prefix))
+    prefixes = {sys.base_prefix, sys.prefix, str(Path(__file__).resolve().parents[2])}
+    make_reachable([Path(each) for each in prefixes])
     for folder in ("/run", "/home", "/var/lib"):
         mount("-t", "tmpfs", "-o", "mode=755", "none", folder)
     over = Path(tempfile.mkdtemp(dir="/run"))
@@ -154,16 +155,19 @@ esac 2>/run/complaints
     program.chmod(0o755)
 
 
-def make_reachable(path: Path) -> None:
-    """Let everybody come to a folder, whatever the modes of those above it."""
-    closed = [each for each in reversed(path.parents) if not each.stat().st_mode & 0o001]
-    if not closed:
-        return
-    aside = tempfile.mkdtemp()
-    mount("--bind", path, aside)
-    mount("-t", "tmpfs", "-o", "mode=755", "none", closed[0])
-    path.mkdir(parents=True)
-    mount("--bind", aside, path)
+def make_reachable(paths: Iterable[Path]) -> None:
+    """Let everybody come to folders, whatever the modes of those above them."""
+    hidden = {}
+    for path in paths:
+        closed = [each for each in reversed(path.parents) if not each.stat().st_mode & 0o001]
+        if closed:
+            hidden[path] = (closed[0], tempfile.mkdtemp())
+            mount("--bind", path, hidden[path][1])
+    for closed_folder in {folder for folder, _ in hidden.values()}:
+        mount("-t", "tmpfs", "-o", "mode=755", "none", closed_folder)
+    for path, (_, aside) in sorted(hidden.items()):
+        path.mkdir(parents=True, exist_ok=True)
+        mount("--bind", aside, path)
 
 
 def main() -> None:

@@ -115,12 +115,11 @@ class Slow:
         """Of nodes that are up, and of racks; a job holds one cpu of a node in its rack."""
         by_node = {name: cpus for name, (_, cpus) in self.nodes.items() if name not in self.down}
         by_rack = {"r1": 0.0, "r2": 0.0}
-        for name, cpus in by_node.items():
-            by_rack[self.nodes[name][0]] += cpus
-        for rack, name in self.held.values():
-            by_rack[rack] -= 1.0
+        for _, name in self.held.values():
             if name in by_node:
                 by_node[name] -= 1.0
+        for name, cpus in by_node.items():
+            by_rack[self.nodes[name][0]] += cpus
         return by_node, by_rack
 
 
@@ -134,7 +133,7 @@ def placed(slow, job_id):
 def test_what_is_free_follows_nodes_and_jobs(data):
     """Nodes go down, come up, are added, changed and removed, under jobs that start and end.
 
-    What jobs hold on a node that went stays held in its rack until they end.
+    What jobs hold on a node that is down or gone is nothing to its rack.
     """
     slow = Slow()
     known = of({})

@@ -757,6 +757,9 @@ class Controller:
         """What counts as free, and the running jobs that hold the rest."""
         state = self._state
         running = state.running_roster.listed()
+        if state.free.down:
+            frees_nothing = state.free.frees_nothing
+            running = tuple(job for job in running if not frees_nothing(job.placement))
         if self._frees_at_ends:
             return state.free, running
         gone = [job for job in running if job.expected_end_seconds <= self._now]

@@ -35,13 +35,15 @@ class Misplacement(StrEnum):
 class FreeResources:
     """What is free, by partition and by node.
 
-    Nodes are accounted where a placement names them; partitions always are. Where a node is down,
-    its partition has less room, even for placements that name no nodes. Where nodes are shared,
+    Nodes are accounted where a placement names them; partitions always are. What was free on a node
+    that is down is taken off its partition, even for placements that name no nodes; what is held
+    there is nothing to the partition until the node is up again. Where nodes are shared,
     less than nothing may be free, and there is room on every node that is up. A job of one stage
     holds its request once per task; a job of several holds ``Job.total`` in one partition.
     """
 
     def __init__(self, cluster: Cluster) -> None:
+        self._partition_of: dict[str, str] = {}  # of all nodes that there ever were
         self._consist_of(cluster)
         self._partitions = {p.name: p.total for p in cluster.partitions}
         self._nodes = {name: node.total for name, (_, node) in self._home.items()}
@@ -52,6 +54,7 @@ class FreeResources:
     def _consist_of(self, cluster: Cluster) -> None:
         self._shared = cluster.shared
         self._home = {node.name: (p.name, node) for p in cluster.partitions for node in p.nodes}
+        self._partition_of |= {name: home for name, (home, _) in self._home.items()}
         self._largest = [p.total for p in cluster.partitions]
         self._rooms = Counter(  # the smallest places known: one task never spans two of them
             total
@@ -104,8 +107,9 @@ class FreeResources:
         if node in self._down:
             return
         self._before_change()
-        self._down[node] = self._nodes.pop(node) - known.total
-        self._partitions[partition] -= known.total
+        free = self._nodes.pop(node)
+        self._down[node] = free - known.total
+        self._partitions[partition] -= free
 
     def open(self, node: str) -> None:
         """Put a node back."""
@@ -115,13 +119,12 @@ class FreeResources:
         self._before_change()
         free = {**self._nodes, node: self._down.pop(node) + known.total}
         self._nodes = {name: free[name] for name in self._home if name in free}
-        self._partitions[partition] += known.total
+        self._partitions[partition] += free[node]
 
     def change(self, cluster: Cluster) -> None:
         """Go over to a cluster with other nodes: what is held is held, what is down stays down.
 
-        What is held on a node that is gone is given back as on any other; until then its partition
-        has that much less room.
+        What is held on a node that is gone is given back as on one that is down.
         """
         self._before_change()
         before = self._home
@@ -137,16 +140,22 @@ class FreeResources:
                 free[home] += new.total - old.total
                 continue
             if name not in self._down:
-                self._down[name] = self._nodes.pop(name) - old.total
-                free[home] -= old.total
+                unused = self._nodes.pop(name)
+                self._down[name] = unused - old.total
+                free[home] -= unused
             if self._down[name] == Resources():
                 del self._down[name]
         for name, (home, new) in after.items():
             if name not in before:
                 self._nodes[name] = new.total + self._down.pop(name, Resources())
-                free[home] += new.total
+                free[home] += self._nodes[name]
         self._partitions = free
         self._nodes = {name: self._nodes[name] for name in after if name in self._nodes}
+
+    def frees_nothing(self, placement: Placement) -> bool:
+        """Whether what is placed so makes room for nobody when it ends: all its nodes are down."""
+        nodes = placement.tasks_by_node if self._down else ()
+        return bool(nodes) and all(name in self._down for name, _ in nodes)
 
     @property
     def down(self) -> frozenset[str]:
@@ -267,9 +276,12 @@ class FreeResources:
         if len(job.stages) > 1:
             return [(self._partitions, placement.tasks_by_partition[0][0], job.total)]
         request = job.stages[0].request
-        claims = [
+        counts = dict(placement.tasks_by_partition)
+        for name, tasks in placement.tasks_by_node if self._down else ():
+            counts[self._partition_of[name]] -= tasks if name in self._down else 0
+        claims: list[Claim] = [
             (self._partitions, name, request if tasks == 1 else request * tasks)
-            for name, tasks in placement.tasks_by_partition
+            for name, tasks in counts.items()
         ]
         for name, tasks in placement.tasks_by_node:
             account = self._down if name in self._down else self._nodes
