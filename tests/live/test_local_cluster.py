@@ -175,13 +175,14 @@ def test_a_directory_that_has_gone_is_one_jobs_failure(tmp_path):
 def test_what_is_no_program_and_what_may_not_be_run_are_told_apart(tmp_path):
     """By the exit codes that shells have for it, and by their reasons."""
     (tmp_path / "text").write_text("no program")
-    words = {"none": "/there/is/none", "text": str(tmp_path / "text")}
+    words = {"none": "/there/is/none", "text": str(tmp_path / "text"), "word": "there-is-none"}
     jobs = [replace(command(name, ""), command=(path,)) for name, path in words.items()]
     shown = RecordingObserver()
     supervise(new_run(tmp_path / "run", jobs), shown)
     assert {each.job_id: (each.exit_code, each.reason) for each in shown.ends} == {
         "none": (127, "cannot be run: /there/is/none: No such file or directory"),
         "text": (126, f"cannot be run: {words['text']}: Permission denied"),
+        "word": (127, "cannot be run: there-is-none: No such file or directory"),
     }
 
 

@@ -7,8 +7,12 @@ import time
 from types import SimpleNamespace
 
 from foresail.explain.forecast import Range, WaitingForecast
+from foresail.model.cluster import Cluster
+from foresail.model.job import Job
 from foresail.service import forecasts as module
+from foresail.service.api.plan import plan
 from foresail.service.forecasts import Forecasts, QueueForecaster
+from foresail.service.lately import slowly
 
 SOON = Range(1.0, 2.0, 3.0)
 
@@ -73,6 +77,30 @@ def test_of_a_short_queue_each_is_made_as_things_stand(monkeypatch):
     assert asyncio.run(ask()) == [1.0, 2.0, 3.0, 4.0]
 
 
+def test_what_compiles_under_a_short_queue_keeps_nobody_from_later_forecasts(monkeypatch):
+    """Nor does anything else wait behind it."""
+
+    async def ask():
+        made, _ = forecaster(monkeypatch, 0.2, ("1",))
+        await made.of_job("1")
+        others = [asyncio.create_task(made.ahead(arrivals=False)) for _ in range(4)]
+        await asyncio.sleep(0.01)
+        begin = time.monotonic()
+        await slowly(int)
+        waited = time.monotonic() - begin
+        await asyncio.gather(*others)
+        monkeypatch.setattr(module, "FRESH_SECONDS", 0.0)
+        before = (await made.latest(("1",))).outlook.now
+        await asyncio.sleep(0.4)
+        await made.latest(("1",))
+        await asyncio.sleep(0.4)
+        return waited, before, (await made.latest(("1",))).outlook.now
+
+    waited, before, after = asyncio.run(ask())
+    assert waited < 0.1
+    assert after > before
+
+
 def test_nobody_waits_longer_than_for_a_while(monkeypatch):
     """Neither for the first ones, nor for ones with a job that the last ones do not know."""
     monkeypatch.setattr(module, "_PATIENCE_SECONDS", 0.05)
@@ -94,3 +122,27 @@ def test_nobody_waits_longer_than_for_a_while(monkeypatch):
     assert unknown is None
     assert waited < 0.2
     assert then < 0.1
+
+
+def test_who_waits_no_more_is_not_in_the_plan():
+    """Forecasts are some seconds old, of a long queue more: what has ended since is not to come."""
+    forecasts = SimpleNamespace(
+        soonest={job_id: Job.gang(job_id, 0.0, 1) for job_id in "12"},
+        waiting=dict.fromkeys("12", WaitingForecast(SOON, SOON, 0.0, None)),
+    )
+
+    async def latest(waiting):
+        return forecasts
+
+    async def look(fresh_seconds):
+        cluster = Cluster.of_processors(1)
+        return SimpleNamespace(running=(), cluster=cluster, unix_seconds=1.0, pending=1)
+
+    parts = SimpleNamespace(
+        gallery=SimpleNamespace(look=look),
+        forecaster=SimpleNamespace(latest=latest),
+        store=SimpleNamespace(jobs=lambda wanted: [{"job_id": "2"}]),
+        now=float,
+    )
+    told = asyncio.run(plan(SimpleNamespace(sees=bool), parts, 10))
+    assert [each.cpus for each in told.waiting] == [1.0]

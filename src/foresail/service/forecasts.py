@@ -7,6 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -28,7 +29,7 @@ _MOST_WORK: Final = SCENARIOS * 2_000
 """Jobs times futures at most, unless there are fewer futures than the fewest."""
 
 _MANY: Final = 2_000
-"""Of fewer jobs it is not the first forecast that tells how long others take: it loads kernels."""
+"""Of fewer jobs forecasts take no time that counts: what took long has loaded kernels."""
 
 _SOON_SECONDS: Final = 0.5
 _PATIENCE_SECONDS: Final = 1.5
@@ -36,6 +37,9 @@ _PATIENCE_SECONDS: Final = 1.5
 those of before, or waits for the first ones for so long."""
 
 _CALIBRATION_SECONDS: Final = 10.0
+
+_DRAWING: Final = ThreadPoolExecutor(2, thread_name_prefix="forecasts")
+"""Kernels may be compiled here first, for minutes: nothing else waits for these threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +132,8 @@ class QueueForecaster:
         return await self._gallery.ask(stands)
 
     async def _of(self, outlook: Outlook) -> Forecasts:
-        return await slowly(_drawn, outlook, await self._up_to_date())
+        calibration = await self._up_to_date()
+        return await asyncio.wrap_future(_DRAWING.submit(_drawn, outlook, calibration))
 
     async def _up_to_date(self) -> StartCalibration:
         """What earlier forecasts teach, as of not long ago."""
@@ -147,8 +152,8 @@ class QueueForecaster:
     async def _make(self) -> Forecasts:
         begin = time.monotonic()
         made = await self.ahead(arrivals=False)
-        if self._latest is not None or len(made.waiting) > _MANY:
-            self._cost_seconds = time.monotonic() - begin
+        is_long = len(made.waiting) > _MANY
+        self._cost_seconds = time.monotonic() - begin if is_long else 0.0
         first = [
             ForecastRow(
                 job_id,

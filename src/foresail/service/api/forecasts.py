@@ -75,7 +75,7 @@ async def forecast(
         if forecasts is None:
             raise CallRefused(
                 HTTPStatus.SERVICE_UNAVAILABLE,
-                "many jobs wait, and when they start is being found out",
+                "when jobs start is still being found out; ask again in a while",
                 headers={"Retry-After": "5"},
             )
         answer = forecast_answer(forecasts, job_id)

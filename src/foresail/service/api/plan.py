@@ -38,11 +38,15 @@ async def plan(
     running = [*running_bars(picture, parts.now())]
     waiting: list[PlannedJobAnswer] = []
     if forecasts is not None:
-        begun = {each.job.job_id for each in picture.running}
-        for job_id, job in islice(forecasts.soonest.items(), 2 * most):
-            found = forecasts.waiting[job_id]
-            if job_id not in begun:
-                waiting.append(waiting_bar(job, found))
+        soonest = dict(islice(forecasts.soonest.items(), 2 * most))
+        these = JobsWanted(states=("pending",), job_ids=tuple(soonest), limit=2 * most)
+        rows = await asyncio.to_thread(parts.store.jobs, these)
+        still = {row["job_id"] for row in rows} - {each.job.job_id for each in picture.running}
+        waiting = [
+            waiting_bar(job, forecasts.waiting[job_id])
+            for job_id, job in soonest.items()
+            if job_id in still
+        ]
     total = sum(each.total.cpus for each in picture.cluster.partitions)
     return PlanAnswer(
         now_seconds=picture.unix_seconds,

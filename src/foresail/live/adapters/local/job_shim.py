@@ -85,7 +85,8 @@ def _become_command(go: int, failed: int, request: Request, streams: tuple[int, 
         os.execvpe(command[0], command, request["environment"])
     except OSError as error:
         code = _NOT_PERMITTED if isinstance(error, PermissionError) else code
-        sentence = f"{error.filename or command[0]}: {error.strerror}"
+        looked_for = isinstance(error.filename, bytes)  # in each folder of PATH
+        sentence = f"{command[0] if looked_for else error.filename}: {error.strerror}"
         os.write(failed, sentence.encode())
         _complain(sentence)
     finally:
