@@ -82,6 +82,13 @@ def test_a_store_that_holds_together_is_said_to(store, session):
     assert list(faults_of(store)) == []
 
 
+@pytest.mark.parametrize("by", ["", "root"])
+def test_a_job_that_somebody_else_has_cancelled_is_no_fault(store, session, by):
+    job_id = next(iter(session.controller.state.startable))
+    session.controller.step(BEGIN + 1_000.0, [Cancelled(BEGIN + 1_000.0, job_id, by)])
+    assert list(faults_of(store)) == []
+
+
 @pytest.mark.parametrize("back", [1, 40])
 def test_a_check_sees_that_a_record_is_missing(store, session, back):
     number = store.last_record() - back

@@ -76,7 +76,7 @@ def _state_by_log(jobs: JobsFold, job_id: str) -> str | None:
     if job_id in jobs.ended:
         return str(jobs.ended[job_id].ended_because)
     if job_id in jobs.withdrawn:
-        return "cancelled" if jobs.withdrawn[job_id] == "cancelled by its user" else "withdrawn"
+        return "cancelled" if jobs.withdrawn[job_id].startswith("cancelled by ") else "withdrawn"
     if jobs.runs(job_id):
         return "running"
     return "held" if job_id in jobs.held else "pending"
