@@ -756,7 +756,7 @@ class Controller:
     def _visible(self) -> tuple[FreeResources, Sequence[RunningJob]]:
         """What counts as free, and the running jobs that hold the rest."""
         state = self._state
-        running = state.running_roster.listed()
+        running: Sequence[RunningJob] = state.running_roster.listed()
         if state.free.down:
             frees_nothing = state.free.frees_nothing
             running = tuple(job for job in running if not frees_nothing(job.placement))
