@@ -61,8 +61,6 @@ PAGES: Final[Mapping[str, Page]] = {
             "checks.schedulers",
             "checks.predictors",
             "checks.readers",
-            "checks.analyses",
-            "checks.price_sources",
             "checks.clusters",
         ),
     ),

@@ -1,6 +1,6 @@
 """Spoilt files for everything that reads files: what is neither read nor refused by name.
 
-usage: python experiments/fuzzing/fuzz.py [--inputs N] [--first N] [READER ...]
+usage: PYTHONPATH=tests python experiments/fuzzing/fuzz.py [--inputs N] [--first N] [READER ...]
 
 READER is a name as `--list` shows it, such as "reader swf". The same inputs come every time.
 """
@@ -12,8 +12,8 @@ import faulthandler
 import sys
 import time
 
-from foresail.checks.read_files import ReadFile, read_files
-from foresail.checks.readers_fuzzed import surprises
+from checks.read_files import ReadFile, read_files
+from checks.readers_fuzzed import surprises
 
 _SHOWN = 5
 

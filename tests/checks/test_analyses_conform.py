@@ -8,8 +8,8 @@ import itertools
 import polars as pl
 import pytest
 
+from checks.analyses import check_analysis
 from foresail.analysis.finding import Finding, Plot, Unavailable
-from foresail.checks.analyses import check_analysis
 from foresail.checks.rules import NonconformityError
 from foresail.model.registry import entries, find, register
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from checks.read_files import examples_of
 from foresail.checks.predictors import check_correction, check_predictor
-from foresail.checks.read_files import examples_of
 from foresail.checks.readers import check_reader
 from foresail.checks.schedulers import check_scheduler
 from foresail.model.registry import entries

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from foresail.checks.price_sources import check_price_source
-from foresail.checks.read_files import examples_of
+from checks.price_sources import check_price_source
+from checks.read_files import examples_of
 from foresail.checks.rules import NonconformityError
 from foresail.cloud.prices import GIB, InstanceType, Offer, PriceCatalogue, Reserved
 from foresail.model.errors import InputError

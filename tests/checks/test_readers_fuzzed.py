@@ -6,8 +6,8 @@ import warnings
 
 import pytest
 
-from foresail.checks.read_files import ReadFile, read_files
-from foresail.checks.readers_fuzzed import surprises, unread_examples
+from checks.read_files import ReadFile, read_files
+from checks.readers_fuzzed import surprises, unread_examples
 from foresail.model.errors import InputError
 from foresail.model.example import Example
 from foresail.model.registry import entries, register

@@ -7,9 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from enumeration import register_enumeration
 from foresail.milp.program import Program, ProgramBuilder
 from foresail.milp.solver import Limits, SolveStatus, find_solver, relative_gap
 from foresail.model.errors import InputError, UnknownNameError
+
+
+@pytest.fixture(autouse=True)
+def _enumeration(_registry_as_shipped):
+    register_enumeration()
 
 
 def knapsack(worth, weights, capacity, most=1.0):

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from enumeration import register_enumeration
 from foresail.milp.solver import Limits, Solution, SolverCapabilities, SolveStatus, find_solver
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import NoParameters, register
@@ -32,6 +33,11 @@ from strl.random_expressions import NODES, best_value, expressions
 
 EXACT = Limits(relative_gap=0.0)
 busy_nodes = st.dictionaries(st.sampled_from(NODES), st.integers(0, 4).map(float), max_size=3)
+
+
+@pytest.fixture(autouse=True)
+def _enumeration(_registry_as_shipped):
+    register_enumeration()
 
 
 def nodes(text):

@@ -4,9 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from checks.analyses import awkward_workloads
 from foresail.analysis.analysing import analyse, chosen
 from foresail.analysis.finding import Finding, Unavailable
-from foresail.checks.analyses import awkward_workloads
 from foresail.model.errors import UnknownNameError
 from foresail.model.registry import find
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table

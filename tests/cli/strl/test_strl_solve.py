@@ -41,7 +41,7 @@ def test_a_table_to_read(foresail, figure_4):
 
 def test_json(foresail, figure_4):
     """One record with everything, for programs."""
-    status, out, _ = foresail(figure_4, "--format", "json", "--solver", "enumeration")
+    status, out, _ = foresail(figure_4, "--format", "json", "--solver", "highs")
     found = json.loads(out)
     assert status == 0
     assert found["value"] == found["bound"] == 3.0

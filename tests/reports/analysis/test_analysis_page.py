@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from checks.analyses import awkward_workloads
 from foresail.analysis.analysing import Analysed, analyse
 from foresail.analysis.finding import Finding, Plot, Unavailable
-from foresail.checks.analyses import awkward_workloads
 from foresail.reports import images
 from foresail.reports.analysis.log_style import log_styles
 from foresail.reports.analysis.page import analysis_page, sentences

@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 
-from foresail.checks.read_files import examples_of
+from checks.read_files import examples_of
 from foresail.model.errors import InputError
 from foresail.model.registry import find
 from foresail.traces import schema

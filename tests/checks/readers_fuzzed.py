@@ -16,8 +16,8 @@ from typing import Any
 
 import polars as pl
 
-from foresail.checks.mutations import mutated
-from foresail.checks.read_files import ReadFile
+from checks.mutations import mutated
+from checks.read_files import ReadFile
 from foresail.live.jobs_file import InvalidJobs
 from foresail.model.errors import InputError
 from foresail.model.example import Example
