@@ -39,7 +39,6 @@ def _policies() -> None:
         "easy(reservations=2)",
         "easy(queue=-wait)",
         "3sigma(overflow_risk=0.1),history,exponential_increment",
-        "3sigma(scenarios=20),history,exponential_increment",
     ]
     for text in texts:
         run_scenario(Scenario(_workload(), parse_policy(text)))
@@ -304,8 +303,7 @@ def _packing() -> None:
     node = cluster_of(workload.nodes).partitions[0].nodes[0]
     shrinks = NodeChanged(300.0, replace(node, total=node.total * 0.5))
     conditions = ClusterConditions(cycle_seconds=15.0, share_nodes=True, node_changes=(shrinks,))
-    for name in ("dist", "dist-by-age"):
-        run_scenario(Scenario(workload, parse_policy(name), "nodes", conditions=conditions))
+    run_scenario(Scenario(workload, parse_policy("dist"), "nodes", conditions=conditions))
 
 
 def _tasks() -> None:

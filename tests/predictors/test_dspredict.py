@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from foresail.control.policy import parse_policy
 from foresail.distributions.usage_belief import UsageBelief
-from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.resources import Resources
@@ -66,28 +64,6 @@ def test_requests_and_points():
     assert cpu.quantile(0.01) == cpu.quantile(0.99)
 
 
-@pytest.mark.parametrize("in_parts", [True, False])
-@pytest.mark.parametrize(("common", "own"), [(0.0, 0.4), (0.3, 0.3), (0.4, 0.0)])
-def test_the_correlation_of_tasks_is_learned(in_parts, common, own):
-    """Of jobs whose two tasks use 1 cpu, and more or less: together, and each by itself."""
-    random = np.random.default_rng(4)
-    predictor = UsageHistory(UsageHistoryParameters(median_of=100))
-    assert predictor.predict(job("new"), 0.0).correlation == {"cpu": 0.0, "memory": 0.0}
-    for number in range(400):
-        name = str(number)
-        predictor.predict(job(name), 0.0)
-        cpus = 1.0 + random.choice((-common, common)) + random.choice((-own, own), 2)
-        if in_parts:
-            for task, cpu in enumerate(cpus):
-                used = {"cpu": float(cpu), "memory": 10.0}
-                predictor.part_ended(job(name), Outcome(name, 0.0, 60.0, tasks=(task,), used=used))
-        used = {"cpu": cpus.mean(), "memory": 10.0, "cpu_spread": cpus.std(), "memory_spread": 0.0}
-        predictor.observe(job(name), Outcome(name, 0.0, 60.0, used=used))
-    found = predictor.predict(job("new"), 0.0).correlation
-    assert found["cpu"] == pytest.approx(common**2 / (common**2 + own**2), abs=0.1)
-    assert found["memory"] == 0.0  # always the same: nothing is common of what is not uncertain
-
-
 def test_the_oracle_tells_what_it_was_shown():
     oracle = ActualUsage(UsageHistoryParameters(of="maximum"))
     oracle.reveal_use({"a": {"cpu": 1.0, "cpu_max": 2.0, "memory_max": 5.0, "cpu_time": 30.0}})
@@ -102,36 +78,6 @@ def test_beliefs_about_runtimes_are_as_any(monkeypatch):
     assert isinstance(belief, UsageBelief)
     assert belief.given(100.0).mean() == 900.0
     assert belief.scaled(2.0).mean() == 1800.0
-
-
-def test_use_is_learned_by_part_of_life():
-    """Each part by itself; of jobs that nothing like it has run before, averages alone."""
-    predictor = UsageHistory(UsageHistoryParameters(age_parts=2))
-    assert predictor.predict(job("new"), 0.0).by_age == {}
-    for number, (early, late) in enumerate(((1.0, 3.0), (2.0, 4.0))):
-        name = str(number)
-        predictor.predict(job(name), 0.0)
-        used = {"cpu": 2.0, "memory": 10.0, "cpu_time": 60.0}
-        used |= {"cpu_part_1_of_2": early, "cpu_part_2_of_2": late}
-        used |= {"memory_part_1_of_2": 15.0, "memory_part_2_of_2": 5.0}
-        predictor.observe(job(name), Outcome(name, 0.0, 60.0, used=used))
-    by_age = predictor.predict(job("next"), 99.0).by_age
-    assert [each.mean() for each in by_age["cpu"]] == [1.5, 3.5]
-    assert [each.mean() for each in by_age["memory"]] == [15.0, 5.0]
-    assert by_age["cpu"][0].quantile(0.99) == 2.0
-
-
-def test_parts_of_life_are_bounded_and_of_averages():
-    for wrong in (
-        {"age_parts": 0},
-        {"age_parts": 33},
-        {"age_parts": 2, "of": "maximum"},
-        {"age_parts": 2, "resources": "requested"},
-    ):
-        with pytest.raises(InputError, match="age_parts"):
-            UsageHistoryParameters(**wrong)
-    with pytest.raises(InputError, match="age_parts"):
-        parse_policy("distsched,usage(age_parts=0)")
 
 
 def test_stages_that_ask_for_different_amounts_are_told_no_request():

@@ -53,12 +53,10 @@ SCHEDULERS = (
     "task_edf,recent,doubling",
     "task_fifo,recent,incremental",
     "task_fifo,similar,doubling",
-    "3sigma(solver_share=0.01,scenarios=4,overflow_risk=0.2,reservations=latest),history,exponential_increment",
+    "3sigma(solver_share=0.01,overflow_risk=0.2,reservations=latest),history,exponential_increment",
 )
 SHARED = (
     "distsched,usage",
-    "distsched(observed_use=update),usage",
-    "distsched(use=by_age),usage(age_parts=3)",
     "distsched(patience_seconds=600,restarts=no),usage",
 )
 PREDICTORS = (

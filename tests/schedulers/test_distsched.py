@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import cache
 
 import numpy as np
@@ -17,7 +16,6 @@ from foresail.distributions.empirical import Empirical
 from foresail.distributions.point import Point
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.model.allocation import Allocation
-from foresail.model.errors import InputError
 from foresail.model.resources import Resources
 from foresail.scenario.learned_before import HistoryWorkload
 from foresail.scenario.running import run_scenario
@@ -28,7 +26,6 @@ from foresail.schedulers._packing.plan import Candidate, choose
 from foresail.schedulers._packing.restarting import work_knowing
 from foresail.schedulers._packing.room import make_way, most_at_once
 from foresail.schedulers._packing.task_use import task_use
-from foresail.schedulers.distsched import DistSchedParameters
 from foresail.schedulers.kernels import packing as kernel
 from foresail.simulator.conditions import ClusterConditions
 from foresail.traces import schema
@@ -121,25 +118,6 @@ def test_what_was_seen_is_believed_once_it_is_always_above_what_was_possible():
     assert observed(Point(0.1), *seen) == pytest.approx({0.2: 0.5, 0.5: 0.5})
     assert observed(Point(0.2), *seen) == {0.2: 1.0}
     assert observed(Point(0.1), seen[0]) == {0.1: 1.0}
-
-
-def test_instants_ahead_begin_now_and_ascend():
-    """Others are refused, and what does not go together with use by age."""
-    for ahead in ((), (5.0,), (0.0, 9.0, 9.0), (0.0, math.inf), tuple(map(float, range(17)))):
-        with pytest.raises(InputError, match="ahead_seconds"):
-            DistSchedParameters(use="by_age", ahead_seconds=ahead)
-    for name, value in (("correlation", "common_factor"), ("observed_use", "update")):
-        with pytest.raises(InputError, match=name):
-            DistSchedParameters(use="by_age", **{name: value})
-
-
-def test_by_age_without_a_predictor_of_ages_everything_runs():
-    """Then use is always the same, and what counts of age is that tasks will be gone."""
-    options = {"conditions": SHARED, "learned_before": HistoryWorkload(made("history"))}
-    for policy in ("distsched(use=by_age),usage", "distsched(use=by_age,distribution=no),recent"):
-        schedule = run(policy, made("run"), **options)
-        assert schedule.meta.counters["refusals"] == 0
-        assert schedule.jobs.filter(ended_because="completed").height > 12
 
 
 def test_contention_stops_tasks_without_deadlines():

@@ -13,8 +13,6 @@ from foresail.model.errors import InputError
 from foresail.model.resources import Resources
 from foresail.simulator.real_use import real_use
 from foresail.traces.measured import tasks_table, usage_table
-from foresail.traces.quantities import used_by_job
-from foresail.traces.use_by_age import parts_of
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 MACHINES = Cluster(
@@ -54,18 +52,6 @@ def test_segments_are_the_periods_of_every_task():
     assert tasks == [[[10.0, 0.5, 5.0], [20.0, 1.5, 6.0]], [[20.0, 0.25, 7.0]]]
     assert use.segments[early[0] : early[1]].tolist() == [[10.0, 2.0, 8.0]]
     assert len(early) == 2
-
-
-def test_tasks_tell_what_they_used_in_parts_of_their_lives():
-    """As training is told it of a log, if it is asked for."""
-    whole = real_use(made(), MACHINES).of_tasks("late", "", (0, 1))
-    used = real_use(made(), MACHINES, 2).of_tasks("late", "main", (0, 1))
-    trained = used_by_job(made(), 2)["late"]
-    names = used.keys() - whole.keys()
-    assert sorted(names) == sorted((*parts_of("cpu", 2), *parts_of("memory", 2)))
-    assert {name: trained[name] for name in names} == pytest.approx(
-        {name: used[name] for name in names}
-    )
 
 
 def refusal(workload, cluster=MACHINES):

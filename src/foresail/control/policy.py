@@ -65,8 +65,6 @@ _PACKING: Final = {
     "actual": f"{_POINTS},actual_usage",
     "point": f"{_POINTS},usage(point=yes)",
     "request": f"{_POINTS},usage(resources=requested)",
-    "dist-common": "distsched(correlation=common_factor),usage",
-    "dist-by-age": "distsched(use=by_age),usage(age_parts=4)",
     "dist-max": "distsched,usage(of=maximum)",
     "actual-max": f"{_POINTS},actual_usage(of=maximum)",
     "point-max": f"{_POINTS},usage(of=maximum,point=yes)",

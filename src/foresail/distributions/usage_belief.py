@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,16 +15,11 @@ from foresail.model.distribution import Distribution
 class UsageBelief:
     """The runtime, and per task by name of the quantity: ``cpu``, ``memory``, ``cpu_time``.
 
-    ``correlation`` says of quantities how what two tasks of the job use is correlated (0 to 1).
-    ``by_age`` says of cpu and memory what a task uses in each of some equal parts of its life, as
-    many of both; it is empty where that is not known. It is a belief about the runtime in all else;
-    what is derived from it is no more than that.
+    It is a belief about the runtime in all else; what is derived from it is no more than that.
     """
 
     runtime: Distribution
     per_task: Mapping[str, Distribution] = field(default_factory=dict)
-    correlation: Mapping[str, float] = field(default_factory=dict)
-    by_age: Mapping[str, Sequence[Distribution]] = field(default_factory=dict)
 
     def mean(self) -> float:
         """Expected runtime."""

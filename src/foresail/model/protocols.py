@@ -84,14 +84,6 @@ class NeedsRealUse(Protocol):
 
 
 @runtime_checkable
-class LearnsUseByAge(Protocol):
-    """A predictor that learns what tasks use in each of some equal parts of their lives."""
-
-    age_parts: int
-    """How many; of 1 nothing is told beside what is told of whole lives."""
-
-
-@runtime_checkable
 class KeepsState(Protocol):
     """A predictor whose whole knowledge can be handed to a fresh one of its kind."""
 
@@ -404,8 +396,7 @@ class SchedulerCapabilities:
 class PredictorCapabilities:
     """What a predictor can beside predicting and learning: itself, as one that can, or None.
 
-    ``age_parts`` is of ``LearnsUseByAge``; ``is_compiled``: it has steps for the compiled replay
-    (``foresail.kernels.signatures``).
+    ``is_compiled``: it has steps for the compiled replay (``foresail.kernels.signatures``).
     """
 
     watches_starts: WatchesStarts | None
@@ -415,7 +406,6 @@ class PredictorCapabilities:
     needs_truth: NeedsTruth | None
     needs_real_use: NeedsRealUse | None
     keeps_state: KeepsState | None
-    age_parts: int
     is_compiled: bool
 
 
@@ -449,7 +439,6 @@ def capabilities_of_predictor(predictor: Predictor) -> PredictorCapabilities:
         needs_truth=_if_it_can(predictor, NeedsTruth),
         needs_real_use=_if_it_can(predictor, NeedsRealUse),
         keeps_state=_if_it_can(predictor, KeepsState),
-        age_parts=getattr(predictor, "age_parts", 1),
         is_compiled=hasattr(predictor, "compiled"),
     )
 

@@ -42,7 +42,7 @@ def train(
     known = np.isfinite(runtime) & (runtime >= 0.0)
     jobs = list(workload.specifications())
     capabilities = capabilities_of_predictor(predictor)
-    used = used_by_job(workload, capabilities.age_parts) if workload.usage is not None else {}
+    used = used_by_job(workload) if workload.usage is not None else {}
     watcher = capabilities.watches_starts
     order = order_of_events(workload, known, learning)
     events = zip(order.kind.tolist(), order.slot.tolist(), order.time.tolist(), strict=True)

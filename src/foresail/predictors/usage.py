@@ -13,7 +13,6 @@ from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.resources import Resources
 from foresail.predictors.history import HistoryParameters, HistoryPredictor
-from foresail.traces.use_by_age import BY_AGE, parts_of
 
 QUANTITIES: Final = ("cpu", "memory", "cpu_time", "memory_time", "cpu_max", "memory_max")
 """Per task: average cores and memory, their sums over time, and the most of any task and period
@@ -36,9 +35,6 @@ class UsagePredictor:
         Some of ``QUANTITIES``.
     point_only
         1 to believe the winning estimate alone, 0 to believe the winner's whole history.
-    parts
-        In how many equal parts of tasks' lives to learn cpu and memory beside, if more than one:
-        each is a quantity like the others (``foresail.traces.use_by_age``).
 
     Raises
     ------
@@ -52,32 +48,24 @@ class UsagePredictor:
         quantities: Iterable[str] = QUANTITIES,
         *,
         point_only: int = 0,
-        parts: int = 1,
     ) -> None:
         self.histories: dict[str, HistoryPredictor] = {}
         for quantity in quantities:
             if quantity not in QUANTITIES:
                 raise UnknownNameError("quantity", quantity, QUANTITIES)
-            for name in (quantity, *(parts_of(quantity, parts) if quantity in BY_AGE else ())):
-                self.histories[name] = HistoryPredictor(
-                    parameters or HistoryParameters(), point_only=point_only, limited=0
-                )
+            self.histories[quantity] = HistoryPredictor(
+                parameters or HistoryParameters(), point_only=point_only, limited=0
+            )
 
     def predict(self, job: Job, now: float) -> Mapping[str, Distribution]:
         """Beliefs by quantity: history, else the request, else the quantity is left out."""
-        return self.or_requested(job, self.known(job, now))
-
-    def known(self, job: Job, now: float) -> Mapping[str, Distribution]:
-        """Beliefs by quantity where there is a history to go by."""
-        beliefs = {name: history.known(job, now) for name, history in self.histories.items()}
-        return {name: belief for name, belief in beliefs.items() if belief is not None}
-
-    def or_requested(
-        self, job: Job, known: Mapping[str, Distribution]
-    ) -> Mapping[str, Distribution]:
-        """The same, and what was asked for of quantities that nothing else is known of."""
-        requested = {name: _requested(job, name) for name in self.histories if name not in known}
-        return {**known, **{name: each for name, each in requested.items() if each is not None}}
+        beliefs = {}
+        for name, history in self.histories.items():
+            known = history.known(job, now)
+            belief = _requested(job, name) if known is None else known
+            if belief is not None:
+                beliefs[name] = belief
+        return beliefs
 
     def observe(self, job: Job, outcome: Outcome, usage: Mapping[str, float]) -> None:
         """Learn what an attempt that ended has used; a quantity that is not known is left out."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -28,13 +27,11 @@ from foresail.model.registry import register
 from foresail.model.resources import Resources
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.schedulers._packing.machines import PackedMachines
-from foresail.schedulers._packing.moved_belief import MovedBeliefs
 from foresail.schedulers._packing.observed_use import ObservedUse, allocation_of
 from foresail.schedulers._packing.plan import Candidate, Choice, Risks, choose
 from foresail.schedulers._packing.restarting import Restarts, work_knowing
 from foresail.schedulers._packing.room import make_way, most_at_once
 from foresail.schedulers._packing.task_use import TaskUse, task_use
-from foresail.schedulers._packing.use_by_age import at_some_age, at_start, use_by_age
 from foresail.schedulers.kernels import packing as kernel
 
 _EVICTION_SHARE: Final = 0.95
@@ -42,7 +39,6 @@ _ROUNDING: Final = 1e-9
 _LEAST_CPUS: Final = 1e-9
 _FIRST: Final = 1e9
 _NODES: Final = 17
-_MOST_INSTANTS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +58,9 @@ class DistSchedParameters:
     """Remember how much work a task had done when it was evicted or stopped, for it has more, and
     how much memory it held. Otherwise that of memory is remembered of a job after three evictions
     alone: tasks that evict each other for ever would never end."""
-    observed_use: Literal["no", "replace", "update"] = "replace"
+    observed_use: Literal["no", "replace"] = "replace"
     """``replace``: believe what was measured of a task instead, once it has always used more than
-    was believed possible (of cpu or of memory). ``update``: move the beliefs about all tasks of a
-    job by what was measured of those that run (Bayes' rule). ``no``: do not look."""
-    correlation: Literal["none", "common_factor"] = "none"
-    """``common_factor``: what the tasks of one job use together on a machine is believed to be as
-    correlated as predictors have found; ``none``: every task is by itself, as published."""
-    use: Literal["average", "by_age"] = "average"
-    """``by_age``: what a task uses depends on how much of its life is over, as predictors have
-    found (``usage(age_parts=4)``); its risks are those of the worst instant. ``average``: it does
-    not, as published."""
-    ahead_seconds: tuple[float, ...] = (0.0, 300.0, 900.0, 2700.0)
-    """How far ahead the instants are at which risks of use by age count; the first is now."""
+    was believed possible (of cpu or of memory). ``no``: do not look."""
     preemption: bool = True
     """On machines whose cpus are all in use, stop tasks of jobs without a deadline that are in the
     way of those of jobs with one."""
@@ -98,21 +84,6 @@ class DistSchedParameters:
         require(self.patience_seconds >= 0.0, self, "patience_seconds", "0 or more")
         require(2 <= self.bins <= 4096, self, "bins", "from 2 to 4096")
         require_at_least(self, 0, "seed")
-        ahead = self.ahead_seconds
-        ascends = all(one < other < math.inf for one, other in pairwise(ahead))
-        require(
-            1 <= len(ahead) <= _MOST_INSTANTS and ahead[0] == 0.0 and ascends,
-            self,
-            "ahead_seconds",
-            f"0 and up to {_MOST_INSTANTS - 1} later instants, in ascending order",
-        )
-        moved = self.observed_use == "update"
-        for name, is_other in (
-            ("correlation", self.correlation == "common_factor"),
-            ("observed_use", moved),
-        ):
-            fits = not (is_other and self.use == "by_age")
-            require(fits, self, name, "another one where use is by_age")
 
 
 @register("scheduler", "distsched", parameters=DistSchedParameters)
@@ -134,12 +105,11 @@ class DistSched:
         self._partition: dict[str, str] = {}
         self._number: dict[str, int] = {}
         self._placed: dict[Allocation, _Placed] = {}
-        self._uses: dict[str, dict[str, tuple[Distribution, object, TaskUse]]] = {}
+        self._uses: dict[str, dict[str, tuple[Distribution, float, TaskUse]]] = {}
         self._restarts = Restarts(remembers=parameters.restarts)
         self._least_at_start: dict[Allocation, float] = {}
         self._measured: Callable[[], Mapping[Allocation, Resources]] = dict
         self._observed = ObservedUse()
-        self._moved = MovedBeliefs()
         self._looked_seconds = -math.inf
         self._crowded: set[int] = set()
 
@@ -163,8 +133,6 @@ class DistSched:
             memory["crowded"] = [self._names[each] for each in sorted(self._crowded)]
             if self._parameters.observed_use == "replace":
                 memory["observed"] = self._observed.memory(self._placed)
-            elif self._parameters.observed_use == "update":
-                memory["moved"] = self._moved.plain()
         held = [
             [*each, placed.least]
             for each, placed in self._placed.items()
@@ -183,8 +151,6 @@ class DistSched:
             self._crowded = {self._number[name] for name in memory["crowded"]}
         if "observed" in memory:
             self._observed.remember(memory["observed"], memory["looked"])
-        if "moved" in memory:
-            self._moved.restore(memory["moved"])
 
     def decide(self, view: ClusterView) -> Decision:
         """The starts of one cycle."""
@@ -192,8 +158,6 @@ class DistSched:
         use = self._measured() if self._looks and self._is_shared else {}
         if self._parameters.observed_use == "replace":
             self._believe_observed(use, view.now)
-        elif self._parameters.observed_use == "update":
-            self._move_beliefs(use, view)
         stops: tuple[Preempt, ...] = ()
         is_first = view.now != self._looked_seconds
         self._looked_seconds = view.now
@@ -209,8 +173,6 @@ class DistSched:
             dtype=np.bool_,
         )
         self._machines.offer(offered)
-        if self._parameters.use == "by_age":
-            self._machines.look_ahead(self._ages(view))
         late = self._overdue(view)
         starts = self._chosen(view, offered, late)
         if not starts and not late and not view.running:
@@ -288,48 +250,20 @@ class DistSched:
         living = {each.job.job_id for each in view.pending}
         living |= {each.job.job_id for each in view.running}
         self._restarts.forget_all_but(living)
-        self._moved.forget_all_but(living)
         for job_id in [name for name in self._uses if name not in living]:
             del self._uses[job_id]
-
-    def _ages(self, view: ClusterView) -> dict[Hashable, float]:
-        """For how many seconds each task has run."""
-        return {
-            (each.allocation, at): view.now - each.start_seconds
-            for each in view.running
-            for at in range(len(self._placed[each.allocation].machines))
-        }
 
     def _place(self, allocation: Allocation, running: RunningJob) -> None:
         """Something has started since the last decision, or before a run was interrupted."""
         known = self._restarts.least_memory(allocation.job_id, allocation.stage)
         least = self._least_at_start.pop(allocation, known)
-        use = self._use_of_running(running, least)
-        possible = self._possible(use)
-        seen = self._observed.resume(
-            allocation, running.start_seconds, possible, self._machines.steps
-        )
-        use = use if seen is possible else seen
+        request = running.held.stages[0].request
+        use = self._use(running.job.job_id, running.stage, request, running.prediction, least)
+        use = self._observed.resume(allocation, running.start_seconds, use, self._machines.steps)
         machines = [self._number[name] for name in _nodes(running.placement)]
         self._placed[allocation] = _Placed(machines, least)
         for at, machine in enumerate(machines):
             self._machines.add(machine, (allocation, at), use)
-
-    def _use_of_running(self, running: RunningJob, least: float) -> TaskUse:
-        request = running.held.stages[0].request
-        return self._use(running.job.job_id, running.stage, request, running.prediction, least)
-
-    def _move_beliefs(self, use: Mapping[Allocation, Resources], view: ClusterView) -> None:
-        """Believe of tasks, those that run among them, what was seen of those of their stage."""
-        changed = self._moved.look(use, view.now)
-        self._believe(
-            (
-                running.allocation,
-                self._use_of_running(running, self._placed[running.allocation].least),
-            )
-            for running in (view.running if changed else ())
-            if (running.job.job_id, running.stage) in changed
-        )
 
     def _believe_observed(self, use: Mapping[Allocation, Resources], now: float) -> None:
         """Replace what is believed of tasks that use more than was believed possible."""
@@ -338,23 +272,15 @@ class DistSched:
             placed = self._placed.get(allocation)
             if placed is None:
                 continue
-            believed = self._possible(self._machines.use_of(placed.machines[0], (allocation, 0)))
+            believed = self._machines.use_of(placed.machines[0], (allocation, 0))
             other = self._observed.instead(
                 allocation, use[allocation], now, believed, self._machines.steps
             )
             if other is not None:
                 others.append((allocation, other))
-        self._believe(others)
-
-    def _possible(self, use: TaskUse) -> TaskUse:
-        """What a task may be seen to use, at one time or another."""
-        return use if use.by_age is None else at_some_age(use.by_age)
-
-    def _believe(self, uses: Iterable[tuple[Allocation, TaskUse]]) -> None:
-        """Something else is believed of each task of these allocations."""
         self._machines.believe(
-            (machine, (allocation, at), use)
-            for allocation, use in uses
+            (machine, (allocation, at), other)
+            for allocation, other in others
             for at, machine in enumerate(self._placed[allocation].machines)
         )
 
@@ -416,9 +342,7 @@ class DistSched:
         self._is_shared = cluster.shared
         share = _EVICTION_SHARE if cluster.shared else 1.0
         capacities = np.array([(each.cpus, share * each.memory_bytes) for _, _, each in places])
-        parameters = self._parameters
-        ahead = parameters.ahead_seconds if parameters.use == "by_age" else ()
-        self._machines = PackedMachines(capacities, parameters.bins, parameters.seed, ahead)
+        self._machines = PackedMachines(capacities, self._parameters.bins, self._parameters.seed)
         self._placed = {}
         self._uses = {}
         self._observed = ObservedUse()
@@ -434,39 +358,17 @@ class DistSched:
     ) -> TaskUse:
         """What a task of a stage is believed to use, worked out once for each belief."""
         known = self._uses.setdefault(job_id, {}).get(stage)
-        rests_on = least, self._moved.told_of(job_id, stage)
-        if known is not None and known[0] is prediction and known[1] == rests_on:
+        if known is not None and known[0] is prediction and known[1] == least:
             return known[2]
         told: Mapping[str, Distribution] = {}
         if self._is_shared and isinstance(prediction, UsageBelief):
             told = prediction.per_task
         cpu = told.get("cpu", Point(request.cpus))
         memory = told.get("memory", Point(request.memory_bytes))
-        cpu, memory = self._moved.believe(job_id, stage, self._planned(cpu), self._planned(memory))
-        memory = _at_least(memory, least)
+        cpu, memory = self._planned(cpu), _at_least(self._planned(memory), least)
         steps, bins = self._machines.steps, self._machines.bins
-        common, kin = (0.0, 0.0), None
-        if self._parameters.correlation == "common_factor" and isinstance(prediction, UsageBelief):
-            known_of = prediction.correlation
-            common, kin = (known_of.get("cpu", 0.0), known_of.get("memory", 0.0)), (job_id, stage)
-        use = task_use(cpu, memory, request.cpus, steps, bins, common, kin)
-        if self._parameters.use == "by_age":
-            told_by_age: Mapping[str, Sequence[Distribution]] = {}
-            life = prediction
-            if isinstance(prediction, UsageBelief):
-                told_by_age = prediction.by_age if self._is_shared else {}
-                life = prediction.runtime
-            by_age = use_by_age(
-                [self._planned(each) for each in told_by_age.get("cpu", (cpu,))],
-                [_at_least(self._planned(e), least) for e in told_by_age.get("memory", (memory,))],
-                life,
-                request.cpus,
-                steps,
-                bins,
-            )
-            ahead = np.array(self._parameters.ahead_seconds)
-            use = use._replace(by_age=by_age, at_start=at_start(by_age, ahead, steps))
-        self._uses[job_id][stage] = prediction, rests_on, use
+        use = task_use(cpu, memory, request.cpus, steps, bins)
+        self._uses[job_id][stage] = prediction, least, use
         return use
 
     def _planned(self, belief: Distribution) -> Distribution:

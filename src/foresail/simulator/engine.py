@@ -97,9 +97,8 @@ def simulate_events(
     predictor, scheduler = controller.predictor_can, controller.scheduler_can
     if predictor.needs_truth is not None:
         predictor.needs_truth.reveal(truth)
-    age_parts = predictor.age_parts
     if predictor.needs_real_use is not None:
-        predictor.needs_real_use.reveal_use(used_by_job(workload, age_parts))
+        predictor.needs_real_use.reveal_use(used_by_job(workload))
     processors = most_processors(controller.cluster, conditions.node_changes)
 
     def job_of(job_id: str) -> Job:
@@ -122,7 +121,7 @@ def simulate_events(
                 field="speed",
                 expected="1 for all nodes",
             )
-        use = real_use(workload, controller.cluster, age_parts)
+        use = real_use(workload, controller.cluster)
         execution = SharedMachines(
             use,
             job_of,

@@ -19,7 +19,6 @@ from foresail.simulator.kernels.shared_machines import (
     SEGMENT_SECONDS,
 )
 from foresail.traces.schema import STAGE, TASKS
-from foresail.traces.use_by_age import BY_AGE, average_by_part, parts_of
 from foresail.traces.workload import ONLY_STAGE, Workload
 
 EVICTION_SHARE: Final = 0.95
@@ -40,8 +39,6 @@ class RealUse:
     bounds: Mapping[tuple[str, str], NDArray[np.int64]]
     """Per job id and name of a stage (empty: the only one), the first segment of each of its tasks
     and, at last, the end of the last task's; shape (tasks + 1,)."""
-    parts: int = 1
-    """In how many equal parts of tasks' lives what they use is told, if more than one."""
 
     def of_tasks(self, job_id: str, stage: str, tasks: Iterable[int]) -> dict[str, float]:
         """What some tasks of a stage use, as ``foresail.traces.quantities`` has it of a job."""
@@ -66,20 +63,11 @@ class RealUse:
             spreads = np.std(averages, axis=0)
             used["cpu_spread"] = float(spreads[SEGMENT_CPUS])
             used["memory_spread"] = float(spreads[SEGMENT_MEMORY])
-        if self.parts > 1:
-            of = np.repeat(np.arange(len(parts)), [len(each) for each in parts])
-            by_part = average_by_part(
-                seconds, of, rows[:, (SEGMENT_CPUS, SEGMENT_MEMORY)], self.parts
-            )
-            names = [name for each in BY_AGE for name in parts_of(each, self.parts)]
-            used.update(zip(names, by_part.ravel().tolist(), strict=True))
         return used
 
 
-def real_use(workload: Workload, cluster: Cluster, parts: int = 1) -> RealUse:
+def real_use(workload: Workload, cluster: Cluster) -> RealUse:
     """What every task uses: the averages of the usage table, period by period.
-
-    ``parts`` is of the ``RealUse``.
 
     Raises
     ------
@@ -119,7 +107,7 @@ def real_use(workload: Workload, cluster: Cluster, parts: int = 1) -> RealUse:
     }
     only = stages.select("job_id", "only").drop_nulls().iter_rows()
     bounds |= {(job_id, ""): bounds[job_id, stage] for job_id, stage in only}
-    return RealUse(segments, bounds, parts)
+    return RealUse(segments, bounds)
 
 
 def _stages(workload: Workload) -> pl.DataFrame:

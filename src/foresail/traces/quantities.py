@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Final
 
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 
 from foresail.model.errors import UnknownNameError
 from foresail.traces.schema import STAGE
-from foresail.traces.use_by_age import BY_AGE, average_by_part, parts_of
 from foresail.traces.workload import Workload
 
 QUANTITIES: Final = MappingProxyType(
@@ -66,23 +64,15 @@ def quantity(workload: Workload, name: str) -> NDArray[np.float64]:
     return values.fill_null(np.nan).to_numpy().astype(np.float64)
 
 
-def used_by_job(workload: Workload, parts: int = 1) -> dict[str, dict[str, float]]:
-    """All quantities but the runtime that are known of each job, by its id.
-
-    From a usage table also what its tasks use in each of so many equal parts of their lives, if
-    that is more than one (``foresail.traces.use_by_age``).
-    """
+def used_by_job(workload: Workload) -> dict[str, dict[str, float]]:
+    """All quantities but the runtime that are known of each job, by its id."""
     names = [name for name in QUANTITIES if name != "runtime"]
     columns = [quantity(workload, name).tolist() for name in names]
     rows = zip(workload.jobs["job_id"].to_list(), *columns, strict=True)
-    used = {
+    return {
         job_id: {name: value for name, value in zip(names, values, strict=True) if value == value}
         for job_id, *values in rows
     }
-    if parts > 1 and workload.usage is not None:
-        for job_id, by_part in _by_part(_numbered_through(workload.usage), parts):
-            used.get(job_id, {}).update(by_part)
-    return used
 
 
 def _numbered_through(usage: pl.DataFrame) -> pl.DataFrame:
@@ -90,22 +80,6 @@ def _numbered_through(usage: pl.DataFrame) -> pl.DataFrame:
     if STAGE not in usage.columns:
         return usage
     return usage.with_columns(task=pl.struct(STAGE, "task").rank("dense").over("job_id"))
-
-
-def _by_part(usage: pl.DataFrame, parts: int) -> Iterator[tuple[str, dict[str, float]]]:
-    """Per job, its use by part; periods of which something is unknown are not counted."""
-    columns = ("average_cpus", "average_memory_bytes")
-    names = [name for each in BY_AGE for name in parts_of(each, parts)]
-    known = usage.drop_nulls(columns).filter(_SECONDS > 0).sort("job_id", "task", "start_seconds")
-    rows = known.with_columns(of=pl.col("task").rle_id().over("job_id"), seconds=_SECONDS)
-    for (job_id,), periods in rows.group_by("job_id", maintain_order=True):
-        averages = average_by_part(
-            periods["seconds"].to_numpy(),
-            periods["of"].to_numpy(),
-            periods.select(columns).to_numpy(),
-            parts,
-        )
-        yield str(job_id), dict(zip(names, averages.ravel().tolist(), strict=True))
 
 
 def _integral(column: str) -> pl.Expr:

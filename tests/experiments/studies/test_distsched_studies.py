@@ -21,11 +21,9 @@ def test_every_part_of_the_evaluation_has_a_study():
     assert STUDIES == [
         "distsched-attribution",
         "distsched-cluster-size",
-        "distsched-correlation",
         "distsched-cycle-time",
         "distsched-end-to-end",
         "distsched-maxima",
-        "distsched-varying-use",
     ]
 
 

@@ -18,7 +18,7 @@ BEYOND = sorted(entry.name for entry in entries("study") if entry.name.startswit
 
 
 def test_there_is_one_for_each_section():
-    """Risk with drawn futures, chains, and shares."""
+    """Risk, chains, and shares."""
     assert BEYOND == ["beyond-chains", "beyond-fair-share", "beyond-risk"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -11,94 +10,27 @@ from math import prod
 
 @dataclass(frozen=True)
 class SlowMachine:
-    """Capacities, and the probabilities of what runs there: cpu and memory by amount.
-
-    ``ahead`` has the same of both at each instant, if use by age counts.
-    """
+    """Capacities, and the probabilities of what runs there: cpu and memory by amount."""
 
     cpus: float
     memory: float
     cpu_used: dict = field(default_factory=lambda: {0.0: 1.0})
     memory_used: dict = field(default_factory=lambda: {0.0: 1.0})
     requested: float = 0.0
-    ahead: tuple = ()
 
     def after(self, job, tasks=1):
         """The machine with some tasks of a job more."""
-        cpu_common, memory_common = job.common
         return replace(
             self,
-            cpu_used=with_tasks(self.cpu_used, job.cpu, tasks, cpu_common),
-            memory_used=with_tasks(self.memory_used, job.memory, tasks, memory_common),
+            cpu_used=with_tasks(self.cpu_used, job.cpu, tasks),
+            memory_used=with_tasks(self.memory_used, job.memory, tasks),
             requested=self.requested + tasks * job.request,
-            ahead=tuple(
-                each.joining(used, tasks) for used, each in zip(self.ahead, job.ahead, strict=True)
-            ),
         )
 
     def risks(self, job, tasks=1):
-        """With so many tasks of a job: memory, cpu. At the worst instant, the last being there."""
-        if self.ahead:
-            before = self.after(job, tasks - 1)
-            found = [
-                (each.risk(each.memory, memory, self.memory), each.risk(each.cpu, cpu, self.cpus))
-                for (cpu, memory), each in zip(before.ahead, job.ahead, strict=True)
-            ]
-            return tuple(max(risks) for risks in zip(*found, strict=True))
+        """With so many tasks of a job: memory, cpu."""
         after = self.after(job, tasks)
         return over(after.memory_used, self.memory), over(after.cpu_used, self.cpus)
-
-
-@dataclass(frozen=True)
-class SlowAhead:
-    """What a task uses at an instant if it is there, and how likely it is that it is gone."""
-
-    cpu: dict
-    memory: dict
-    gone: float
-
-    def joining(self, used, tasks):
-        """What is used of cpu and memory with so many such tasks more."""
-        return tuple(
-            with_tasks(there, self.whole(use), tasks, 0.0)
-            for there, use in zip(used, (self.cpu, self.memory), strict=True)
-        )
-
-    def whole(self, use):
-        """What it uses, there or gone."""
-        found = Counter({amount: (1.0 - self.gone) * p for amount, p in use.items()})
-        found[0.0] += self.gone
-        return {amount: p for amount, p in found.items() if p > 0.0}
-
-    def risk(self, use, used, capacity, tasks=1):
-        """That so many, alike, are there, and use too much with others."""
-        there = {tasks * amount: p for amount, p in use.items()}
-        return (1.0 - self.gone) * over(summed(there, used), capacity)
-
-
-def at_instants(parts, lives, age, instants):
-    """What a task does at some instants: how likely it is in each part of its life, one by one."""
-    found = []
-    for ahead in instants:
-        left = {life: p for life, p in lives.items() if life > age} or {math.inf: 1.0}
-        cpu, memory, gone = Counter(), Counter(), 0.0
-        for life, p in left.items():
-            p /= sum(left.values())
-            if age + ahead >= life:
-                gone += p
-                continue
-            share = 1.0 if life == math.inf else (age + ahead) / life
-            part = parts[min(math.floor(share * len(parts)), len(parts) - 1)]
-            for total, use in zip((cpu, memory), part, strict=True):
-                for amount, q in use.items():
-                    total[amount] += p * q
-        there = 1.0 - gone
-        given = [
-            {amount: p / there for amount, p in total.items()} if there > 1e-12 else {0.0: 1.0}
-            for total in (cpu, memory)
-        ]
-        found.append(SlowAhead(*given, gone))
-    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -111,25 +43,13 @@ class SlowJob:
     work: float
     tasks: int
     worth: object
-    common: tuple[float, float] = (0.0, 0.0)
-    ahead: tuple = ()
 
 
-def with_tasks(used, task, tasks, common):
-    """What is used with some tasks more, level by level of what they have in common.
-
-    One level for each amount that all of them may use, and one at which each is by itself.
-    """
-    total = Counter()
-    for amount, p in task.items():
-        for level, q in summed(used, {tasks * amount: 1.0}).items():
-            total[level] += common * p * q
-    apart = used
+def with_tasks(used, task, tasks):
+    """What is used with some tasks more, each by itself."""
     for _ in range(tasks):
-        apart = summed(apart, task)
-    for level, q in apart.items():
-        total[level] += (1.0 - common) * q
-    return dict(total)
+        used = summed(used, task)
+    return used
 
 
 def summed(one, other):
@@ -159,11 +79,6 @@ def actual(capacity, request, requested, cpus, used, tasks):
 
 def evicts(job, machine, tasks):
     """That memory is short where so many tasks of a job are, all alike: section 7.3."""
-    if machine.ahead:
-        return max(
-            each.risk(each.memory, memory, machine.memory, tasks)
-            for (_, memory), each in zip(machine.ahead, job.ahead, strict=True)
-        )
     alike = {tasks * amount: p for amount, p in job.memory.items()}
     return over(summed(alike, machine.memory_used), machine.memory)
 

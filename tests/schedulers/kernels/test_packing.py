@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slow_packing import SlowJob, SlowMachine, at_instants, slow_plan, worth_of
+from slow_packing import SlowJob, SlowMachine, slow_plan, worth_of
 
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.point import Point
 from foresail.schedulers._packing.machines import PackedMachines
 from foresail.schedulers._packing.plan import Candidate, choose
 from foresail.schedulers._packing.task_use import task_use
-from foresail.schedulers._packing.use_by_age import at_some_age, at_start, use_by_age
 from foresail.schedulers.kernels import packing as kernel
 from long_series import of_a_series
 
@@ -31,10 +29,10 @@ def packed(*capacities, bins=None, steps=(1.0, 1.0)):
     return machines
 
 
-def use_of(machines, cpu, memory, request=1.0, **kin):
+def use_of(machines, cpu, memory, request=1.0):
     """What a task uses: probabilities by amount."""
     beliefs = [Empirical(list(each), list(each.values())) for each in (cpu, memory)]
-    return task_use(*beliefs, request, machines.steps, machines.bins, **kin)
+    return task_use(*beliefs, request, machines.steps, machines.bins)
 
 
 def worth_until(seconds, value=1.0):
@@ -64,19 +62,18 @@ def test_cpu_rule(arguments, cpus):
 def expected_worth(machines, candidate, places):
     """What starting a candidate is worth with its tasks on these machines."""
     used, counts = np.unique(np.asarray(places, np.int64), return_counts=True)
-    table, masses = machines.moments()
-    reached = np.zeros_like(masses)
-    kernel.accumulate(table, masses, reached)
+    reached = np.zeros_like(machines.masses)
+    kernel.accumulate(machines.table, machines.masses, reached)
     return float(
         kernel.expected_worth(
-            table,
+            machines.table,
             reached,
             used,
             counts.astype(np.int64),
             used.size,
             np.array(candidate.row),
-            np.array([each.row for each in candidate.use.moments]),
-            np.array([each.masses for each in candidate.use.moments]),
+            candidate.use.row,
+            candidate.use.masses,
             machines.steps,
             np.zeros((used.size, 4)),
         )
@@ -161,15 +158,9 @@ def falling(seconds, value, full, zero, least):
 amounts = st.dictionaries(st.integers(0, 6).map(float), st.integers(1, 4), min_size=1, max_size=3)
 
 
-commons = st.sampled_from([0.0, 0.37, 1.0])
-
-
 @st.composite
 def problems(draw):
-    """A few machines with something running, and jobs of one to three tasks; all in whole steps.
-
-    Tasks of a job have nothing, something or everything in common.
-    """
+    """A few machines with something running, and jobs of one to three tasks; all in whole steps."""
     capacities = st.tuples(st.integers(4, 12).map(float), st.integers(6, 12).map(float))
     machines = draw(st.lists(capacities, min_size=1, max_size=4))
     running = draw(
@@ -182,7 +173,6 @@ def problems(draw):
         *(amounts, amounts, st.integers(1, 4), st.integers(1, 3)),
         *(st.integers(1, 100), st.integers(-20, 60), st.integers(0, 100)),
         st.sampled_from([0.0, 1e-3]),
-        st.tuples(commons, commons),
     )
     jobs = draw(st.lists(job, min_size=1, max_size=5))
     risks = draw(st.sampled_from([(0.0, 0.0), (0.1003, 0.0507), (0.3011, 0.4003)]))
@@ -205,17 +195,16 @@ def test_it_is_the_obvious_plan(problem):
         machines.add(machine, number, use_of(machines, cpu, memory, float(request)))
         slow[machine] = slow[machine].after(SlowJob(cpu, memory, float(request), 0, 0, None))
     candidates, slow_jobs = [], []
-    for number, (cpu, memory, request, tasks, work, full, falls, least, common) in enumerate(drawn):
+    for number, (cpu, memory, request, tasks, work, full, falls, least) in enumerate(drawn):
         cpu, memory = normal(cpu), normal(memory)
         value = 10.0 + number
         amounts = (value, float(full), float(full + falls), least)
-        use = use_of(machines, cpu, memory, float(request), common=common, kin=number)
+        use = use_of(machines, cpu, memory, float(request))
         candidates.append(Candidate(use, tasks, float(work), *amounts))
         slow_jobs.append(
             SlowJob(
                 *(cpu, memory, float(request), float(work), tasks),
                 lambda seconds, amounts=amounts: falling(seconds, *amounts),
-                common,
             )
         )
     ranks = machines.ranks.tolist()
@@ -229,97 +218,8 @@ def test_it_is_the_obvious_plan(problem):
         assert worth == pytest.approx(worth_of(job, slow, everywhere), abs=1e-9)
 
 
-lives = st.dictionaries(st.integers(1, 40).map(float), st.integers(1, 3), min_size=1, max_size=3)
-parts = st.lists(st.tuples(amounts, amounts), min_size=1, max_size=3)
-aged = st.tuples(parts, lives, st.integers(0, 50).map(float), st.integers(1, 4).map(float))
-
-
-@st.composite
-def problems_by_age(draw):
-    """As above, with use that depends on age: of what runs, of any age, and of what is to start."""
-    capacities = st.tuples(st.integers(4, 12).map(float), st.integers(6, 12).map(float))
-    machines = draw(st.lists(capacities, min_size=1, max_size=3))
-    running = draw(st.lists(st.tuples(st.integers(0, len(machines) - 1), aged), max_size=4))
-    job = st.tuples(aged, st.integers(1, 3), st.integers(1, 100), st.integers(-20, 60))
-    jobs = draw(st.lists(job, min_size=1, max_size=4))
-    instants = draw(st.sampled_from([(0.0,), (0.0, 7.0), (0.0, 5.0, 30.0)]))
-    risks = draw(st.sampled_from([(0.0, 0.0), (0.1003, 0.0507), (0.3011, 0.4003)]))
-    return machines, running, jobs, instants, risks
-
-
-@given(problems_by_age())
-@settings(deadline=None, max_examples=150)
-def test_by_age_it_is_the_obvious_plan(problem):
-    """The same jobs on the same machines, worth the same, by the risks of the worst instant."""
-    capacities, running, drawn, instants, most_risks = problem
-    table = np.array(capacities)
-    machines = PackedMachines(table, 80, ahead_seconds=instants)
-    machines.steps = np.array([1.0, 1.0])
-
-    def made(task, age):
-        of_parts, life, _, request = task
-        of_parts = [tuple(normal(each) for each in part) for part in of_parts]
-        life = normal(life)
-        cpus, memories = (
-            [Empirical(list(each[i]), list(each[i].values())) for each in of_parts] for i in (0, 1)
-        )
-        lasts = Empirical(list(life), list(life.values()))
-        by_age = use_by_age(cpus, memories, lasts, request, machines.steps, machines.bins)
-        start = at_start(by_age, np.array(instants), machines.steps)
-        use = at_some_age(by_age)._replace(by_age=by_age, at_start=start)
-        whole = [Counter(), Counter()]
-        for part in of_parts:
-            for total, amounts in zip(whole, part, strict=True):
-                for amount, p in amounts.items():
-                    total[amount] += p / len(of_parts)
-        ahead = at_instants(of_parts, life, age, instants)
-        return use, SlowJob(*map(dict, whole), request, 0.0, 1, None, ahead=ahead)
-
-    nothing = (({0.0: 1.0}, {0.0: 1.0}),) * len(instants)
-    slow = [SlowMachine(*each, ahead=nothing) for each in capacities]
-    for number, (machine, task) in enumerate(running):
-        use, slow_task = made(task, task[2])
-        machines.add(machine, number, use)
-        slow[machine] = slow[machine].after(slow_task)
-    machines.look_ahead({number: task[2] for number, (_, task) in enumerate(running)})
-    candidates, slow_jobs = [], []
-    for number, (task, tasks, work, full) in enumerate(drawn):
-        use, slow_job = made(task, 0.0)
-        amounts = (10.0 + number, float(full), float(full + 50), 1e-3)
-        candidates.append(Candidate(use, tasks, float(work), *amounts))
-        worth = lambda seconds, amounts=amounts: falling(seconds, *amounts)  # noqa: E731 - bound
-        slow_jobs.append(replace(slow_job, work=float(work), tasks=tasks, worth=worth))
-    expected = slow_plan(slow, slow_jobs, *most_risks, machines.ranks.tolist())
-    found = choose(machines, candidates, most_risks)
-    assert [(each.candidate, each.machines) for each in found] == [each[:2] for each in expected]
-    assert [each.worth for each in found] == pytest.approx([each[2] for each in expected])
-
-
-def test_loading_beside_computing_has_room_and_all_at_once_has_not():
-    """Two tasks, by hand: 8 of memory while they load (10 s), 1 afterwards (10 s); 10 there are.
-
-    Beside one that has loaded another may start; beside one that has not, it may not.
-    """
-    machines = PackedMachines(np.array([[4.0, 10.0]]), 41, ahead_seconds=(0.0, 5.0, 10.0))
-    memory = [Point(8.0), Point(1.0)]
-    by_age = use_by_age([Point(1.0)] * 2, memory, Point(20.0), 1.0, machines.steps, machines.bins)
-    start = at_start(by_age, np.array(machines.ahead_seconds), machines.steps)
-    use = at_some_age(by_age)._replace(by_age=by_age, at_start=start)
-    machines.add(0, "other", use)
-    started = {}
-    for age in (2.0, 9.0, 10.0, 19.0):
-        machines.look_ahead({"other": age})
-        job = Candidate(use, 1, 10.0, **worth_until(99.0))
-        started[age] = len(choose(machines, [job], (0.1, 0.05)))
-    assert started == {2.0: 0, 9.0: 0, 10.0: 1, 19.0: 1}
-    machines.look_ahead({"other": 19.0})
-    table, masses = machines.moments()
-    assert table[0, 2:, kernel.EXPECTED + kernel.MEMORY].tolist() == [0.0, 0.0]
-    assert masses[0, 2:, kernel.MEMORY, 0].tolist() == [1.0, 1.0]  # it will be gone by then
-
-
 @given(
-    st.lists(st.tuples(amounts, amounts, commons), min_size=1, max_size=3),
+    st.lists(st.tuples(amounts, amounts), min_size=1, max_size=3),
     st.lists(st.integers(0, 2), min_size=1, max_size=6),
     st.data(),
 )
@@ -327,16 +227,12 @@ def test_loading_beside_computing_has_room_and_all_at_once_has_not():
 def test_tasks_that_leave_leave_nothing(jobs, tasks, data):
     """Whatever comes and goes, what is used is that of the tasks that are left, added up.
 
-    To the last bit: a run that goes on from a record adds up the same. Tasks of one job are added
-    up as the obvious mixture has it.
+    To the last bit: a run that goes on from a record adds up the same.
     """
     machines = packed((50, 50), bins=60)
-    jobs = [(normal(cpu), normal(memory), common) for cpu, memory, common in jobs]
+    jobs = [(normal(cpu), normal(memory)) for cpu, memory in jobs]
     of = {n: job % len(jobs) for n, job in enumerate(tasks)}
-    uses = [
-        use_of(machines, cpu, memory, common=(common, common), kin=number)
-        for number, (cpu, memory, common) in enumerate(jobs)
-    ]
+    uses = [use_of(machines, cpu, memory) for cpu, memory in jobs]
     for number, job in of.items():
         machines.add(0, number, uses[job])
     for number in data.draw(st.permutations(sorted(of)))[: data.draw(st.integers(0, 6))]:
@@ -348,31 +244,12 @@ def test_tasks_that_leave_leave_nothing(jobs, tasks, data):
     assert np.array_equal(machines.table[0], fresh.table[0])
     assert np.array_equal(machines.masses[0], fresh.masses[0])
     for job, left in Counter(of[number] for number in machines.tasks_on(0)).items():
-        cpu, memory, common = jobs[job]
-        kin = SlowJob(cpu, memory, 1.0, 0.0, left, None, (common, common))
-        slow = slow.after(kin, left)
+        slow = slow.after(SlowJob(*jobs[job], 1.0, 0.0, left, None), left)
     for resource, expected in ((kernel.CPU, slow.cpu_used), (kernel.MEMORY, slow.memory_used)):
         least = machines.table[0, kernel.LEAST + resource]
         found = machines.masses[0, resource]
         for amount, probability in expected.items():
             assert found[round(amount - least)] == pytest.approx(probability, abs=1e-9)
-
-
-def test_a_common_factor_correlates_tasks_by_as_much_as_is_said():
-    """The variance of what n tasks use is n (1 + (n - 1) r) times that of one, the mean n times."""
-    belief = {0.0: 0.5, 2.0: 0.3, 5.0: 0.2}
-    values, masses = np.array(list(belief)), np.array(list(belief.values()))
-    variance = float(masses @ values**2 - (masses @ values) ** 2)
-    machines = packed((50, 50), bins=60)
-    use = use_of(machines, belief, {0.0: 1.0}, common=(0.3, 0.0), kin="job")
-    for number in range(4):
-        machines.add(0, number, use)
-    amounts = machines.table[0, kernel.LEAST] + np.arange(60)
-    found = machines.masses[0, kernel.CPU]
-    mean = float(found @ amounts)
-    assert mean == pytest.approx(4 * masses @ values)
-    assert mean == pytest.approx(machines.table[0, kernel.EXPECTED])
-    assert found @ amounts**2 - mean**2 == pytest.approx(4 * (1 + 3 * 0.3) * variance)
 
 
 def test_points_have_risks_of_nothing_or_all():

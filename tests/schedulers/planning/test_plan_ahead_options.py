@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from foresail.model.event import Submitted
 from foresail.model.option import option_of
 from foresail.model.preference import Preference, PreferenceKind
-from foresail.model.protocols import capabilities_of_scheduler
 from foresail.model.slowdown import Slowdowns
 from foresail.model.value import DecayingValue
 from foresail.record.log_text import parse_record, record_line
@@ -283,15 +282,6 @@ def test_a_scheduler_goes_on_from_what_it_remembers():
     second.remember(first.memory(), CLUSTER)
     assert second.decide(later) == first.decide(later)
     assert second.memory() == first.memory()
-
-
-def test_drawn_futures_take_no_options():
-    """They value runtimes, not starts."""
-    takes = [
-        capabilities_of_scheduler(built(f"3sigma(scenarios={count})")).places_by_options
-        for count in (0, 8)
-    ]
-    assert takes == [True, False]
 
 
 def test_at_most_so_many_tasks_a_rack():

@@ -240,7 +240,7 @@ def test_search_and_program_agree(drawn, cluster):
     assert solved.value == pytest.approx(value_of(asking.problem, solved.choice))
 
 
-@pytest.mark.parametrize("more", ["overflow_risk=0.1", "scenarios=20", "placing=in_order"])
+@pytest.mark.parametrize("more", ["overflow_risk=0.1", "placing=in_order"])
 def test_other_ways_to_plan_know_them_too(more):
     """Within a risk, in drawn futures and one by one: the second gpu job follows the first."""
     asking = waiting((gang("first", 1, 1, 4, 1), 20.0), (gang("next", 1, 1, 4, 1), 20.0))

@@ -54,7 +54,7 @@ def test_no_job_is_left_out_where_there_is_time():
     assert ReasonCode.LEFT_OUT not in {each.code for each in decision.reasons.values()}
 
 
-@pytest.mark.parametrize("setting", ["scenarios=0", "scenarios=8", "placing=in_order"])
+@pytest.mark.parametrize("setting", ["placing=globally", "placing=in_order"])
 def test_it_is_said_who_is_left_out(setting, look_at):
     """Every job is started, planned or told why not; the record and the reasons have the counts."""
     look_at(6)

@@ -1,4 +1,4 @@
-"""Study ``beyond-risk``: capacity kept with a probability, and plans compared in drawn futures."""
+"""Study ``beyond-risk``: capacity kept with a probability."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ _POLICIES: Final = {
     "in expectation": "",
     "risk 0.2": "overflow_risk=0.2",
     "risk 0.05": "overflow_risk=0.05",
-    "32 futures": "scenarios=32",
 }
 
 
 @register("study", "beyond-risk", parameters=beyond.BeyondParameters)
 def risk(parameters: beyond.BeyondParameters) -> Study:
-    """Plans that are kept with a probability, and plans that are compared in drawn futures."""
+    """Plans that are kept with a probability."""
     expected, surer = "in expectation", "risk 0.05"
     return Study(
-        title="What does it give to plan with less risk, or with drawn futures?",
+        title="What does it give to plan with less risk?",
         source="Foresail: there is no published figure",
         axis="offered load",
         measures=(
@@ -34,8 +33,6 @@ def risk(parameters: beyond.BeyondParameters) -> Study:
             {
                 "More planned starts are kept with "
                 "a risk of 0.05 than in expectation.": beyond.KEPT.of(expected).against(surer),
-                "Drawn futures miss fewer deadlines than "
-                "the program's fixed starts.": beyond.MISSES.of("32 futures").against(expected),
             }
         ),
     )

@@ -20,22 +20,18 @@ def most_at_once(empty: PackedMachines, use: TaskUse, tasks: int, most_risks: Ri
     capacities, counts = np.unique(empty.capacities, axis=0, return_counts=True)
     room = 0
     for capacity, count in zip(capacities, counts, strict=True):
-        machine = PackedMachines(
-            capacity[np.newaxis], empty.bins, ahead_seconds=empty.ahead_seconds
-        )
-        (table,), (masses,) = machine.moments()
+        machine = PackedMachines(capacity[np.newaxis], empty.bins)
+        (table,), (masses,) = machine.table, machine.masses
         each = kernel.tasks_that_fit(
             table,
             masses,
             np.zeros_like(masses),
-            np.array([each.row for each in use.moments]),
-            np.array([each.masses for each in use.moments]),
+            use.row,
+            use.masses,
             tasks,
             np.array(most_risks),
             empty.steps,
             np.zeros((1, kernel.RESOURCES), np.int32),
-            np.zeros_like(table),
-            np.zeros_like(masses),
         )
         room += int(count) * int(each)
     return max(1, min(tasks, room))

@@ -18,8 +18,8 @@ from foresail.distributions.shifted import Shifted
 from foresail.distributions.truncated_normal import TruncatedNormal
 from foresail.model.arrays import Floats
 from foresail.model.distribution import Distribution
+from foresail.schedulers.kernels.belief_quantiles import fill_quantiles
 from foresail.schedulers.kernels.limited_mean import fill_limited_means
-from foresail.schedulers.kernels.scenarios import fill_quantiles
 
 _LEVELS: Final = np.concatenate((np.linspace(0.0, 0.98, 50), [0.99, 0.995, 0.999, 1.0]))
 _NEARLY_ONE: Final = 0.9999
@@ -101,11 +101,8 @@ class RuntimeBeliefs:
         )
         return means * slowdown
 
-    def quantiles(self, levels: Floats, elapsed: ArrayLike = 0.0) -> Floats:
-        """Each job's quantiles at its own levels, given that it has run for some seconds.
-
-        Where nothing is left beyond those, these. Shapes (jobs, n).
-        """
+    def quantiles(self, levels: Floats) -> Floats:
+        """Each job's quantiles at its own levels; shapes (jobs, n)."""
         packed = self._pieces
         values = np.empty(levels.shape)
         fill_quantiles(
@@ -114,7 +111,6 @@ class RuntimeBeliefs:
             packed.weights,
             packed.shifts,
             packed.rows,
-            np.full(len(packed), elapsed, np.float64),
             np.ascontiguousarray(levels),
             values,
         )

@@ -35,7 +35,6 @@ from foresail.schedulers._planning.filling import filled
 from foresail.schedulers._planning.overflow import charged, within_risk
 from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.schedulers._planning.problem import PlanChoice, Problem, value_of
-from foresail.schedulers._planning.scenarios import DrawnFutures, best_in_futures
 from foresail.schedulers._planning.solving import Effort, SolvedChoice, solve_problem
 from foresail.schedulers._planning.starting import Starting, starting
 from foresail.schedulers._planning.triage import Turn, kind_in_order, triaged
@@ -56,6 +55,8 @@ class PlanAhead:
     Source: TetriSched (EuroSys 2016) and 3Sigma (2019, chapter 4); spec 3sigma-distsched section 5.
     """
 
+    places_by_options = True
+
     def __init__(self, parameters: PlanAheadParameters) -> None:
         self.parameters = parameters
         self.last: CycleRecord | None = None
@@ -67,11 +68,6 @@ class PlanAhead:
         if parameters.reservations != "off":
             alignment = Alignment(parameters.reservations)
             self._admission = CapacityAdmission(alignment, parameters.cycle_seconds)
-
-    @property
-    def places_by_options(self) -> bool:
-        """Whether jobs may have options: drawn futures know no starts that only some jobs have."""
-        return not self.parameters.scenarios
 
     def reserve(
         self, pending: PendingJob, earliest_seconds: float, now: float, cluster: Cluster
@@ -137,15 +133,11 @@ class PlanAhead:
         require_numbers(demands)
         built = time.perf_counter()
         solved = self.solved(demands, self.carried(view.now))
-        choice = solved.choice
         slot_seconds = self.parameters.slot_seconds
         carried = carried_from(demands, solved, view.now, slot_seconds, triage.turn)
         self._carried = (carried,) if earlier is None else (earlier, carried)
-        if self.parameters.scenarios:
-            futures = DrawnFutures(view, demands, self._places, self.parameters)
-            choice = futures.choice(best_in_futures(demands, futures, choice))
         refill = self.parameters.overflow_risk is None
-        begun = starting(view, demands, self._places, choice, refill)
+        begun = starting(view, demands, self._places, solved.choice, refill)
         decision = self._decision(view, demands, begun, triage.left_out)
         if self.parameters.keeps_accounts:
             planned = {each.job.job_id: each for each in view.pending}

@@ -315,21 +315,6 @@ def _running(
     return held, probability
 
 
-def running_left(
-    view: ClusterView, places: CellMap, parameters: PlanAheadParameters, levels: Floats
-) -> Floats:
-    """Seconds that running jobs have left at the levels of their beliefs; shapes (running, n)."""
-    slowdowns = np.array([_slowdown(each, places) for each in view.running])
-    elapsed = np.array([max(each.elapsed_seconds(view.now), 0.0) for each in view.running])
-    beliefs = RuntimeBeliefs([_belief(each, parameters) for each in view.running])
-    totals = beliefs.quantiles(levels, elapsed / slowdowns) * slowdowns[:, np.newaxis]
-    ends = np.array([each.expected_end_seconds - view.now for each in view.running])
-    left: Floats = totals - elapsed[:, np.newaxis]
-    outlived = left.max(axis=1, initial=0.0) <= 0.0
-    left[outlived] = np.maximum(ends, parameters.cycle_seconds)[outlived, np.newaxis]
-    return left
-
-
 def _belief(running: RunningJob, parameters: PlanAheadParameters) -> Distribution:
     return running.prediction if parameters.distribution else as_point(running.prediction)
 

@@ -67,9 +67,6 @@ class PlanAheadParameters:
     overflow_risk: float | None = None
     """With what probability a slot of a plan may turn out to be overdrawn, above 0, at most 0.5;
     ``none``: capacity is kept in expectation. Starts now are certain to fit in either case."""
-    scenarios: int = 0
-    """How many drawn futures to compare plans in, by what they are really worth there when a job
-    starts as soon as those before it let it. 0: a plan is worth what its program says."""
     end_to_end: bool = False
     """A job that others wait for is also worth what these are worth, if it lets them be in time."""
     fair_share: float = 0.0
@@ -95,7 +92,6 @@ class PlanAheadParameters:
         require_at_least(self, 0, "fair_share", "most_options")
         require(0.0 < self.solver_share <= 1.0, self, "solver_share", "above 0, at most 1")
         require((self.overflow_risk or 0.0) <= 0.5, self, "overflow_risk", "above 0, at most 0.5")
-        require(0 <= self.scenarios <= 10_000, self, "scenarios", "from 0 to 10,000")
         shares_by_name(self.shares)
 
     @property

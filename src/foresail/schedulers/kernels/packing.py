@@ -4,14 +4,6 @@ What is used of a resource is a certain amount, the least that is possible, and 
 which is a distribution on multiples of a step (``masses``; what is missing from 1 lies beyond the
 last). So points are exact, and machines of different sizes have one step. Spec 3sigma-distsched,
 sections 7.2 to 7.7.
-
-Tasks of one job may have a common factor (``TASK_COMMON``): with that probability all of them use
-what is drawn once for the job, otherwise each what is drawn for it alone. Given the factor they are
-independent; what one task uses is distributed as before, and any two are correlated by so much.
-
-Machines and tasks are described at some moments: on average over the lives of tasks first
-(``AVERAGE``), and then, where use by age counts, at instants ahead (``kernels.use_by_age``). Risks
-are those of the worst instant, if there are any, and else those of the average.
 """
 
 from __future__ import annotations
@@ -29,7 +21,6 @@ Integers = NDArray[np.int64]
 CPU: Final = 0
 MEMORY: Final = 1
 RESOURCES: Final = 2
-AVERAGE: Final = 0
 
 CAPACITY: Final = 0
 LEAST: Final = 2
@@ -45,11 +36,8 @@ TASK_LEAST: Final = 0
 TASK_EXPECTED: Final = 2
 TASK_HIGHEST: Final = 4
 TASK_REQUEST: Final = 6
-TASK_COMMON: Final = 7
-TASK_GONE: Final = 9
-TASK_COLUMNS: Final = 10
-"""A row of tasks: as of machines, of one task; how likely it is, of cpu and of memory, that all
-tasks of the job use the same; and that it has ended, of which its use of nothing is a part."""
+TASK_COLUMNS: Final = 7
+"""A row of tasks: as of machines, of one task."""
 
 WORK: Final = 0
 TASKS: Final = 1
@@ -102,40 +90,19 @@ def _copy_row(row: Floats, to_row: Floats) -> None:
 
 
 @part
-def _add_common(masses: Floats, before: Floats, more: Floats, tasks: int, common: float) -> None:
-    """Let masses to which some tasks were added one by one be those of tasks with a common factor.
-
-    ``before`` are the masses without the tasks, ``more`` those of one of them.
-    """
-    for at in range(masses.size):
-        alike = 0.0
-        for step in range(at // tasks + 1):
-            alike += more[step] * before[at - tasks * step]
-        masses[at] = (1.0 - common) * masses[at] + common * alike
+def _add_task(machine: Floats, masses: Floats, task: Floats, task_masses: Floats) -> None:
+    """Let one more task run on a machine."""
+    for resource in range(RESOURCES):
+        _add(machine, masses, task, task_masses, resource)
 
 
 @bare_kernel
 def add_tasks(
-    machine: Floats,
-    machine_masses: Floats,
-    task: Floats,
-    task_masses: Floats,
-    tasks: int,
-    before: Floats,
+    machine: Floats, machine_masses: Floats, task: Floats, task_masses: Floats, tasks: int
 ) -> None:
-    """Let more tasks of one job run on a machine: rows, and masses of shape (resources, steps).
-
-    ``before`` is room for as many numbers as there are steps.
-    """
-    for resource in range(RESOURCES):
-        common = task[TASK_COMMON + resource]
-        masses = machine_masses[resource]
-        _copy_row(masses, before)
-        for _ in range(tasks):
-            _add(machine, machine_masses, task, task_masses, resource)
-        if common > 0.0 and tasks > 1:
-            _add_common(masses, before, task_masses[resource], tasks, common)
+    """Let more tasks of one job run on a machine: rows, and masses of shape (resources, steps)."""
     for _ in range(tasks):
+        _add_task(machine, machine_masses, task, task_masses)
         machine[REQUESTED] += task[TASK_REQUEST]
 
 
@@ -152,8 +119,7 @@ def _exceeds(
     """Probability that some tasks that all use the same, and a machine's others, use too much.
 
     ``reached`` is the probability of each excess of the machine's tasks or less. Just as much as
-    there is is not too much (equation 5.1). What the others use too much once these have ended does
-    not count.
+    there is is not too much (equation 5.1).
     """
     room = machine[CAPACITY + resource] - machine[LEAST + resource]
     steps = _steps_within(room - tasks * task[TASK_LEAST + resource], step)
@@ -168,44 +134,7 @@ def _exceeds(
     fits = 0.0
     for at in range(min(highest, steps // tasks) + 1 if steps >= 0 else 0):
         fits += task_masses[resource, at] * reached[resource, min(steps - tasks * at, there)]
-    risk = 1.0 - fits
-    gone = task[TASK_GONE]
-    if gone > 0.0:
-        without = _steps_within(room, step)
-        risk -= gone * (1.0 - (reached[resource, min(without, there)] if without >= 0 else 0.0))
-    return max(risk, 0.0)
-
-
-@part
-def _first_at_risk(task: Floats) -> int:
-    """The first of the moments whose risks count."""
-    return AVERAGE if task.shape[0] == 1 else AVERAGE + 1
-
-
-@part
-def _worst(
-    machine: Floats,
-    reached: Floats,
-    task: Floats,
-    task_masses: Floats,
-    resource: int,
-    tasks: int,
-    step: float,
-) -> float:
-    """The probability of too much use at the worst moment."""
-    worst = 0.0
-    for moment in range(_first_at_risk(task), task.shape[0]):
-        risk = _exceeds(
-            machine[moment],
-            reached[moment],
-            task[moment],
-            task_masses[moment],
-            resource,
-            tasks,
-            step,
-        )
-        worst = max(worst, risk)
-    return worst
+    return max(1.0 - fits, 0.0)
 
 
 @bare_kernel
@@ -300,8 +229,7 @@ def expected_worth(
     """What starting a job now is worth on average, its tasks on these machines (section 7.5).
 
     Its tasks all use the same; given that, what they get on different machines is independent, so
-    that the probability that the least of it exceeds an amount is a product. How long they take
-    follows from averages over lives.
+    that the probability that the least of it exceeds an amount is a product.
 
     Parameters
     ----------
@@ -310,7 +238,7 @@ def expected_worth(
     used, counts, used_machines
         Numbers of different machines, and how many tasks go to each.
     job, task, task_masses
-        Rows; of a task at each moment.
+        Rows.
     steps
         Of cpu and memory.
     pending
@@ -319,18 +247,17 @@ def expected_worth(
     stays = 1.0
     for i in range(used_machines):
         machine = used[i]
-        stays *= 1.0 - _worst(
+        stays *= 1.0 - _exceeds(
             machines[machine], reached[machine], task, task_masses, MEMORY, counts[i], steps[MEMORY]
         )
     total = 0.0
-    row = task[AVERAGE]
-    for at in range(int(row[TASK_HIGHEST + CPU]) + 1):
-        mass = task_masses[AVERAGE, CPU, at]
+    for at in range(int(task[TASK_HIGHEST + CPU]) + 1):
+        mass = task_masses[CPU, at]
         if mass <= 0.0:
             continue
-        cpus = row[TASK_LEAST + CPU] + at * steps[CPU]
+        cpus = task[TASK_LEAST + CPU] + at * steps[CPU]
         total += mass * _worth_given(
-            machines, reached, used, counts, used_machines, job, row, cpus, steps[CPU], pending
+            machines, reached, used, counts, used_machines, job, task, cpus, steps[CPU], pending
         )
     return stays * total
 
@@ -353,8 +280,8 @@ def _worth_given(
     for i in range(used_machines):
         machine = used[i]
         pending[i, 3] = _outcome(
-            machines[machine, AVERAGE],
-            reached[machine, AVERAGE],
+            machines[machine],
+            reached[machine],
             request,
             cpus,
             counts[i],
@@ -377,8 +304,8 @@ def _worth_given(
         else:
             machine = used[worst]
             pending[worst, 3] = _outcome(
-                machines[machine, AVERAGE],
-                reached[machine, AVERAGE],
+                machines[machine],
+                reached[machine],
                 request,
                 cpus,
                 counts[worst],
@@ -408,21 +335,12 @@ def _most_worth(job: Floats, task: Floats, task_masses: Floats, step: float) -> 
 
 @part
 def _accumulate(machine: Floats, masses: Floats, reached: Floats) -> None:
-    """The probabilities of each excess or less, from its masses, at all moments."""
-    for moment in range(machine.shape[0]):
-        for resource in range(RESOURCES):
-            total = 0.0
-            for at in range(int(machine[moment, HIGHEST + resource]) + 1):
-                total += masses[moment, resource, at]
-                reached[moment, resource, at] = total
-
-
-@part
-def _add_task(machine: Floats, masses: Floats, task: Floats, task_masses: Floats) -> None:
-    """Let one more task run on a machine, at all moments."""
-    for moment in range(machine.shape[0]):
-        for resource in range(RESOURCES):
-            _add(machine[moment], masses[moment], task[moment], task_masses[moment], resource)
+    """The probabilities of each excess or less, from its masses."""
+    for resource in range(RESOURCES):
+        total = 0.0
+        for at in range(int(machine[HIGHEST + resource]) + 1):
+            total += masses[resource, at]
+            reached[resource, at] = total
 
 
 @bare_kernel
@@ -456,11 +374,10 @@ def _is_full(
     """Whether the risk is too high even if one more task used no more than its least."""
     room = machine[CAPACITY + resource] - machine[LEAST + resource] - task[TASK_LEAST + resource]
     steps = _steps_within(room, step)
-    there = 1.0 - task[TASK_GONE]
     if steps < 0:
-        return bool(there >= max(most, _ROUNDING) or there >= 1.0)
+        return True
     within = reached[resource, min(steps, int(machine[HIGHEST + resource]))]
-    return bool(there * (1.0 - within) >= max(most, _ROUNDING))
+    return bool(1.0 - within >= max(most, _ROUNDING))
 
 
 @part
@@ -482,37 +399,11 @@ def _comes_first(
             return bool(one < other)
     for resource in (MEMORY, CPU):
         capacity, expected = CAPACITY + resource, EXPECTED + resource
-        one_free = machines[machine, AVERAGE, capacity] - machines[machine, AVERAGE, expected]
-        other_free = machines[best, AVERAGE, capacity] - machines[best, AVERAGE, expected]
+        one_free = machines[machine, capacity] - machines[machine, expected]
+        other_free = machines[best, capacity] - machines[best, expected]
         if one_free != other_free:
             return bool(one_free < other_free)
     return bool(ranks[machine] < ranks[best])
-
-
-@part
-def _raise_risks(
-    risks: NDArray[np.int32],
-    machine: Floats,
-    reached: Floats,
-    number: int,
-    task: Floats,
-    task_masses: Floats,
-    most: Floats,
-    steps: Floats,
-) -> bool:
-    """Both risks of one more task on a machine at one moment, if higher; whether they are low."""
-    for resource in range(RESOURCES):
-        if _is_full(machine, reached, task, resource, most[resource], steps[resource]):
-            return False
-    cpu = _risk(machine, reached, task, task_masses, CPU, most[CPU], steps[CPU])
-    if cpu == _IMPOSSIBLE:
-        return False
-    memory = _risk(machine, reached, task, task_masses, MEMORY, most[MEMORY], steps[MEMORY])
-    if memory == _IMPOSSIBLE:
-        return False
-    risks[number, 0] = max(risks[number, 0], memory)
-    risks[number, 1] = max(risks[number, 1], cpu)
-    return True
 
 
 @merged_part
@@ -527,53 +418,17 @@ def _set_risks(
     steps: Floats,
 ) -> None:
     """Both risks of one more task on a machine, that of memory first as it counts first."""
-    risks[number, 0] = risks[number, 1] = 0
-    for moment in range(_first_at_risk(task), task.shape[0]):
-        if not _raise_risks(
-            risks,
-            machine[moment],
-            reached[moment],
-            number,
-            task[moment],
-            task_masses[moment],
-            most,
-            steps,
-        ):
-            risks[number, 0] = risks[number, 1] = _IMPOSSIBLE
+    risks[number, 0] = risks[number, 1] = _IMPOSSIBLE
+    for resource in range(RESOURCES):
+        if _is_full(machine, reached, task, resource, most[resource], steps[resource]):
             return
-
-
-@part
-def _set_risks_beside(
-    risks: NDArray[np.int32],
-    machine: Floats,
-    reached: Floats,
-    before: Floats,
-    reached_before: Floats,
-    number: int,
-    task: Floats,
-    task_masses: Floats,
-    tasks: int,
-    most: Floats,
-    steps: Floats,
-) -> None:
-    """The same where others of its job are there already: so many with this one.
-
-    ``before`` and ``reached_before`` are the machine without any of them.
-    """
-    row = task[AVERAGE]
-    if max(row[TASK_COMMON + CPU], row[TASK_COMMON + MEMORY]) <= 0.0:
-        _set_risks(risks, machine, reached, number, task, task_masses, most, steps)
+    cpu = _risk(machine, reached, task, task_masses, CPU, most[CPU], steps[CPU])
+    if cpu == _IMPOSSIBLE:
         return
-    for key, resource in ((0, MEMORY), (1, CPU)):
-        common, step = row[TASK_COMMON + resource], steps[resource]
-        apart = _worst(machine, reached, task, task_masses, resource, 1, step)
-        alike = _worst(before, reached_before, task, task_masses, resource, tasks, step)
-        risk = (1.0 - common) * apart + common * alike
-        if risk > _ROUNDING and risk >= most[resource]:
-            risks[number, 0] = risks[number, 1] = _IMPOSSIBLE
-            return
-        risks[number, key] = int(np.rint(risk * _MILLIONTHS))
+    memory = _risk(machine, reached, task, task_masses, MEMORY, most[MEMORY], steps[MEMORY])
+    if memory == _IMPOSSIBLE:
+        return
+    risks[number, 0], risks[number, 1] = memory, cpu
 
 
 @bare_kernel
@@ -587,32 +442,14 @@ def tasks_that_fit(
     most: Floats,
     steps: Floats,
     risks: NDArray[np.int32],
-    before: Floats,
-    reached_before: Floats,
 ) -> int:
     """How many of so many tasks a machine takes, one after the other; its rows are changed.
 
-    ``risks``, ``before`` and ``reached_before`` are room for one more machine.
+    ``risks`` is room for one more machine.
     """
     _accumulate(machine, masses, reached)
-    for moment in range(machine.shape[0]):
-        _copy_row(machine[moment], before[moment])
-        for resource in range(RESOURCES):
-            _copy_row(reached[moment, resource], reached_before[moment, resource])
     for placed in range(tasks):
-        _set_risks_beside(
-            risks,
-            machine,
-            reached,
-            before,
-            reached_before,
-            0,
-            task,
-            task_masses,
-            placed + 1,
-            most,
-            steps,
-        )
+        _set_risks(risks, machine, reached, 0, task, task_masses, most, steps)
         if risks[0, 0] == _IMPOSSIBLE:
             return placed
         _add_task(machine, masses, task, task_masses)
@@ -632,13 +469,11 @@ def _copy(
     to_risks: NDArray[np.int32],
 ) -> None:
     """Copy all rows of a machine."""
+    _copy_row(machine, to_machine)
     for resource in range(RESOURCES):
         to_risks[resource] = risks[resource]
-    for moment in range(machine.shape[0]):
-        _copy_row(machine[moment], to_machine[moment])
-        for resource in range(RESOURCES):
-            _copy_row(masses[moment, resource], to_masses[moment, resource])
-            _copy_row(reached[moment, resource], to_reached[moment, resource])
+        _copy_row(masses[resource], to_masses[resource])
+        _copy_row(reached[resource], to_reached[resource])
 
 
 @part
@@ -700,19 +535,7 @@ def _place(
         if placed < tasks:
             _add_task(machines[best], masses[best], task, task_masses)
             _accumulate(machines[best], masses[best], reached[best])
-            _set_risks_beside(
-                risks,
-                machines[best],
-                reached[best],
-                kept[at],
-                kept_reached[at],
-                best,
-                task,
-                task_masses,
-                counts[at] + 1,
-                most,
-                steps,
-            )
+            _set_risks(risks, machines[best], reached[best], best, task, task_masses, most, steps)
     for at in range(used_machines if tasks > 1 else 0):
         machine = used[at]
         _copy(
@@ -734,9 +557,7 @@ def most_worth(
 ) -> None:
     """What no start of a job now can exceed, of all jobs: its worth where nothing is in its way."""
     for job in range(jobs.shape[0]):
-        bounds[job] = _most_worth(
-            jobs[job], job_tasks[job, AVERAGE], job_masses[job, AVERAGE], steps[CPU]
-        )
+        bounds[job] = _most_worth(jobs[job], job_tasks[job], job_masses[job], steps[CPU])
 
 
 @bare_kernel
@@ -774,11 +595,11 @@ def plan(
     Parameters
     ----------
     machines, masses, reached
-        Tables of machines at each moment, changed as jobs start.
+        Tables of machines, changed as jobs start.
     ranks
         Their order by lot.
     jobs, job_tasks, job_masses
-        Rows of jobs, and of one task of each at each moment.
+        Rows of jobs, and of one task of each.
     bounds, by_bound
         What no start of a job exceeds, and the jobs by that, the most first.
     most
@@ -880,15 +701,7 @@ def plan(
             there = 0
             for other in range(at, tasks):
                 there += places[best, other] == machine
-            for moment in range(machines.shape[1]):
-                add_tasks(
-                    machines[machine, moment],
-                    masses[machine, moment],
-                    job_tasks[best, moment],
-                    job_masses[best, moment],
-                    there,
-                    kept_masses[0, 0, 0],
-                )
+            add_tasks(machines[machine], masses[machine], job_tasks[best], job_masses[best], there)
             _accumulate(machines[machine], masses[machine], reached[machine])
             changed[machine] = started
 

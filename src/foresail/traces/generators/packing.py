@@ -15,7 +15,6 @@ from foresail.model.registry import register
 from foresail.traces import schema
 from foresail.traces.generating import generator
 from foresail.traces.generators._achieved import achieved
-from foresail.traces.generators._phases import Phases
 from foresail.traces.generators._usage_series import MeasuredTasks, Swings, measure
 from foresail.traces.measured import tasks_table, with_use
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
@@ -61,13 +60,6 @@ class PackingParameters:
     task_log_deviation: float = 0.15
     """Scatter of runtimes and of use, in the natural logarithm: of the jobs of an application, and
     of the tasks of a job."""
-    use_correlation: float | None = None
-    """How the logarithms of what two tasks of a job use are correlated, in an application: that
-    share of the scatter of use is of jobs. None: as the deviations have it."""
-    phase_contrast: float = 1.0
-    """How many times as much memory a task holds while it loads as afterwards, and how many times
-    as many cpus it uses while it computes as before and after. How much of the runtime that is
-    depends on the application; averages over tasks' lives stay. 1: there are no phases."""
 
     def __post_init__(self) -> None:
         require_positive(
@@ -76,21 +68,9 @@ class PackingParameters:
             *("machine_cpus", "machine_memory_gibibytes"),
         )
         require_at_least(self, 1, "jobs", "machines", "users", "applications_per_user")
-        require_at_least(self, 1, "phase_contrast")
         require_at_least(self, 2, "most_tasks")
         require_at_least(self, 0, "job_log_deviation", "task_log_deviation")
         require_share(self, "slo_share", "single_task_share")
-        if self.use_correlation is not None:
-            require_share(self, "use_correlation")
-
-    @property
-    def use_log_deviations(self) -> tuple[float, float]:
-        """Scatter of use of the jobs of an application, and of the tasks of a job."""
-        jobs, tasks = self.job_log_deviation, self.task_log_deviation
-        if self.use_correlation is None:
-            return jobs, tasks
-        total, share = math.hypot(jobs, tasks), self.use_correlation
-        return total * math.sqrt(share), total * math.sqrt(1.0 - share)
 
 
 @register("generator", "packing", parameters=PackingParameters)
@@ -102,9 +82,7 @@ def packing(parameters: PackingParameters, random: np.random.Generator) -> Workl
     it uses, and its jobs and their tasks scatter around them. Source: paper 000, section 5.4.1.
     """
     applications = _Applications.drawn(parameters, random)
-    run, history, of_phases = random.spawn(3)
-    kinds = applications.cpus.size
-    phases = Phases.drawn(kinds, parameters.phase_contrast, of_phases)
+    run, history = random.spawn(2)
     is_run = parameters.part == "run"
     drawn = _PackingJobs.drawn(parameters, applications, run, parameters.jobs)
     stretch = _stretch(drawn, parameters)
@@ -112,7 +90,7 @@ def packing(parameters: PackingParameters, random: np.random.Generator) -> Workl
         count = round(parameters.jobs * parameters.history_hours / parameters.hours)
         drawn = _PackingJobs.drawn(parameters, applications, history, count)
     of_use = run if is_run else history
-    return _workload(drawn, applications, phases, stretch, parameters, of_use)
+    return _workload(drawn, applications, stretch, parameters, of_use)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +150,7 @@ class _PackingJobs:
             return np.asarray((level[application] * jobs)[of] * own)
 
         of_runtimes = parameters.job_log_deviation, parameters.task_log_deviation
-        of_use = parameters.use_log_deviations
+        of_use = parameters.job_log_deviation, parameters.task_log_deviation
 
         return cls(
             application,
@@ -193,7 +171,6 @@ def _stretch(jobs: _PackingJobs, parameters: PackingParameters) -> float:
 def _workload(
     jobs: _PackingJobs,
     applications: _Applications,
-    phases: Phases,
     stretch: float,
     parameters: PackingParameters,
     random: np.random.Generator,
@@ -228,8 +205,6 @@ def _workload(
         sampled=np.ones(jobs.of.size, dtype=np.bool_),
     )
     usage = measure(measured, swings, random)
-    if parameters.phase_contrast > 1.0:
-        usage = phases.of_use(usage, measured, jobs.application[jobs.of])
     most_memory = 0.9 * parameters.machine_memory_gibibytes * _GIBIBYTE
     usage = usage.with_columns(
         pl.col("average_cpus", "maximum_cpus").clip(upper_bound=parameters.machine_cpus),
