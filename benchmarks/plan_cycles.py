@@ -21,8 +21,7 @@ from foresail.model.protocols import Predictor
 from foresail.model.registry import find
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.view import ClusterView, PendingJob
-from foresail.schedulers._planning.core import PlanAhead
-from foresail.schedulers._planning.cycle_record import CycleRecord
+from foresail.schedulers._planning.core import CycleRecord, PlanAhead
 from foresail.simulator.conditions import ClusterConditions
 from foresail.simulator.engine import simulate_events
 from foresail.traces.generating import generate

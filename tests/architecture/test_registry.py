@@ -39,7 +39,7 @@ def test_a_named_policy_imports_its_own_parts_alone():
     assert parts & loaded == {
         "foresail.schedulers.easy",
         "foresail.predictors.requested",
-        "foresail.corrections.requested",
+        "foresail.corrections.built_in",
     }
 
 

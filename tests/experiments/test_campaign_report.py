@@ -9,9 +9,8 @@ from typer.testing import CliRunner
 
 from foresail.cli.campaign import app
 from foresail.experiments.figures import all_against_baseline, correlation_map
-from foresail.experiments.findings import findings_of
 from foresail.experiments.measuring import QUANTILE_LEVELS
-from foresail.experiments.page import sentences
+from foresail.experiments.page import findings_of, sentences
 from foresail.experiments.results import Results
 from foresail.experiments.selection import SelectionRule
 from foresail.experiments.study_tables import correlations

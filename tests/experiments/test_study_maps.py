@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from foresail.experiments.study import BestMap, GridPoint, Measure, Study
-from foresail.experiments.study_maps import cells, map_table, maps_of
-from foresail.experiments.study_report import as_markdown, report_of
+from foresail.experiments.study_report import as_markdown, cells, map_table, maps_of, report_of
 from foresail.experiments.study_results import StudyResults, carry_out_study
 from foresail.experiments.study_summary import summary
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import count, pairwise
 from types import MappingProxyType
 
-from foresail.strl.assignment import Allocation
 from foresail.strl.expression import (
     Barrier,
     Expression,
@@ -21,6 +20,7 @@ from foresail.strl.expression import (
     Scale,
     Sum,
 )
+from foresail.strl.solving import Allocation
 from foresail.strl.tree import leaves, reaches
 
 

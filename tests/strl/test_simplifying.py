@@ -10,8 +10,8 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 
 from drawn_expressions import NODES, allocations, expressions
+from foresail.strl.checking import simplify
 from foresail.strl.expression import LinearNChooseK, Maximum, Minimum, NChooseK, Scale, Sum
-from foresail.strl.simplifying import simplify
 from foresail.strl.solving import solve
 from foresail.strl.supply import Supply
 from foresail.strl.text import parse

@@ -23,10 +23,9 @@ from foresail.strl.expression import (
     Scale,
     Sum,
 )
-from foresail.strl.solving import quick_plan, solve
+from foresail.strl.solving import quick_plan, solve, trimmed
 from foresail.strl.supply import Supply
 from foresail.strl.tree import leaves
-from foresail.strl.trimming import trimmed
 from long_series import of_a_series
 from slow_evaluation import conflicts, evaluate
 from strl.random_expressions import NODES, best_value, expressions

@@ -1,1 +1,1 @@
-"""Corrections: the next estimate of a job that runs longer than predicted. One file each."""
+"""Corrections: the next estimate of a job that runs longer than predicted."""

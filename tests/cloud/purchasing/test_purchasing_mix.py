@@ -30,9 +30,9 @@ from foresail.cloud.purchasing.mix import mix
 from foresail.cloud.purchasing.mix_request import MixRequest
 from foresail.cloud.purchasing.offline import plan_offline
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
+from foresail.cloud.purchasing.practice import ridge_beliefs, with_error
 from foresail.cloud.purchasing.renting import by_month
 from foresail.cloud.purchasing.revocation import CappedRevocation, ExponentialRevocation
-from foresail.cloud.purchasing.runtimes import ridge_beliefs, with_error
 from foresail.cloud.purchasing.serving import serve
 from foresail.cloud.purchasing.terms import (
     PurchaseTerms,

@@ -20,8 +20,13 @@ from foresail.cloud.transient.frontier import cheaper, frontier
 from foresail.cloud.transient.methods import Method
 from foresail.cloud.transient.offers import Offers, TransientType
 from foresail.cloud.transient.plan import from_record
-from foresail.cloud.transient.planning import UnreachableError, plan, said_availability
-from foresail.cloud.transient.refining import best_of_scales, refined
+from foresail.cloud.transient.planning import (
+    UnreachableError,
+    best_of_scales,
+    plan,
+    refined,
+    said_availability,
+)
 from foresail.cloud.transient.shocks import CommonShocks
 from foresail.cloud.transient.tiers import (
     Tier,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from foresail.corrections.exponential_increment import (
+from foresail.corrections.built_in import (
     ExponentialIncrement,
     ExponentialIncrementParameters,
 )

@@ -12,13 +12,13 @@ from foresail.traces.folder import write_folder
 from foresail.traces.generating import generate
 from foresail.traces.generators import _arrivals as arrivals
 from foresail.traces.generators import _population as population
-from foresail.traces.generators._classes import JobClasses, k_means
 from foresail.traces.generators._demands import (
     draw_slacks,
     preferred_racks,
     rack_nodes,
     split_by_load,
 )
+from foresail.traces.generators._synthetic import JobClasses, k_means
 from foresail.traces.generators.e2e import DeadlineParameters, E2EParameters, E2ESampleParameters
 from foresail.traces.generators.scalability import ScalabilityParameters
 from foresail.traces.load import offered_load

@@ -9,12 +9,12 @@ from scipy import stats
 
 from foresail.model.errors import InputError
 from foresail.traces.generating import generate
-from foresail.traces.generators._swim_population import draw_bytes
 from foresail.traces.generators.tetrisched import (
     GrMixParameters,
     GsHetParameters,
     GsMixParameters,
     HadoopParameters,
+    draw_bytes,
 )
 from foresail.traces.load import offered_load
 from foresail.traces.reading import read

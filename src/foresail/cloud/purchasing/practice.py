@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.purchasing.demand import BoughtJobs
@@ -13,12 +15,128 @@ from foresail.cloud.purchasing.mix_request import MixRequest
 from foresail.cloud.purchasing.offline import plan_offline
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
 from foresail.cloud.purchasing.resources import resources_of
-from foresail.cloud.purchasing.runtimes import ridge_beliefs, with_error
 from foresail.cloud.purchasing.serving import OnlineOutcome, serve
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.cloud.purchasing.training import OnlinePolicy, train
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
+
+_RIDGE: Final = 1.0
+_DAY_HOURS: Final = 24.0
+_SHORTEST_HOURS: Final = 1.0 / 3600.0
+_FACTORS: Final = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegressedRuntimes:
+    """What a regression of log runtimes believes of jobs."""
+
+    middle_hours: Floats
+    """Exponential of the predicted logarithm; shape (jobs,)."""
+    factors: Floats
+    """Equally likely factors by which runtimes were off it: quantiles of the residuals."""
+    limit_hours: Floats
+    """Where jobs are killed, inf where nowhere; shape (jobs,)."""
+
+    @property
+    def hours(self) -> Floats:
+        """Equally likely runtimes of every job, within its limit; shape (jobs, factors)."""
+        spread = self.middle_hours[:, None] * self.factors
+        return np.asarray(np.clip(spread, _SHORTEST_HOURS, self.limit_hours[:, None]))
+
+    @property
+    def mean_hours(self) -> Floats:
+        """Mean of them: the prediction as one number; shape (jobs,)."""
+        return np.asarray(self.hours.mean(axis=1))
+
+
+def ridge_beliefs(
+    workload: Workload, jobs: BoughtJobs, trained: NDArray[np.bool_]
+) -> RegressedRuntimes:
+    """Runtimes of all jobs, learned from some of them (spec section 4.2).
+
+    Ridge regression of the logarithm of the runtime on the user (a coefficient each), the submit
+    time of day, cores, memory, GPUs and the limit. Logarithms, since runtimes spread over six
+    orders of magnitude; the residuals' quantiles say how far off it is.
+
+    ``trained`` says which jobs to learn from, shape (jobs,); users and limits are in the workload.
+
+    Raises
+    ------
+    InputError
+        If there is none to learn from.
+    """
+    if not trained.any():
+        raise InputError("no jobs to learn runtimes from", expected="jobs in the training period")
+    table = workload.jobs.select("user", "requested_seconds")[jobs.row]
+    limit = table["requested_seconds"].fill_null(np.inf).to_numpy() / 3600.0
+    user = _codes(table["user"])
+    features = _features(jobs, limit)
+    target = np.log(np.maximum(jobs.hours, _SHORTEST_HOURS))
+    centre, spread = features[trained].mean(axis=0), features[trained].std(axis=0)
+    scaled = (features - centre) / np.where(spread > 0.0, spread, 1.0)
+    mean = float(target[trained].mean())
+    weights, of_user = _fitted(scaled[trained], user[trained], target[trained] - mean, user.max())
+    predicted = mean + scaled @ weights + of_user[user]
+    levels = (np.arange(_FACTORS) + 0.5) / _FACTORS
+    factors = np.exp(np.quantile((target - predicted)[trained], levels))
+    return RegressedRuntimes(np.exp(predicted), factors, np.maximum(limit, _SHORTEST_HOURS))
+
+
+def _features(jobs: BoughtJobs, limit_hours: Floats) -> Floats:
+    known = np.isfinite(limit_hours)
+    day = 2.0 * np.pi * (jobs.start_hours % _DAY_HOURS) / _DAY_HOURS
+    return np.column_stack(
+        [
+            np.sin(day),
+            np.cos(day),
+            np.log(jobs.cores),
+            np.log(jobs.gib),
+            np.log1p(jobs.gpus),
+            np.log(np.maximum(np.where(known, limit_hours, 1.0), _SHORTEST_HOURS)),
+            known,
+        ]
+    )
+
+
+def _codes(users: pl.Series) -> NDArray[np.int64]:
+    return users.fill_null("").rank("dense").to_numpy().astype(np.int64) - 1
+
+
+def _fitted(
+    features: Floats, user: NDArray[np.int64], target: Floats, last_user: int
+) -> tuple[Floats, Floats]:
+    """Weights of the features and of every user; the users' block of the equations is diagonal."""
+    users = int(last_user) + 1
+    count = np.bincount(user, minlength=users) + _RIDGE
+    of_user = np.column_stack([np.bincount(user, column, users) for column in features.T])
+    target_of_user = np.bincount(user, target, users)
+    width = features.shape[1]
+    reduced = (
+        features.T @ features + _RIDGE * np.eye(width) - of_user.T @ (of_user / count[:, None])
+    )
+    right = features.T @ target - of_user.T @ (target_of_user / count)
+    weights = np.linalg.solve(reduced, right)
+    of_users = (target_of_user - of_user @ weights) / count
+    return weights.astype(np.float64), of_users.astype(np.float64)
+
+
+def with_error(hours: Floats, mean_error: float, seed: int) -> Floats:
+    """Runtimes with a relative error of this mean size: times 1 + e, E|e| = ``mean_error``.
+
+    Errors are normal, and cut so that at least a twentieth of a runtime remains.
+
+    Raises
+    ------
+    InputError
+        If the error is negative.
+    """
+    if not mean_error >= 0.0:
+        raise InputError("not an error", field="mean_error", value=mean_error, expected=">= 0")
+    draws = np.random.default_rng(seed).standard_normal(hours.size)
+    factor = 1.0 + draws * mean_error * np.sqrt(np.pi / 2.0)
+    return np.asarray(hours * np.maximum(factor, 0.05))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from foresail.milp.solver import find_solver
+from foresail.milp.solver import find_solver, relative_gap
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, PlannedStart, Preempt, Start, TickAt, Withdraw
+from foresail.model.errors import InputError
 from foresail.model.job import Job
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.reservation import Rejection, Reservation
@@ -27,8 +30,6 @@ from foresail.schedulers._planning.carrying import (
     moved_on,
 )
 from foresail.schedulers._planning.cell_map import CellMap
-from foresail.schedulers._planning.checking import require_numbers, require_runtimes
-from foresail.schedulers._planning.cycle_record import CycleRecord
 from foresail.schedulers._planning.demands import Demands, demands_of
 from foresail.schedulers._planning.fairness import Ledger
 from foresail.schedulers._planning.filling import filled
@@ -40,6 +41,86 @@ from foresail.schedulers._planning.starting import Starting, starting
 from foresail.schedulers._planning.triage import Turn, kind_in_order, triaged
 from foresail.schedulers._reserving import CapacityAdmission
 from foresail.strl.reservations import Alignment
+
+
+@dataclass(frozen=True, slots=True)
+class CycleRecord:
+    """One decision of a scheduler that plans ahead."""
+
+    now: float
+    """When it was made, in the time of the view."""
+    pending: int
+    left_out: int
+    running: int
+    """How many jobs waited, how many of these it did not look at, and how many ran."""
+    options: int
+    columns: int
+    rows: int
+    """Starts that were worth something; and the size of the last program, 0 if none was needed."""
+    value: float
+    bound: float
+    greedy_value: float
+    """What the plan is worth, what no plan exceeds, and what greedy's was worth."""
+    cycle_seconds: float
+    """Of the whole decision, on the wall."""
+    building_seconds: float
+    greedy_seconds: float
+    pricing_seconds: float
+    search_seconds: float
+    solver_seconds: float
+    """Of that: from the view to arrays; planning without a solver; linear programs and planning by
+    their prices; searching; programs. The rest is for nodes, reasons and the like."""
+    solver_failure: str = ""
+    """What the solver said if it failed; empty if it did not. The plan is then made without it."""
+
+    @property
+    def gap(self) -> float:
+        """By what share of its value the best plan may be better."""
+        return relative_gap(self.value, self.bound)
+
+
+def require_runtimes(view: ClusterView) -> None:
+    """Every waiting job has a runtime to plan with.
+
+    Raises
+    ------
+    InputError
+        If one is not a number; the message names the job.
+    """
+    for each in view.pending:
+        if math.isnan(each.planned_seconds):
+            _refuse("predicted runtime", each.job.job_id, each.planned_seconds)
+
+
+def require_numbers(demands: Demands) -> None:
+    """Every expected worth and consumption is a finite number.
+
+    Raises
+    ------
+    InputError
+        If one is not; the message names the job.
+    """
+    problem = demands.problem
+    job_ids = [demands.pending[at].job.job_id for at in problem.group_job]
+    _require("expected worth", problem.worth, job_ids)
+    _require("expected consumption", problem.consumption, job_ids)
+
+
+def _require(what: str, numbers: NDArray[np.float64], job_ids: Sequence[str]) -> None:
+    wrong = ~np.isfinite(numbers)
+    if wrong.any():
+        row = int(np.argmax(wrong.any(axis=1)))
+        _refuse(what, job_ids[row], float(numbers[row][wrong[row]][0]))
+
+
+def _refuse(what: str, job_id: str, value: float) -> None:
+    raise InputError(
+        f"nothing can be planned for job {job_id}",
+        field=what,
+        value=value,
+        expected="a finite number",
+    )
+
 
 _HOPELESS: Final = "it can gain nothing any more, and hopeless_jobs=drop"
 _OVER: Final = "no start that its STRL is worth something for is left"
