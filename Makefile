@@ -28,11 +28,12 @@ test: setup ## run all tests
 test-long: setup ## run all tests with their series and matrices in full
 	FORESAIL_LONG_TESTS=1 $(BIN)/python -m pytest -n $(WORKERS)
 
-check: setup ## format, lint, types, import contracts: look, change nothing
+check: setup ## format, lint, types, import contracts, budget of lines: look, change nothing
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/architecture/test_budget.py
 
 format: setup ## put into shape what `check` looks at
 	$(BIN)/ruff check --fix --exit-zero .

@@ -1,11 +1,11 @@
-"""List scheduling without backfilling: the front of the queue starts, no job overtakes."""
+"""List scheduling without backfilling, in any order and in four that the literature names."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from foresail.model.registry import register
+from foresail.model.registry import NoParameters, register
 from foresail.schedulers._queueing import Orders, QueueScheduler
 from foresail.schedulers.kernels.easy import in_order_pass
 
@@ -29,3 +29,35 @@ class InOrder(QueueScheduler):
     def __init__(self, parameters: InOrderParameters) -> None:
         orders = Orders(parameters.queue, age_limit_seconds=parameters.age_limit_seconds)
         super().__init__(in_order_pass, orders, most_reserved=0)
+
+
+@register("scheduler", "fcfs")
+class Fcfs(InOrder):
+    """First come, first served: no job overtakes another."""
+
+    def __init__(self, _: NoParameters) -> None:
+        super().__init__(InOrderParameters(queue="fcfs"))
+
+
+@register("scheduler", "sjf")
+class ShortestFirst(InOrder):
+    """Shortest predicted job first: a job that does not fit blocks those behind it."""
+
+    def __init__(self, _: NoParameters) -> None:
+        super().__init__(InOrderParameters(queue="shortest"))
+
+
+@register("scheduler", "ljf")
+class LongestFirst(InOrder):
+    """Longest predicted job first: a job that does not fit blocks those behind it."""
+
+    def __init__(self, _: NoParameters) -> None:
+        super().__init__(InOrderParameters(queue="longest"))
+
+
+@register("scheduler", "saf")
+class SmallestAreaFirst(InOrder):
+    """Smallest predicted area (cpus x seconds) first; one that does not fit blocks the rest."""
+
+    def __init__(self, _: NoParameters) -> None:
+        super().__init__(InOrderParameters(queue="smallest_area"))
