@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.client import option_values
-from foresail.client.asked_jobs import asked_jobs
+from foresail.client.asked_jobs import asked_by_script, asked_jobs
 from foresail.client.job_options import OPTIONS
-from foresail.client.job_script import asked_by_script
 from foresail.client.option_values import moment
 from foresail.model.errors import InputError
 from foresail.model.start_conditions import parse_dependencies

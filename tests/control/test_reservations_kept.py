@@ -10,7 +10,7 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.explain.story import story
 from foresail.live.recovery import recover
-from foresail.live.schedule_table import table_of_run
+from foresail.live.session import table_of_run
 from foresail.live.twin import differences
 from foresail.model.cluster import Cluster
 from foresail.model.conventions import IN_CYCLES

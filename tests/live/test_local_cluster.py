@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from foresail.control.loop import Controller
-from foresail.live.adapters.local.process_spawner import ProcessSpawner
+from foresail.live.adapters.local.attempts import ProcessSpawner
 from foresail.live.jobs_file import JobLines
 from foresail.live.submissions import LineInput
 from foresail.live.twin import differences

@@ -19,9 +19,8 @@ import pytest
 import standins
 from foresail.control.loop import Controller
 from foresail.live.adapters.local import attempt_files
-from foresail.live.adapters.local.attempts import Attempt
+from foresail.live.adapters.local.attempts import Attempt, ProcessSpawner
 from foresail.live.adapters.local.job_cgroups import permitted_cgroups
-from foresail.live.adapters.local.process_spawner import ProcessSpawner
 from foresail.live.twin import differences
 from foresail.model.errors import InputError
 from foresail.record.log_text import read_log

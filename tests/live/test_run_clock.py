@@ -10,9 +10,9 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.live.daemon import Daemon
 from foresail.live.history import RunHistory
+from foresail.live.observer import Wish
 from foresail.live.recovery import recover
 from foresail.live.run_clock import MachineClocks, RunClock, by_clock_of_run
-from foresail.live.source import Wish
 from foresail.model.adapter import Capabilities
 from foresail.model.cluster import Cluster, Partition
 from foresail.model.decision import Start

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.live.adapters.local.slots import Slots
+from foresail.live.adapters.local.machine import Slots
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 4)), max_size=40))

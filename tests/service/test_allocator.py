@@ -7,7 +7,7 @@ import sys
 import psutil
 import pytest
 
-from foresail.service.allocator import give_back_free_memory
+from foresail.service.running import give_back_free_memory
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other C libraries do not")

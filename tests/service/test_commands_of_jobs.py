@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from foresail.live.command_job import CommandJob
-from foresail.service.commands import CommandsById
+from foresail.service.inbox import CommandsById
 
 
 def test_stored_and_new_commands_are_asked_for_alike():

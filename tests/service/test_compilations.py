@@ -3,7 +3,7 @@
 import numba
 import pytest
 
-from foresail.service.compilations import CompileWatch
+from foresail.service.cycles import CompileWatch
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from foresail.service.cluster_use import use_over_time
+from foresail.service.overview import use_over_time
 from foresail.service.store.protocol import JobSpan
 from live_service import live_service
 

@@ -17,8 +17,7 @@ from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
 from foresail.service.requests import ForJob, ForNode, JobWish, NodeWish, Submit
 from foresail.service.session import StateFolder
-from foresail.service.store.disk_room import DiskRoom
-from foresail.service.store.migrating import LATEST, version_of
+from foresail.service.store.database import LATEST, DiskRoom, version_of
 from foresail.service.store.protocol import (
     ForecastRow,
     JobsWanted,

@@ -138,8 +138,8 @@ def restore(
     known any more.
     """
     from foresail.service.given_numbers import adopt
+    from foresail.service.session import existing_store
     from foresail.service.store.copies import good_backup, write_to, write_to_file
-    from foresail.service.store.opening import existing_store
 
     configuration, folder = _at_rest(state)
     with folder.alone(), doing("checking the backup"), good_backup(file, folder.path) as good:
@@ -167,8 +167,8 @@ def move(
 
     The one of before is kept as it is, but serves no more.
     """
+    from foresail.service.session import existing_store, opened_store
     from foresail.service.store.copies import is_free, retire, write_to, write_to_file
-    from foresail.service.store.opening import existing_store, opened_store
 
     configuration, folder = _at_rest(state)
     target = configuration.model_copy(update={"database": to})
@@ -227,8 +227,7 @@ def _require_store(path: Path) -> None:
 @contextmanager
 def _opened(state: Path) -> Iterator[SqlStore]:
     """The store of a service that is there already."""
-    from foresail.service.session import StateFolder
-    from foresail.service.store.opening import existing_store
+    from foresail.service.session import StateFolder, existing_store
 
     configuration = _configuration(state)
     if configuration.database == "sqlite":

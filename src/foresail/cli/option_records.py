@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
-from collections.abc import Callable
+import pkgutil
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from typing import Any
+
+import typer
+
+
+def group_of(package: str, folders: Iterable[str], summary: str) -> typer.Typer:
+    """The group of a package (its ``__name__`` and ``__path__``), without what begins with _."""
+    app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=summary)
+    for module in pkgutil.iter_modules(folders):
+        if not module.name.startswith("_"):
+            command = importlib.import_module(f"{package}.{module.name}").command
+            app.command(module.name)(with_option_records(command))
+    return app
 
 
 def with_option_records(command: Callable[..., None]) -> Callable[..., None]:

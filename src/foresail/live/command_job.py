@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
-from foresail.live.job_fields import NAME
-from foresail.live.output_paths import host_name, output_path
+from foresail.live.job_fields import NAME, host_name, output_path
 from foresail.model.cluster import Cluster
 from foresail.model.job import Job, Stage
 from foresail.model.preference import Preference

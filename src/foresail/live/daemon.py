@@ -9,21 +9,22 @@ out what is true from its log and from the cluster.
 from __future__ import annotations
 
 import math
+import os
 import select
+import signal
 from collections.abc import Container, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Final
+from types import FrameType
+from typing import Final, Self
 
 from foresail.control.loop import Controller
 from foresail.control.plug_ins import nothing_starts
 from foresail.live.history import RunHistory
-from foresail.live.interrupts import Interrupts
 from foresail.live.learned import LearnedFile
-from foresail.live.observer import Observer
+from foresail.live.observer import EventSource, Observer, Wish
 from foresail.live.run_clock import MachineClocks, RunClock
 from foresail.live.run_log import FollowedLog
-from foresail.live.source import EventSource, Wish
 from foresail.model.adapter import ClusterAdapter
 from foresail.model.allocation import unit_of
 from foresail.model.changing_nodes import changes_between
@@ -39,6 +40,40 @@ from foresail.model.event import (
 )
 from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
 from foresail.model.view import RunningJob
+
+
+class Interrupts:
+    """Counts SIGINT as one interrupt and SIGTERM as two, while it is entered.
+
+    ``descriptor`` is readable after each, until ``taken``.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __enter__(self) -> Self:
+        self.descriptor, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._wakeup_before = signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
+        self._handlers = {
+            number: signal.signal(number, self._interrupt)
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._wakeup_before)
+        os.close(self.descriptor)
+        os.close(self._woken)
+
+    def taken(self) -> None:
+        """Let the descriptor be readable again only after the next signal."""
+        os.read(self.descriptor, 4096)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        self.count += 2 if number == signal.SIGTERM else 1
+
 
 MOST_LOSSES: Final = 3
 """A job whose attempts were lost so many times is given up as failed."""

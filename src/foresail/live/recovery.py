@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from foresail.control.loop import Controller
-from foresail.live.run_log import RunLog
-from foresail.live.snapshot import read_snapshot, snapshot_path
+from foresail.live.run_log import RunLog, read_snapshot, snapshot_path
 from foresail.model.errors import InputError
 from foresail.model.event import Submitted
 from foresail.model.protocols import ComparesWith

@@ -1,4 +1,4 @@
-"""A session of a run: one daemon from the lock to the schedule table."""
+"""A session of a run: one daemon from the lock to the table of what it has done."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, Final, TypeAlias
 
 import polars as pl
 
@@ -14,21 +14,64 @@ from foresail.control.loop import Controller
 from foresail.live.cluster_plugin import ClusterPlugin, RunContext
 from foresail.live.daemon import Daemon
 from foresail.live.history import RunHistory
+from foresail.live.job_variables import persons_environment
 from foresail.live.learned import LearnedFile
-from foresail.live.login_environment import persons_environment
 from foresail.live.observer import Observer
 from foresail.live.recovery import recover
 from foresail.live.run_directory import RunDirectory
-from foresail.live.schedule_table import table_of_run
 from foresail.live.submissions import LineInput, Submissions
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.reservation import Reservation
 from foresail.model.short_form import part_of
+from foresail.record.jobs_fold import EndedAttempt, JobsFold
 from foresail.record.log import EventLog
 from foresail.record.records import Manifest
+from foresail.record.schedule_rows import ScheduleRow, attempt_row, schedule_table
+from foresail.traces import schema
 from foresail.traces.schedule import Schedule, ScheduleMeta
 from foresail.traces.schedule_file import write_schedule
+
+_OF_JOB: Final = (
+    "job_id",
+    "submit_seconds",
+    "cpus",
+    "user",
+    "requested_seconds",
+    "deadline_seconds",
+    "accepted",
+)
+
+
+def table_of_run(jobs: JobsFold) -> pl.DataFrame:
+    """One row per attempt that ended, by job in order of submission; as ``schema.SCHEDULE``."""
+    latest = {past.job.job_id: past for past in jobs.past}
+    specified = [_specified(latest[job_id]) for job_id in jobs.submitted if job_id in latest]
+    schemas = {name: schema.SCHEDULE[name] for name in _OF_JOB}
+    table = pl.DataFrame(specified, schema=schemas, orient="row")
+    return schedule_table(map(_row, jobs.past), table)
+
+
+def _row(past: EndedAttempt) -> ScheduleRow:
+    belief = past.belief
+    predicted = belief.mean_seconds, belief.low_seconds, belief.high_seconds
+    return attempt_row(past.outcome, predicted, past.corrections, past.overtook, past.placement)
+
+
+def _specified(past: EndedAttempt) -> tuple[Any, ...]:
+    """What is said of a job whatever has become of it, as ``_OF_JOB`` has it."""
+    job, answer = past.job, past.answer
+    return (
+        job.job_id,
+        job.submit_seconds,
+        job.cpus,
+        job.user,
+        job.requested_seconds,
+        job.deadline_seconds,
+        None if answer is None else isinstance(answer, Reservation),
+    )
+
 
 BuildController: TypeAlias = Callable[[EventLog], Controller]
 """Makes a run's controller, fresh, writing to a log."""

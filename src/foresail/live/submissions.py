@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from foresail.live.command_job import CommandJob
 from foresail.live.jobs_file import InvalidJobs, JobLines
+from foresail.live.observer import Wish
 from foresail.live.run_clock import by_clock_of_run
 from foresail.live.run_directory import RunDirectory
-from foresail.live.source import Wish
 from foresail.model.event import Submitted
 
 

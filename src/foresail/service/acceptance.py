@@ -12,7 +12,8 @@ from typing import Final, TypeAlias
 from foresail.model.errors import ForesailError
 from foresail.service.inbox import Inbox
 from foresail.service.requests import Request, Submit
-from foresail.service.store.protocol import Accepted, KeyedCall, Store
+from foresail.service.store.protocol import Accepted, KeyedCall
+from foresail.service.store.sql_store import SqlStore
 
 Numbered: TypeAlias = Callable[[int], Sequence[Request]]
 """Makes a call's requests, given the number of the first job among them."""
@@ -48,7 +49,7 @@ class Acceptance:
         Lets jobs have numbers up to one, before any does.
     """
 
-    def __init__(self, store: Store, inbox: Inbox, set_aside: Callable[[int], None]) -> None:
+    def __init__(self, store: SqlStore, inbox: Inbox, set_aside: Callable[[int], None]) -> None:
         self._store = store
         self._inbox = inbox
         self._set_aside = set_aside

@@ -31,7 +31,7 @@ from foresail.model.event import (
 from foresail.model.outcome import GOES_BACK
 from foresail.record.log_text import parse_record
 from foresail.record.records import Decided, EventTaken, Instructed, Record
-from foresail.service.store.protocol import Store
+from foresail.service.store.sql_store import SqlStore
 
 _LOG: Final = logging.getLogger("foresail.service")
 _AT_ONCE: Final = 500
@@ -163,7 +163,7 @@ class Feed:
         Where all records are.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: SqlStore) -> None:
         self._store = store
         self._lock = threading.Lock()
         self._arrived: deque[tuple[int, Record]] = deque()

@@ -17,9 +17,10 @@ from foresail.explain.outlook import Outlook, outlook_of, with_arrivals
 from foresail.explain.start_calibration import MOST, StartCalibration
 from foresail.model.job import Job
 from foresail.record.jobs_fold import JobsFold
-from foresail.service.lately import slowly
+from foresail.service.overview import slowly
 from foresail.service.picture import DaemonBusy, Gallery
-from foresail.service.store.protocol import ForecastRow, Store
+from foresail.service.store.protocol import ForecastRow
+from foresail.service.store.sql_store import SqlStore
 
 _LOG: Final = logging.getLogger("foresail.service")
 
@@ -67,7 +68,7 @@ class QueueForecaster:
         Keeps the first forecast of each job, so that it can be judged.
     """
 
-    def __init__(self, gallery: Gallery, store: Store) -> None:
+    def __init__(self, gallery: Gallery, store: SqlStore) -> None:
         self._gallery = gallery
         self._store = store
         self._latest: Forecasts | None = None

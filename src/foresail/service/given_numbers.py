@@ -9,7 +9,8 @@ from typing import Final
 from foresail.model.errors import InputError
 from foresail.model.whole_files import write_durably
 from foresail.service.session import StateFolder
-from foresail.service.store.protocol import Store, StoreUnavailable
+from foresail.service.store.protocol import StoreUnavailable
+from foresail.service.store.sql_store import SqlStore
 
 _AT_ONCE: Final = 200
 """So many numbers more are set aside at a time, that no file is written for each."""
@@ -34,7 +35,7 @@ class GivenNumbers:
         If they do not belong together.
     """
 
-    def __init__(self, folder: StateFolder, store: Store) -> None:
+    def __init__(self, folder: StateFolder, store: SqlStore) -> None:
         self._path = folder.identity
         self._identity = store.identity
         self._given = _given(folder, store)
@@ -66,7 +67,7 @@ class GivenNumbers:
         self._given = given
 
 
-def adopt(folder: StateFolder, store: Store) -> None:
+def adopt(folder: StateFolder, store: SqlStore) -> None:
     """Let a folder that belongs to no store belong to this one.
 
     Raises
@@ -84,7 +85,7 @@ def _text(identity: str, given: int) -> bytes:
     return (json.dumps({"identity": identity, "given": given}) + "\n").encode()
 
 
-def _given(folder: StateFolder, store: Store) -> int:
+def _given(folder: StateFolder, store: SqlStore) -> int:
     """The last number that may have been given in a folder, if it is the store's."""
     begun = [each.name for each in folder.attempts.iterdir()]
     if not folder.identity.exists():

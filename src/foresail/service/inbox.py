@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Final
 
+from foresail.live.command_job import CommandJob
+from foresail.live.observer import Wish
 from foresail.live.run_clock import by_clock_of_run
-from foresail.live.source import Wish
 from foresail.model.event import (
     Cancelled,
     Event,
@@ -20,7 +21,6 @@ from foresail.model.event import (
     Submitted,
     Tick,
 )
-from foresail.service.commands import CommandsById
 from foresail.service.requests import (
     ForJob,
     ForNode,
@@ -29,7 +29,42 @@ from foresail.service.requests import (
     NumberedRequest,
     Submit,
 )
-from foresail.service.store.protocol import Store
+from foresail.service.store.sql_store import SqlStore
+
+
+class CommandsById(Mapping[str, CommandJob]):
+    """Commands by the ids of their jobs; one that was stored is read when it is first asked for.
+
+    Parameters
+    ----------
+    stored
+        Ids and the lines of their commands, as ``CommandJob.to_json`` writes them.
+    """
+
+    def __init__(self, stored: Iterable[tuple[str, str]]) -> None:
+        self._commands: dict[str, CommandJob | str] = dict(stored)
+
+    def __getitem__(self, job_id: str) -> CommandJob:
+        command = self._commands[job_id]
+        if isinstance(command, str):
+            command = self._commands[job_id] = CommandJob.from_json(command)
+        return command
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._commands)
+
+    def __len__(self) -> int:
+        return len(self._commands)
+
+    def put(self, job: CommandJob) -> None:
+        """Keep another; as a line, which takes a third of the room until it is run."""
+        self._commands[job.job_id] = job.to_json()
+
+    def forget(self, job_ids: Iterable[str]) -> None:
+        """These will not be run again."""
+        for job_id in job_ids:
+            self._commands.pop(job_id, None)
+
 
 _ONE: Final = (1).to_bytes(8, "little")
 
@@ -45,7 +80,7 @@ class Inbox:
         Where they are durable.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: SqlStore) -> None:
         self.commands = CommandsById(store.commands())
         self.taken = 0
         """Number of the last request that was given to the daemon."""

@@ -1,7 +1,7 @@
 """The mail hook: a program of the operator's that is told when jobs begin and end.
 
 It is run by the service's account, one at a time, as ``PROGRAM -s SUBJECT TO`` (as Slurm calls its
-``MailProg``) with further values in its environment, and no shell. It can neither hold up the
+``MailProg``) with further values in its environment, and no shell. Types of mail have the names of ``sbatch``. It can neither hold up the
 daemon nor fail it: what comes while many wait is dropped, and one that does not end in time is
 killed.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -19,8 +20,49 @@ from queue import Full, Queue
 from typing import Final
 
 from foresail.live.command_job import CommandJob
-from foresail.live.mail_types import type_of_end
-from foresail.model.outcome import GOES_BACK, Outcome
+from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
+
+_ALL: Final = ("BEGIN", "END", "FAIL", "REQUEUE")
+_KNOWN: Final = (*_ALL, "TIME_LIMIT", "ARRAY_TASKS")
+_FORM: Final = "NONE, ALL, or some of " + ", ".join(_KNOWN) + ", with commas"
+_ADDRESS: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@-]{0,253}")
+_OF_ENDS: Final[Mapping[EndedBecause, tuple[str, ...]]] = {
+    EndedBecause.COMPLETED: ("END",),
+    EndedBecause.CANCELLED: ("END",),
+    EndedBecause.FAILED: ("FAIL", "END"),
+    EndedBecause.LIMIT: ("TIME_LIMIT", "FAIL", "END"),
+    EndedBecause.PREEMPTED: ("REQUEUE",),
+    EndedBecause.LOST: ("REQUEUE",),
+}
+
+
+def mail_types(words: str | Iterable[str]) -> str:
+    """What was asked for, with commas; nothing for ``NONE``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such type; says which there are.
+    """
+    text = words if isinstance(words, str) else ",".join(words)
+    asked = [each.strip().upper() for each in text.split(",")]
+    if asked == ["NONE"]:
+        return ""
+    types = dict.fromkeys(known for each in asked for known in (_ALL if each == "ALL" else (each,)))
+    if not types.keys() <= set(_KNOWN):
+        raise ValueError(_FORM)
+    return ",".join(types)
+
+
+def is_address(text: str) -> bool:
+    """Whether mail may be sent there: no program takes it for an option or several words."""
+    return _ADDRESS.fullmatch(text) is not None
+
+
+def type_of_end(asked: str, because: EndedBecause) -> str | None:
+    """The first type asked for that an end is of; None if mail about it was not asked for."""
+    return next((each for each in _OF_ENDS[because] if each in asked.split(",")), None)
+
 
 _LOG: Final = logging.getLogger("foresail.service")
 _MOST_WAITING: Final = 1_000

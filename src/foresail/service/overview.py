@@ -1,16 +1,167 @@
-"""What is told of all jobs together, as it was not long ago: counts, judgements, the use made."""
+"""What is told of all jobs together: made beside everything else, and as it was not long ago."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final, Generic, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from foresail.control.loop import Controller
-from foresail.service.cluster_use import UseOverTime, use_over_time
-from foresail.service.lately import Lately, slowly
 from foresail.service.picture import Gallery
-from foresail.service.store.protocol import Store
+from foresail.service.store.protocol import JobSpan
+from foresail.service.store.sql_store import SqlStore
+
+FRESH_SECONDS: Final = 2.0
+
+
+class JobCounts:
+    """Counts that are asked for at every call, and would cost the store a look at all jobs each.
+
+    Parameters
+    ----------
+    store
+        Counts them.
+    """
+
+    def __init__(self, store: SqlStore) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._waiting: dict[str, tuple[float, int]] = {}
+
+    def reserve(self, user: str, jobs: int, most: int) -> int | None:
+        """Let so many more jobs of a user wait; how many do, if that would be too many.
+
+        Calls at the same time cannot all have the last places. They are counted when a user first
+        submits; that some wait no more is looked for only when there would be too many.
+        """
+        with self._lock:
+            now = time.monotonic()
+            counted, waiting = self._waiting.get(user, (-float("inf"), most))
+            if waiting + jobs > most and now - counted > FRESH_SECONDS:
+                counts = self._store.counts(user)
+                counted, waiting = now, counts.get("pending", 0) + counts.get("held", 0)
+            if waiting + jobs > most:
+                self._waiting[user] = counted, waiting
+                return waiting
+            self._waiting[user] = counted, waiting + jobs
+            return None
+
+
+Value = TypeVar("Value")
+Given = ParamSpec("Given")
+
+_SHARE: Final = 20.0
+"""A value is made anew no sooner than so many times as long after it was as making it took."""
+
+_SOON_SECONDS: Final = 0.02
+_OLDEST_SECONDS: Final = 600.0
+"""One that is made so soon is always waited for, and so is one of which the last is so old."""
+
+_SLOW: Final = ThreadPoolExecutor(2, thread_name_prefix="slow")
+"""What looks at all jobs works here, so that no short question waits behind it for a thread."""
+
+
+async def slowly(
+    function: Callable[Given, Value], *args: Given.args, **kwargs: Given.kwargs
+) -> Value:
+    """Have something done that takes long, beside everything else."""
+    return await asyncio.wrap_future(_SLOW.submit(function, *args, **kwargs))
+
+
+class Lately(Generic[Value]):
+    """A value as it was not long ago.
+
+    Parameters
+    ----------
+    make
+        Makes it.
+    """
+
+    def __init__(self, make: Callable[[], Awaitable[Value]]) -> None:
+        self._make = make
+        self._latest: asyncio.Task[Value] | None = None
+        self._making: asyncio.Task[Value] | None = None
+        self._made_monotonic = -float("inf")
+        self._cost_seconds = 0.0
+
+    async def get(self) -> Value:
+        """The value made last, if it takes long to make and is not old; else one made now."""
+        age = time.monotonic() - self._made_monotonic
+        if self._making is None and age > _SHARE * self._cost_seconds:
+            self._making = asyncio.create_task(self._remake())
+        is_old = self._cost_seconds < _SOON_SECONDS or age > _OLDEST_SECONDS
+        task = self._making if is_old and self._making is not None else self._latest
+        assert task is not None
+        return await asyncio.shield(task)
+
+    async def _remake(self) -> Value:
+        begin, task = time.monotonic(), self._making
+        try:
+            value = await self._make()
+            self._latest, self._made_monotonic = task, time.monotonic()
+            self._cost_seconds = self._made_monotonic - begin
+            return value
+        finally:
+            self._making = None
+
+
+@dataclass(frozen=True, slots=True)
+class UseOverTime:
+    """Bins of equal length; arrays of shape (bins,)."""
+
+    begin_seconds: float
+    bin_seconds: float
+    """Where the first one begins (Unix seconds), and how long each is."""
+    used_cpus: NDArray[np.float64]
+    """Held by jobs that ran, in the mean."""
+    started: NDArray[np.int64]
+    """How many jobs started."""
+    wait_seconds: NDArray[np.float64]
+    """How long these had waited, in the mean; NaN where none started."""
+
+
+def use_over_time(
+    spans: Sequence[JobSpan], begin_seconds: float, end_seconds: float, bins: int
+) -> UseOverTime:
+    """The use between two times by the jobs of these spans; of attempts, the last of each job."""
+    length = (end_seconds - begin_seconds) / bins
+    ran = [each for each in spans if each.start_seconds is not None]
+    cpus = np.array([each.cpus for each in ran], dtype=np.float64)
+    start = np.array([each.start_seconds for each in ran], dtype=np.float64)
+    end = np.array(
+        [end_seconds if each.end_seconds is None else each.end_seconds for each in ran],
+        dtype=np.float64,
+    )
+    edges = begin_seconds + length * np.arange(bins + 1, dtype=np.float64)
+    held = _held_before(edges, start, cpus) - _held_before(edges, end, cpus)
+    waits = start - np.array([each.submit_seconds for each in ran], dtype=np.float64)
+    started, _ = np.histogram(start, edges)
+    waited, _ = np.histogram(start, edges, weights=waits)
+    with np.errstate(invalid="ignore"):
+        means = waited / started
+    return UseOverTime(begin_seconds, length, np.diff(held) / length, started, means)
+
+
+def _held_before(
+    edges: NDArray[np.float64], since: NDArray[np.float64], cpus: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Cpu seconds up to each edge, were nothing given back; shape of the edges."""
+    order = np.argsort(since)
+    since, cpus = since[order], cpus[order]
+    count = np.searchsorted(since, edges)
+    total = np.concatenate(([0.0], np.cumsum(cpus)))[count]
+    moment = np.concatenate(([0.0], np.cumsum(cpus * since)))[count]
+    result: NDArray[np.float64] = total * edges - moment
+    return result
+
 
 _MOST_SPANS: Final = 200_000
 _LEAST_SECONDS: Final = 600.0
@@ -28,7 +179,7 @@ class Overview:
         Tells the time.
     """
 
-    def __init__(self, store: Store, gallery: Gallery, now: Callable[[], float]) -> None:
+    def __init__(self, store: SqlStore, gallery: Gallery, now: Callable[[], float]) -> None:
         self._store = store
         self._now = now
         self.by_state = Lately(lambda: slowly(store.counts))

@@ -9,14 +9,13 @@ from foresail.service.acceptance import Acceptance
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.feed import Feed
 from foresail.service.forecasts import QueueForecaster
-from foresail.service.job_counts import JobCounts
 from foresail.service.metrics import ServiceMetrics
-from foresail.service.overview import Overview
+from foresail.service.overview import JobCounts, Overview
 from foresail.service.picture import Gallery
 from foresail.service.served import ServedAccounts
 from foresail.service.session import StateFolder
-from foresail.service.store.protocol import Store
-from foresail.service.tokens import AccessStore, Tokens
+from foresail.service.store.sql_store import SqlStore
+from foresail.service.tokens import SqlAccess, Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +36,8 @@ class ServiceParts:
     configuration: ServiceConfiguration
     folder: StateFolder
     """As it was begun."""
-    store: Store
-    access: AccessStore
+    store: SqlStore
+    access: SqlAccess
     tokens: Tokens
     """What is durable."""
     served: ServedAccounts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import logging
 import os
@@ -13,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -25,9 +27,7 @@ from foresail.live.run_clock import RunClock
 from foresail.model.errors import ForesailError
 from foresail.scenario.engines import engine_of
 from foresail.service.acceptance import Acceptance
-from foresail.service.allocator import give_back_free_memory
 from foresail.service.api.app import application
-from foresail.service.compilations import CompileWatch
 from foresail.service.configuration import (
     FALLBACK_POLICY,
     ServiceConfiguration,
@@ -41,25 +41,41 @@ from foresail.service.connections import (
     Server,
     most_connections,
 )
-from foresail.service.cycles import CycleWatch
+from foresail.service.cycles import CompileWatch, CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.forecasts import QueueForecaster
 from foresail.service.given_numbers import GivenNumbers
 from foresail.service.inbox import Inbox
-from foresail.service.job_counts import JobCounts
 from foresail.service.listening import machine_listeners, network_listener
 from foresail.service.mail import MailHook
 from foresail.service.metrics import ServiceMetrics
-from foresail.service.overview import Overview
+from foresail.service.overview import JobCounts, Overview
 from foresail.service.parts import Condition, ServiceParts
 from foresail.service.picture import Gallery
 from foresail.service.retention import Retention
 from foresail.service.served import ServedAccounts
-from foresail.service.session import StateFolder, daemon_of, scenario_of_service
-from foresail.service.store.opening import opened_store
+from foresail.service.session import StateFolder, daemon_of, opened_store, scenario_of_service
 from foresail.service.store.protocol import StoreUnavailable
-from foresail.service.store.sql_access import SqlAccess
-from foresail.service.tokens import Tokens
+from foresail.service.tokens import SqlAccess, Tokens
+
+
+def give_back_free_memory() -> bool:
+    """Have the C library return what it keeps for later; whether it could.
+
+    What jobs leave behind is freed in pieces between what stays. glibc keeps these pages unless it
+    is asked; other C libraries have no such call.
+    """
+    trim = _trim()
+    return trim is not None and bool(trim(0))
+
+
+@cache
+def _trim() -> ctypes._NamedFuncPointer | None:
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except AttributeError:
+        return None
+
 
 _LOG: Final = logging.getLogger("foresail.service")
 _SHUTDOWN_SECONDS: Final = 5

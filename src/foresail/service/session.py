@@ -27,8 +27,38 @@ from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
 from foresail.service.served import ServedAccounts
-from foresail.service.store.protocol import Store
+from foresail.service.store.sql_store import SqlStore
 from foresail.service.store_log import StoreLog, recovered
+
+
+def opened_store(configuration: ServiceConfiguration) -> SqlStore:
+    """The store of a service, its schema up to date.
+
+    Raises
+    ------
+    InputError
+        If it cannot be used.
+    """
+    store = existing_store(configuration)
+    if store.moved_to is not None:
+        store.close()
+        raise InputError(
+            f"was moved to {store.moved_to}", field="database", expected="that one, or a new one"
+        )
+    return store
+
+
+def existing_store(configuration: ServiceConfiguration) -> SqlStore:
+    """The same, though it may have been moved.
+
+    Raises
+    ------
+    InputError
+        If it cannot be used.
+    """
+    if configuration.database == "sqlite":
+        return SqlStore.in_file(StateFolder(configuration.state.absolute()).database)
+    return SqlStore.at_address(configuration.database)
 
 
 def passage_mode() -> int:
@@ -150,7 +180,7 @@ def scenario_of_service(configuration: ServiceConfiguration) -> Scenario:
 def daemon_of(
     configuration: ServiceConfiguration,
     folder: StateFolder,
-    store: Store,
+    store: SqlStore,
     inbox: Inbox,
     observer: Observer,
     feed: Feed,

@@ -30,13 +30,14 @@ from foresail.record.subjects import about
 from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
-from foresail.service.store.protocol import Store, StoreUnavailable, WholeStep
+from foresail.service.store.protocol import StoreUnavailable, WholeStep
+from foresail.service.store.sql_store import SqlStore
 
 _LOG: Final = logging.getLogger("foresail.service")
 _PENDING: Final = {"state": "pending", "start_seconds": None, "places": None}
 
 
-def recovered(store: Store, compares_with: ComparesWith | None = None) -> KnownRun:
+def recovered(store: SqlStore, compares_with: ComparesWith | None = None) -> KnownRun:
     """What the store's event log leads to: its snapshot first, and what follows that.
 
     One that this version cannot read is done without. ``compares_with`` is what the scheduler that
@@ -50,7 +51,9 @@ def recovered(store: Store, compares_with: ComparesWith | None = None) -> KnownR
     return recovered_to(store, compares_with)[0]
 
 
-def recovered_to(store: Store, compares_with: ComparesWith | None = None) -> tuple[KnownRun, int]:
+def recovered_to(
+    store: SqlStore, compares_with: ComparesWith | None = None
+) -> tuple[KnownRun, int]:
     """The same, and the number of the last record that it comes of.
 
     Raises
@@ -95,7 +98,7 @@ class StoreLog:
 
     def __init__(
         self,
-        store: Store,
+        store: SqlStore,
         manifest: Manifest | None,
         known: KnownRun,
         inbox: Inbox,

@@ -9,12 +9,16 @@ import secrets
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final
+
+from sqlalchemy import insert, select, update
 
 from foresail.model.errors import InputError
+from foresail.service.store.database import Database
+from foresail.service.store.tables import AUDIT, TOKENS
 
 _PREFIX: Final = "foresail_"
 _USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}")
@@ -76,30 +80,6 @@ class AuditEntry:
     """Of the call, as its answer and the service's own lines name it."""
 
 
-class AccessStore(Protocol):
-    """Where tokens and the audit log are durable when a call returns."""
-
-    def tokens(self) -> list[AccessToken]:
-        """All there ever were, in order."""
-        ...
-
-    def add_token(self, token: AccessToken) -> None:
-        """Keep a new one."""
-        ...
-
-    def revoke_token(self, token_id: str, unix_seconds: float) -> None:
-        """One of them opens nothing any more."""
-        ...
-
-    def append_audit(self, entry: AuditEntry) -> None:
-        """Add to the audit log."""
-        ...
-
-    def audit(self, before: int | None, limit: int) -> list[tuple[int, AuditEntry]]:
-        """The entries below a number, newest first."""
-        ...
-
-
 class Tokens:
     """The tokens of a service, all in memory: it alone changes them while it runs.
 
@@ -109,7 +89,7 @@ class Tokens:
         Where they are durable.
     """
 
-    def __init__(self, store: AccessStore) -> None:
+    def __init__(self, store: SqlAccess) -> None:
         self._store = store
         self._lock = threading.Lock()
         self._by_digest: Mapping[str, AccessToken] = MappingProxyType(
@@ -187,3 +167,51 @@ class Tokens:
 def digest_of(secret: str) -> str:
     """What is kept of a secret."""
     return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()
+
+
+class SqlAccess:
+    """The access store behind SQLAlchemy, in the database of the store.
+
+    Parameters
+    ----------
+    database
+        That one.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def tokens(self) -> list[AccessToken]:
+        """All there ever were, in order."""
+        wanted = select(TOKENS).order_by(TOKENS.c.created_seconds, TOKENS.c.token_id)
+        with self._database.reading() as connection:
+            rows = connection.execute(wanted).mappings().all()
+        return [AccessToken(**{**row, "role": Role(row["role"])}) for row in rows]
+
+    def add_token(self, token: AccessToken) -> None:
+        """Keep a new one."""
+        with self._database.writing() as connection:
+            connection.execute(insert(TOKENS), asdict(token))
+
+    def revoke_token(self, token_id: str, unix_seconds: float) -> None:
+        """One of them opens nothing any more."""
+        change = update(TOKENS).where(TOKENS.c.token_id == token_id)
+        with self._database.writing() as connection:
+            connection.execute(change, {"revoked_seconds": unix_seconds})
+
+    def append_audit(self, entry: AuditEntry) -> None:
+        """Add to the audit log."""
+        with self._database.writing() as connection:
+            connection.execute(insert(AUDIT), asdict(entry))
+
+    def audit(self, before: int | None, limit: int) -> list[tuple[int, AuditEntry]]:
+        """The entries below a number, newest first."""
+        wanted = select(AUDIT).order_by(AUDIT.c.number.desc()).limit(limit)
+        if before is not None:
+            wanted = wanted.where(AUDIT.c.number < before)
+        with self._database.reading() as connection:
+            rows = connection.execute(wanted).mappings().all()
+        return [
+            (row["number"], AuditEntry(**{k: v for k, v in row.items() if k != "number"}))
+            for row in rows
+        ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foresail.cli.groups import group_of
+from foresail.cli.option_records import group_of
 
 app = group_of(
     __name__, __path__, "Inspect, validate, convert, filter, sample, generate and fetch workloads."

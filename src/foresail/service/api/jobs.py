@@ -37,8 +37,13 @@ from foresail.service.api.answers import (
 )
 from foresail.service.api.callers import AnyCaller, Caller, Parts, Submitter
 from foresail.service.api.forecasts import forecast_answer
-from foresail.service.api.lookup import current_picture, jobs_meant, no_such_job, own_job
-from foresail.service.api.next_first import jobs_next_first
+from foresail.service.api.lookup import (
+    current_picture,
+    jobs_meant,
+    jobs_next_first,
+    no_such_job,
+    own_job,
+)
 from foresail.service.api.problems import CallRefused
 from foresail.service.api.submissions import (
     JobIdsBody,

@@ -19,7 +19,6 @@ from foresail.live.accounts import Account
 from foresail.live.command_job import CommandJob, told_dependencies
 from foresail.live.job_fields import SIZE_FORM
 from foresail.live.jobs_file import JobLines
-from foresail.live.mail_types import is_address, mail_types
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.free_resources import FreeResources
@@ -28,6 +27,7 @@ from foresail.model.resources import Resources
 from foresail.model.start_conditions import Dependency, DependencyKind, parse_dependencies
 from foresail.model.words import memory_size
 from foresail.service.api.answers import JobId
+from foresail.service.mail import is_address, mail_types
 from foresail.service.requests import Request, Submit
 from foresail.strl.own_requests import RequestPlaces
 

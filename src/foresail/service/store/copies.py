@@ -15,8 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from foresail.model.errors import InputError
 from foresail.model.whole_files import to_be_written
 from foresail.service.store.checking import faults_of
-from foresail.service.store.database import Database
-from foresail.service.store.migrating import LATEST, bring_up_to_date, version_of
+from foresail.service.store.database import LATEST, Database, bring_up_to_date, version_of
 from foresail.service.store.sql_store import SqlStore
 from foresail.service.store.tables import AUDIT, IDENTITY, METADATA, ROOM
 

@@ -1,19 +1,146 @@
-"""The database below the store: SQLite in a file or PostgreSQL, its faults said as the store's."""
+"""The database below the store: SQLite in a file or PostgreSQL, up to date, with room kept for it.
+
+Its faults are said as the store's.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, Engine, create_engine, event, func, make_url, select
+from sqlalchemy import (
+    Connection,
+    Engine,
+    create_engine,
+    delete,
+    event,
+    func,
+    insert,
+    inspect,
+    make_url,
+    select,
+    text,
+)
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from foresail.model.errors import InputError
-from foresail.service.store.disk_room import DiskRoom
 from foresail.service.store.protocol import StoreUnavailable
+from foresail.service.store.tables import ROOM
+
+LATEST: Final = "0004"
+"""The version that this Foresail reads and writes."""
+
+_VERSIONS: Final = "alembic_version"
+
+
+def bring_up_to_date(engine: Engine) -> None:
+    """Make or change the tables of a database until they are as this version has them.
+
+    Raises
+    ------
+    InputError
+        If a later version of Foresail has made them.
+    """
+    version = version_of(engine)
+    if version == LATEST:
+        return
+    from alembic import command
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    configuration = Config()
+    configuration.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    known = {each.revision for each in ScriptDirectory.from_config(configuration).walk_revisions()}
+    if version is not None and version not in known:
+        raise InputError(
+            "was made by a later version of Foresail",
+            source=engine.url.render_as_string(hide_password=True),
+            value=version,
+            expected=f"version {LATEST} or earlier",
+        )
+    with engine.begin() as connection:
+        configuration.attributes["connection"] = connection
+        command.upgrade(configuration, LATEST)
+
+
+def version_of(engine: Engine) -> str | None:
+    """The version of a database's tables; None where there are none."""
+    with engine.connect() as connection:
+        if not inspect(connection).has_table(_VERSIONS):
+            return None
+        version: str | None = connection.scalar(text(f"SELECT version_num FROM {_VERSIONS}"))
+        return version
+
+
+LITTLE_BYTES: Final = 32_000_000
+"""Where a disk has less than this, what can wait is refused."""
+
+_KEPT_BYTES: Final = 8_000_000
+
+
+class DiskRoom:
+    """Pages of a SQLite file that are full of nothing, and given up when its disk fills.
+
+    No other file can take them, however fast it grows: writing them has made file and journal as
+    large as they have to be, so that what follows is written in place.
+
+    Parameters
+    ----------
+    path
+        The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.is_kept = False
+        """Whether the pages are full."""
+
+    def keep(self, engine: Engine) -> None:
+        """Fill the pages, unless they are full or the disk is."""
+        if not self.is_kept and self._free_bytes() > 2 * LITTLE_BYTES:
+            self._fill(engine, _KEPT_BYTES)
+            self.is_kept = True
+
+    def give_up_if_needed(self, engine: Engine) -> None:
+        """Let the pages be used where the disk is about to be full."""
+        if self.is_kept and self._free_bytes() < LITTLE_BYTES:
+            self._fill(engine, 0)
+            self.is_kept = False
+
+    def require(self) -> None:
+        """Refuse what can wait.
+
+        Raises
+        ------
+        StoreUnavailable
+            If the disk is about to be full.
+        """
+        free = self._free_bytes()
+        if free < LITTLE_BYTES:
+            raise StoreUnavailable(
+                f"the disk of {self._path} is full but for {free / 1e6:.0f} MB: no job is accepted "
+                "until there is room; cancel, hold, release and drain are"
+            )
+
+    def _fill(self, engine: Engine, size_bytes: int) -> None:
+        with suppress(DBAPIError):  # what is to be written tells whether it can be
+            with engine.begin() as connection:
+                connection.execute(delete(ROOM))
+                if size_bytes:
+                    connection.execute(
+                        insert(ROOM).values(one=1, filling=func.zeroblob(size_bytes))
+                    )
+            with engine.connect() as connection:
+                connection.execute(text("PRAGMA wal_checkpoint(PASSIVE)"))
+
+    def _free_bytes(self) -> int:
+        disk = os.statvfs(self._path.parent)
+        return disk.f_bavail * disk.f_frsize
+
 
 _LOCK: Final = 0x466F7265
 """Number of the advisory lock that says that a service uses a PostgreSQL database."""

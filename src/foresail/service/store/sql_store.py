@@ -34,8 +34,7 @@ from foresail.service.requests import (
     Request,
     Submit,
 )
-from foresail.service.store.database import Database
-from foresail.service.store.migrating import bring_up_to_date
+from foresail.service.store.database import Database, bring_up_to_date
 from foresail.service.store.protocol import (
     AboutJob,
     Accepted,
@@ -129,14 +128,14 @@ class SqlStore:
         return cls(database)
 
     def next_number(self) -> int:
-        """As the protocol has it."""
+        """The number of the next job: one more than that of any job accepted or passed over."""
         if self._is_unsure_of_requests:
             with self.database.reading() as connection:
                 self._look_up_requests(connection)
         return self._last_job + 1
 
     def pass_over(self, number: int) -> None:
-        """As the protocol has it."""
+        """Give no job a number up to this one, which were given before."""
         self._passed_over = number
         self._last_job = max(self._last_job, number)
 
@@ -155,7 +154,11 @@ class SqlStore:
         self._is_unsure_of_records = False
 
     def accept(self, asked: Sequence[KeyedCall]) -> list[Accepted]:
-        """As the protocol has it."""
+        """Write down what several calls ask for, in one transaction.
+
+        Returns the answer to each call; to one that was asked before by the same user and client
+        key, also among these, the requests of that time.
+        """
         now = time.time()
         answers: list[Accepted] = []
         rows: list[dict[str, Any]] = []
@@ -199,13 +202,13 @@ class SqlStore:
         return answers
 
     def requests_after(self, number: int) -> list[NumberedRequest]:
-        """As the protocol has it."""
+        """The requests behind one, in order."""
         wanted = select(REQUESTS).where(REQUESTS.c.number > number).order_by(REQUESTS.c.number)
         with self.database.reading() as connection:
             return [_request_of(dict(row)) for row in connection.execute(wanted).mappings()]
 
     def taken(self) -> int:
-        """As the protocol has it."""
+        """Number of the last request that the controller has been handed; 0 for none."""
         with self.database.reading() as connection:
             return connection.scalar(select(PROGRESS.c.taken)) or 0
 
@@ -215,7 +218,7 @@ class SqlStore:
             return connection.scalar(select(PROGRESS.c.records_left)) or 0
 
     def commit_step(self, step: WholeStep) -> int:
-        """As the protocol has it."""
+        """Write down a step; returns the number of the log's last record."""
         was_unsure, self._is_unsure_of_records = self._is_unsure_of_records, True
         with self.database.writing() as connection:
             if was_unsure:
@@ -241,7 +244,7 @@ class SqlStore:
         return self._last_record
 
     def records(self, after: int = 0, limit: int | None = None) -> Iterator[tuple[int, str]]:
-        """As the protocol has it."""
+        """The event log behind a record: numbers (from 1) and lines."""
         wanted = select(RECORDS.c.number, RECORDS.c.line).where(RECORDS.c.number > after)
         wanted = wanted.order_by(RECORDS.c.number)
         with self.database.reading() as connection:
@@ -250,47 +253,47 @@ class SqlStore:
                 yield from some
 
     def records_about(self, job: Row) -> AboutJob:
-        """As the protocol has it."""
+        """Those of the event log that a job's story follows from."""
         with self.database.reading() as connection:
             return records_about(connection, job)
 
     def last_record(self) -> int:
-        """As the protocol has it."""
+        """Number of the event log's last record; 0 where there is none."""
         return self._last_record
 
     def keep_snapshot(self, lines: Sequence[str], end: int) -> None:
-        """As the protocol has it."""
+        """Keep the records that matter of the log up to number ``end``, instead of an older one."""
         with self.database.writing() as connection:
             connection.execute(SNAPSHOTS.delete())
             row = {"one": 1, "end": end, "lines": "".join(lines)}
             connection.execute(insert(SNAPSHOTS), row)
 
     def snapshot(self) -> tuple[int, Sequence[str]] | None:
-        """As the protocol has it."""
+        """The number up to which the last snapshot reaches, and its lines."""
         with self.database.reading() as connection:
             row = connection.execute(select(SNAPSHOTS.c.end, SNAPSHOTS.c.lines)).first()
         return None if row is None else (row.end, row.lines.splitlines(keepends=True))
 
     def job(self, job_id: str) -> Row | None:
-        """As the protocol has it."""
+        """A job as it stands."""
         with self.database.reading() as connection:
             wanted = select(JOBS).where(JOBS.c.job_id == job_id)
             row = connection.execute(wanted).mappings().first()
         return None if row is None else dict(row)
 
     def jobs(self, wanted: JobsWanted) -> list[Row]:
-        """As the protocol has it."""
+        """Jobs as they stand."""
         with self.database.reading() as connection:
             return [dict(row) for row in connection.execute(_listing(wanted)).mappings()]
 
     def count(self, wanted: JobsWanted) -> int:
-        """As the protocol has it."""
+        """How many such jobs there are, on all pages."""
         found = _chosen(replace(wanted, before=None, after=None), select(func.count(JOBS.c.number)))
         with self.database.reading() as connection:
             return connection.scalar(found) or 0
 
     def counts(self, user: str | None = None) -> dict[str, int]:
-        """As the protocol has it."""
+        """How many jobs there are in each state; of one user, or of all."""
         wanted = select(JOBS.c.state, func.count()).group_by(JOBS.c.state)
         if user is not None:
             wanted = wanted.where(JOBS.c.user == user)
@@ -298,18 +301,18 @@ class SqlStore:
             return {row[0]: row[1] for row in connection.execute(wanted)}
 
     def keep_samples(self, samples: Sequence[UseSample]) -> None:
-        """As the protocol has it."""
+        """Keep what jobs were measured to use."""
         with self.database.writing() as connection:
             connection.execute(insert(SAMPLES), [asdict(each) for each in samples])
 
     def samples(self) -> list[UseSample]:
-        """As the protocol has it."""
+        """What each job was measured to use, in order."""
         wanted = select(SAMPLES).order_by(SAMPLES.c.end_seconds, SAMPLES.c.job_id)
         with self.database.reading() as connection:
             return [UseSample(**row) for row in connection.execute(wanted).mappings()]
 
     def spans(self, since_seconds: float, limit: int) -> list[JobSpan]:
-        """As the protocol has it."""
+        """The latest jobs that had not ended by a time, at most so many."""
         of = JOBS.c
         wanted = select(of.cpus, of.submit_seconds, of.start_seconds, of.end_seconds).where(
             of.end_seconds.is_(None) | (of.end_seconds > since_seconds)
@@ -319,7 +322,7 @@ class SqlStore:
             return [JobSpan(*row) for row in rows]
 
     def keep_forecasts(self, rows: Sequence[ForecastRow]) -> None:
-        """As the protocol has it."""
+        """Keep forecasts of starts; of a job that has one, the one before stays."""
         ids = [each.job_id for each in rows]
         with self.database.writing() as connection:
             known = set(
@@ -330,7 +333,7 @@ class SqlStore:
                 connection.execute(insert(FORECASTS), fresh)
 
     def started_forecasts(self, limit: int) -> list[tuple[ForecastRow, float]]:
-        """As the protocol has it."""
+        """The forecasts of the jobs that started last, with when they did, in that order."""
         both = JOBS.join(FORECASTS, FORECASTS.c.job_id == JOBS.c.job_id)
         wanted = select(FORECASTS, JOBS.c.start_seconds).select_from(both)
         wanted = wanted.where(JOBS.c.start_seconds.is_not(None) & (JOBS.c.attempt == 1))
@@ -340,7 +343,7 @@ class SqlStore:
         return [(ForecastRow(*row[:-1]), row[-1]) for row in reversed(rows)]
 
     def judged_forecasts(self) -> Judged:
-        """As the protocol has it."""
+        """How forecasts of starts compare with when jobs have started."""
         told = FORECASTS.c
         return self._judged(
             JOBS.c.start_seconds,
@@ -351,7 +354,7 @@ class SqlStore:
         )
 
     def judged_runtimes(self) -> Judged:
-        """As the protocol has it."""
+        """How what was believed of runtimes compares with those of jobs that have completed."""
         return self._judged(
             JOBS.c.end_seconds - JOBS.c.start_seconds,
             JOBS.c.low_seconds,
@@ -378,19 +381,19 @@ class SqlStore:
         return Judged(row[0], row[1] or 0, row[2] or 0)
 
     def owners(self, job_ids: Collection[str]) -> dict[str, str]:
-        """As the protocol has it."""
+        """Whose these jobs are, by id."""
         wanted = select(JOBS.c.job_id, JOBS.c.user).where(JOBS.c.job_id.in_(job_ids))
         with self.database.reading() as connection:
             return {row[0]: row[1] for row in connection.execute(wanted)}
 
     def commands(self) -> Iterator[tuple[str, str]]:
-        """As the protocol has it."""
+        """Ids and commands of the jobs that are not done with, as lines, in order."""
         wanted = select(JOBS.c.job_id, JOBS.c.command).where(JOBS.c.state.not_in(DONE_STATES))
         with self.database.reading() as connection:
             yield from connection.execute(wanted.order_by(JOBS.c.number))
 
     def close(self) -> None:
-        """As the protocol has it."""
+        """Let go of it."""
         self.database.close()
 
     def _asked_before(self, connection: Connection, call: KeyedCall) -> tuple[NumberedRequest, ...]:

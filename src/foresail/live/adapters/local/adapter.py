@@ -14,16 +14,17 @@ from types import MappingProxyType
 from typing import Final
 
 from foresail.live.accounts import own_account
-from foresail.live.adapters.local.attempts import Attempt
-from foresail.live.adapters.local.job_cgroups import JobCgroups, use_of_cgroup
-from foresail.live.adapters.local.machine import gpu_variables, machine_cpus
-from foresail.live.adapters.local.process_spawner import ProcessSpawner
-from foresail.live.adapters.local.process_use import ProcessesUse, use_by_session
-from foresail.live.adapters.local.slots import Slots
+from foresail.live.adapters.local.attempts import Attempt, ProcessSpawner
+from foresail.live.adapters.local.job_cgroups import (
+    JobCgroups,
+    ProcessesUse,
+    use_by_session,
+    use_of_cgroup,
+)
+from foresail.live.adapters.local.machine import Slots, gpu_variables, machine_cpus
 from foresail.live.cluster_plugin import RunContext, UseSample
 from foresail.live.job_logs import made_folder
-from foresail.live.job_variables import job_environment
-from foresail.live.login_environment import login_environment
+from foresail.live.job_variables import job_environment, login_environment
 from foresail.model.adapter import Capabilities
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Preempt, Start

@@ -1,8 +1,9 @@
-"""The plug-in of the cluster that this machine is."""
+"""The plug-in of the cluster that this machine is, and trials of its adapter."""
 
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,15 +15,48 @@ from foresail.live.adapters.local.machine import (
     machine_gpus,
     machine_memory_bytes,
 )
-from foresail.live.adapters.local.trial import LocalTrial
 from foresail.live.cluster_plugin import RunContext
+from foresail.live.command_job import CommandJob
 from foresail.live.job_fields import memory_bytes
 from foresail.model.adapter import Capabilities
 from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.decision import Placement, Start
 from foresail.model.errors import InputError
 from foresail.model.limits import require, require_at_least
 from foresail.model.registry import register
 from foresail.model.resources import Resources
+
+
+class LocalTrial:
+    """The machine and jobs for it, with their files in a folder."""
+
+    def __init__(self, connect: Callable[[RunContext], LocalAdapter], folder: Path) -> None:
+        self._connect = connect
+        self._commands: dict[str, CommandJob] = {}
+        self._marks = folder / "marks"
+        self._run = RunContext(folder / "attempts", folder / "logs", self._commands, _say_nothing)
+        for each in (self._marks, self._run.attempts, self._run.logs):
+            each.mkdir(parents=True)
+
+    def connect(self) -> LocalAdapter:
+        """Another adapter to this machine."""
+        return self._connect(self._run)
+
+    def start_of(self, seconds: float) -> Start:
+        """The start of a new command."""
+        job_id = f"sleep-{len(self._commands)}"
+        command = f"echo >> {job_id}; sleep {seconds}"
+        self._commands[job_id] = CommandJob(job_id, job_id, command, str(self._marks))
+        return Start(job_id, Placement.whole("all", 1))
+
+    def times_begun(self, job_id: str) -> int:
+        """How many marks there are of it."""
+        mark = self._marks / job_id
+        return len(mark.read_text().splitlines()) if mark.exists() else 0
+
+
+def _say_nothing(sentence: str) -> None:
+    del sentence
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""Logs: what a command writes goes through its shim into a file whose size has a limit.
+"""Logs, and the accounts as which shims write them and run commands.
+
+What a command writes goes through its shim into a file whose size has a limit.
 
 Beyond the limit, or where the disk has hardly any room left, the rest is dropped but for its end,
 which follows when the command has ended. The log itself says so.
@@ -9,10 +11,55 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import resource
 import stat
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeAlias
 
-from foresail.live.adapters.local.job_account import Request, acting_as
+from foresail.live.adapters.local.cgroup_files import put
+
+Request: TypeAlias = dict[str, Any]
+"""What the adapter asks of a shim, as ``Attempt.spawn`` puts it."""
+
+_SOFT_LIMITS = ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 1024))
+"""As a login has them; up to the hard ones a command may raise them itself."""
+
+
+@contextmanager
+def acting_as(account: Request | None) -> Iterator[None]:
+    """Open and write files as an account, whose groups this process has; None: as oneself."""
+    if account is None:
+        yield
+        return
+    os.setegid(account["gid"])
+    os.seteuid(account["uid"])
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+
+
+def become(account: Request) -> None:
+    """Be an account, whose groups this process has, and never anybody else again.
+
+    Raises
+    ------
+    OSError
+        If that cannot be.
+    """
+    for which, wanted in _SOFT_LIMITS:
+        hard = resource.getrlimit(which)[1]
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(which, (soft, hard))
+    with suppress(OSError):  # without /proc there is nothing to put right
+        put("/proc/self/oom_score_adj", "0")
+    uid, gid = account["uid"], account["gid"]
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    os.umask(0o022)
+
 
 _AT_ONCE = 1 << 18
 _LONGEST_TAIL = 1 << 16

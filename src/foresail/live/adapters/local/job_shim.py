@@ -35,8 +35,7 @@ from foresail.live.adapters.local.cgroup_files import (
     members,
     remove_cgroup,
 )
-from foresail.live.adapters.local.job_account import Request, acting_as, become
-from foresail.live.adapters.local.job_log import JobLog
+from foresail.live.adapters.local.job_log import JobLog, Request, acting_as, become
 
 _CANNOT_RUN = 127
 _NOT_PERMITTED = 126
