@@ -1,4 +1,4 @@
-"""What the words behind ``foresail submit`` mean, and the first comments of the script they name."""
+"""What the words behind ``foresail submit`` mean, and the comments of the script they name."""
 
 from __future__ import annotations
 

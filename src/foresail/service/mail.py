@@ -1,9 +1,9 @@
 """The mail hook: a program of the operator's that is told when jobs begin and end.
 
 It is run by the service's account, one at a time, as ``PROGRAM -s SUBJECT TO`` (as Slurm calls its
-``MailProg``) with further values in its environment, and no shell. Types of mail have the names of ``sbatch``. It can neither hold up the
+``MailProg``) with further values in its environment, and no shell. It can neither hold up the
 daemon nor fail it: what comes while many wait is dropped, and one that does not end in time is
-killed.
+killed. About what mail may be asked for has the names of ``sbatch``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tokens: who asks, and what they may do."""
+"""Tokens: who asks, what they may do, and where that and the audit log are durable."""
 
 from __future__ import annotations
 

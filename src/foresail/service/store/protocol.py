@@ -1,4 +1,4 @@
-"""What the service needs of a store; one process writes to it."""
+"""What the service hands to its store, and what it is told by it."""
 
 from __future__ import annotations
 

@@ -65,7 +65,9 @@ DONE_STATES: Final = ("completed", "failed", "limit", "cancelled", "withdrawn")
 
 
 class SqlStore:
-    """A store behind SQLAlchemy.
+    """The store: durable when a call returns; a call that raises has changed nothing.
+
+    One process writes to it; calls come from several threads.
 
     Parameters
     ----------
@@ -90,6 +92,7 @@ class SqlStore:
                 self._look_up_records(connection)
                 identity = connection.execute(select(IDENTITY.c.identity, IDENTITY.c.moved_to))
                 self.identity, self.moved_to = identity.one()
+                """What tells it from every other store, made once; and where to it was moved."""
         except DBAPIError as error:
             database.close()
             raise InputError(f"cannot be used: {error.orig}", source=database.name) from error
