@@ -30,10 +30,7 @@ _NAMES: Final = MappingProxyType({"TIMEOUT": "TO", "OUT_OF_MEMORY": "TO", "OOM":
 def states_of(words: Iterable[str]) -> tuple[str, ...]:
     """The states that are meant by Slurm's letters or names (``R,PD``), or by our own words.
 
-    Raises
-    ------
-    InputError
-        If a word is none.
+    Raises ``InputError`` if a word is none.
     """
     states: dict[str, None] = {}
     for word in ",".join(words).split(","):

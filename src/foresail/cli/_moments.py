@@ -22,10 +22,7 @@ _LOG: Final = "events.jsonl"
 def log_of(run: Path) -> Path:
     """The event log of a run, given its folder or the log itself.
 
-    Raises
-    ------
-    InputError
-        If it is a folder without one.
+    Raises ``InputError`` if it is a folder without one.
     """
     if not run.is_dir():
         return run
@@ -39,10 +36,7 @@ def log_of(run: Path) -> Path:
 def snapshot_at(records: Sequence[Record], at: str | None, log: Path, option: str) -> RunSnapshot:
     """The moment that a time since the run's start names, or the busiest one.
 
-    Raises
-    ------
-    InputError
-        If the time is none, or outside the run, or nothing was ever scheduled.
+    Raises ``InputError`` if the time is none, or outside the run, or nothing was ever scheduled.
     """
     from foresail.explain.run_snapshot import extent_of, snapshot_of
 
@@ -54,10 +48,7 @@ def snapshot_at(records: Sequence[Record], at: str | None, log: Path, option: st
 def seconds_at(records: Sequence[Record], at: str, log: Path, option: str) -> float:
     """The moment that a time since the run's start names, in seconds on the log's clock.
 
-    Raises
-    ------
-    InputError
-        If the time is none, or outside the run, or nothing was ever scheduled.
+    Raises ``InputError`` if the time is none, or outside the run, or nothing was ever scheduled.
     """
     from foresail.explain.run_snapshot import extent_of
     from foresail.model.words import duration

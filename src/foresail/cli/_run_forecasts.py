@@ -24,10 +24,7 @@ def forecast_of_run(
 
     The moment is the log's last one; if the job has started by then, that of its submission.
 
-    Raises
-    ------
-    InputError
-        If the log or the policy cannot be used, or the job does not wait then.
+    Raises ``InputError`` if the log or the policy cannot be used, or the job does not wait then.
     """
     from foresail.cli import _moments as moments
     from foresail.cli.progress import doing

@@ -185,10 +185,7 @@ class ScenarioOptions:
     def of(self, workload: Workload, scenario: Scenario) -> Scenario:
         """The scenario of a workload; outages go on until its last job is submitted.
 
-        Raises
-        ------
-        InputError
-            If there are to be outages, and the workload has no nodes.
+        Raises ``InputError`` if there are to be outages, and the workload has no nodes.
         """
         return replace(
             scenario,

@@ -21,10 +21,7 @@ _OF_A_JOB: Final = (404, 409)
 def connected() -> ServiceClient:
     """A client of the service that the user has logged in to.
 
-    Raises
-    ------
-    InputError
-        If there is no token.
+    Raises ``InputError`` if there is no token.
     """
     from foresail.client.connection import find_connection
     from foresail.client.service_client import ServiceClient

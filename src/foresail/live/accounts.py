@@ -22,13 +22,7 @@ class Account:
 
 
 def account_of(name: str) -> Account:
-    """The account of a name.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
+    """The account of a name; raises ``InputError`` if there is none."""
     try:
         return _account(pwd.getpwnam(name))
     except (KeyError, ValueError) as error:  # the latter of names with NUL
@@ -36,13 +30,7 @@ def account_of(name: str) -> Account:
 
 
 def account_of_uid(uid: int) -> Account:
-    """The account of a user id.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
+    """The account of a user id; raises ``InputError`` if there is none."""
     try:
         return _account(pwd.getpwuid(uid))
     except KeyError as error:

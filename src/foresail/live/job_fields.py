@@ -46,10 +46,7 @@ def output_path(pattern: str, directory: str, values: Mapping[str, str]) -> str:
 def require_known_signs(pattern: str) -> str:
     """The pattern, if all its signs are known.
 
-    Raises
-    ------
-    ValueError
-        If one is not; says which are.
+    Raises ``ValueError`` if one is not; says which are.
     """
     for sign in _SIGN.finditer(pattern):
         if not sign[2] or sign[2] not in _KNOWN:
@@ -124,10 +121,7 @@ def _whole(value: Any, least: int) -> int:
 def memory_bytes(value: Any) -> float:
     """Bytes of a size; K, M, G, T are powers of 1024, as in Slurm, unless ``B`` alone follows.
 
-    Raises
-    ------
-    ValueError
-        If it is none, or has no unit.
+    Raises ``ValueError`` if it is none, or has no unit.
     """
     found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is None:

@@ -79,10 +79,7 @@ def read_jobs(
 def raw_jobs(path: Path) -> list[dict[str, Any]]:
     """The fields of every job of a file as they are written, for who checks them later.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read.
+    Raises ``InputError`` if the file cannot be read.
     """
     return [dict(record) for _, record in _records(path)]
 
@@ -110,10 +107,8 @@ class JobLines:
     def line(self, text: str, line: int) -> CommandJob | None:
         """The job of one line: a JSON object or a plain command; None for blanks and comments.
 
-        Raises
-        ------
-        InvalidJobs
-            If the line cannot be used; ``after`` may name jobs of earlier lines only.
+        Raises ``InvalidJobs`` if the line cannot be used; ``after`` may name jobs of earlier lines
+        only.
         """
         text = text.strip()
         if not text or text.startswith("#"):

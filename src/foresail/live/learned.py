@@ -37,10 +37,8 @@ _SHARE: Final = 20.0
 def require_learnable(policy: str, path: Path) -> None:
     """Refuse a file that a run under this policy could not go on from.
 
-    Raises
-    ------
-    InputError
-        If the policy's predictor has nothing to save, or there is a file and it cannot be used.
+    Raises ``InputError`` if the policy's predictor has nothing to save, or there is a file and it
+    cannot be used.
     """
     part = parse_policy(policy).predictor
     predictor = part.build()

@@ -38,13 +38,7 @@ class EventSource(Protocol):
         ...
 
     def arrived(self, now: float) -> Sequence[Event]:
-        """What is new.
-
-        Raises
-        ------
-        InputError
-            If it cannot be written down.
-        """
+        """What is new; raises ``InputError`` if it cannot be written down."""
         ...
 
     def wish(self, interrupts: int) -> Wish:

@@ -82,10 +82,7 @@ class KnownRun:
     def take(self, line: str, number: int, source: object) -> None:
         """Take a record of a whole step.
 
-        Raises
-        ------
-        InputError
-            If it cannot be one, or cannot follow what came before.
+        Raises ``InputError`` if it cannot be one, or cannot follow what came before.
         """
         record = parse_record(line, source, number)
         if number == 1 and not isinstance(record, Manifest):

@@ -70,10 +70,7 @@ class RunDirectory:
     def create(cls, path: Path, settings: RunSettings, jobs: Iterable[CommandJob]) -> RunDirectory:
         """Lay out the directory of a new run; it counts as one once all of it is on disk.
 
-        Raises
-        ------
-        InputError
-            If there is a run already, or the directory cannot be written.
+        Raises ``InputError`` if there is a run already, or the directory cannot be written.
         """
         run = cls(path)
         if run._settings.exists():
@@ -95,13 +92,7 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
-        """The directory of a run that was begun.
-
-        Raises
-        ------
-        InputError
-            If it is none.
-        """
+        """The directory of a run that was begun; raises ``InputError`` if it is none."""
         run = cls(path)
         if not run._settings.is_file():
             raise InputError(
@@ -110,13 +101,7 @@ class RunDirectory:
         return run
 
     def settings(self) -> RunSettings:
-        """What was chosen when the run began.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be read.
-        """
+        """What was chosen when the run began; raises ``InputError`` if the file cannot be read."""
         try:
             stored: dict[str, Any] = json.loads(self._settings.read_text())
             return RunSettings(**stored)
@@ -136,10 +121,7 @@ class RunDirectory:
     def add_jobs(self, jobs: Iterable[CommandJob]) -> None:
         """Accept further jobs: they are on disk when this returns.
 
-        Raises
-        ------
-        InputError
-            If they cannot be written; none of them is accepted then.
+        Raises ``InputError`` if they cannot be written; none of them is accepted then.
         """
         content = "".join(job.to_json() + "\n" for job in jobs).encode()
         before = self._jobs.stat().st_size
@@ -164,10 +146,7 @@ class RunDirectory:
     def locked(self) -> Iterator[None]:
         """Keep every other daemon away from this run.
 
-        Raises
-        ------
-        InputError
-            If another one is at work.
+        Raises ``InputError`` if another one is at work.
         """
         with (self.path / "lock").open("a+") as lock:
             try:

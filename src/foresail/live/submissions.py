@@ -68,13 +68,7 @@ class Submissions:
         ]
 
     def arrived(self, now: float) -> list[Submitted]:
-        """Accept what has arrived.
-
-        Raises
-        ------
-        InputError
-            If it cannot be written down.
-        """
+        """Accept what has arrived; raises ``InputError`` if it cannot be written down."""
         if self._lines is None:
             return []
         content = os.read(self._lines.descriptor, 1 << 16)

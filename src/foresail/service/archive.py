@@ -37,10 +37,7 @@ class LogArchive:
     def add(self, first: int, lines: Iterable[str], samples: Iterable[UseSample]) -> None:
         """Add records from a number on, and samples that leave with them; then they are durable.
 
-        Raises
-        ------
-        OSError
-            If they cannot be written.
+        Raises ``OSError`` if they cannot be written.
         """
         kept = list(lines)
         self._folder.mkdir(mode=0o700, exist_ok=True)

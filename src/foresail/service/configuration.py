@@ -116,10 +116,7 @@ class ServiceConfiguration(_Section):
 def read_configuration(path: Path | None) -> ServiceConfiguration:
     """The configuration of a file; without one, what everything is by default.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or names what is not known; says which field.
+    Raises ``InputError`` if the file cannot be read, or names what is not known; says which field.
     """
     if path is None:
         return ServiceConfiguration()
@@ -144,10 +141,7 @@ def read_configuration(path: Path | None) -> ServiceConfiguration:
 def require_usable(configuration: ServiceConfiguration) -> None:
     """Refuse a policy or a cluster that is not known, and an open door.
 
-    Raises
-    ------
-    InputError
-        If it cannot be used; names the field.
+    Raises ``InputError`` if it cannot be used; names the field.
     """
     try:
         parse_policy(configuration.policy)

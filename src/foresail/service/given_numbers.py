@@ -45,10 +45,7 @@ class GivenNumbers:
     def set_aside(self, number: int) -> None:
         """Let jobs have numbers up to this one: durable when it returns.
 
-        Raises
-        ------
-        StoreUnavailable
-            If that cannot be written.
+        Raises ``StoreUnavailable`` if that cannot be written.
         """
         if number > self._given:
             self._write(number + _AT_ONCE)
@@ -70,10 +67,7 @@ class GivenNumbers:
 def adopt(folder: StateFolder, store: SqlStore) -> None:
     """Let a folder that belongs to no store belong to this one.
 
-    Raises
-    ------
-    InputError
-        If it belongs to another.
+    Raises ``InputError`` if it belongs to another.
     """
     if folder.identity.exists():
         _given(folder, store)

@@ -20,13 +20,7 @@ _LOG: Final = logging.getLogger("foresail.service")
 
 @contextmanager
 def network_listener(listen: Listening) -> Iterator[socket.socket]:
-    """The socket of an address.
-
-    Raises
-    ------
-    InputError
-        If it cannot be had.
-    """
+    """The socket of an address; raises ``InputError`` if it cannot be had."""
     try:
         listener = socket.create_server(
             (listen.host, listen.port),

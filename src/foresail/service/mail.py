@@ -39,10 +39,7 @@ _OF_ENDS: Final[Mapping[EndedBecause, tuple[str, ...]]] = {
 def mail_types(words: str | Iterable[str]) -> str:
     """What was asked for, with commas; nothing for ``NONE``.
 
-    Raises
-    ------
-    ValueError
-        If there is no such type; says which there are.
+    Raises ``ValueError`` if there is no such type; says which there are.
     """
     text = words if isinstance(words, str) else ",".join(words)
     asked = [each.strip().upper() for each in text.split(",")]

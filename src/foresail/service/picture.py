@@ -137,10 +137,7 @@ class Gallery:
     async def ask(self, question: Callable[[Controller, JobsFold], Answer]) -> Answer:
         """Have a short question answered in the daemon's thread, when it next comes by.
 
-        Raises
-        ------
-        DaemonBusy
-            If it does not come by for some seconds.
+        Raises ``DaemonBusy`` if it does not come by for some seconds.
         """
         answer: Future[Answer] = Future()
         self._questions.append(lambda *seen: _answer(answer, question, *seen))

@@ -71,10 +71,7 @@ class Retention:
     def clean(self, now: float) -> int:
         """Let go what may leave; returns how many jobs that were.
 
-        Raises
-        ------
-        StoreUnavailable, OSError
-            If it cannot be done now; what is done is done.
+        Raises ``StoreUnavailable`` or ``OSError`` if it cannot be done now; what is done is done.
         """
         before = None if self._keep_days is None else now - self._keep_days * _DAY_SECONDS
         cutoff = leaving.cutoff_seconds(self._store, self._keep_jobs, before)

@@ -132,10 +132,7 @@ class RunningService:
     def work(self) -> None:
         """Serve until SIGINT or SIGTERM.
 
-        Raises
-        ------
-        InputError
-            If the folder, the store or the address cannot be used.
+        Raises ``InputError`` if the folder, the store or the address cannot be used.
         """
         if os.geteuid() == 0:
             os.umask(0o077)
@@ -307,10 +304,7 @@ class RunningService:
     def _reload(self, policy: str | None) -> str:
         """Go over to a policy, or to that of the file; returns it.
 
-        Raises
-        ------
-        ForesailError
-            If it cannot be used; all stays as it is.
+        Raises ``ForesailError`` if it cannot be used; all stays as it is.
         """
         if policy is None:
             policy = read_configuration(self._path).policy
@@ -380,10 +374,7 @@ def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
 def engine_of_service(configuration: ServiceConfiguration) -> None:
     """Refuse a policy under which commands cannot be run.
 
-    Raises
-    ------
-    ForesailError
-        If there is no engine for it.
+    Raises ``ForesailError`` if there is no engine for it.
     """
     engine_of(scenario_of_service(configuration))
 

@@ -43,13 +43,7 @@ class ServedAccounts:
         return 0o666 if self.keeps_apart else 0o600
 
     def account(self, user: str) -> Account:
-        """As which account a user's jobs run.
-
-        Raises
-        ------
-        InputError
-            If the user is not served.
-        """
+        """As which account a user's jobs run; raises ``InputError`` if the user is not served."""
         if self.keeps_apart:
             return account_of(user)
         if self._shared_account or user == self.own.name:
@@ -72,10 +66,7 @@ class ServedAccounts:
     def caller(self, uid: int) -> tuple[str, Role]:
         """Which user an account of the machine is without a token, and what that may do.
 
-        Raises
-        ------
-        InputError
-            If it is not served.
+        Raises ``InputError`` if it is not served.
         """
         if uid in (0, self.own.uid):
             return self.own.name, Role.ADMIN

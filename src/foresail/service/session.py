@@ -32,13 +32,7 @@ from foresail.service.store_log import StoreLog, recovered
 
 
 def opened_store(configuration: ServiceConfiguration) -> SqlStore:
-    """The store of a service, its schema up to date.
-
-    Raises
-    ------
-    InputError
-        If it cannot be used.
-    """
+    """The store of a service, its schema up to date; raises ``InputError`` if it cannot be used."""
     store = existing_store(configuration)
     if store.moved_to is not None:
         store.close()
@@ -49,13 +43,7 @@ def opened_store(configuration: ServiceConfiguration) -> SqlStore:
 
 
 def existing_store(configuration: ServiceConfiguration) -> SqlStore:
-    """The same, though it may have been moved.
-
-    Raises
-    ------
-    InputError
-        If it cannot be used.
-    """
+    """The same, though it may have been moved; raises ``InputError`` if it cannot be used."""
     if configuration.database == "sqlite":
         return SqlStore.in_file(StateFolder(configuration.state.absolute()).database)
     return SqlStore.at_address(configuration.database)
@@ -112,10 +100,7 @@ class StateFolder:
 
         Of root's, others can reach what is theirs by its whole path: the folders of their logs.
 
-        Raises
-        ------
-        InputError
-            If it cannot be written.
+        Raises ``InputError`` if it cannot be written.
         """
         passage = passage_mode()
         for folder, mode in ((self.path, passage), (self.attempts, 0o700), (self.logs, passage)):
@@ -139,13 +124,7 @@ class StateFolder:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep every service away from it.
-
-        Raises
-        ------
-        InputError
-            If one uses it.
-        """
+        """Keep every service away from it; raises ``InputError`` if one uses it."""
         descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -169,10 +148,7 @@ class AcceptedCommands:
 def scenario_of_service(configuration: ServiceConfiguration) -> Scenario:
     """What is run, as far as the configuration says it; on which cluster, the adapter does.
 
-    Raises
-    ------
-    ForesailError
-        If the policy cannot be used.
+    Raises ``ForesailError`` if the policy cannot be used.
     """
     return Scenario(None, parse_policy(configuration.policy), commands=AcceptedCommands())
 
@@ -189,10 +165,7 @@ def daemon_of(
 ) -> Daemon:
     """The daemon of a session, as the store's log leaves the run.
 
-    Raises
-    ------
-    InputError
-        If the log cannot be used.
+    Raises ``InputError`` if the log cannot be used.
     """
     cluster: ClusterPlugin = part_of("cluster", configuration.cluster).build()
     context = RunContext(

@@ -43,10 +43,7 @@ def recovered(store: SqlStore, compares_with: ComparesWith | None = None) -> Kno
     One that this version cannot read is done without. ``compares_with`` is what the scheduler that
     will go on compares with, if it does with anything.
 
-    Raises
-    ------
-    InputError
-        If the log cannot be what a run left.
+    Raises ``InputError`` if the log cannot be what a run left.
     """
     return recovered_to(store, compares_with)[0]
 
@@ -56,10 +53,7 @@ def recovered_to(
 ) -> tuple[KnownRun, int]:
     """The same, and the number of the last record that it comes of.
 
-    Raises
-    ------
-    InputError
-        If the log cannot be what a run left.
+    Raises ``InputError`` if the log cannot be what a run left.
     """
     known, end = KnownRun(RunFold(compares_with)), 0
     snapshot = store.snapshot()

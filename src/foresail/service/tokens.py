@@ -122,10 +122,7 @@ class Tokens:
     ) -> tuple[AccessToken, str]:
         """A new token, and its secret, which is not kept.
 
-        Raises
-        ------
-        InputError
-            If nobody can be called so.
+        Raises ``InputError`` if nobody can be called so.
         """
         if not _USER.fullmatch(user):
             raise InputError(

@@ -95,10 +95,7 @@ def require_jobs(workload: Workload) -> None:
 def trace_jobs(workload: Workload, log: Path) -> TraceJobs:
     """The jobs of a log that was cleaned, as waiting policies see them.
 
-    Raises
-    ------
-    InputError
-        If none is left, or one has no cores.
+    Raises ``InputError`` if none is left, or one has no cores.
     """
     from foresail.cloud.waiting.jobs import TraceJobs
 

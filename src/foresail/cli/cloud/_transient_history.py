@@ -44,10 +44,7 @@ def held_to(
     The history is of its markets, and perhaps others. ``batch`` are tasks for the surplus,
     ``UNITSxHOURS``; ``requests`` come each second and queue for ``longest_wait`` seconds at most.
 
-    Raises
-    ------
-    InputError
-        If ``batch`` is no task, or one so small that there would be too many.
+    Raises ``InputError`` if ``batch`` is no task, or one so small that there would be too many.
     """
     import numpy as np
 

@@ -35,10 +35,8 @@ def offers_of(
 
     The price is that on demand, of a unit of capacity for an hour, instead of what types have.
 
-    Raises
-    ------
-    InputError
-        If there is neither file nor histories, or both; or either cannot be read so.
+    Raises ``InputError`` if there is neither file nor histories, or both; or either cannot be read
+    so.
     """
     from foresail.cloud.transient.offers import Offers
     from foresail.cloud.transient.reading import read_types
@@ -72,10 +70,8 @@ def learned_of(
     matches the pattern ``market`` count; ``doubt`` are hours, half of them down, that are put to
     what was seen of each; ``correlated`` markets may fail together.
 
-    Raises
-    ------
-    InputError
-        If no market has such a name, or the capacity of an instance type is missing.
+    Raises ``InputError`` if no market has such a name, or the capacity of an instance type is
+    missing.
     """
     from foresail.cloud.prices_reading import load_histories
     from foresail.cloud.transient.estimating import correlated_offers, estimated_offers

@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 def write(workload: Workload, path: Path) -> None:
     """Write an SWF file or a workload folder.
 
-    Raises
-    ------
-    InputError
-        If it cannot be written, or something else is there already.
+    Raises ``InputError`` if it cannot be written, or something else is there already.
     """
     from foresail.traces.folder import write_folder
     from foresail.traces.swf_writer import is_swf_name, write_swf

@@ -136,13 +136,7 @@ class Door:
     async def let_in(
         self, request: Request, credentials: HTTPAuthorizationCredentials | None
     ) -> Caller:
-        """Who asks.
-
-        Raises
-        ------
-        CallRefused
-            If that is nobody, or asks too often.
-        """
+        """Who asks; raises ``CallRefused`` if that is nobody, or asks too often."""
         caller = await self._caller(request, credentials)
         wait = self._asked.wait_seconds(caller.key)
         if wait:
@@ -215,10 +209,7 @@ class Door:
 async def caller_of(request: Request) -> Caller:
     """Who asks, for questions that not all are to ask.
 
-    Raises
-    ------
-    CallRefused
-        If that is nobody, or asks too often.
+    Raises ``CallRefused`` if that is nobody, or asks too often.
     """
     return await _caller(request, await _BEARER(request))
 

@@ -150,10 +150,7 @@ class Gate:
     async def _read(self, receive: Receive) -> Receive:
         """The same with its body read whole, which takes neither more room nor longer than it may.
 
-        Raises
-        ------
-        CallRefused
-            If it would.
+        Raises ``CallRefused`` if it would.
         """
         body = b""
         try:

@@ -94,13 +94,7 @@ _PAGE: Final = 1_000
 
 
 def own_job(parts: ServiceParts, caller: Caller, job_id: str) -> Row:
-    """A job as it stands.
-
-    Raises
-    ------
-    CallRefused
-        If there is none, or the caller may not see it.
-    """
+    """A job as it stands; raises ``CallRefused`` if there is none, or the caller may not see it."""
     row = parts.store.job(job_id)
     if row is None and (members := jobs_meant(parts, caller, job_id)):
         first, last = (members[end]["job_id"] for end in (0, -1))
@@ -139,10 +133,7 @@ def no_such_job(job_id: str) -> CallRefused:
 async def current_picture(parts: ServiceParts, fresh_seconds: float = FRESH_SECONDS) -> Picture:
     """How the run stands, or stood so long ago at most.
 
-    Raises
-    ------
-    CallRefused
-        If there is no run yet.
+    Raises ``CallRefused`` if there is no run yet.
     """
     picture = await parts.gallery.look(fresh_seconds)
     if picture is None:

@@ -365,10 +365,7 @@ class JobChecks:
     def job(self, asked: JobRequest) -> CommandJob:
         """A job that could be accepted, under an id that is not its own.
 
-        Raises
-        ------
-        InvalidJobs, InputError
-            If it is wrong, or can never run; names the field.
+        Raises ``InvalidJobs`` or ``InputError`` if it is wrong, or can never run; names the field.
         """
         record = asked.model_dump(
             exclude_unset=True, exclude={"held", "array", "mail_type", "mail_user"}

@@ -27,10 +27,7 @@ _BESIDE: Final = ("-wal", "-shm")
 def back_up(source: Database, file: Path) -> None:
     """Write all of a store to a SQLite file, as it is at one moment, also while it is used.
 
-    Raises
-    ------
-    InputError
-        If the file is there, or the store is of another version of Foresail.
+    Raises ``InputError`` if the file is there, or the store is of another version of Foresail.
     """
     with to_be_written(file):
         if file.exists():
@@ -53,10 +50,7 @@ def back_up(source: Database, file: Path) -> None:
 def good_backup(file: Path, folder: Path) -> Iterator[SqlStore]:
     """What is in a backup, up to date, in a folder for as long as it is looked at.
 
-    Raises
-    ------
-    InputError
-        If it is none, or does not hold together.
+    Raises ``InputError`` if it is none, or does not hold together.
     """
     draft = folder / f".backup.{os.getpid()}"
     try:

@@ -40,10 +40,7 @@ _VERSIONS: Final = "alembic_version"
 def bring_up_to_date(engine: Engine) -> None:
     """Make or change the tables of a database until they are as this version has them.
 
-    Raises
-    ------
-    InputError
-        If a later version of Foresail has made them.
+    Raises ``InputError`` if a later version of Foresail has made them.
     """
     version = version_of(engine)
     if version == LATEST:
@@ -112,13 +109,7 @@ class DiskRoom:
             self.is_kept = False
 
     def require(self) -> None:
-        """Refuse what can wait.
-
-        Raises
-        ------
-        StoreUnavailable
-            If the disk is about to be full.
-        """
+        """Refuse what can wait; raises ``StoreUnavailable`` if the disk is about to be full."""
         free = self._free_bytes()
         if free < LITTLE_BYTES:
             raise StoreUnavailable(
@@ -178,13 +169,7 @@ class Database:
 
     @classmethod
     def at_address(cls, address: str) -> Database:
-        """The one of a PostgreSQL server.
-
-        Raises
-        ------
-        InputError
-            If that is no address of one.
-        """
+        """The one of a PostgreSQL server; raises ``InputError`` if that is no address of one."""
         try:
             url = make_url(address).set(drivername="postgresql+psycopg")
             patience = {"connect_timeout": _PATIENCE_SECONDS}
@@ -221,13 +206,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """One look at it.
-
-        Raises
-        ------
-        StoreUnavailable
-            If it cannot be read now.
-        """
+        """One look at it; raises ``StoreUnavailable`` if it cannot be read now."""
         with self._speaking("nothing of it was done"), self.engine.connect() as connection:
             yield connection
 
@@ -235,10 +214,7 @@ class Database:
     def at_one_moment(self) -> Iterator[Connection]:
         """A look at it that shows nothing of what others write meanwhile.
 
-        Raises
-        ------
-        StoreUnavailable
-            If it cannot be read now.
+        Raises ``StoreUnavailable`` if it cannot be read now.
         """
         is_file = self.engine.dialect.name == "sqlite"
         options = {"stream_results": True} | ({} if is_file else {"isolation_level": _ONE_MOMENT})
@@ -252,10 +228,8 @@ class Database:
     def writing(self) -> Iterator[Connection]:
         """One transaction, durable at its end or undone.
 
-        Raises
-        ------
-        StoreUnavailable
-            If it cannot be written now. Where a server goes at the very end, it may have been.
+        Raises ``StoreUnavailable`` if it cannot be written now. Where a server goes at the very
+        end, it may have been.
         """
         with self._turn:
             with self._speaking("nothing of it was done"):
@@ -284,10 +258,7 @@ class Database:
     def require_room(self) -> None:
         """Refuse what can wait while room on the disk is short.
 
-        Raises
-        ------
-        StoreUnavailable
-            If it is.
+        Raises ``StoreUnavailable`` if it is.
         """
         if self._room is not None:
             self._room.require()

@@ -104,10 +104,7 @@ class SqlStore:
     def in_file(cls, path: Path) -> SqlStore:
         """The store in a file, which is made if there is none.
 
-        Raises
-        ------
-        InputError
-            If it cannot be used.
+        Raises ``InputError`` if it cannot be used.
         """
         return cls(Database.in_file(path))
 
@@ -115,10 +112,7 @@ class SqlStore:
     def at_address(cls, address: str) -> SqlStore:
         """The store in a PostgreSQL database, which this one alone writes to.
 
-        Raises
-        ------
-        InputError
-            If it cannot be used, or another service uses it.
+        Raises ``InputError`` if it cannot be used, or another service uses it.
         """
         database = Database.at_address(address)
         try:

@@ -172,10 +172,7 @@ class LocalAdapter:
     def carry_out(self, instruction: Instruction, now: float) -> None:
         """Start a command, or have its shim stop it.
 
-        Raises
-        ------
-        InputError
-            If a start names nodes, of which there are none here.
+        Raises ``InputError`` if a start names nodes, of which there are none here.
         """
         self.capabilities.require(instruction)
         match instruction:

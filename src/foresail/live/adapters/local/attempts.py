@@ -41,10 +41,7 @@ class ProcessSpawner:
 
         The id stays that shim's until the next call, even if it ends at once.
 
-        Raises
-        ------
-        OSError
-            If no process can be started.
+        Raises ``OSError`` if no process can be started.
         """
         line = json.dumps(dict(request)).encode() + b"\n"
         for _ in range(2):  # asking again does no harm: only one shim can claim an attempt
@@ -273,10 +270,7 @@ class Attempt:
     ) -> int:
         """Start a shim for it; returns a descriptor that becomes readable when it has gone.
 
-        Raises
-        ------
-        OSError
-            If no process can be started.
+        Raises ``OSError`` if no process can be started.
         """
         text = job.file_text
         script = str(logs / f"{self._prefix.name}.script")

@@ -12,10 +12,7 @@ _EMPTYING_SECONDS = 5.0
 def make_cgroup(cgroup: str, limits: dict[str, str], member: int) -> None:
     """Make a cgroup with these limits and put a process into it.
 
-    Raises
-    ------
-    OSError
-        If that cannot be done; nothing of it is left.
+    Raises ``OSError`` if that cannot be done; nothing of it is left.
     """
     try:
         os.mkdir(cgroup)  # noqa: PTH102
@@ -55,13 +52,7 @@ def _lines(cgroup: str, name: str) -> list[str]:
 
 
 def kill_cgroup(cgroup: str) -> None:
-    """Kill whatever is in a cgroup.
-
-    Raises
-    ------
-    OSError
-        If there is no such cgroup.
-    """
+    """Kill whatever is in a cgroup; raises ``OSError`` if there is no such cgroup."""
     put(os.path.join(cgroup, "cgroup.kill"), "1")  # noqa: PTH118
 
 

@@ -159,10 +159,7 @@ class LocalCluster:
 def _divided(total: Resources, count: int) -> Cluster:
     """The machine as one partition: of so many nodes with equal shares, if that is wished.
 
-    Raises
-    ------
-    InputError
-        If there are fewer cpus than nodes.
+    Raises ``InputError`` if there are fewer cpus than nodes.
     """
     if not count:
         return Cluster((Partition("all", total),))

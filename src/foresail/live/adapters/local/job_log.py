@@ -44,10 +44,7 @@ def acting_as(account: Request | None) -> Iterator[None]:
 def become(account: Request) -> None:
     """Be an account, whose groups this process has, and never anybody else again.
 
-    Raises
-    ------
-    OSError
-        If that cannot be.
+    Raises ``OSError`` if that cannot be.
     """
     for which, wanted in _SOFT_LIMITS:
         hard = resource.getrlimit(which)[1]

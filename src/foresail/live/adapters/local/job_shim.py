@@ -47,10 +47,7 @@ _BLOCKED = (signal.SIGTERM, signal.SIGCHLD, signal.SIGINT, signal.SIGHUP)
 def state_and_start_ticks(pid: int) -> tuple[str, int]:
     """State letter of a process, and its start in clock ticks since boot.
 
-    Raises
-    ------
-    OSError
-        If there is no such process.
+    Raises ``OSError`` if there is no such process.
     """
     with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123 - pathlib is slow to import
         fields = stat.read().rpartition(b")")[2].split()
