@@ -84,20 +84,8 @@ _LONGEST_WAIT_SECONDS: Final = 60.0
 class Daemon:
     """Drives one run on a cluster, from where its log ends.
 
-    Parameters
-    ----------
-    controller, log
-        As they were recovered.
-    adapter
-        The cluster.
-    source
-        Where jobs, and what people wish of them, come from.
-    history, learned
-        What later runs are to know of this one; None keeps nothing that was learned.
-    observer
-        Shows what happens.
-    clocks
-        Those of the machine.
+    Controller and log are as they were recovered; where ``learned`` is None, nothing is kept of
+    that.
     """
 
     def __init__(

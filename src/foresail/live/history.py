@@ -34,12 +34,7 @@ class RunHistory:
 
     A run does not fail because the file cannot be read or written: that is said, once.
 
-    Parameters
-    ----------
-    path
-        The file; None where no history is used or kept.
-    note
-        Is given a sentence when it can be used no more.
+    ``path`` is None where no history is used or kept.
     """
 
     def __init__(self, path: Path | None, note: Callable[[str], None]) -> None:

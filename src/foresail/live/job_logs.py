@@ -36,19 +36,7 @@ def log_is_cut(attempts: Path, job_id: str, attempt: int) -> bool:
 def read_log(logs: Path, account: Account | None, name: str, offset: int, limit: int) -> bytes:
     """Some of a log, from a byte on; nothing where there is none.
 
-    Parameters
-    ----------
-    logs, account
-        As of ``folder_of``.
-    name
-        Of the file.
-    offset, limit
-        From which byte on, and at most how many.
-
-    Raises
-    ------
-    InputError
-        If something else than a plain file of that account is in its place.
+    Raises ``InputError`` if something else than a plain file of that account is in its place.
     """
     folder = folder_of(logs, account)
     try:

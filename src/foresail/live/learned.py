@@ -50,15 +50,7 @@ def require_learnable(policy: str, path: Path) -> None:
 
 
 class LearnedFile:
-    """The file in which a run keeps what its predictor knows; a run does not fail without it.
-
-    Parameters
-    ----------
-    run
-        A run; its settings may name such a file.
-    note
-        Is given a sentence when nothing more is kept.
-    """
+    """The file in which a run keeps what its predictor knows; a run does not fail without it."""
 
     def __init__(self, run: RunDirectory, note: Callable[[str], None]) -> None:
         self._settings = run.settings()

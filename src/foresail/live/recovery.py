@@ -40,20 +40,10 @@ def recover(
     carried out, and its events are to be found out again. A log that does not exist yet, or whose
     first line is torn, begins with the manifest.
 
-    Parameters
-    ----------
-    path
-        The log.
-    manifest
-        What a new log begins with.
-    build
-        Makes the run's controller, fresh, writing to a log; also one that is only asked what its
-        scheduler compares with.
+    ``manifest`` is what a new log begins with; ``build`` makes the run's controller, fresh, writing
+    to a log; also one that is only asked what its scheduler compares with.
 
-    Raises
-    ------
-    InputError
-        If the log is damaged, or cannot be read or written.
+    Raises ``InputError`` if the log is damaged, or cannot be read or written.
     """
     content = _content(path)
     end = _end_of_whole_steps(content, path)

@@ -99,12 +99,8 @@ class RunClock:
     def news(self, say: Callable[[str], None], *, is_step: bool) -> ClockRead | None:
         """What the log is to be told of the clocks, if it cannot know it.
 
-        Parameters
-        ----------
-        say
-            Is told, once, that the machine's clock was set.
-        is_step
-            Whether anything is told anyway: then also that the run's clock has followed.
+        ``say`` is told, once, that the machine's clock was set; ``is_step``: something is told
+        anyway, and then also that the run's clock has followed.
         """
         clocks, told = self._clocks, self._told
         since_boot, wall = clocks.since_boot_seconds(), clocks.wall_seconds()

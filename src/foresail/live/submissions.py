@@ -23,17 +23,7 @@ class LineInput:
 
 
 class Submissions:
-    """A source of events: accepted jobs, each on disk before it is reported.
-
-    Parameters
-    ----------
-    run
-        Where accepted jobs are kept.
-    lines
-        Where further jobs come from, if any do.
-    note
-        Is given a sentence for every line that is refused.
-    """
+    """A source of events: accepted jobs, each on disk before it is reported."""
 
     def __init__(
         self, run: RunDirectory, lines: LineInput | None, note: Callable[[str], None]

@@ -41,12 +41,7 @@ class Acceptance:
 
     All calls that arrive while a transaction is written share the next one.
 
-    Parameters
-    ----------
-    store, inbox
-        Where calls are durable, and where they go then.
-    set_aside
-        Lets jobs have numbers up to one, before any does.
+    ``set_aside`` lets jobs have numbers up to one, before any does.
     """
 
     def __init__(self, store: SqlStore, inbox: Inbox, set_aside: Callable[[int], None]) -> None:

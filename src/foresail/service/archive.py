@@ -18,13 +18,7 @@ _USAGE: Final = ".usage.zst"
 
 
 class LogArchive:
-    """A folder of compressed pieces, each named by the numbers of its first and last record.
-
-    Parameters
-    ----------
-    folder
-        Which one; it is made with the first piece.
-    """
+    """A folder of compressed pieces, each named by the numbers of its first and last record."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

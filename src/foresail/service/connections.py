@@ -72,12 +72,7 @@ class OpenConnection:
 class Connections(ServerState):
     """All connections of a server; of those that only wait, the oldest gives way to a new one.
 
-    Parameters
-    ----------
-    most
-        So many at a time, and half as many of one peer.
-    patience
-        How long they may wait.
+    There are ``most`` at a time, and half as many of one peer.
     """
 
     def __init__(self, most: int, patience: Patience) -> None:
@@ -199,15 +194,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 class Server(uvicorn.Server):
-    """Uvicorn as it runs in a thread; signals are the daemon's.
-
-    Parameters
-    ----------
-    config
-        How it serves; how it speaks and waits is this one's.
-    connections
-        Those that its listeners take.
-    """
+    """Uvicorn as it runs in a thread; signals are the daemon's."""
 
     def __init__(self, config: uvicorn.Config, connections: Connections) -> None:
         config.http = LimitedProtocol

@@ -55,14 +55,8 @@ TOO_OFTEN: Final = 3
 class CycleWatch:
     """Watches steps.
 
-    Parameters
-    ----------
-    metrics
-        Counts them.
-    budget_seconds
-        How long a step may take to decide.
-    exhausted
-        Is called when several in a row have taken longer, with how long the last has taken.
+    ``exhausted`` is called when several in a row have taken longer to decide than they may, with
+    how long the last has taken.
     """
 
     def __init__(

@@ -156,11 +156,6 @@ class Feed:
 
     A follower that comes late, or is too slow for what is kept, reads on from the store, page by
     page, so that the daemon never waits and nothing is left out.
-
-    Parameters
-    ----------
-    store
-        Where all records are.
     """
 
     def __init__(self, store: SqlStore) -> None:

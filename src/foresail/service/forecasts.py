@@ -60,12 +60,7 @@ class Forecasts:
 class QueueForecaster:
     """Makes forecasts in threads of their own, one of the whole queue at a time.
 
-    Parameters
-    ----------
-    gallery
-        The way to the daemon.
-    store
-        Keeps the first forecast of each job, so that it can be judged.
+    The store keeps the first forecast of each job, so that it can be judged.
     """
 
     def __init__(self, gallery: Gallery, store: SqlStore) -> None:

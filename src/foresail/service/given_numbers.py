@@ -24,15 +24,9 @@ class GivenNumbers:
     The folder says both in a file, beside the attempts and logs that are named by these numbers.
     So an older copy of the database goes on with new numbers, and another one is not taken for it.
 
-    Parameters
-    ----------
-    folder, store
-        What belongs together; a folder without that file belongs to the first store that comes.
+    A folder without that file belongs to the first store that comes.
 
-    Raises
-    ------
-    InputError
-        If they do not belong together.
+    Raises ``InputError`` if they do not belong together.
     """
 
     def __init__(self, folder: StateFolder, store: SqlStore) -> None:

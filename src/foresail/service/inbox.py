@@ -35,10 +35,7 @@ from foresail.service.store.sql_store import SqlStore
 class CommandsById(Mapping[str, CommandJob]):
     """Commands by the ids of their jobs; one that was stored is read when it is first asked for.
 
-    Parameters
-    ----------
-    stored
-        Ids and the lines of their commands, as ``CommandJob.to_json`` writes them.
+    ``stored`` are ids and lines of commands, as ``CommandJob.to_json`` writes them.
     """
 
     def __init__(self, stored: Iterable[tuple[str, str]]) -> None:
@@ -73,11 +70,6 @@ class Inbox:
     """A daemon's source: durable requests, given once, also over a change of daemons.
 
     Requests are put in by the thread that accepts them, and taken by the daemon's.
-
-    Parameters
-    ----------
-    store
-        Where they are durable.
     """
 
     def __init__(self, store: SqlStore) -> None:

@@ -71,14 +71,7 @@ _KEPT: Final = ("PATH", "HOME", "LANG", "TZ")
 class MailHook:
     """Has mail sent about jobs that ask for it.
 
-    Parameters
-    ----------
-    program
-        The program and its first arguments.
-    commands
-        The accepted jobs by id.
-    stored
-        Ids and lines of those that were accepted before, of which some may run.
+    ``stored`` are ids and lines of jobs that were accepted before, of which some may run.
     """
 
     def __init__(

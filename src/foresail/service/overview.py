@@ -23,13 +23,7 @@ FRESH_SECONDS: Final = 2.0
 
 
 class JobCounts:
-    """Counts that are asked for at every call, and would cost the store a look at all jobs each.
-
-    Parameters
-    ----------
-    store
-        Counts them.
-    """
+    """Counts that are asked for at every call, and would cost the store a look at all jobs each."""
 
     def __init__(self, store: SqlStore) -> None:
         self._store = store
@@ -77,13 +71,7 @@ async def slowly(
 
 
 class Lately(Generic[Value]):
-    """A value as it was not long ago.
-
-    Parameters
-    ----------
-    make
-        Makes it.
-    """
+    """A value as it was not long ago."""
 
     def __init__(self, make: Callable[[], Awaitable[Value]]) -> None:
         self._make = make
@@ -169,15 +157,7 @@ _MOST_USES: Final = 50
 
 
 class Overview:
-    """Answers that take a look at all jobs, which no call waits for that others have asked before.
-
-    Parameters
-    ----------
-    store, gallery
-        Where jobs stand.
-    now
-        Tells the time.
-    """
+    """Answers that take a look at all jobs; none waits for one that others have asked for before."""
 
     def __init__(self, store: SqlStore, gallery: Gallery, now: Callable[[], float]) -> None:
         self._store = store

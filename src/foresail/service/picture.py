@@ -97,17 +97,8 @@ class Gallery:
     The daemon pays for a picture only when a reader waits for one, and at most every
     ``FRESH_SECONDS``.
 
-    Parameters
-    ----------
-    wake
-        Lets the daemon come by.
-    note
-        Is given what people should know.
-    refresh_seconds
-        The daemon comes by at least so often.
-    passed
-        Is called whenever it has come by, and says how long it may rest then (seconds); it goes on
-        answering meanwhile.
+    ``wake`` lets the daemon come by; ``passed`` is called whenever it has, and says how long it may
+    rest then (seconds): it goes on answering meanwhile.
     """
 
     def __init__(

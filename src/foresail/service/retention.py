@@ -30,13 +30,7 @@ _RECORDS_OF_PIECE: Final = 50_000
 
 
 class Retention:
-    """Lets jobs leave in a thread of its own, now and then, once the daemon has forgotten them.
-
-    Parameters
-    ----------
-    configuration, folder, store
-        What is kept where.
-    """
+    """Lets jobs leave in a thread of its own, now and then, once the daemon has forgotten them."""
 
     def __init__(
         self, configuration: ServiceConfiguration, folder: StateFolder, store: SqlStore

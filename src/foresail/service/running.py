@@ -101,14 +101,8 @@ _LONGEST_PAUSE_SECONDS: Final = 10.0
 class RunningService:
     """One service, from its beginning until a signal lets it go; what runs runs on.
 
-    Parameters
-    ----------
-    configuration
-        How it is to be.
-    path
-        The file that this came from, which a reload reads anew; None for none.
-    say
-        Is given what the one who begins it should see.
+    ``path`` is the file that the configuration came from, which a reload reads anew; ``say`` is
+    given what the one who begins it should see.
     """
 
     def __init__(

@@ -9,13 +9,7 @@ from foresail.service.tokens import Role
 
 
 class ServedAccounts:
-    """All accounts of the machine each by itself, or the service's own alone, or users sharing it.
-
-    Parameters
-    ----------
-    shared_account
-        Whether users that are no accounts of their own are served as the service's own.
-    """
+    """All accounts of the machine each by itself, the service's own alone, or users sharing it."""
 
     def __init__(self, *, shared_account: bool) -> None:
         self.own = own_account()

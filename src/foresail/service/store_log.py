@@ -74,20 +74,8 @@ def recovered_to(
 class StoreLog:
     """A log that commits each step with what it changes of jobs, and which requests it took.
 
-    Parameters
-    ----------
-    store
-        Where to.
-    manifest
-        What a new log begins with; None where one goes on.
-    known
-        What is in the log already.
-    inbox
-        Where requests come from.
-    feed
-        Is told what is durable.
-    cycles
-        Is told how long steps take.
+    ``manifest`` is what a new log begins with (None where one goes on), ``known`` what is in it
+    already.
     """
 
     def __init__(

@@ -81,13 +81,7 @@ class AuditEntry:
 
 
 class Tokens:
-    """The tokens of a service, all in memory: it alone changes them while it runs.
-
-    Parameters
-    ----------
-    store
-        Where they are durable.
-    """
+    """The tokens of a service, all in memory: it alone changes them while it runs."""
 
     def __init__(self, store: SqlAccess) -> None:
         self._store = store
@@ -167,13 +161,7 @@ def digest_of(secret: str) -> str:
 
 
 class SqlAccess:
-    """The access store behind SQLAlchemy, in the database of the store.
-
-    Parameters
-    ----------
-    database
-        That one.
-    """
+    """Where tokens and the audit log are durable when a call returns: the database of the store."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -41,17 +41,8 @@ _SECURITY: Final[Mapping[bytes, bytes]] = MappingProxyType(
 class Gate:
     """Names requests, refuses what is too large or for somebody else, and adds what is safe.
 
-    Parameters
-    ----------
-    app
-        What is behind it.
-    metrics
-        Are told of every answer.
-    body_bytes
-        The most that a body may have.
-    loopback_only
-        Whether only names of this machine may be asked for: any other was led here by a name server
-        that somebody else controls (DNS rebinding).
+    ``metrics`` are told of every answer. Where ``loopback_only``, only names of this machine may be
+    asked for: any other was led here by a name server that somebody else controls (DNS rebinding).
     """
 
     def __init__(

@@ -29,15 +29,6 @@ async def jobs_next_first(
 
     First those that run, by start; then those that wait, by expected start; at last those of which
     nothing is expected yet, such as held ones, by submission.
-
-    Parameters
-    ----------
-    parts
-        The service that is asked.
-    wanted
-        Whose, how they are called, in which states, and how many at most.
-    offset
-        How many to leave out.
     """
     picture, forecasts = await asyncio.gather(
         parts.gallery.look(), parts.forecaster.latest((), _PATIENCE_SECONDS)

@@ -41,19 +41,7 @@ class ProblemDetails(BaseModel):
 
 
 class CallRefused(Exception):  # noqa: N818 - it says what it is
-    """A request cannot be granted.
-
-    Parameters
-    ----------
-    status
-        Of the answer.
-    detail
-        Why.
-    field, value, expected
-        What is wrong where.
-    headers
-        Further ones of the answer.
-    """
+    """A request cannot be granted."""
 
     def __init__(
         self,

@@ -339,10 +339,7 @@ def checked_submission(
 class JobChecks:
     """Checks the jobs of a call; what they have in common is looked up once.
 
-    Parameters
-    ----------
-    user, cluster, places, account, sends_mail
-        As of ``checked_submission``.
+    Its parameters are those of ``checked_submission``.
     """
 
     def __init__(

@@ -84,11 +84,6 @@ class DiskRoom:
 
     No other file can take them, however fast it grows: writing them has made file and journal as
     large as they have to be, so that what follows is written in place.
-
-    Parameters
-    ----------
-    path
-        The file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -143,15 +138,7 @@ _PATIENCE_SECONDS: Final = 5
 
 
 class Database:
-    """A database that threads read and write, one writing at a time.
-
-    Parameters
-    ----------
-    engine
-        The way to it.
-    room
-        What keeps room for it, where it is a file.
-    """
+    """A database that threads read and write, one writing at a time."""
 
     def __init__(self, engine: Engine, room: DiskRoom | None = None) -> None:
         self.engine = engine

@@ -69,15 +69,9 @@ class SqlStore:
 
     One process writes to it; calls come from several threads.
 
-    Parameters
-    ----------
-    database
-        Where it is; its schema is brought up to date.
+    The schema of its database is brought up to date.
 
-    Raises
-    ------
-    InputError
-        If it cannot be used.
+    Raises ``InputError`` if it cannot be used.
     """
 
     def __init__(self, database: Database) -> None:

@@ -166,14 +166,8 @@ class AttemptStatus:
 class Attempt:
     """One attempt of a job: its files, and the shim's process while it is watched.
 
-    Parameters
-    ----------
-    job_id, number
-        Which attempt of which job; numbers count from 1.
-    folder
-        Where the claim and the status are.
-    identity
-        Whose it is: what files of another's say counts for nothing.
+    Numbers count from 1; ``folder`` is where claim and status are, and ``identity`` whose it is:
+    what files of another's say counts for nothing.
     """
 
     def __init__(self, job_id: str, number: int, folder: Path, identity: str = "") -> None:

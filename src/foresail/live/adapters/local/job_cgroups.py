@@ -91,15 +91,7 @@ class JobCgroup:
 
 @dataclass(frozen=True, slots=True)
 class JobCgroups:
-    """Where cgroups of attempts may be made.
-
-    Parameters
-    ----------
-    parent
-        The cgroup below which they are.
-    controllers
-        Those of ``memory``, ``cpu`` and ``cpuset`` that limit them.
-    """
+    """Where cgroups of attempts may be made."""
 
     parent: Path
     controllers: frozenset[str] = frozenset()

@@ -14,10 +14,7 @@ _Slot = TypeVar("_Slot")
 class Slots(Generic[_Slot]):
     """Hands things of a kind to jobs, each to one job at a time.
 
-    Parameters
-    ----------
-    slots
-        All there are, the first ones first; none where nothing is handed out.
+    ``slots`` are all there are, the first ones first; none where nothing is handed out.
     """
 
     def __init__(self, slots: Iterable[_Slot]) -> None:

@@ -79,10 +79,7 @@ class RecordedAdapter:
     it ends at once when it is stopped. Nodes go and come when they did. A report has what one step
     of the run had heard, so that who instructs what was instructed hears the same, step by step.
 
-    Parameters
-    ----------
-    cluster
-        What there was to run on at first.
+    ``cluster`` is what there was to run on at first.
     """
 
     capabilities: Final = Capabilities(
