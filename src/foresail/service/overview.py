@@ -157,7 +157,7 @@ _MOST_USES: Final = 50
 
 
 class Overview:
-    """Answers that take a look at all jobs; none waits for one that others have asked for before."""
+    """Answers that take a look at all jobs; none waits for one that others have asked for."""
 
     def __init__(self, store: SqlStore, gallery: Gallery, now: Callable[[], float]) -> None:
         self._store = store

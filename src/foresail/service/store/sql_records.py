@@ -1,12 +1,23 @@
-"""Which records of the log are about a job, found by an index: few, however long the log is."""
+"""Rows of requests and of jobs that are accepted; and which records of the log are about a job."""
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from sqlalchemy import Connection, Select, func, select, union_all
 
+from foresail.live.command_job import CommandJob
 from foresail.record.subjects import NODES
+from foresail.service.requests import (
+    ForJob,
+    ForNode,
+    JobWish,
+    NodeWish,
+    NumberedRequest,
+    Request,
+    Submit,
+)
 from foresail.service.store.protocol import AboutJob, Row
 from foresail.service.store.tables import RECORDS
 
@@ -55,3 +66,65 @@ def records_about(connection: Connection, job: Row) -> AboutJob:
 
 def _numbers() -> Select[tuple[int]]:
     return select(RECORDS.c.number)
+
+
+def what_is_asked(request: Request) -> Request:
+    """What a request asks for, whatever ids it was given: these differ each time."""
+    if isinstance(request, Submit):
+        return replace(request, job=replace(request.job, job_id="", after=()))
+    return request
+
+
+def request_row(numbered: NumberedRequest, client_key: str | None) -> dict[str, Any]:
+    """A request as a row, with the key of its call."""
+    kind, subject, body = _plain(numbered.request)
+    return {
+        "number": numbered.number,
+        "unix_seconds": numbered.unix_seconds,
+        "user": numbered.user,
+        "client_key": client_key,
+        "kind": kind,
+        "subject": subject,
+        "body": body,
+    }
+
+
+def _plain(request: Request) -> tuple[str, str, str | None]:
+    """Kind, subject and body of a request's row."""
+    match request:
+        case Submit(job, held):
+            return ("submit held" if held else "submit"), job.job_id, job.to_json()
+        case ForJob(wish, job_id):
+            return wish, job_id, None
+        case ForNode(wish, node):
+            return wish, node, None
+
+
+def request_of(row: Row) -> NumberedRequest:
+    """The request of a row."""
+    kind, subject = row["kind"], row["subject"]
+    request: Request
+    if kind.startswith("submit"):
+        request = Submit(CommandJob.from_json(row["body"]), held=kind == "submit held")
+    elif kind in set(JobWish):
+        request = ForJob(JobWish(kind), subject)
+    else:
+        request = ForNode(NodeWish(kind), subject)
+    return NumberedRequest(row["number"], row["unix_seconds"], row["user"], request)
+
+
+def job_row(request: Submit, number: int, user: str, now: float, command: str) -> dict[str, Any]:
+    """A job as it stands when it was accepted, as a row."""
+    job = request.job
+    return {
+        "job_id": job.job_id,
+        "number": number,
+        "user": user,
+        "name": job.name,
+        "state": "held" if request.held else "pending",
+        "cpus": job.cpus,
+        "deadline_seconds": None if job.deadline_seconds is None else now + job.deadline_seconds,
+        "submit_seconds": now,
+        "attempt": 0,
+        "command": command,
+    }

@@ -23,15 +23,9 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 
 from foresail.live.cluster_plugin import UseSample
-from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
 from foresail.service.requests import (
-    ForJob,
-    ForNode,
-    JobWish,
-    NodeWish,
     NumberedRequest,
-    Request,
     Submit,
 )
 from foresail.service.store.database import Database, bring_up_to_date
@@ -46,7 +40,13 @@ from foresail.service.store.protocol import (
     Row,
     WholeStep,
 )
-from foresail.service.store.sql_records import records_about
+from foresail.service.store.sql_records import (
+    job_row,
+    records_about,
+    request_of,
+    request_row,
+    what_is_asked,
+)
 from foresail.service.store.tables import (
     FORECASTS,
     IDENTITY,
@@ -165,8 +165,8 @@ class SqlStore:
                 if not before and call.client_key is not None:
                     before = keyed.get((call.user, call.client_key), ())
                 if before:
-                    same = [_wanted(each.request) for each in before] == [
-                        _wanted(each) for each in call.requests
+                    same = [what_is_asked(each.request) for each in before] == [
+                        what_is_asked(each) for each in call.requests
                     ]
                     answers.append(Accepted(before, is_new=False, conflicts=not same))
                     continue
@@ -175,10 +175,10 @@ class SqlStore:
                 for request in call.requests:
                     number += 1
                     numbered.append(NumberedRequest(number, now, call.user, request))
-                    rows.append(_request_row(numbered[-1], call.client_key))
+                    rows.append(request_row(numbered[-1], call.client_key))
                     if isinstance(request, Submit):
                         job_number += 1
-                        row = _job_row(request, job_number, call.user, now, rows[-1]["body"])
+                        row = job_row(request, job_number, call.user, now, rows[-1]["body"])
                         jobs.append(row)
                 last_job = max(last_job, job_number)
                 answers.append(Accepted(tuple(numbered)))
@@ -196,7 +196,7 @@ class SqlStore:
         """The requests behind one, in order."""
         wanted = select(REQUESTS).where(REQUESTS.c.number > number).order_by(REQUESTS.c.number)
         with self.database.reading() as connection:
-            return [_request_of(dict(row)) for row in connection.execute(wanted).mappings()]
+            return [request_of(dict(row)) for row in connection.execute(wanted).mappings()]
 
     def taken(self) -> int:
         """Number of the last request that the controller has been handed; 0 for none."""
@@ -392,7 +392,7 @@ class SqlStore:
             return ()
         same = (REQUESTS.c.user == call.user) & (REQUESTS.c.client_key == call.client_key)
         found = connection.execute(select(REQUESTS).where(same).order_by(REQUESTS.c.number))
-        return tuple(_request_of(dict(row)) for row in found.mappings())
+        return tuple(request_of(dict(row)) for row in found.mappings())
 
 
 def _alike(jobs: Mapping[str, Row]) -> dict[tuple[str, ...], list[dict[str, Any]]]:
@@ -423,62 +423,3 @@ def _chosen(wanted: JobsWanted, found: Select[Any]) -> Select[Any]:
     if wanted.after is not None:
         found = found.where(JOBS.c.number > wanted.after)
     return found
-
-
-def _wanted(request: Request) -> Request:
-    """What a request asks for, whatever ids it was given: these differ each time."""
-    if isinstance(request, Submit):
-        return replace(request, job=replace(request.job, job_id="", after=()))
-    return request
-
-
-def _request_row(numbered: NumberedRequest, client_key: str | None) -> dict[str, Any]:
-    kind, subject, body = _plain(numbered.request)
-    return {
-        "number": numbered.number,
-        "unix_seconds": numbered.unix_seconds,
-        "user": numbered.user,
-        "client_key": client_key,
-        "kind": kind,
-        "subject": subject,
-        "body": body,
-    }
-
-
-def _plain(request: Request) -> tuple[str, str, str | None]:
-    """Kind, subject and body of a request's row."""
-    match request:
-        case Submit(job, held):
-            return ("submit held" if held else "submit"), job.job_id, job.to_json()
-        case ForJob(wish, job_id):
-            return wish, job_id, None
-        case ForNode(wish, node):
-            return wish, node, None
-
-
-def _request_of(row: Row) -> NumberedRequest:
-    kind, subject = row["kind"], row["subject"]
-    request: Request
-    if kind.startswith("submit"):
-        request = Submit(CommandJob.from_json(row["body"]), held=kind == "submit held")
-    elif kind in set(JobWish):
-        request = ForJob(JobWish(kind), subject)
-    else:
-        request = ForNode(NodeWish(kind), subject)
-    return NumberedRequest(row["number"], row["unix_seconds"], row["user"], request)
-
-
-def _job_row(request: Submit, number: int, user: str, now: float, command: str) -> dict[str, Any]:
-    job = request.job
-    return {
-        "job_id": job.job_id,
-        "number": number,
-        "user": user,
-        "name": job.name,
-        "state": "held" if request.held else "pending",
-        "cpus": job.cpus,
-        "deadline_seconds": None if job.deadline_seconds is None else now + job.deadline_seconds,
-        "submit_seconds": now,
-        "attempt": 0,
-        "command": command,
-    }
