@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import Any, Final
 
 from foresail.live.job_fields import NAME, host_name, output_path
@@ -17,6 +18,14 @@ from foresail.model.start_conditions import Dependency, DependencyKind, StartCon
 from foresail.model.value import DeadlineValue, DecayingValue, ValueFunction
 from foresail.model.words import duration
 from foresail.strl.own_requests import RequestPlaces, own_options
+
+AS_WRITTEN: Final[Mapping[str, str]] = MappingProxyType(
+    {name: name for name in ("script", "arguments", "gpus", "worth", "preferred", "strl")}
+    | {name: name for name in ("slowdown_elsewhere", "environment", "output", "errors")}
+    | {"deadline": "deadline_seconds", "decay": "decay_seconds", "begin": "begin_seconds"}
+    | {"requested_time": "requested_seconds"}
+)
+"""Fields of jobs files that are those of a job, as they are called there and here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,29 +197,17 @@ class CommandJob:
 
     def record(self) -> dict[str, Any]:
         """The fields of a jobs file that make it, but for its id and what it waits for."""
-        tasks = self.tasks
-        fields_given = {
-            "command": self.command if isinstance(self.command, str) else list(self.command),
-            "script": self.script,
-            "arguments": list(self.arguments) or None,
+        tasks, words = self.tasks, self.command
+        asked = {name: getattr(self, field) for name, field in AS_WRITTEN.items()} | {
+            "command": None if self.script is not None else words,
             "name": self.name if NAME.fullmatch(self.name) else None,
             "cpus": self.cpus // tasks,
             "tasks": tasks,
             "memory": None if self.memory_bytes is None else f"{int(self.memory_bytes // tasks)}B",
-            "gpus": self.gpus,
-            "deadline": self.deadline_seconds,
-            "decay": self.decay_seconds,
-            "worth": self.worth,
-            "preferred": self.preferred,
-            "slowdown_elsewhere": None if self.preferred is None else self.slowdown_elsewhere,
-            "requested_time": self.requested_seconds,
-            "environment": dict(self.environment),
             "directory": self.directory,
-            "strl": self.strl,
         }
-        if self.script is not None:
-            del fields_given["command"]
-        return {name: value for name, value in fields_given.items() if value is not None}
+        lists = {name: list(value) for name, value in asked.items() if isinstance(value, tuple)}
+        return {name: value for name, value in (asked | lists).items() if value not in (None, [])}
 
     def to_json(self) -> str:
         """One line that ``from_json`` reads back."""

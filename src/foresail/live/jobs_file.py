@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any, Final
 
-from foresail.live.command_job import CommandJob, told_dependencies
+from foresail.live.command_job import AS_WRITTEN, CommandJob, told_dependencies
 from foresail.live.job_fields import JOB_FIELDS
 from foresail.model.documents import csv_rows, parsed_json, parsed_toml, text_of
 from foresail.model.errors import ForesailError, InputError
@@ -153,36 +153,22 @@ class JobLines:
             raise InvalidJobs(
                 [self._problem("no such directory", line, "directory", str(directory))]
             )
-        memory = found.get("memory")
-        after = found.get("after", ())
+        tasks, memory, after = found.get("tasks", 1), found.get("memory"), found.get("after", ())
         return CommandJob(
             job_id=job_id,
             name=found.get("name") or _program(found.get("command", "script")),
             command=found.get("command", ""),
             directory=str(directory),
-            script=found.get("script"),
-            arguments=found.get("arguments", ()),
-            cpus=found.get("tasks", 1) * found.get("cpus", 1),
-            tasks=found.get("tasks", 1),
-            memory_bytes=None if memory is None else found.get("tasks", 1) * memory,
-            gpus=found.get("gpus", 0),
-            deadline_seconds=found.get("deadline"),
-            decay_seconds=found.get("decay"),
-            worth=found.get("worth", 1.0),
-            preferred=found.get("preferred"),
-            slowdown_elsewhere=found.get("slowdown_elsewhere", 1.0),
-            requested_seconds=found.get("requested_time"),
+            cpus=tasks * found.get("cpus", 1),
+            tasks=tasks,
+            memory_bytes=None if memory is None else tasks * memory,
             after=tuple(chain.from_iterable(each.job_ids for each in after)),
             dependencies=told_dependencies(after),
-            begin_seconds=found.get("begin"),
             once=not found.get("requeue", True),
             cpus_per_task=found.get("cpus"),
-            output=found.get("output"),
-            errors=found.get("errors"),
             appends=found.get("open_mode") == "append",
             user=found.get("user") or getpass.getuser(),
-            environment=found.get("environment", {}),
-            strl=found.get("strl"),
+            **{AS_WRITTEN[name]: value for name, value in found.items() if name in AS_WRITTEN},
         )
 
     def _fields(
