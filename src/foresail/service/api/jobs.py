@@ -342,59 +342,34 @@ def job_logs(
     return Response(text, media_type="text/plain; charset=utf-8", headers=headers)
 
 
+_AS_STORED: Final = (
+    *("job_id", "user", "state", "submit_seconds", "start_seconds", "end_seconds"),
+    *("attempt", "exit_code", "places", "because"),
+)
+_AS_ASKED: Final = (
+    *("name", "cpus", "directory", "after", "dependencies", "begin_seconds", "most_at_once"),
+    *("requested_seconds", "memory_bytes", "tasks", "gpus", "warnings"),
+)
+
+
 def _of_submission(request: Submit, user: str, unix_seconds: float) -> JobAnswer:
-    job = request.job
+    state = "held" if request.held else "pending"
+    told = {"job_id": request.job.job_id, "user": user, "state": state, "attempt": 0}
+    told |= {"submit_seconds": unix_seconds, "belief": None}
     return JobAnswer(
-        job_id=job.job_id,
-        user=user,
-        state="held" if request.held else "pending",
-        submit_seconds=unix_seconds,
-        start_seconds=None,
-        end_seconds=None,
-        attempt=0,
-        exit_code=None,
-        places=None,
-        because=None,
-        belief=None,
-        **_of_command(job, unix_seconds),
+        **{**dict.fromkeys(_AS_STORED), **told, **_of_command(request.job, unix_seconds)}
     )
 
 
 def _of_command(job: CommandJob, submit_seconds: float) -> dict[str, Any]:
-    return {
-        "name": job.name,
-        "cpus": job.cpus,
+    output, errors = job.output_paths
+    deadline = job.deadline_seconds
+    return {name: getattr(job, name) for name in _AS_ASKED} | {
         "command": job.text,
-        "directory": job.directory,
-        "after": list(job.after),
-        "dependencies": job.dependencies,
-        "begin_seconds": job.begin_seconds,
-        "output": job.output_paths[0],
-        "errors": job.output_paths[1],
-        "most_at_once": job.most_at_once,
-        "requested_seconds": job.requested_seconds,
-        "memory_bytes": job.memory_bytes,
-        "tasks": job.tasks,
-        "gpus": job.gpus,
-        "deadline_seconds": None
-        if job.deadline_seconds is None
-        else submit_seconds + job.deadline_seconds,
-        "warnings": job.warnings,
+        "output": output,
+        "errors": errors,
+        "deadline_seconds": None if deadline is None else submit_seconds + deadline,
     }
-
-
-_AS_STORED: Final = (
-    "job_id",
-    "user",
-    "state",
-    "submit_seconds",
-    "start_seconds",
-    "end_seconds",
-    "attempt",
-    "exit_code",
-    "places",
-    "because",
-)
 
 
 def _waits(row: Row) -> bool:
@@ -408,25 +383,20 @@ def _job(
     forecasts: Forecasts | None,
     now: float,
 ) -> JobAnswer:
-    job_id = row["job_id"]
-    waits = _waits(row)
+    job_id, ahead = row["job_id"], dict[str, Any]()
+    if forecasts is not None and _waits(row):
+        ahead["forecast"] = forecast_answer(forecasts, job_id)
+    if picture is not None and _waits(row):
+        ahead["reason"] = reason_answer(reasons.get(job_id), picture)
+        ahead["planned_start_seconds"] = picture.plan.get(job_id)
+    believed = tuple(row[f"{which}_seconds"] for which in ("low", "median", "high"))
     return JobAnswer(
         **{name: row[name] for name in _AS_STORED},
         **_of_command(CommandJob.from_json(row["command"]), row["submit_seconds"]),
-        belief=_belief(row),
-        forecast=forecast_answer(forecasts, job_id) if forecasts is not None and waits else None,
-        reason=reason_answer(reasons.get(job_id), picture)
-        if picture is not None and waits
-        else None,
-        planned_start_seconds=picture.plan.get(job_id) if picture is not None and waits else None,
+        **ahead,
+        belief=None if believed[1] is None else RangeAnswer.of(Range(*believed)),
         now_seconds=now,
     )
-
-
-def _belief(row: Mapping[str, Any]) -> RangeAnswer | None:
-    if row["median_seconds"] is None:
-        return None
-    return RangeAnswer.of(Range(row["low_seconds"], row["median_seconds"], row["high_seconds"]))
 
 
 def reason_answer(reason: Reason | None, picture: Picture) -> ReasonAnswer | None:
