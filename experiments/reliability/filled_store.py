@@ -25,10 +25,9 @@ from foresail.service.feed import Feed
 from foresail.service.given_numbers import GivenNumbers
 from foresail.service.inbox import Inbox
 from foresail.service.metrics import ServiceMetrics
-from foresail.service.requests import Submit
 from foresail.service.session import StateFolder, scenario_of_service
 from foresail.service.store import sql_store
-from foresail.service.store.protocol import KeyedCall
+from foresail.service.store.protocol import KeyedCall, Submit
 from foresail.service.store.sql_store import SqlStore
 from foresail.service.store_log import StoreLog, recovered
 

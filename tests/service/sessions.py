@@ -13,8 +13,7 @@ from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
 from foresail.service.metrics import ServiceMetrics
-from foresail.service.requests import Submit
-from foresail.service.store.protocol import KeyedCall
+from foresail.service.store.protocol import KeyedCall, Submit
 from foresail.service.store_log import StoreLog, recovered
 
 BEGIN = 1_780_000_000.0

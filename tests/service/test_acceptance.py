@@ -10,8 +10,7 @@ import pytest
 from foresail.live.command_job import CommandJob
 from foresail.service.acceptance import Acceptance
 from foresail.service.inbox import Inbox
-from foresail.service.requests import ForJob, JobWish, Submit
-from foresail.service.store.protocol import StoreUnavailable
+from foresail.service.store.protocol import ForJob, JobWish, StoreUnavailable, Submit
 from foresail.service.store.sql_store import SqlStore
 from foresail.service.store.tables import JOBS
 

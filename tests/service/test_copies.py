@@ -15,10 +15,9 @@ from typer.testing import CliRunner
 from databases import PostgreSQLServer, program
 from foresail.cli import db, replay
 from foresail.live.command_job import CommandJob
-from foresail.service.requests import Submit
 from foresail.service.session import StateFolder
 from foresail.service.store import copies
-from foresail.service.store.protocol import KeyedCall
+from foresail.service.store.protocol import KeyedCall, Submit
 from foresail.service.store.sql_store import SqlStore
 from foresail.service.store.tables import METADATA, ROOM
 from live_service import live_service

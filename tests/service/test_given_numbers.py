@@ -13,9 +13,8 @@ import pytest
 from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
 from foresail.service.given_numbers import GivenNumbers
-from foresail.service.requests import Submit
 from foresail.service.session import StateFolder
-from foresail.service.store.protocol import KeyedCall, StoreUnavailable, WholeStep
+from foresail.service.store.protocol import KeyedCall, StoreUnavailable, Submit, WholeStep
 from foresail.service.store.sql_store import SqlStore
 from live_service import environment_of_service, live_service
 

@@ -15,14 +15,18 @@ from sqlalchemy import event, text
 from databases import postgresql, program
 from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
-from foresail.service.requests import ForJob, ForNode, JobWish, NodeWish, Submit
 from foresail.service.session import StateFolder
 from foresail.service.store.database import LATEST, DiskRoom, version_of
 from foresail.service.store.protocol import (
     ForecastRow,
+    ForJob,
+    ForNode,
     JobsWanted,
+    JobWish,
     KeyedCall,
+    NodeWish,
     StoreUnavailable,
+    Submit,
     WholeStep,
 )
 from foresail.service.store.sql_store import SqlStore

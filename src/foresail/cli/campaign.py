@@ -14,7 +14,7 @@ from foresail.cli import _replaying as replaying
 from foresail.cli._scenarios import ConventionsName, EnforceLimits
 from foresail.cli.command_line import made_by
 from foresail.cli.formats import TableFormat, TableFormatOption, plain_rows, print_json
-from foresail.cli.plugin_options import Plugins
+from foresail.cli.log_options import Plugins
 from foresail.cli.progress import doing
 
 if TYPE_CHECKING:

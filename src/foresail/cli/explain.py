@@ -167,7 +167,6 @@ def _tell_of_service(job_id: str) -> None:
     import time
 
     from foresail.cli._service import connected
-    from foresail.cli.explain import print_wait
 
     with connected() as client:
         lines, job = client.story(job_id)["lines"], client.job(job_id)

@@ -1,4 +1,4 @@
-"""Which log is read, and how: what commands that read logs are told."""
+"""Which log is read, and how, and files of plug-ins: what commands that read logs are told."""
 
 from __future__ import annotations
 
@@ -8,11 +8,33 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from foresail.cli.plugin_options import Plugins
 from foresail.cli.progress import reading
 
 if TYPE_CHECKING:
     from foresail.traces.workload import Workload
+
+
+def _loaded(plugins: list[Path] | None) -> list[Path] | None:
+    """The files, once what they register can be found."""
+    if plugins:
+        from foresail.model.registry import load_plugin
+
+        for plugin in plugins:
+            load_plugin(plugin)
+    return plugins
+
+
+Plugins: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE.py",
+        help="A file with plug-ins of your own; may be repeated.",
+        callback=_loaded,
+    ),
+]
+"""They are loaded as the command line is read, before any name is looked for."""
+
 
 LogPath: TypeAlias = Annotated[
     Path, typer.Argument(metavar="PATH", help="A log file, or a workload folder.")

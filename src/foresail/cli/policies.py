@@ -6,7 +6,7 @@ from itertools import chain
 
 import typer
 
-from foresail.cli.plugin_options import Plugins
+from foresail.cli.log_options import Plugins
 
 app = typer.Typer(rich_markup_mode=None)
 

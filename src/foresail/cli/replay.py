@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from foresail.cli._moments import learned_before, log_of
-from foresail.cli.plugin_options import Plugins
+from foresail.cli.log_options import Plugins
 from foresail.cli.progress import doing
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from foresail.cli.plugin_options import Plugins
+from foresail.cli.log_options import Plugins
 from foresail.cli.progress_line import stop_showing
 from foresail.model.documents import bytes_of
 from foresail.model.errors import InputError

@@ -11,8 +11,7 @@ from typing import Final, TypeAlias
 
 from foresail.model.errors import ForesailError
 from foresail.service.inbox import Inbox
-from foresail.service.requests import Request, Submit
-from foresail.service.store.protocol import Accepted, KeyedCall
+from foresail.service.store.protocol import Accepted, KeyedCall, Request, Submit
 from foresail.service.store.sql_store import SqlStore
 
 Numbered: TypeAlias = Callable[[int], Sequence[Request]]

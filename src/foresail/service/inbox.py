@@ -21,7 +21,7 @@ from foresail.model.event import (
     Submitted,
     Tick,
 )
-from foresail.service.requests import (
+from foresail.service.store.protocol import (
     ForJob,
     ForNode,
     JobWish,

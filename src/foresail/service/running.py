@@ -39,14 +39,15 @@ from foresail.service.connections import (
     LimitedListener,
     Patience,
     Server,
+    machine_listeners,
     most_connections,
+    network_listener,
 )
 from foresail.service.cycles import CompileWatch, CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.forecasts import QueueForecaster
 from foresail.service.given_numbers import GivenNumbers
 from foresail.service.inbox import Inbox
-from foresail.service.listening import machine_listeners, network_listener
 from foresail.service.mail import MailHook
 from foresail.service.metrics import ServiceMetrics
 from foresail.service.overview import JobCounts, Overview

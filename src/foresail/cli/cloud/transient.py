@@ -10,18 +10,143 @@ import typer
 
 from foresail.cli.cloud._naming import told_by_options
 from foresail.cli.cloud._options import AnswerOptions
+from foresail.cli.cloud._prices import echo, print_numbers
 from foresail.cli.cloud._transient_history import LONGEST_WAIT_SECONDS, checked, held_to
 from foresail.cli.cloud._transient_offers import learned_of, offers_of
-from foresail.cli.cloud._transient_plans import answer_of, answer_of_plan, tiered_answer
-from foresail.cli.cloud._transient_showing import show, show_tiers
 from foresail.cli.command_line import refuse
+from foresail.cli.formats import Format, print_json
 from foresail.cli.progress import doing
 from foresail.cloud.transient.methods import Method
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
+    from foresail.reports.renting.tiers_page import TieredAnswer
+    from foresail.reports.renting.transient_page import TransientAnswer
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from foresail.cli.cloud._transient_offers import OfferHistories
+    from foresail.cloud.transient.offers import Offers
+    from foresail.cloud.transient.tiers import Tier
+    from foresail.reports.renting.tiers_page import TieredAnswer
+    from foresail.reports.renting.transient_page import TransientAnswer
+if TYPE_CHECKING:
     from foresail.cloud.transient.offers import Offers
     from foresail.reports.renting.transient_page import TransientAnswer
+
+
+def show(answer: TransientAnswer, answering: AnswerOptions) -> None:
+    """Print a plan, and write the page about it where one is asked for."""
+    from foresail.reports.renting.transient_page import (
+        plan_table,
+        sentences,
+        transient_page,
+        transient_record,
+        windows_table,
+    )
+
+    if answering.output_format is Format.JSON:
+        print_json(transient_record(answer))
+    else:
+        print_numbers(plan_table(answer.plan))
+        typer.echo()
+        if answer.windows:
+            print_numbers(windows_table(answer.windows))
+            typer.echo()
+        for sentence in sentences(answer):
+            echo(sentence)
+    if answering.output is not None:
+        answering.write_record("plan.json", answer.plan.to_record())
+        answering.write(transient_page(answer))
+
+
+def show_tiers(answer: TieredAnswer, answering: AnswerOptions) -> None:
+    """Print the plans of tiers, and write the page about them where one is asked for."""
+    from foresail.reports.renting.tiers_page import (
+        tier_record,
+        tier_sentences,
+        tier_tables,
+        tiers_page,
+        tiers_table,
+    )
+
+    if answering.output_format is Format.JSON:
+        print_json(tier_record(answer))
+    else:
+        for table in (*tier_tables(answer.plan), tiers_table(answer.plan)):
+            typer.echo(table.title)
+            print_numbers(table)
+            typer.echo()
+        for sentence in tier_sentences(answer):
+            echo(sentence)
+    if answering.output is not None:
+        answering.write_record("plan.json", answer.plan.to_record())
+        answering.write(tiers_page(answer))
+
+
+def answer_of(
+    offers: Offers,
+    capacity: float,
+    availability: float,
+    method: Method,
+    extra_nines: float,
+) -> TransientAnswer:
+    """The cheapest plan for a capacity, and what each nine would cost."""
+    from foresail.cloud.transient.frontier import cheaper, frontier
+    from foresail.cloud.transient.planning import plan
+    from foresail.reports.renting.transient_page import TransientAnswer
+
+    planned = plan(offers, capacity, availability, method=method, extra_nines=extra_nines)
+    along = frontier(offers, capacity, method=method, extra_nines=extra_nines)
+    return TransientAnswer(offers, cheaper(planned, along), along)
+
+
+def answer_of_plan(offers: Offers, path: Path, method: Method) -> TransientAnswer:
+    """A plan as it was made, beside what each nine would cost now."""
+    from foresail.cloud.transient.frontier import frontier
+    from foresail.cloud.transient.offers import Offers
+    from foresail.cloud.transient.reading import read_plan
+    from foresail.reports.renting.transient_page import TransientAnswer
+
+    planned = read_plan(path)
+    along = frontier(offers, planned.capacity, method=method, extra_nines=planned.extra_nines)
+    return TransientAnswer(Offers(tuple(each.type for each in planned.rented)), planned, along)
+
+
+def tiered_answer(
+    offers: Offers,
+    tiers: Sequence[str],
+    availability: float,
+    method: Method,
+    extra_nines: float,
+    learned: OfferHistories | None,
+) -> TieredAnswer:
+    """Plans for tiers, each a text ``NAME=UNITS``; held to the histories where there are any."""
+    from foresail.cloud.transient.tiers import plan_tiers, realised_availability, tier_frontier
+    from foresail.reports.renting.tiers_page import TieredAnswer
+
+    parts = [_tier(text) for text in tiers]
+    planned = plan_tiers(offers, parts, availability, method=method, extra_nines=extra_nines)
+    return TieredAnswer(
+        offers,
+        planned,
+        availability,
+        tier_frontier(offers, parts, method=method, extra_nines=extra_nines),
+        None if learned is None else realised_availability(learned.history, planned),
+    )
+
+
+def _tier(text: str) -> Tier:
+    from foresail.cloud.transient.tiers import Tier
+
+    name, _, units = text.partition("=")
+    try:
+        return Tier(name.strip(), float(units))
+    except ValueError:
+        raise InputError(
+            "no tier", field="--tier", value=text, expected="NAME=UNITS, such as web=20"
+        ) from None
+
 
 _OPTIONS: Final = {
     "availability": "--availability",

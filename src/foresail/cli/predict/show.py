@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from foresail.cli.formats import Format, FormatOption, print_json
-from foresail.cli.plugin_options import Plugins
+from foresail.cli.log_options import Plugins
 from foresail.cli.progress import doing
 
 if TYPE_CHECKING:

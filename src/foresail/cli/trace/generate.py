@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from foresail.cli.plugin_options import Plugins
+from foresail.cli.log_options import Plugins
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 

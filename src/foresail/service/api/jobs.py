@@ -54,8 +54,7 @@ from foresail.service.api.submissions import (
 from foresail.service.forecasts import Forecasts
 from foresail.service.parts import ServiceParts
 from foresail.service.picture import Picture
-from foresail.service.requests import ForJob, JobWish, Submit
-from foresail.service.store.protocol import JobsWanted, Row
+from foresail.service.store.protocol import ForJob, JobsWanted, JobWish, Row, Submit
 
 router: Final = APIRouter(prefix="/v1", tags=["jobs"])
 

@@ -31,7 +31,7 @@ from foresail.service.api.lookup import current_picture
 from foresail.service.api.problems import CallRefused
 from foresail.service.parts import ServiceParts
 from foresail.service.picture import Picture
-from foresail.service.requests import ForNode, NodeWish
+from foresail.service.store.protocol import ForNode, NodeWish
 from foresail.service.tokens import AccessToken, Role
 
 router: Final = APIRouter(prefix="/v1", tags=["service"])

@@ -28,7 +28,7 @@ from foresail.model.start_conditions import Dependency, DependencyKind, parse_de
 from foresail.model.words import memory_size
 from foresail.service.api.answers import JobId
 from foresail.service.mail import is_address, mail_types
-from foresail.service.requests import Request, Submit
+from foresail.service.store.protocol import Request, Submit
 from foresail.strl.own_requests import RequestPlaces
 
 MOST_JOBS: Final = 10_000

@@ -1,13 +1,71 @@
-"""What the service hands to its store, and what it is told by it."""
+"""What people ask of the service, what it hands to its store, and what the store tells it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, TypeAlias
 
+from foresail.live.command_job import CommandJob
 from foresail.model.errors import ForesailError
-from foresail.service.requests import NumberedRequest, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """A job is to run; in state held if ``held``."""
+
+    job: CommandJob
+    held: bool = False
+
+
+class JobWish(StrEnum):
+    """What may be wished of a job that is not done with."""
+
+    CANCEL = "cancel"
+    HOLD = "hold"
+    RELEASE = "release"
+
+
+@dataclass(frozen=True, slots=True)
+class ForJob:
+    """Something is wished of a job."""
+
+    wish: JobWish
+    job_id: str
+
+
+class NodeWish(StrEnum):
+    """What may be wished of a node."""
+
+    DRAIN = "drain"
+    RESUME = "resume"
+
+
+@dataclass(frozen=True, slots=True)
+class ForNode:
+    """Something is wished of a node."""
+
+    wish: NodeWish
+    node: str
+
+
+Request: TypeAlias = Submit | ForJob | ForNode
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedRequest:
+    """A request as it was accepted."""
+
+    number: int
+    """Its place in the order of all requests, from 1."""
+    unix_seconds: float
+    """When it was accepted."""
+    user: str
+    """Who asked."""
+    request: Request
+    """What was asked for."""
+
 
 Row: TypeAlias = Mapping[str, Any]
 """Values by name of column."""

@@ -9,16 +9,17 @@ from sqlalchemy import Connection, Select, func, select, union_all
 
 from foresail.live.command_job import CommandJob
 from foresail.record.subjects import NODES
-from foresail.service.requests import (
+from foresail.service.store.protocol import (
+    AboutJob,
     ForJob,
     ForNode,
     JobWish,
     NodeWish,
     NumberedRequest,
     Request,
+    Row,
     Submit,
 )
-from foresail.service.store.protocol import AboutJob, Row
 from foresail.service.store.tables import RECORDS
 
 _NEARBY: Final = 2_000

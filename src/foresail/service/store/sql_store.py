@@ -24,10 +24,6 @@ from sqlalchemy.exc import DBAPIError
 
 from foresail.live.cluster_plugin import UseSample
 from foresail.model.errors import InputError
-from foresail.service.requests import (
-    NumberedRequest,
-    Submit,
-)
 from foresail.service.store.database import Database, bring_up_to_date
 from foresail.service.store.protocol import (
     AboutJob,
@@ -37,7 +33,9 @@ from foresail.service.store.protocol import (
     JobsWanted,
     Judged,
     KeyedCall,
+    NumberedRequest,
     Row,
+    Submit,
     WholeStep,
 )
 from foresail.service.store.sql_records import (
