@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
@@ -13,6 +13,10 @@ from foresail.model.words import count, duration, listed, memory_size
 
 if TYPE_CHECKING:
     from foresail.client.service_client import ServiceClient
+
+JobIds: TypeAlias = Annotated[
+    list[str], typer.Argument(metavar="JOB...", help="Ids, also 18 or 18_[1-3] of arrays.")
+]
 
 _OF_A_JOB: Final = (404, 409)
 """Refusals that are about one job, not about whoever asks."""
@@ -34,11 +38,7 @@ def for_each_job(summary: str, request: Callable[[ServiceClient, str], object]) 
     app = typer.Typer(rich_markup_mode=None)
 
     @app.command(help=summary)
-    def command(
-        jobs: Annotated[
-            list[str], typer.Argument(metavar="JOB...", help="Ids, also 18 or 18_[1-3] of arrays.")
-        ],
-    ) -> None:
+    def command(jobs: JobIds) -> None:
         from foresail.client.job_ids import job_ids
 
         with connected() as client:
@@ -104,8 +104,7 @@ def _asked_for(job: Mapping[str, Any]) -> Iterator[str]:
     if others:
         yield f"to run {others}"
     if job.get("begin_seconds") is not None:
-        begin = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(job["begin_seconds"]))
-        yield f"not before {begin}"
+        yield f"not before {clock_time(job['begin_seconds'])}"
     if job.get("most_at_once") is not None:
         yield f"{job['most_at_once']:,} of its array at once"
 
@@ -133,6 +132,20 @@ def starts_in(forecast: Mapping[str, Any] | None, now: float) -> str:
     latest = "never" if high is None else duration(max(0.0, high - now))
     soonest, likely = (duration(max(0.0, each - now)) for each in (low, median))
     return spread(soonest, likely, latest)
+
+
+def clock_time(unix_seconds: float) -> str:
+    """A moment by the clock."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix_seconds))
+
+
+def runs_for(belief: Mapping[str, Any]) -> str:
+    """The odds of a runtime: ``20 min (5 to 50 min)``."""
+    low, median, high = (
+        "no known time" if belief[key] is None else duration(belief[key])
+        for key in ("p10", "p50", "p90")
+    )
+    return spread(low, median, high)
 
 
 def spread(low: str, middle: str, high: str) -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from foresail.cli._service import JobIds, connected, members_of
+
 if TYPE_CHECKING:
     from foresail.client.service_client import ServiceClient
 
@@ -22,16 +24,12 @@ _CONFLICT: Final = 409
 
 @app.command()
 def logs(
-    jobs: Annotated[
-        list[str], typer.Argument(metavar="JOB...", help="Ids, also 18 or 18_[1-3] of arrays.")
-    ],
+    jobs: JobIds,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")
     ] = False,
 ) -> None:
     """Print what jobs have written, their errors among it."""
-    from foresail.cli._service import connected, members_of
-
     with connected() as client:
         meant = members_of(client, jobs)
         for job_id in meant:

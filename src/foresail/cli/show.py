@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from foresail.cli._service import (
+    JobIds,
+    asked_for,
+    clock_time,
+    connected,
+    members_of,
+    now_of,
+    runs_for,
+    starts_in,
+    why,
+)
 from foresail.cli.formats import print_json
 from foresail.model.words import duration
 
@@ -19,14 +29,10 @@ app = typer.Typer(rich_markup_mode=None)
 
 @app.command()
 def show(
-    jobs: Annotated[
-        list[str], typer.Argument(metavar="JOB...", help="Ids, also 18 or 18_[1-3] of arrays.")
-    ],
+    jobs: JobIds,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Everything that is known of jobs, and at last why each waits or has ended."""
-    from foresail.cli._service import connected, members_of, now_of
-
     with connected() as client:
         for number, job_id in enumerate(members_of(client, jobs)):
             job = client.job(job_id)
@@ -41,8 +47,6 @@ def show(
 
 
 def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
-    from foresail.cli._service import asked_for, spread, starts_in, why
-
     yield "job", f"{job['job_id']}  {job['name']}  of {job['user']}"
     yield "state", " ".join(filter(None, (job["state"], _attempt(job))))
     yield "asks for", asked_for(job)
@@ -54,15 +58,12 @@ def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
     for name in ("submit", "start", "end"):
         at = job.get(f"{name}_seconds")
         if at is not None:
-            clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
-            yield f"{name}", f"{clock}  ({duration(abs(now - at))} {'ago' if at <= now else 'on'})"
-    belief = job.get("belief")
-    if belief:
-        low, median, high = (
-            "no known time" if belief[key] is None else duration(belief[key])
-            for key in ("p10", "p50", "p90")
-        )
-        yield "should run for", spread(low, median, high)
+            yield (
+                name,
+                f"{clock_time(at)}  ({duration(abs(now - at))} {'ago' if at <= now else 'on'})",
+            )
+    if job.get("belief"):
+        yield "should run for", runs_for(job["belief"])
     for name in ("places", "command", "directory"):
         if job.get(name) not in (None, ""):
             yield name, str(job[name])

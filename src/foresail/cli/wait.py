@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+from foresail.cli._service import JobIds, connected
 
 if TYPE_CHECKING:
     from foresail.client.service_client import ServiceClient
@@ -15,15 +17,12 @@ app = typer.Typer(rich_markup_mode=None)
 
 @app.command()
 def wait(
-    jobs: Annotated[
-        list[str], typer.Argument(metavar="JOB...", help="Ids, also 18 or 18_[1-3] of arrays.")
-    ],
+    jobs: JobIds,
 ) -> None:
     """Wait for jobs; the exit status is the job's, the highest of several.
 
     It is 1 of one that has none of its own: stopped at a limit, cancelled, or by a signal.
     """
-    from foresail.cli._service import connected
     from foresail.client.job_ids import job_ids
 
     with connected() as client:

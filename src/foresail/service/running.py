@@ -110,7 +110,7 @@ class RunningService:
         self, configuration: ServiceConfiguration, path: Path | None, say: Callable[[str], None]
     ) -> None:
         require_usable(configuration)
-        engine_of_service(configuration)
+        engine_of(scenario_of_service(configuration))
         self._configuration = configuration
         self._path = path
         self._say = say
@@ -157,7 +157,7 @@ class RunningService:
         access = SqlAccess(store.database)
         self._feed = Feed(store)
         self._gallery = Gallery(
-            self._inbox.wake, self._note, configuration.cycle_seconds, self._passed
+            self._inbox.wake, _LOG.info, configuration.cycle_seconds, self._passed
         )
         self._gallery.busy_because = lambda: self._compilations.remark
         mail = configuration.hooks.mail
@@ -305,7 +305,7 @@ class RunningService:
             policy = read_configuration(self._path).policy
         changed = self._configuration.model_copy(update={"policy": policy})
         require_usable(changed)
-        engine_of_service(changed)
+        engine_of(scenario_of_service(changed))
         self._next = changed
         self._remarks = ()
         self._inbox.leave()
@@ -358,20 +358,9 @@ class RunningService:
             return Condition((f"no cycle has ended for {silent:.0f} s",), remarks)
         return Condition((), remarks)
 
-    def _note(self, sentence: str) -> None:
-        _LOG.info("%s", sentence)
-
 
 def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
     raise SystemExit(0)
-
-
-def engine_of_service(configuration: ServiceConfiguration) -> None:
-    """Refuse a policy under which commands cannot be run.
-
-    Raises ``ForesailError`` if there is no engine for it.
-    """
-    engine_of(scenario_of_service(configuration))
 
 
 def _server(parts: ServiceParts, connections: Connections) -> Server:

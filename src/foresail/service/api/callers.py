@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated, Final, Generic, TypeVar
+from typing import Annotated, Final
 
 from fastapi import Depends, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -76,47 +76,23 @@ class Caller:
         )
 
 
-class Bucket:
-    """Lets so many through a second, and ``burst`` at once."""
-
-    __slots__ = ("_at", "_left")
-
-    def __init__(self, burst: float) -> None:
-        self._left = burst
-        self._at = time.monotonic()
-
-    def wait_seconds(self, per_second: float, burst: float) -> float:
-        """Take one; 0, or how long it takes until there is another."""
-        now = time.monotonic()
-        self._left = min(burst, self._left + (now - self._at) * per_second)
-        self._at = now
-        if self._left >= 1.0:
-            self._left -= 1.0
-            return 0.0
-        return (1.0 - self._left) / per_second
-
-
-_Key = TypeVar("_Key")
-
-
-class Buckets(Generic[_Key]):
-    """A bucket for each key, of the latest that came."""
+class Buckets:
+    """Lets so many through a second of each key, and ``burst`` at once; of the latest that came."""
 
     def __init__(self, per_second: float, burst: float) -> None:
         self._per_second = per_second
         self._burst = burst
-        self._buckets: OrderedDict[_Key, Bucket] = OrderedDict()
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def wait_seconds(self, key: _Key) -> float:
+    def wait_seconds(self, key: str) -> float:
         """Take one of a key's; 0, or how long it takes until there is another."""
-        bucket = self._buckets.get(key)
-        if bucket is None:
-            bucket = self._buckets[key] = Bucket(self._burst)
-            if len(self._buckets) > _MOST_KNOWN:
-                self._buckets.popitem(last=False)
-        else:
-            self._buckets.move_to_end(key)
-        return bucket.wait_seconds(self._per_second, self._burst)
+        now = time.monotonic()
+        left, at = self._left.pop(key, (self._burst, now))
+        left = min(self._burst, left + (now - at) * self._per_second)
+        self._left[key] = (left if left < 1.0 else left - 1.0), now
+        if len(self._left) > _MOST_KNOWN:
+            self._left.popitem(last=False)
+        return 0.0 if left >= 1.0 else (1.0 - left) / self._per_second
 
 
 class Door:
@@ -129,8 +105,8 @@ class Door:
     def __init__(self, parts: ServiceParts) -> None:
         limits = parts.configuration.limits
         self._parts = parts
-        self._asked: Buckets[str] = Buckets(limits.requests_per_second, limits.burst)
-        self._refused: Buckets[str] = Buckets(_REFUSALS_PER_SECOND, _FREE_REFUSALS)
+        self._asked = Buckets(limits.requests_per_second, limits.burst)
+        self._refused = Buckets(_REFUSALS_PER_SECOND, _FREE_REFUSALS)
         self._known: dict[int | str, tuple[float, str, Role]] = {}
 
     async def let_in(

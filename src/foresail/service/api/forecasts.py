@@ -6,7 +6,7 @@ import asyncio
 import math
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -102,7 +102,7 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatI
         row = await asyncio.to_thread(own_job, parts, caller, body.job_id)
         require_waiting(row)
         command = CommandJob.from_json(row["command"])
-        asked = _as_request(command, given)
+        asked = JobRequest.model_validate({**command.record(), **given})
         submitted = row["submit_seconds"]
         now = forecast_answer(await parts.forecaster.ahead(arrivals=body.arrivals), command.job_id)
     else:
@@ -195,12 +195,6 @@ def require_waiting(row: Row) -> None:
             f"job {row['job_id']} is {row['state']}",
             expected="a job that waits",
         )
-
-
-def _as_request(command: CommandJob, changes: dict[str, Any]) -> JobRequest:
-    """The request that a job was, with some of it changed."""
-    asked = command.record()
-    return JobRequest.model_validate({**asked, **changes})
 
 
 def _judged(judged: Judged) -> JudgedAnswer:

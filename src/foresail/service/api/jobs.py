@@ -48,7 +48,7 @@ from foresail.service.api.problems import CallRefused
 from foresail.service.api.submissions import (
     JobIdsBody,
     JobsBody,
-    as_asked,
+    JobsRequest,
     checked_submission,
 )
 from foresail.service.forecasts import Forecasts
@@ -90,7 +90,7 @@ async def submit(
 
     def check() -> Any:
         submission = checked_submission(
-            as_asked(body),
+            body.jobs if isinstance(body, JobsRequest) else [body],
             caller.user,
             picture.cluster,
             places_of_requests(parse_policy(parts.policy()), picture.cluster),

@@ -357,7 +357,7 @@ class JobChecks:
         self._total = cluster.total
         self._room = FreeResources(cluster)
         self._home = Path.home() if account is None else Path(account.home)
-        self._is_directory = cache(os.path.isdir) if account is None else _every_one
+        self._is_directory = cache(os.path.isdir) if account is None else lambda _: True
 
     def job(self, asked: JobRequest) -> CommandJob:
         """A job that could be accepted, under an id that is not its own.
@@ -422,11 +422,6 @@ class JobChecks:
                 "is no address", field="mail_user", value=to, expected="a user's name, or a@b.c"
             )
         return types, to
-
-
-def _every_one(directory: Path) -> bool:
-    del directory
-    return True
 
 
 def _draft(asked: JobRequest, job: CommandJob) -> _Draft:
@@ -505,8 +500,3 @@ JobsBody: TypeAlias = Annotated[
     Discriminator(_number_of_jobs),
 ]
 """One job, or several under ``jobs``."""
-
-
-def as_asked(body: JobRequest | JobsRequest) -> list[JobRequest]:
-    """The jobs of a body."""
-    return body.jobs if isinstance(body, JobsRequest) else [body]
