@@ -34,10 +34,8 @@ _IDS: Final = 200
 class ServiceRefusal(ForesailError):  # noqa: N818 - it says what it is
     """The service has refused a request, and says why.
 
-    Parameters
-    ----------
-    problem
-        Its answer (RFC 9457): title, status, detail, and the field that is wrong, if one is.
+    ``problem`` is its answer (RFC 9457): title, status, detail, and the field that is wrong, if one
+    is.
     """
 
     def __init__(self, problem: Mapping[str, Any]) -> None:

@@ -44,15 +44,8 @@ def by_clock_of_run(job: CommandJob, now: float) -> CommandJob:
 class RunClock:
     """Unix time as a run has it; never goes back.
 
-    Parameters
-    ----------
-    not_before
-        The time of the run's last step.
-    told
-        What its log tells of the clocks last, if it does: on the same boot, the run's time has gone
-        on evenly since.
-    clocks
-        Those of the machine.
+    ``not_before`` is the time of the run's last step; ``told`` what its log tells of the clocks
+    last, if it does: on the same boot, the run's time has gone on evenly since.
     """
 
     def __init__(self, not_before: float, told: ClockRead | None, clocks: MachineClocks) -> None:

@@ -53,19 +53,9 @@ def snapshot_path(log: Path) -> Path:
 def write_snapshot(path: Path, lines: Iterable[str], log: Path, end: int) -> None:
     """Write a snapshot, whole or not at all.
 
-    Parameters
-    ----------
-    path
-        Where to.
-    lines
-        Of its records.
-    log, end
-        The log that they stand for, up to which byte.
+    ``end`` is the byte of the log up to which these lines stand for it.
 
-    Raises
-    ------
-    OSError
-        If it cannot be written.
+    Raises ``OSError`` if it cannot be written.
     """
     content = "".join(lines).encode()
     begin = max(0, end - _TAIL_BYTES)
@@ -117,16 +107,8 @@ class FollowedLog(EventLog, Protocol):
 class RunLog(DurableLog):
     """The log of a run; ``jobs`` follows it, and a snapshot of it is written from time to time.
 
-    Parameters
-    ----------
-    path
-        Where it is; what is there ends with a whole step.
-    manifest
-        What a new log begins with; None where one goes on.
-    jobs, compaction
-        What became of the jobs in what is there, and the records that matter of it.
-    since_snapshot
-        How many of these came after the last snapshot.
+    What is in the log ends with a whole step. ``manifest`` is what a new one begins with;
+    ``since_snapshot`` counts the records that matter behind the last snapshot.
     """
 
     def __init__(

@@ -120,23 +120,11 @@ def supervise(
 
     Leaves ``schedule.parquet`` in the run directory.
 
-    Parameters
-    ----------
-    run
-        What was accepted and has happened.
-    begin
-        How the run begins on its cluster: the first record of its log, and its controller.
-    observer
-        Shows what happens.
-    lines
-        Where further commands come from, if any do.
-    engine
-        What the schedule says that has carried it out.
+    ``begin`` makes the first record of the run's log and its controller, on its cluster; ``engine``
+    is what the schedule says that has carried it out.
 
-    Raises
-    ------
-    InputError
-        If another supervisor is at work, or what an earlier one left cannot be used.
+    Raises ``InputError`` if another supervisor is at work, or what an earlier one left cannot be
+    used.
     """
     with run.locked():
         run.drop_incomplete_line()

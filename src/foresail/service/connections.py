@@ -51,19 +51,10 @@ def machine_listeners(
 ) -> Iterator[dict[Path, socket.socket]]:
     """The sockets for accounts of this machine, by path: they are gone afterwards.
 
-    Parameters
-    ----------
-    own
-        In the service's folder, which is no other service's.
-    wanted
-        A further one; None for the well-known one of this account, where it can be had.
-    mode
-        Who may connect.
+    ``own`` is in the service's folder, which is no other service's; ``wanted`` a further one, None
+    for the well-known one of this account, where it can be had. ``mode`` says who may connect.
 
-    Raises
-    ------
-    InputError
-        If one of them cannot be had.
+    Raises ``InputError`` if one of them cannot be had.
     """
     found: dict[Path, socket.socket] = {}
     with ExitStack() as stack:

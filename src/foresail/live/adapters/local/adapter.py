@@ -45,22 +45,9 @@ _STARTS_KNOWN: Final = 10_000
 class _Watched:
     """An attempt that has not been reported as ended.
 
-    Parameters
-    ----------
-    attempt
-        Which one.
-    start_seconds
-        When it began, as far as that is known.
-    is_stopping
-        Whether it is to be stopped.
-    used
-        What it had used at the last look.
-    looks
-        What was measured of it.
-    is_adopted
-        Whether an earlier adapter began it, which has kept what it measured.
-    told
-        What was last said of why it does not go on.
+    ``used`` and ``looks`` are what was measured of it; where ``is_adopted``, an earlier adapter
+    began it, which has kept what it measured. ``told`` is what was last said of why it does not go
+    on.
     """
 
     attempt: Attempt
@@ -89,22 +76,8 @@ class LocalAdapter:
 
     Jobs are bound to cpus where it has as many as the cluster was given; else the kernel shares.
 
-    Parameters
-    ----------
-    cluster
-        What the run may use: one partition.
-    grace_seconds
-        Time between the gentle and the firm signal to a job that has to end.
-    sample_seconds
-        Time between two looks at what jobs use.
-    log_bytes
-        Greatest size of a log.
-    cgroups
-        Where each attempt gets a cgroup of its own; None where none does.
-    gpus
-        What the cluster's gpus are called.
-    run
-        The run's commands, and where its files are.
+    Its parameters are those of the cluster's plug-in; ``cgroups`` says where each attempt gets one
+    of its own, if it does, and ``gpus`` what they are called.
     """
 
     capabilities: Final[Capabilities] = Capabilities(preempts=True, places=True)

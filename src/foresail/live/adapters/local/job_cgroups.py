@@ -101,14 +101,8 @@ class JobCgroups:
     ) -> JobCgroup:
         """The cgroup of one attempt, like no other's of this machine.
 
-        Parameters
-        ----------
-        job, attempt
-            Which one.
-        attempts
-            The folder of what is known of the run's attempts.
-        cpus
-            Those that it is bound to; none where it is not.
+        ``attempts`` is the folder of what is known of the run's; ``cpus`` are those that it is
+        bound to.
         """
         run = hashlib.sha256(os.fsencode(attempts.absolute())).hexdigest()[:12]
         limits: dict[str, str] = {}

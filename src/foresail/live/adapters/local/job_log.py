@@ -70,21 +70,11 @@ _SPARE_SHARE = 0.05
 class JobLog:
     """A file, and the pipe of which it keeps what fits.
 
-    Parameters
-    ----------
-    path
-        The file, which may be there already.
-    limit_bytes
-        Its greatest size, but for a few words on what is left out.
-    account
-        Whose it is; None: one's own.
-    begins_anew
-        Whether what is in it is dropped.
+    It may be there already. ``limit_bytes`` is its greatest size, but for a few words on what is
+    left out; ``account`` whose it is (None: one's own); if it ``begins_anew``, what is in it is
+    dropped.
 
-    Raises
-    ------
-    OSError
-        If it cannot be written, or is neither a plain file nor a device.
+    Raises ``OSError`` if it cannot be written, or is neither a plain file nor a device.
     """
 
     def __init__(
