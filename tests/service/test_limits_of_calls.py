@@ -10,9 +10,9 @@ from foresail.model.errors import InputError
 from foresail.model.resources import Resources
 from foresail.service.api.submissions import (
     MOST_JOBS,
+    JobChecks,
     JobRequest,
     JobsRequest,
-    checked_submission,
 )
 
 CLUSTER = Cluster((Partition("all", Resources(4.0)),))
@@ -20,7 +20,7 @@ CLUSTER = Cluster((Partition("all", Resources(4.0)),))
 
 def checked(*jobs):
     asked = [JobRequest.model_validate({"command": "true", **each}) for each in jobs]
-    return checked_submission(asked, "ann", CLUSTER, None, lambda _: None)
+    return JobChecks("ann", CLUSTER).submission(asked, lambda _: None)
 
 
 def test_so_many_jobs_and_members_and_not_one_more():

@@ -46,10 +46,10 @@ from foresail.service.api.lookup import (
 )
 from foresail.service.api.problems import CallRefused
 from foresail.service.api.submissions import (
+    JobChecks,
     JobIdsBody,
     JobsBody,
     JobsRequest,
-    checked_submission,
 )
 from foresail.service.forecasts import Forecasts
 from foresail.service.parts import ServiceParts
@@ -89,14 +89,16 @@ async def submit(
     picture = await current_picture(parts, _CLUSTER_SECONDS)
 
     def check() -> Any:
-        submission = checked_submission(
-            body.jobs if isinstance(body, JobsRequest) else [body],
+        checks = JobChecks(
             caller.user,
             picture.cluster,
             places_of_requests(parse_policy(parts.policy()), picture.cluster),
-            lambda each: _still_to_wait_for(each, jobs_meant(parts, caller, each.job_ids[0])),
             account=parts.served.other_account(caller.user),
             sends_mail=bool(parts.configuration.hooks.mail),
+        )
+        submission = checks.submission(
+            body.jobs if isinstance(body, JobsRequest) else [body],
+            lambda each: _still_to_wait_for(each, jobs_meant(parts, caller, each.job_ids[0])),
         )
         most = parts.configuration.limits.pending_jobs
         waiting = parts.counts.reserve(caller.user, submission.jobs, most)

@@ -279,67 +279,12 @@ def _of_array(indices: Sequence[int]) -> Mapping[str, str]:
     }
 
 
-def checked_submission(
-    asked: Sequence[JobRequest],
-    user: str,
-    cluster: Cluster,
-    places: RequestPlaces | None,
-    waited_for: Callable[[Dependency], Dependency | None],
-    *,
-    account: Account | None = None,
-    sends_mail: bool = False,
-) -> Submission:
-    """A submission that can be accepted.
-
-    Parameters
-    ----------
-    asked
-        The jobs as they were asked for.
-    user
-        Whose they are.
-    cluster
-        What there is to run on.
-    places
-        What requests in STRL may name; None where the scheduler takes none.
-    waited_for
-        What is still to be waited for of a dependency on a job, or an array, that is not of this
-        call; None if nothing is. It refuses one that cannot be met any more, and raises
-        ``LookupError`` if there is no such job that the user may see.
-    account
-        As which account they run, if not as the service's own: what folders it can see, it finds
-        out itself, when they start.
-    sends_mail
-        Whether there is somebody to send mail about jobs.
-
-    Raises
-    ------
-    InvalidJobs, InputError
-        If a job is wrong, or can never run; names the field.
-    """
-    checks = JobChecks(user, cluster, places, account=account, sends_mail=sends_mail)
-    drafts = tuple(_draft(each, checks.job(each)) for each in asked)
-    submission = Submission(drafts, _known(drafts, waited_for))
-    if submission.jobs > MOST_JOBS:
-        raise InputError(
-            "too many jobs in one call",
-            field="array",
-            value=submission.jobs,
-            expected=f"at most {MOST_JOBS:,}",
-        )
-    if submission.is_too_large:
-        raise InputError(
-            "too much in one call: each member of an array is kept with all that it waits for",
-            field="array",
-            value=submission.jobs,
-            expected=f"at most {MOST_KEPT_BYTES:,} bytes; fewer jobs, or a step between them",
-        )
-    return submission
-
-
 class JobChecks:
     """Checks the jobs of a call; what they have in common is looked up once.
 
-    Its parameters are those of ``checked_submission``.
+    ``places`` is what requests in STRL may name, None where the scheduler takes none; ``account``
+    as which they run, if not as the service's own: what folders it can see, it finds out itself,
+    when they start.
     """
 
     def __init__(
@@ -358,6 +303,37 @@ class JobChecks:
         self._room = FreeResources(cluster)
         self._home = Path.home() if account is None else Path(account.home)
         self._is_directory = cache(os.path.isdir) if account is None else lambda _: True
+
+    def submission(
+        self,
+        asked: Sequence[JobRequest],
+        waited_for: Callable[[Dependency], Dependency | None],
+    ) -> Submission:
+        """A submission that can be accepted.
+
+        ``waited_for`` says what is still to be waited for of a dependency on a job, or an array,
+        that is not of this call; None if nothing is. It refuses one that cannot be met any more,
+        and raises ``LookupError`` if there is no such job that the user may see.
+
+        Raises ``InvalidJobs`` or ``InputError`` as ``job`` does.
+        """
+        drafts = tuple(_draft(each, self.job(each)) for each in asked)
+        submission = Submission(drafts, _known(drafts, waited_for))
+        if submission.jobs > MOST_JOBS:
+            raise InputError(
+                "too many jobs in one call",
+                field="array",
+                value=submission.jobs,
+                expected=f"at most {MOST_JOBS:,}",
+            )
+        if submission.is_too_large:
+            raise InputError(
+                "too much in one call: each member of an array is kept with all that it waits for",
+                field="array",
+                value=submission.jobs,
+                expected=f"at most {MOST_KEPT_BYTES:,} bytes; fewer jobs, or a step between them",
+            )
+        return submission
 
     def job(self, asked: JobRequest) -> CommandJob:
         """A job that could be accepted, under an id that is not its own.
