@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from foresail.cli import progress, progress_line
 from foresail.cli.cloud import app as cloud
-from foresail.cli.compilations import Compilations
+from foresail.cli.progress_line import Compilations
 
 CLEARED = "\r\x1b[2K"
 JOB = "{id} {submit} 0 100 1 -1 -1 1 200 -1 1 1 1 -1 -1 -1 -1 -1\n"

@@ -24,13 +24,13 @@ from foresail.cli import jobs, token
 from foresail.client import connection
 from foresail.live.accounts import Account
 from foresail.model.errors import InputError
-from foresail.service import served as served_module
+from foresail.service import session as served_module
 from foresail.service import tokens as tokens_module
 from foresail.service.api.callers import Door
 from foresail.service.api.problems import CallRefused
 from foresail.service.configuration import RequestLimits
 from foresail.service.connections import PEER
-from foresail.service.served import ServedAccounts
+from foresail.service.session import ServedAccounts
 from foresail.service.tokens import Role, Tokens
 from live_service import live_service
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from foresail.cli._service import now_of, starts_in, why
+import typer
+
+from foresail.cli._service import in_use, now_of, starts_in, why
 from foresail.cli.tables import print_table
 from foresail.client.job_ids import together
-from foresail.model.errors import InputError
+from foresail.model.errors import ForesailError, InputError
+
+if TYPE_CHECKING:
+    from foresail.client.service_client import ServiceClient
 
 HEADINGS: Final = ("JOBID", "NAME", "USER", "ST", "TIME", "LIMIT", "CPUS", "START", "REASON")
 _LETTERS: Final = MappingProxyType(
@@ -90,3 +95,50 @@ def clock(seconds: float) -> str:
     if days:
         return f"{days}-{hour:02}:{minute:02}:{second:02}"
     return f"{hour}:{minute:02}:{second:02}" if hour else f"{minute}:{second:02}"
+
+
+_TIMEOUT_SECONDS: Final = 2.0
+_MOST: Final = 15
+"""So many jobs of one's own, and of others."""
+
+
+def is_queue_shown() -> bool:
+    """Print the queue of the service; whether there is one that answers."""
+    from foresail.client.connection import find_connection
+
+    try:
+        connection = find_connection()
+    except InputError:
+        return False
+    from foresail.client.service_client import ServiceClient
+
+    try:
+        with ServiceClient(
+            connection, patience_seconds=0.0, timeout_seconds=_TIMEOUT_SECONDS
+        ) as client:
+            _show_queue(client, connection.address)
+    except ForesailError as error:
+        typer.echo(f"foresail: {error}", err=True)
+        return False
+    return True
+
+
+def _show_queue(client: ServiceClient, address: str) -> None:
+    me, plan = client.whoami()["user"], client.plan(most=2 * _MOST)
+    own = [
+        *client.jobs(users=[me], states=("running", "pending", "held"), order="next", most=_MOST)
+    ]
+    others = [each for each in _planned(plan) if each["user"] != me][:_MOST]
+    typer.echo(f"{address}, {in_use(client.cluster())}")
+    if own or others:
+        print_jobs([*own, *others])
+        typer.echo("START is the time yet, and its range four times in five; yours come first")
+    typer.echo("foresail submit SCRIPT, foresail jobs, foresail explain JOB, foresail --help")
+
+
+def _planned(plan: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What runs, then what is next, of everybody; nameless where one may not see it."""
+    for each in plan["running"]:
+        yield {**each, "state": "running", "start_seconds": each["start"]["p50"]}
+    for each in plan["waiting"]:
+        yield {**each, "state": "pending", "forecast": {"start": each["start"]}}

@@ -60,7 +60,7 @@ class LateCommands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Without any word, show the queue of the service; help, if there is none."""
         if not args and not ctx.resilient_parsing:
-            from foresail.cli._first_look import is_queue_shown
+            from foresail.cli._jobs_table import is_queue_shown
 
             if is_queue_shown():
                 ctx.exit()

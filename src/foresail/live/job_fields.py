@@ -101,14 +101,6 @@ def _arguments(value: Any) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _cpus(value: Any) -> int:
-    return _whole(value, 1)
-
-
-def _gpus(value: Any) -> int:
-    return _whole(value, 0)
-
-
 def _whole(value: Any, least: int) -> int:
     expected = f"a whole number, at least {least}"
     if isinstance(value, str) and value.isascii() and value.isdigit():
@@ -135,19 +127,15 @@ def memory_bytes(value: Any) -> float:
     return size
 
 
-def _worth(value: Any) -> float:
-    return _number(value, "a number, 0 or more")
-
-
-def _number(value: Any, expected: str) -> float:
-    """A number that is finite and not negative."""
+def _number(value: Any, expected: str, least: float = 0.0) -> float:
+    """A number that is finite, and at least so much."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(expected)
     try:
         number = float(value)
     except (ValueError, OverflowError) as error:  # the latter of whole numbers beyond all others
         raise ValueError(expected) from error
-    if not 0.0 <= number < math.inf:
+    if not least <= number < math.inf:
         raise ValueError(expected)
     return number
 
@@ -160,13 +148,6 @@ def _preferred(value: Any) -> str:
         return Preference.parse(value).text
     except InputError as error:
         raise ValueError(expected) from error
-
-
-def _slowdown(value: Any) -> float:
-    slowdown = _number(value, "a number, 1 or more")
-    if slowdown < 1.0:
-        raise ValueError("a number, 1 or more")
-    return slowdown
 
 
 def _duration(value: Any) -> float:
@@ -196,20 +177,15 @@ def _begin(value: Any) -> float:
     return _number(value, "Unix seconds, or a duration from now such as 2h")
 
 
-def _pattern(value: Any) -> str:
-    return require_known_signs(_text(value, "the path of a file"))
+def _one_of(*words: object) -> Callable[[Any], Any]:
+    """Something that is one of these, and of its type."""
 
+    def checked(value: Any) -> Any:
+        if not any(value is word or (isinstance(value, str) and value == word) for word in words):
+            raise ValueError(" or ".join(str(word).lower() for word in words))
+        return value
 
-def _open_mode(value: Any) -> str:
-    if value not in ("append", "truncate"):
-        raise ValueError("append or truncate")
-    return str(value)
-
-
-def _truth(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("true or false")
-    return value
+    return checked
 
 
 def _environment(value: Any) -> Mapping[str, str]:
@@ -234,22 +210,22 @@ JOB_FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
         "command": _command,
         "script": _script,
         "arguments": _arguments,
-        "cpus": _cpus,
-        "tasks": _cpus,
+        "cpus": lambda value: _whole(value, 1),
+        "tasks": lambda value: _whole(value, 1),
         "memory": memory_bytes,
-        "gpus": _gpus,
+        "gpus": lambda value: _whole(value, 0),
         "requested_time": _duration,
         "deadline": _duration,
         "decay": _duration,
-        "worth": _worth,
+        "worth": lambda value: _number(value, "a number, 0 or more"),
         "preferred": _preferred,
-        "slowdown_elsewhere": _slowdown,
+        "slowdown_elsewhere": lambda value: _number(value, "a number, 1 or more", 1.0),
         "after": _after,
         "begin": _begin,
-        "requeue": _truth,
-        "output": _pattern,
-        "errors": _pattern,
-        "open_mode": _open_mode,
+        "requeue": _one_of(True, False),
+        "output": lambda value: require_known_signs(_text(value, "the path of a file")),
+        "errors": lambda value: require_known_signs(_text(value, "the path of a file")),
+        "open_mode": _one_of("append", "truncate"),
         "name": _name,
         "user": lambda value: _text(value, "a user name"),
         "environment": _environment,

@@ -312,17 +312,14 @@ def _dependency_problems(
         for earlier in job.after:
             if earlier not in ids:
                 near = get_close_matches(earlier, ids, n=1)
+                where: dict[str, Any] = {
+                    "source": source,
+                    "line": line,
+                    "field": "after",
+                    "value": earlier,
+                }
                 expected = repr(near[0]) if near else "the name of another job"
-                problems.append(
-                    InputError(
-                        "no job of this name",
-                        source=source,
-                        line=line,
-                        field="after",
-                        value=earlier,
-                        expected=expected,
-                    )
-                )
+                problems.append(InputError("no job of this name", **where, expected=expected))
     try:
         TopologicalSorter({job.job_id: job.after for _, job in jobs}).prepare()
     except CycleError as error:

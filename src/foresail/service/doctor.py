@@ -19,8 +19,7 @@ from foresail.model.short_form import part_of
 from foresail.model.words import duration, memory_size
 from foresail.scenario.engines import engine_of
 from foresail.service.configuration import ServiceConfiguration
-from foresail.service.served import ServedAccounts
-from foresail.service.session import StateFolder, passage_mode, scenario_of_service
+from foresail.service.session import ServedAccounts, StateFolder, passage_mode, scenario_of_service
 from foresail.service.store.checking import faults_of
 from foresail.service.store.sql_store import SqlStore
 

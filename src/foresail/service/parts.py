@@ -12,8 +12,7 @@ from foresail.service.forecasts import QueueForecaster
 from foresail.service.metrics import ServiceMetrics
 from foresail.service.overview import JobCounts, Overview
 from foresail.service.picture import Gallery
-from foresail.service.served import ServedAccounts
-from foresail.service.session import StateFolder
+from foresail.service.session import ServedAccounts, StateFolder
 from foresail.service.store.sql_store import SqlStore
 from foresail.service.tokens import SqlAccess, Tokens
 

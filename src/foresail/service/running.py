@@ -54,8 +54,13 @@ from foresail.service.overview import JobCounts, Overview
 from foresail.service.parts import Condition, ServiceParts
 from foresail.service.picture import Gallery
 from foresail.service.retention import Retention
-from foresail.service.served import ServedAccounts
-from foresail.service.session import StateFolder, daemon_of, opened_store, scenario_of_service
+from foresail.service.session import (
+    ServedAccounts,
+    StateFolder,
+    daemon_of,
+    opened_store,
+    scenario_of_service,
+)
 from foresail.service.store.protocol import StoreUnavailable
 from foresail.service.tokens import SqlAccess, Tokens
 

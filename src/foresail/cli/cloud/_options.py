@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,7 +19,28 @@ from foresail.model.documents import toml_of
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+if TYPE_CHECKING:
     from foresail.reports.renting.page import CloudPage
+
+
+@contextmanager
+def told_by_options(options: Mapping[str, str]) -> Iterator[None]:
+    """Raise errors about these fields anew, with the option's name in place of the field's."""
+    try:
+        yield
+    except InputError as error:
+        option = options.get(error.field or "")
+        if option is None:
+            raise
+        expected = error.expected
+        raise InputError(
+            error.problem,
+            source=error.source,
+            field=option,
+            value=error.value,
+            expected=expected and expected.replace(f"{error.field}=", f"{option} "),
+        ) from error
 
 
 def _from_file(context: typer.Context, path: Path | None) -> Path | None:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from foresail.cli.cloud._naming import told_by_options
+from foresail.cli.cloud._options import told_by_options
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from foresail.cli._replaying import LogPath
-from foresail.cli.cloud._naming import told_by_options
-from foresail.cli.cloud._options import PicturedAnswerOptions
+from foresail.cli.cloud._options import PicturedAnswerOptions, told_by_options
 from foresail.cli.cloud._prices import (
     STANDARD_FILTERS,
     Filters,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from foresail.cli.cloud._naming import told_by_options
-from foresail.cli.cloud._options import AnswerOptions
+from foresail.cli.cloud._options import AnswerOptions, told_by_options
 from foresail.cli.cloud._prices import echo, print_numbers
 from foresail.cli.cloud._transient_history import LONGEST_WAIT_SECONDS, checked, held_to
 from foresail.cli.cloud._transient_offers import learned_of, offers_of
