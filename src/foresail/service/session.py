@@ -1,4 +1,4 @@
-"""A session of the service: one daemon from its recovery to the signal that ends it."""
+"""A session of the service: its folder, whom it serves, and one daemon until a signal ends it."""
 
 from __future__ import annotations
 
