@@ -9,10 +9,9 @@ from foresail.model.cluster import Cluster, Partition
 from foresail.model.conventions import STANDARD
 from foresail.model.resources import Resources
 from foresail.record.records import Manifest
-from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
-from foresail.service.metrics import ServiceMetrics
+from foresail.service.metrics import CycleWatch, ServiceMetrics
 from foresail.service.store.protocol import KeyedCall, Submit
 from foresail.service.store_log import StoreLog, recovered
 

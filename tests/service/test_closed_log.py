@@ -12,10 +12,9 @@ from foresail.model.event import Submitted
 from foresail.model.job import Job
 from foresail.record.records import Manifest
 from foresail.service import store_log
-from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
-from foresail.service.metrics import ServiceMetrics
+from foresail.service.metrics import CycleWatch, ServiceMetrics
 from foresail.service.store.protocol import StoreUnavailable
 from foresail.service.store.sql_store import SqlStore
 from foresail.service.store_log import StoreLog, recovered

@@ -3,7 +3,7 @@
 import numba
 import pytest
 
-from foresail.service.cycles import CompileWatch
+from foresail.service.metrics import CompileWatch
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from foresail.service.archive import LogArchive
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.retention import Retention
 from foresail.service.session import StateFolder
-from foresail.service.store.checking import faults_of
+from foresail.service.store.copies import faults_of
 from foresail.service.store.sql_store import SqlStore
 from foresail.service.store.tables import METADATA, REQUESTS
 from sessions import BEGIN, Session

@@ -15,7 +15,7 @@ from foresail.model.decision import Preempt, Start
 from foresail.model.event import Cancelled, Ended
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.service import store_log
-from foresail.service.store.checking import faults_of
+from foresail.service.store.copies import faults_of
 from foresail.service.store.sql_store import SqlStore
 from foresail.service.store.tables import JOBS, RECORDS, SNAPSHOTS
 from foresail.service.store_log import recovered

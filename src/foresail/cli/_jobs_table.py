@@ -1,4 +1,4 @@
-"""Jobs as a table, as ``squeue`` shows them; and that of the queue, which ``foresail`` alone shows."""
+"""Jobs as a table, as ``squeue`` shows them; and the queue, which ``foresail`` alone shows."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _Source = Annotated[
 @app.command()
 def check(state: _Source) -> None:
     """Say whether the store holds together; status 1 if it does not."""
-    from foresail.service.store.checking import faults_of
+    from foresail.service.store.copies import faults_of
 
     with _opened(state) as store:
         with doing("checking the store"):

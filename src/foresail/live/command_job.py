@@ -211,7 +211,7 @@ class CommandJob:
 
     def to_json(self) -> str:
         """One line that ``from_json`` reads back."""
-        return json.dumps({f.name: _plain(getattr(self, f.name)) for f in fields(self)})
+        return json.dumps({f.name: getattr(self, f.name) for f in fields(self)}, default=dict)
 
     @classmethod
     def from_json(cls, line: str) -> CommandJob:
@@ -239,7 +239,3 @@ def told_dependencies(dependencies: Iterable[Dependency]) -> str:
     others = [each for each in dependencies if each.kind is not DependencyKind.AFTER_OK]
     words = [":".join((each.kind, *each.job_ids)) for each in others]
     return ",".join(sorted(words, key=lambda word: word == DependencyKind.SINGLETON))
-
-
-def _plain(value: Any) -> Any:
-    return dict(value) if isinstance(value, Mapping) else value

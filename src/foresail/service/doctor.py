@@ -20,7 +20,7 @@ from foresail.model.words import duration, memory_size
 from foresail.scenario.engines import engine_of
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.session import ServedAccounts, StateFolder, passage_mode, scenario_of_service
-from foresail.service.store.checking import faults_of
+from foresail.service.store.copies import faults_of
 from foresail.service.store.sql_store import SqlStore
 
 _LITTLE_BYTES: Final = 500e6

@@ -14,7 +14,6 @@ from typing import Final, Generic, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.control.loop import Controller
 from foresail.service.picture import Gallery
 from foresail.service.store.protocol import JobSpan
 from foresail.service.store.sql_store import SqlStore
@@ -164,7 +163,11 @@ class Overview:
         self._now = now
         self.by_state = Lately(lambda: slowly(store.counts))
         self.by_reason: Lately[Mapping[str, int]] = Lately(
-            lambda: gallery.ask(lambda controller, _: _by_reason(controller))
+            lambda: gallery.ask(
+                lambda controller, _: Counter(
+                    str(each.code) for each in controller.reasons().values()
+                )
+            )
         )
         """How many jobs are in each state, and wait for which reason."""
         self.judged_runtimes = Lately(lambda: slowly(store.judged_runtimes))
@@ -189,7 +192,3 @@ class Overview:
             first = min((each.submit_seconds for each in spans), default=now)
             begin = max(begin, min(first, now - _LEAST_SECONDS))
         return use_over_time(spans, begin, now, bins)
-
-
-def _by_reason(controller: Controller) -> Mapping[str, int]:
-    return Counter(str(reason.code) for reason in controller.reasons().values())

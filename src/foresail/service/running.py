@@ -43,13 +43,12 @@ from foresail.service.connections import (
     most_connections,
     network_listener,
 )
-from foresail.service.cycles import CompileWatch, CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.forecasts import QueueForecaster
 from foresail.service.given_numbers import GivenNumbers
 from foresail.service.inbox import Inbox
 from foresail.service.mail import MailHook
-from foresail.service.metrics import ServiceMetrics
+from foresail.service.metrics import CompileWatch, CycleWatch, ServiceMetrics
 from foresail.service.overview import JobCounts, Overview
 from foresail.service.parts import Condition, ServiceParts
 from foresail.service.picture import Gallery

@@ -25,9 +25,9 @@ from foresail.scenario.beginning import controller_of, manifest_of
 from foresail.scenario.engines import engine_of
 from foresail.scenario.scenario import Scenario
 from foresail.service.configuration import ServiceConfiguration
-from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
+from foresail.service.metrics import CycleWatch
 from foresail.service.store.sql_store import SqlStore
 from foresail.service.store_log import StoreLog, recovered
 from foresail.service.tokens import Role

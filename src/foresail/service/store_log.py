@@ -27,9 +27,9 @@ from foresail.record.records import (
 )
 from foresail.record.run_fold import RunFold
 from foresail.record.subjects import about
-from foresail.service.cycles import CycleWatch
 from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
+from foresail.service.metrics import CycleWatch
 from foresail.service.store.protocol import StoreUnavailable, WholeStep
 from foresail.service.store.sql_store import SqlStore
 

@@ -79,7 +79,10 @@ async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
     before = [] if forecasts is None or place is None else queue[: min(place, _MOST_ROWS)]
     reason = standing.reason
     free = sum(room.cpus for room in picture.free.values())
-    command = CommandJob.from_json(row["command"])
+    command, belief = CommandJob.from_json(row["command"]), None
+    if standing.pending is not None:  # as the daemon knows it, be that in the store or not yet
+        told = (standing.pending.prediction.quantile(level) for level in LEVELS)
+        belief = RangeAnswer.of(Range(*told))
     return WaitAnswer(
         job_id=job_id,
         now_seconds=parts.now(),
@@ -94,18 +97,13 @@ async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
             if forecasts is not None
         ],
         forecast=None if forecasts is None else forecast_answer(forecasts, job_id),
-        belief=None if standing.pending is None else _belief(standing.pending),
+        belief=belief,
         requested_seconds=command.requested_seconds,
         helps=[
             *_plain_helps(job_id, reason),
             *await _tried_helps(parts, command, standing, forecasts, int(free)),
         ],
     )
-
-
-def _belief(pending: PendingJob) -> RangeAnswer:
-    """How long it is believed to run: as the daemon knows it, be that in the store or not yet."""
-    return RangeAnswer.of(Range(*(pending.prediction.quantile(level) for level in LEVELS)))
 
 
 def _queue(forecasts: Forecasts, standing: _Standing) -> list[QueuedJob]:

@@ -34,7 +34,7 @@ class LocalTrial:
         self._connect = connect
         self._commands: dict[str, CommandJob] = {}
         self._marks = folder / "marks"
-        self._run = RunContext(folder / "attempts", folder / "logs", self._commands, _say_nothing)
+        self._run = RunContext(folder / "attempts", folder / "logs", self._commands, lambda _: None)
         for each in (self._marks, self._run.attempts, self._run.logs):
             each.mkdir(parents=True)
 
@@ -53,10 +53,6 @@ class LocalTrial:
         """How many marks there are of it."""
         mark = self._marks / job_id
         return len(mark.read_text().splitlines()) if mark.exists() else 0
-
-
-def _say_nothing(sentence: str) -> None:
-    del sentence
 
 
 @dataclass(frozen=True, slots=True)
