@@ -54,8 +54,7 @@ Baseline: TypeAlias = Annotated[
 @app.command()
 def run(
     sources: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE.toml | LOG...", help="A campaign file, or logs."),
+        list[Path], typer.Argument(metavar="FILE.toml | LOG...", help="A campaign file, or logs.")
     ],
     output: Annotated[
         Path,
@@ -134,8 +133,7 @@ def report(
 def choose(
     folder: Folder,
     among: Annotated[
-        list[str] | None,
-        typer.Option("--among", metavar="POLICY", help="Choose among these only."),
+        list[str] | None, typer.Option("--among", metavar="POLICY", help="Choose among these only.")
     ] = None,
     normalised: Normalised = False,
     longest_wait: LongestWait = None,

@@ -32,8 +32,7 @@ _HELP = (
 def compare(
     log: replaying.LogPath,
     policies: Annotated[
-        list[str] | None,
-        typer.Option("--with", metavar="POLICY", help=_HELP),
+        list[str] | None, typer.Option("--with", metavar="POLICY", help=_HELP)
     ] = None,
     filters: replaying.FilterNames = None,
     options: ScenarioOptions = ScenarioOptions(),

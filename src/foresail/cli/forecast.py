@@ -194,12 +194,7 @@ def forecast_of_run(
     from foresail.cli.progress import doing
     from foresail.control.policy import parse_policy
     from foresail.explain.forecast import forecast_running
-    from foresail.explain.run_forecast import (
-        SCENARIOS,
-        controller_at,
-        forecast_in_run,
-        scenario_at,
-    )
+    from foresail.explain.run_forecast import SCENARIOS, controller_at, forecast_in_run, scenario_at
     from foresail.record.log_text import read_log
 
     log = moments.log_of(run)

@@ -96,9 +96,7 @@ _stack: list[Doing] = []
 
 @contextmanager
 def doing(
-    what: str,
-    total: float | None = None,
-    said: Callable[[float, float | None], str] = in_counts,
+    what: str, total: float | None = None, said: Callable[[float, float | None], str] = in_counts
 ) -> Iterator[Doing]:
     """Say what is being done meanwhile; within something else that is done, a part of that."""
     entered = Doing(what, total, said)

@@ -29,8 +29,7 @@ app = typer.Typer(rich_markup_mode=None)
 
 @app.command()
 def show(
-    jobs: JobIds,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    jobs: JobIds, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
 ) -> None:
     """Everything that is known of jobs, and at last why each waits or has ended."""
     with connected() as client:

@@ -38,9 +38,7 @@ class _AsTyped(TyperCommand):
 
 
 @app.command(cls=_AsTyped)
-def submit(
-    words: Annotated[list[str] | None, typer.Argument()] = None,
-) -> None:
+def submit(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
     """Submit a job script, a jobs file (.toml, .csv, .jsonl) or a command; prints the id.
 
     The options are those of sbatch, also on #SBATCH and #FORESAIL lines of a script; what is typed

@@ -16,9 +16,7 @@ app = typer.Typer(rich_markup_mode=None)
 
 
 @app.command()
-def wait(
-    jobs: JobIds,
-) -> None:
+def wait(jobs: JobIds) -> None:
     """Wait for jobs; the exit status is the job's, the highest of several.
 
     It is 1 of one that has none of its own: stopped at a limit, cancelled, or by a signal.

@@ -25,10 +25,8 @@ def asked_by_script(text: str, source: object) -> Asked:
 
     ``late`` is set to the numbers of such lines behind it, which ask for nothing.
 
-    Raises
-    ------
-    InputError
-        If nothing is named that runs the script, or a line asks for what there is not; names it.
+    Raises ``InputError`` if nothing is named that runs the script, or a line asks for what there is
+    not; names it.
     """
     lines = text.splitlines()
     first = lines[0] if lines else ""
@@ -96,10 +94,7 @@ def asked_jobs(words: Sequence[str], now: float) -> AskedJobs:
 
     What was typed wins over what the script says.
 
-    Raises
-    ------
-    InputError
-        If it cannot be used; names the option, and the line of the script.
+    Raises ``InputError`` if it cannot be used; names the option, and the line of the script.
     """
     asked, rest = asked_by(words)
     line = asked.pop("wrap", None)
@@ -158,10 +153,7 @@ def _is_program(path: Path) -> bool:
 def _command(words: Sequence[str], *, is_told: bool) -> dict[str, Any]:
     """A program and its arguments; ``is_told``, behind ``--``, that they are that.
 
-    Raises
-    ------
-    InputError
-        If it would only be known when it runs that there is no such program.
+    Raises ``InputError`` if it would only be known when it runs that there is no such program.
     """
     if not words:
         raise InputError("no command", expected="foresail submit -- COMMAND...")

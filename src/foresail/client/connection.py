@@ -45,10 +45,7 @@ def connection_file() -> Path:
 def find_connection() -> Connection:
     """The service to speak to: the variables first, then the user's file, then a socket.
 
-    Raises
-    ------
-    InputError
-        If none is found, or the file cannot be used.
+    Raises ``InputError`` if none is found, or the file cannot be used.
     """
     address = os.environ.get(ADDRESS_VARIABLE)
     token = os.environ.get(TOKEN_VARIABLE)
@@ -92,10 +89,7 @@ def _answers(path: Path) -> bool:
 def keep_connection(connection: Connection) -> Path:
     """Keep address and token for later commands, readable by their owner alone.
 
-    Raises
-    ------
-    InputError
-        If they cannot be written.
+    Raises ``InputError`` if they cannot be written.
     """
     path = connection_file()
     text = f'address = "{connection.address}"\ntoken = "{connection.token}"\n'

@@ -138,11 +138,8 @@ def asked_by(
 
     ``--`` is the first of the rest.
 
-    Raises
-    ------
-    InputError
-        If there is no such option, its value cannot be used, or two say the same; names it, and
-        the source and the line.
+    Raises ``InputError`` if there is no such option, its value cannot be used, or two say the same;
+    names it, and the source and the line.
     """
     asked: Asked = {}
     left = list(words)

@@ -11,11 +11,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from foresail.model.errors import InputError
-from foresail.model.start_conditions import (
-    DEPENDENCY_FORM,
-    DependencyKind,
-    parse_dependencies,
-)
+from foresail.model.start_conditions import DEPENDENCY_FORM, DependencyKind, parse_dependencies
 from foresail.traces.durations import parse_duration
 
 _SLURM_TIME: Final = re.compile(r"(?:(\d{1,6})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
@@ -67,13 +63,7 @@ def limit(value: str) -> float | None:
 
 
 def limit_of(value: str) -> float:
-    """Seconds of a time limit that is one.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
+    """Seconds of a time limit that is one; raises ``InputError`` if it is none."""
     try:
         seconds = limit(value)
     except ValueError as error:

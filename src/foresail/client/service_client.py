@@ -266,10 +266,7 @@ class ServiceClient:
 
         Goes on where it was when the service is away for a while.
 
-        Raises
-        ------
-        NoAnswer
-            If it is away for longer than the client's patience.
+        Raises ``NoAnswer`` if it is away for longer than the client's patience.
         """
         last = after
         while True:

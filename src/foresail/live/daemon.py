@@ -29,15 +29,7 @@ from foresail.model.adapter import ClusterAdapter
 from foresail.model.allocation import unit_of
 from foresail.model.changing_nodes import changes_between
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw
-from foresail.model.event import (
-    Ended,
-    EstimateExpired,
-    Event,
-    NodeDown,
-    NodeRemoved,
-    NodeUp,
-    Tick,
-)
+from foresail.model.event import Ended, EstimateExpired, Event, NodeDown, NodeRemoved, NodeUp, Tick
 from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
 from foresail.model.view import RunningJob
 
@@ -308,11 +300,7 @@ class Daemon:
         elif because is EndedBecause.LOST:
             because, reason = self._after_loss(outcome)
         lived = replace(
-            outcome,
-            start_seconds=start,
-            end_seconds=end,
-            ended_because=because,
-            reason=reason,
+            outcome, start_seconds=start, end_seconds=end, ended_because=because, reason=reason
         )
         return Ended(now, lived)
 

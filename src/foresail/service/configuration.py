@@ -126,10 +126,7 @@ def read_configuration(path: Path | None) -> ServiceConfiguration:
     except ValidationError as error:
         first = error.errors()[0]
         raise InputError(
-            first["msg"],
-            source=path,
-            field=".".join(map(str, first["loc"])),
-            value=first["input"],
+            first["msg"], source=path, field=".".join(map(str, first["loc"])), value=first["input"]
         ) from error
     with naming(path):
         for plugin in configuration.plugins:

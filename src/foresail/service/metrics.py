@@ -92,11 +92,7 @@ class ServiceMetrics:
                 pass
 
     def text(
-        self,
-        picture: Picture | None,
-        waiting: Mapping[str, int],
-        runtimes: Judged,
-        starts: Judged,
+        self, picture: Picture | None, waiting: Mapping[str, int], runtimes: Judged, starts: Judged
     ) -> bytes:
         """All of them as Prometheus reads them, as things stand; ``waiting`` jobs by reason."""
         for name, judged in (("runtimes", runtimes), ("starts", starts)):
@@ -164,10 +160,7 @@ class CycleWatch:
     """
 
     def __init__(
-        self,
-        metrics: ServiceMetrics,
-        budget_seconds: float,
-        exhausted: Callable[[float], None],
+        self, metrics: ServiceMetrics, budget_seconds: float, exhausted: Callable[[float], None]
     ) -> None:
         self._metrics = metrics
         self._budget_seconds = budget_seconds

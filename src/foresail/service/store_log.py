@@ -17,14 +17,7 @@ from foresail.model.outcome import GOES_BACK, EndedBecause
 from foresail.model.protocols import ComparesWith
 from foresail.model.words import by_whom
 from foresail.record.log_text import record_line
-from foresail.record.records import (
-    EventTaken,
-    Forgotten,
-    Instructed,
-    Manifest,
-    Predicted,
-    Record,
-)
+from foresail.record.records import EventTaken, Forgotten, Instructed, Manifest, Predicted, Record
 from foresail.record.run_fold import RunFold
 from foresail.record.subjects import about
 from foresail.service.feed import Feed
@@ -157,11 +150,7 @@ class StoreLog:
             case Instructed(time=now, instruction=Start(job_id, placement) as start):
                 places = _in_short(placement)
                 self._change(
-                    job_id,
-                    state="running",
-                    start_seconds=now,
-                    attempt=start.attempt,
-                    places=places,
+                    job_id, state="running", start_seconds=now, attempt=start.attempt, places=places
                 )
             case Instructed(time=now, instruction=Withdraw(job_id, because)):
                 self._change(job_id, state="withdrawn", end_seconds=now, because=because)

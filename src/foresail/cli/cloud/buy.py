@@ -65,8 +65,7 @@ def command(
     provider: Annotated[
         str,
         typer.Option(
-            metavar="NAME",
-            help="Whose options: amazon, google, google-customised, microsoft, all.",
+            metavar="NAME", help="Whose options: amazon, google, google-customised, microsoft, all."
         ),
     ] = "all",
     without_transient: Annotated[
@@ -180,9 +179,7 @@ def command(
         )
     workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
     request = replace(
-        request,
-        transient_terms=lives,
-        training_hours=request.training_hours or _third(workload),
+        request, transient_terms=lives, training_hours=request.training_hours or _third(workload)
     )
     options = {**_OPTIONS, "training_hours": "--train"}
     with told_by_options(options), doing("choosing what to buy"):

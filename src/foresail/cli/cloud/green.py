@@ -8,13 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from foresail.cli.cloud._options import PicturedAnswerOptions
-from foresail.cli.cloud._prices import (
-    STANDARD_FILTERS,
-    Filters,
-    show,
-    times_of,
-    trace_jobs,
-)
+from foresail.cli.cloud._prices import STANDARD_FILTERS, Filters, show, times_of, trace_jobs
 from foresail.cli.log_options import LogOptions
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
@@ -42,8 +36,7 @@ def command(
         ),
     ] = None,
     runtimes: Annotated[
-        str,
-        typer.Option(metavar="BY", help="What starts go by: known, requested, or a predictor."),
+        str, typer.Option(metavar="BY", help="What starts go by: known, requested, or a predictor.")
     ] = "recent",
     watts: Annotated[float, typer.Option(help="Power of a busy core.")] = _WATTS,
     gpu_watts: Annotated[
@@ -55,8 +48,7 @@ def command(
     repeat: Annotated[
         str | None,
         typer.Option(
-            metavar="daily|weekly",
-            help="Let the series go round, by whole days or by whole weeks.",
+            metavar="daily|weekly", help="Let the series go round, by whole days or by whole weeks."
         ),
     ] = None,
     filters: Filters = None,

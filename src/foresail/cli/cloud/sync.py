@@ -47,12 +47,7 @@ def command(
         str, typer.Option(metavar="FIRST:LAST", help="Numbers of workers, or 4,8,16.")
     ] = "1:64",
     models: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model",
-            metavar="MODEL",
-            help=_MODEL_HELP,
-        ),
+        list[str] | None, typer.Option("--model", metavar="MODEL", help=_MODEL_HELP)
     ] = None,
     operations: Annotated[float, typer.Option(help="All work; one worker does one a second.")] = (
         8_000.0
@@ -77,16 +72,9 @@ def command(
     market: Annotated[
         str | None, typer.Option(metavar="NAME", help="Which market of the histories.")
     ] = None,
-    lowest_speed: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SPEED",
-            help=_LOWEST_HELP,
-        ),
-    ] = None,
+    lowest_speed: Annotated[float | None, typer.Option(metavar="SPEED", help=_LOWEST_HELP)] = None,
     monte_carlo: Annotated[
-        int,
-        typer.Option(metavar="RUNS", min=0, help="Draw speeds so often; 0: expected speeds."),
+        int, typer.Option(metavar="RUNS", min=0, help="Draw speeds so often; 0: expected speeds.")
     ] = 0,
     speed_intervals: Annotated[
         int, typer.Option(min=1, help="Intervals that a drawn speed lasts.")

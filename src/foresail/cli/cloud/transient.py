@@ -84,11 +84,7 @@ def show_tiers(answer: TieredAnswer, answering: AnswerOptions) -> None:
 
 
 def answer_of(
-    offers: Offers,
-    capacity: float,
-    availability: float,
-    method: Method,
-    extra_nines: float,
+    offers: Offers, capacity: float, availability: float, method: Method, extra_nines: float
 ) -> TransientAnswer:
     """The cheapest plan for a capacity, and what each nine would cost."""
     from foresail.cloud.transient.frontier import cheaper, frontier
@@ -215,8 +211,7 @@ def command(
         ),
     ] = None,
     longest_wait: Annotated[
-        float,
-        typer.Option(metavar="SECONDS", help="With --requests: for how long one may queue."),
+        float, typer.Option(metavar="SECONDS", help="With --requests: for how long one may queue.")
     ] = LONGEST_WAIT_SECONDS,
     tiers: Annotated[
         list[str] | None,

@@ -135,8 +135,7 @@ def command(
         int | None, typer.Option(metavar="YEARS", help="Of the reservation [the longest].")
     ] = None,
     fixed_price: Annotated[
-        float | None,
-        typer.Option(metavar="PRICE", help="Of an owned machine per hour, instead."),
+        float | None, typer.Option(metavar="PRICE", help="Of an owned machine per hour, instead.")
     ] = None,
     customised: Annotated[
         bool,
@@ -185,8 +184,7 @@ def command(
         typer.Option(metavar="BY", help="What policies believe: known, requested, or a predictor."),
     ] = "known",
     waits: Annotated[
-        Waits,
-        typer.Option(help="What policies know of waits, or which model tells them."),
+        Waits, typer.Option(help="What policies know of waits, or which model tells them.")
     ] = Waits.KNOWN,
     mispredicted: Annotated[
         str | None,

@@ -22,14 +22,7 @@ if TYPE_CHECKING:
     from foresail.model.short_form import PlugIn
     from foresail.traces.workload import Workload
 
-STANDARD: Final = (
-    "requested",
-    "recent",
-    "quantile_regression",
-    "similar",
-    "history",
-    "combined",
-)
+STANDARD: Final = ("requested", "recent", "quantile_regression", "similar", "history", "combined")
 """What is evaluated when no predictor is named."""
 
 FILTERS: Final = ("fill_processors", "drop_no_runtime")
@@ -55,12 +48,7 @@ def command(
         list[Path], typer.Argument(metavar="LOG [LOG ...]", help="Job logs, or workload folders.")
     ],
     predictors: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--predictor",
-            metavar="PREDICTOR",
-            help=_PREDICTOR_HELP,
-        ),
+        list[str] | None, typer.Option("--predictor", metavar="PREDICTOR", help=_PREDICTOR_HELP)
     ] = None,
     quantity: Annotated[
         str,
@@ -78,11 +66,7 @@ def command(
     ] = LearnedWhen.ON_COMPLETION,
     filters: Annotated[
         list[str] | None,
-        typer.Option(
-            "--filter",
-            metavar="NAME(PARAMETER=VALUE,...)",
-            help=_FILTER_HELP,
-        ),
+        typer.Option("--filter", metavar="NAME(PARAMETER=VALUE,...)", help=_FILTER_HELP),
     ] = None,
     log_options: LogOptions = LogOptions(),
     output_format: FormatOption = Format.TABLE,

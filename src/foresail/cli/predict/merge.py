@@ -25,13 +25,7 @@ def command(
     del plugins  # they are loaded
     from foresail import __version__
     from foresail.model.short_form import part_of
-    from foresail.predictors.saving import (
-        StateHeader,
-        load_state,
-        merged,
-        read_header,
-        save_state,
-    )
+    from foresail.predictors.saving import StateHeader, load_state, merged, read_header, save_state
 
     if len(states) < 2:
         raise InputError("one state has nothing to be merged with", expected="two or more")

@@ -191,8 +191,7 @@ async def caller_of(request: Request) -> Caller:
 
 
 async def _caller(
-    request: Request,
-    credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)],
+    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
 ) -> Caller:
     door: Door = request.app.state.door
     return await door.let_in(request, credentials)

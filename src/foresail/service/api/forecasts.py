@@ -11,11 +11,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from foresail.explain.forecast import (
-    WaitingForecast,
-    forecast_running,
-    suggested_request,
-)
+from foresail.explain.forecast import WaitingForecast, forecast_running, suggested_request
 from foresail.live.command_job import CommandJob
 from foresail.service.api.answers import (
     ForecastAnswer,

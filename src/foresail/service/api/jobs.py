@@ -45,12 +45,7 @@ from foresail.service.api.lookup import (
     own_job,
 )
 from foresail.service.api.problems import CallRefused
-from foresail.service.api.submissions import (
-    JobChecks,
-    JobIdsBody,
-    JobsBody,
-    JobsRequest,
-)
+from foresail.service.api.submissions import JobChecks, JobIdsBody, JobsBody, JobsRequest
 from foresail.service.forecasts import Forecasts
 from foresail.service.parts import ServiceParts
 from foresail.service.picture import Picture

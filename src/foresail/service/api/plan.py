@@ -12,12 +12,7 @@ from fastapi import APIRouter, Query
 
 from foresail.explain.forecast import WaitingForecast, forecast_running
 from foresail.model.job import Job
-from foresail.service.api.answers import (
-    PlanAnswer,
-    PlannedJobAnswer,
-    RangeAnswer,
-    UsageAnswer,
-)
+from foresail.service.api.answers import PlanAnswer, PlannedJobAnswer, RangeAnswer, UsageAnswer
 from foresail.service.api.callers import AnyCaller, Caller, Parts
 from foresail.service.api.lookup import current_picture
 from foresail.service.picture import Picture

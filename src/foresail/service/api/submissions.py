@@ -253,10 +253,7 @@ def _requests_of(
         name: value for name, value in draft.job.environment.items() if name not in _OF_ARRAYS
     }
     job = replace(
-        draft.job,
-        after=after,
-        dependencies=told_dependencies(awaited),
-        environment=environment,
+        draft.job, after=after, dependencies=told_dependencies(awaited), environment=environment
     )
     if draft.indices is None:
         yield Submit(replace(job, job_id=ids[0]), held=draft.held)
@@ -305,9 +302,7 @@ class JobChecks:
         self._is_directory = cache(os.path.isdir) if account is None else lambda _: True
 
     def submission(
-        self,
-        asked: Sequence[JobRequest],
-        waited_for: Callable[[Dependency], Dependency | None],
+        self, asked: Sequence[JobRequest], waited_for: Callable[[Dependency], Dependency | None]
     ) -> Submission:
         """A submission that can be accepted.
 

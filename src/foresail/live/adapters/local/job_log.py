@@ -78,11 +78,7 @@ class JobLog:
     """
 
     def __init__(
-        self,
-        path: str,
-        limit_bytes: float,
-        account: Request | None,
-        begins_anew: bool = False,
+        self, path: str, limit_bytes: float, account: Request | None, begins_anew: bool = False
     ) -> None:
         self._account = account
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY
