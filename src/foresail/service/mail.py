@@ -20,6 +20,7 @@ from queue import Full, Queue
 from typing import Final
 
 from foresail.live.command_job import CommandJob
+from foresail.model.errors import InputError
 from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
 
 _ALL: Final = ("BEGIN", "END", "FAIL", "REQUEUE")
@@ -51,9 +52,36 @@ def mail_types(words: str | Iterable[str]) -> str:
     return ",".join(types)
 
 
-def is_address(text: str) -> bool:
-    """Whether mail may be sent there: no program takes it for an option or several words."""
-    return _ADDRESS.fullmatch(text) is not None
+def checked_mail(
+    words: str | Iterable[str], to: str, *, is_set_up: bool, is_array: bool
+) -> tuple[str, str]:
+    """About what mail is to be sent and to whom; raises ``InputError`` if it would not be.
+
+    No program takes an address for an option or several words; mail about an array is about each
+    of its members, as nobody wants thousands unasked.
+    """
+    try:
+        types = mail_types(words)
+    except ValueError as error:
+        raise InputError(
+            "is not known", field="mail_type", value=words, expected=str(error)
+        ) from error
+    if not types:
+        return "", ""
+    if not is_set_up:
+        raise InputError("mail is not set up here", field="mail_type", value=types)
+    if is_array and "ARRAY_TASKS" not in types.split(","):
+        raise InputError(
+            "mail about an array as a whole is not supported",
+            field="mail_type",
+            value=types,
+            expected="ARRAY_TASKS too, for mail about each of its members",
+        )
+    if not _ADDRESS.fullmatch(to):
+        raise InputError(
+            "is no address", field="mail_user", value=to, expected="a user's name, or a@b.c"
+        )
+    return types, to
 
 
 def type_of_end(asked: str, because: EndedBecause) -> str | None:

@@ -27,7 +27,7 @@ from foresail.model.resources import Resources
 from foresail.model.start_conditions import Dependency, DependencyKind, parse_dependencies
 from foresail.model.words import memory_size
 from foresail.service.api.answers import JobId
-from foresail.service.mail import is_address, mail_types
+from foresail.service.mail import checked_mail
 from foresail.service.store.protocol import Request, Submit
 from foresail.strl.own_requests import RequestPlaces
 
@@ -46,6 +46,7 @@ _ID: Final = re.compile(r"[0-9]{1,18}(_[0-9]{1,9})?")
 
 Text = Annotated[str, Field(min_length=1, max_length=100_000)]
 Short = Annotated[str, Field(max_length=1_000)]
+Duration: TypeAlias = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | Short
 LogPath = Annotated[str, Field(pattern=r"^[^\x00]+$", max_length=4_000)]
 
 _INDEX_VARIABLES: Final = ("FORESAIL_ARRAY_INDEX", "SLURM_ARRAY_TASK_ID")
@@ -90,8 +91,8 @@ class JobRequest(BaseModel):
         None, description="What its runs have in common; `after` may name it within a call."
     )
     cpus: Annotated[int, Field(ge=1, le=1_000_000)] = 1
-    requested_time: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | Short | None = (
-        Field(None, description="Its limit: seconds, or a duration such as `2h`.")
+    requested_time: Duration | None = Field(
+        None, description="Its limit: seconds, or a duration such as `2h`."
     )
     after: Text | Annotated[list[Short], Field(max_length=10_000)] = Field(
         default_factory=list,
@@ -136,13 +137,13 @@ class JobRequest(BaseModel):
     gpus: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
         0, description="Gpus for it alone, those of all its tasks."
     )
-    deadline: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | Short | None = Field(
+    deadline: Duration | None = Field(
         None, description="When it should be done: seconds from its submission, or `6h`."
     )
     worth: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] | None = Field(
         None, description="What it is worth by its deadline, or at once; 1 unless told."
     )
-    decay: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | Short | None = Field(
+    decay: Duration | None = Field(
         None, description="Instead of a deadline: when it is worth nothing any more."
     )
     preferred: Short | None = Field(
@@ -343,7 +344,12 @@ class JobChecks:
         job = reader.job({**record, "user": self._user}, None)
         if asked.array is not None and "%" in asked.array:
             job = replace(job, most_at_once=int(asked.array.partition("%")[2]))
-        mail_type, mail_user = self._mail(asked)
+        mail_type, mail_user = checked_mail(
+            asked.mail_type or "NONE",
+            asked.mail_user or self._user,
+            is_set_up=self._sends_mail,
+            is_array=asked.array is not None,
+        )
         job = replace(job, mail_type=mail_type, mail_user=mail_user)
         specification = job.specification(0.0)
         if not self._room.could_hold(specification):
@@ -367,32 +373,6 @@ class JobChecks:
             if not self._room.could_hold(replace(job, stages=(replace(stage, request=request),))):
                 return field, value
         return "cpus", total.cpus
-
-    def _mail(self, asked: JobRequest) -> tuple[str, str]:
-        """About what mail is to be sent and to whom; none that would not be, or in thousands."""
-        try:
-            types = mail_types(asked.mail_type or "NONE")
-        except ValueError as error:
-            raise InputError(
-                "is not known", field="mail_type", value=asked.mail_type, expected=str(error)
-            ) from error
-        if not types:
-            return "", ""
-        if not self._sends_mail:
-            raise InputError("mail is not set up here", field="mail_type", value=types)
-        if asked.array is not None and "ARRAY_TASKS" not in types.split(","):
-            raise InputError(
-                "mail about an array as a whole is not supported",
-                field="mail_type",
-                value=types,
-                expected="ARRAY_TASKS too, for mail about each of its members",
-            )
-        to = asked.mail_user or self._user
-        if not is_address(to):
-            raise InputError(
-                "is no address", field="mail_user", value=to, expected="a user's name, or a@b.c"
-            )
-        return types, to
 
 
 def _draft(asked: JobRequest, job: CommandJob) -> _Draft:
@@ -460,14 +440,10 @@ def _known(
     return known
 
 
-def _number_of_jobs(body: object) -> str:
-    return _SEVERAL if isinstance(body, dict) and "jobs" in body else _ONE
-
-
 _ONE: Final = "one job"
 _SEVERAL: Final = "several jobs"
 JobsBody: TypeAlias = Annotated[
     Annotated[JobRequest, Tag(_ONE)] | Annotated[JobsRequest, Tag(_SEVERAL)],
-    Discriminator(_number_of_jobs),
+    Discriminator(lambda body: _SEVERAL if isinstance(body, dict) and "jobs" in body else _ONE),
 ]
 """One job, or several under ``jobs``."""
