@@ -47,7 +47,7 @@ def test_what_is_private_stays_at_home() -> None:
         ("foresail.cli.cloud.buy", "foresail.cli._again.command", False),
         ("foresail.cli.compare", "foresail.cli.cloud._options.Log", True),
         ("foresail.simulator.replay", "foresail.schedulers._queueing.Queueing", True),
-        ("foresail.cli.compare", "foresail.cli.tables._row", True),
+        ("foresail.cli.compare", "foresail.cli.formats._row", True),
         ("foresail.cli.compare", "foresail.__version__", False),
     ],
 )

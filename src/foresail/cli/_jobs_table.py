@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from foresail.cli._service import in_use, now_of, starts_in, why
-from foresail.cli.tables import print_table
+from foresail.cli.formats import print_table
 from foresail.client.job_ids import together
 from foresail.model.errors import ForesailError, InputError
 
@@ -33,10 +33,7 @@ _NAMES: Final = MappingProxyType({"TIMEOUT": "TO", "OUT_OF_MEMORY": "TO", "OOM":
 
 
 def states_of(words: Iterable[str]) -> tuple[str, ...]:
-    """The states that are meant by Slurm's letters or names (``R,PD``), or by our own words.
-
-    Raises ``InputError`` if a word is none.
-    """
+    """The states that are meant by Slurm's letters or names (``R,PD``), or by our own words."""
     states: dict[str, None] = {}
     for word in ",".join(words).split(","):
         upper = _NAMES.get(word.upper(), word.upper())

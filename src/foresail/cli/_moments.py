@@ -34,10 +34,7 @@ def log_of(run: Path) -> Path:
 
 
 def snapshot_at(records: Sequence[Record], at: str | None, log: Path, option: str) -> RunSnapshot:
-    """The moment that a time since the run's start names, or the busiest one.
-
-    Raises ``InputError`` if the time is none, or outside the run, or nothing was ever scheduled.
-    """
+    """The moment that a time since the run's start names, or the busiest one."""
     from foresail.explain.run_snapshot import extent_of, snapshot_of
 
     if at is None:
@@ -46,10 +43,7 @@ def snapshot_at(records: Sequence[Record], at: str | None, log: Path, option: st
 
 
 def seconds_at(records: Sequence[Record], at: str, log: Path, option: str) -> float:
-    """The moment that a time since the run's start names, in seconds on the log's clock.
-
-    Raises ``InputError`` if the time is none, or outside the run, or nothing was ever scheduled.
-    """
+    """The moment that a time since the run's start names, in seconds on the log's clock."""
     from foresail.explain.run_snapshot import extent_of
     from foresail.model.words import duration
 

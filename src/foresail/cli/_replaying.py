@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from foresail.cli.command_line import made_by
-from foresail.cli.formats import TableFormat
+from foresail.cli.formats import TableFormat, console
 from foresail.cli.log_options import LogOptions, read_log
 from foresail.cli.progress import doing, in_days
-from foresail.cli.tables import console
 
 if TYPE_CHECKING:
     from foresail.cli._scenarios import ScenarioOptions

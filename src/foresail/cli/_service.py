@@ -23,10 +23,7 @@ _OF_A_JOB: Final = (404, 409)
 
 
 def connected() -> ServiceClient:
-    """A client of the service that the user has logged in to.
-
-    Raises ``InputError`` if there is no token.
-    """
+    """A client of the service that the user has logged in to."""
     from foresail.client.connection import find_connection
     from foresail.client.service_client import ServiceClient
 

@@ -159,7 +159,7 @@ def _print_tables(found: Sequence[Analysed]) -> None:
 def _print_characteristics(found: Sequence[Analysed]) -> None:
     """The study's comparison; logs that do not fit side by side go below each other."""
     from foresail.analysis.characteristics import STUDIED, compared
-    from foresail.cli.tables import print_table
+    from foresail.cli.formats import print_table
 
     rows = compared(found)
     if all(cell.verdict == "unknown" for _, cells in rows for cell in cells):

@@ -281,7 +281,7 @@ def _print(
     right: int,
 ) -> None:
     """A table for people, or everything in it as JSON (unknown is null) or CSV."""
-    from foresail.cli.tables import print_table
+    from foresail.cli.formats import print_table
 
     if output_format is TableFormat.JSON:
         print_json(plain_rows(table))

@@ -33,7 +33,7 @@ Finished = Callable[["GridPoint", Mapping[str, float]], None]
 @app.command("list")
 def list_studies() -> None:
     """The studies, how long each takes on two processors, and their parameters."""
-    from foresail.cli.tables import print_table
+    from foresail.cli.formats import print_table
     from foresail.experiments.study import sizes_of
     from foresail.model.registry import entries
     from foresail.model.short_form import parameter_texts
@@ -147,7 +147,7 @@ def _told(study: Study, case: GridPoint, measured: Mapping[str, float]) -> str:
 
 
 def _print(report: StudyReport, output_format: TableFormat) -> None:
-    from foresail.cli.tables import print_table
+    from foresail.cli.formats import print_table
     from foresail.experiments.study_report import as_json, group_table
 
     if output_format is TableFormat.JSON:

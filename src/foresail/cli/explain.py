@@ -13,8 +13,8 @@ import typer
 from foresail.cli import _moments as moments
 from foresail.cli._service import runs_for, starts_in
 from foresail.cli.command_line import made_by, refuse
+from foresail.cli.formats import console, print_table
 from foresail.cli.progress import doing
-from foresail.cli.tables import console, print_table
 from foresail.model.errors import InputError
 from foresail.model.words import count, duration
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from foresail.cli.tables import print_table
+from foresail.cli.formats import print_table
 from foresail.model.words import memory_size
 
 if TYPE_CHECKING:

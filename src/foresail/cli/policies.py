@@ -15,7 +15,7 @@ app = typer.Typer(rich_markup_mode=None)
 def policies(plugins: Plugins = None) -> None:
     """List schedulers, predictors, corrections, orders and named policies, with parameters."""
     del plugins  # they are loaded
-    from foresail.cli.tables import print_table
+    from foresail.cli.formats import print_table
     from foresail.control.policy import FAMILIES_OF_PARTS, NAMED_POLICIES
     from foresail.model.registry import entries
     from foresail.model.renamed import with_short_name

@@ -87,10 +87,7 @@ def _answers(path: Path) -> bool:
 
 
 def keep_connection(connection: Connection) -> Path:
-    """Keep address and token for later commands, readable by their owner alone.
-
-    Raises ``InputError`` if they cannot be written.
-    """
+    """Keep address and token for later commands, readable by their owner alone."""
     path = connection_file()
     text = f'address = "{connection.address}"\ntoken = "{connection.token}"\n'
     try:

@@ -15,10 +15,7 @@ _WIDEST: Final = 24
 
 
 def job_ids(words: Iterable[str]) -> list[str]:
-    """The ids that words mean, each once; that of an array stands for its members.
-
-    Raises ``InputError`` if a word is none.
-    """
+    """The ids that words mean, each once; that of an array stands for its members."""
     separated = (each for word in words for each in re.split(r",(?![^\[]*\])", word))
     return list(dict.fromkeys(job_id for each in separated for job_id in _ids(each)))
 

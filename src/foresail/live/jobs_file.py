@@ -77,10 +77,7 @@ def read_jobs(
 
 
 def raw_jobs(path: Path) -> list[dict[str, Any]]:
-    """The fields of every job of a file as they are written, for who checks them later.
-
-    Raises ``InputError`` if the file cannot be read.
-    """
+    """The fields of every job of a file as they are written, for who checks them later."""
     return [dict(record) for _, record in _records(path)]
 
 

@@ -70,10 +70,7 @@ class KnownRun:
     since_snapshot: int = 0
 
     def take(self, line: str, number: int, source: object) -> None:
-        """Take a record of a whole step.
-
-        Raises ``InputError`` if it cannot be one, or cannot follow what came before.
-        """
+        """Take a record of a whole step."""
         record = parse_record(line, source, number)
         if number == 1 and not isinstance(record, Manifest):
             raise InputError(

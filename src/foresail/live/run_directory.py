@@ -144,10 +144,7 @@ class RunDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep every other daemon away from this run.
-
-        Raises ``InputError`` if another one is at work.
-        """
+        """Keep every other daemon away from this run."""
         with (self.path / "lock").open("a+") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -54,8 +54,6 @@ def write_snapshot(path: Path, lines: Iterable[str], log: Path, end: int) -> Non
     """Write a snapshot, whole or not at all.
 
     ``end`` is the byte of the log up to which these lines stand for it.
-
-    Raises ``OSError`` if it cannot be written.
     """
     content = "".join(lines).encode()
     begin = max(0, end - _TAIL_BYTES)

@@ -29,10 +29,7 @@ class LogArchive:
         return max((_last(each) for each in self._pieces(_LINES)), default=0)
 
     def add(self, first: int, lines: Iterable[str], samples: Iterable[UseSample]) -> None:
-        """Add records from a number on, and samples that leave with them; then they are durable.
-
-        Raises ``OSError`` if they cannot be written.
-        """
+        """Add records from a number on, and samples that leave with them; then they are durable."""
         kept = list(lines)
         self._folder.mkdir(mode=0o700, exist_ok=True)
         name = f"{first:012}-{first + len(kept) - 1:012}"

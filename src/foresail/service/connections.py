@@ -53,8 +53,6 @@ def machine_listeners(
 
     ``own`` is in the service's folder, which is no other service's; ``wanted`` a further one, None
     for the well-known one of this account, where it can be had. ``mode`` says who may connect.
-
-    Raises ``InputError`` if one of them cannot be had.
     """
     found: dict[Path, socket.socket] = {}
     with ExitStack() as stack:

@@ -37,10 +37,7 @@ class GivenNumbers:
         self._write(max(self._given, store.next_number() - 1))
 
     def set_aside(self, number: int) -> None:
-        """Let jobs have numbers up to this one: durable when it returns.
-
-        Raises ``StoreUnavailable`` if that cannot be written.
-        """
+        """Let jobs have numbers up to this one: durable when it returns."""
         if number > self._given:
             self._write(number + _AT_ONCE)
 
@@ -59,10 +56,7 @@ class GivenNumbers:
 
 
 def adopt(folder: StateFolder, store: SqlStore) -> None:
-    """Let a folder that belongs to no store belong to this one.
-
-    Raises ``InputError`` if it belongs to another.
-    """
+    """Let a folder that belongs to no store belong to this one."""
     if folder.identity.exists():
         _given(folder, store)
     else:

@@ -129,10 +129,7 @@ class RunningService:
         self._compilations = CompileWatch()
 
     def work(self) -> None:
-        """Serve until SIGINT or SIGTERM.
-
-        Raises ``InputError`` if the folder, the store or the address cannot be used.
-        """
+        """Serve until SIGINT or SIGTERM."""
         if os.geteuid() == 0:
             os.umask(0o077)
         self._folder.make()

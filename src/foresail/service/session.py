@@ -83,10 +83,7 @@ class ServedAccounts:
         return self.account(job.user)
 
     def caller(self, uid: int) -> tuple[str, Role]:
-        """Which user an account of the machine is without a token, and what that may do.
-
-        Raises ``InputError`` if it is not served.
-        """
+        """Which user an account of the machine is without a token, and what that may do."""
         if uid in (0, self.own.uid):
             return self.own.name, Role.ADMIN
         if not self.keeps_apart:
@@ -162,8 +159,6 @@ class StateFolder:
         """Lay it out; only its owner may look into it.
 
         Of root's, others can reach what is theirs by its whole path: the folders of their logs.
-
-        Raises ``InputError`` if it cannot be written.
         """
         passage = passage_mode()
         for folder, mode in ((self.path, passage), (self.attempts, 0o700), (self.logs, passage)):
@@ -209,10 +204,7 @@ class AcceptedCommands:
 
 
 def scenario_of_service(configuration: ServiceConfiguration) -> Scenario:
-    """What is run, as far as the configuration says it; on which cluster, the adapter does.
-
-    Raises ``ForesailError`` if the policy cannot be used.
-    """
+    """What is run, as far as the configuration says it; on which cluster, the adapter does."""
     return Scenario(None, parse_policy(configuration.policy), commands=AcceptedCommands())
 
 
@@ -226,10 +218,7 @@ def daemon_of(
     cycles: CycleWatch,
     served: ServedAccounts,
 ) -> Daemon:
-    """The daemon of a session, as the store's log leaves the run.
-
-    Raises ``InputError`` if the log cannot be used.
-    """
+    """The daemon of a session, as the store's log leaves the run."""
     cluster: ClusterPlugin = part_of("cluster", configuration.cluster).build()
     context = RunContext(
         folder.attempts,

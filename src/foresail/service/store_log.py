@@ -35,8 +35,6 @@ def recovered(store: SqlStore, compares_with: ComparesWith | None = None) -> Kno
 
     One that this version cannot read is done without. ``compares_with`` is what the scheduler that
     will go on compares with, if it does with anything.
-
-    Raises ``InputError`` if the log cannot be what a run left.
     """
     return recovered_to(store, compares_with)[0]
 
@@ -44,10 +42,7 @@ def recovered(store: SqlStore, compares_with: ComparesWith | None = None) -> Kno
 def recovered_to(
     store: SqlStore, compares_with: ComparesWith | None = None
 ) -> tuple[KnownRun, int]:
-    """The same, and the number of the last record that it comes of.
-
-    Raises ``InputError`` if the log cannot be what a run left.
-    """
+    """The same, and the number of the last record that it comes of."""
     known, end = KnownRun(RunFold(compares_with)), 0
     snapshot = store.snapshot()
     if snapshot is not None:

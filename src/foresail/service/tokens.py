@@ -114,10 +114,7 @@ class Tokens:
     def create(
         self, user: str, role: Role, *, label: str = "", lifetime_seconds: float | None = None
     ) -> tuple[AccessToken, str]:
-        """A new token, and its secret, which is not kept.
-
-        Raises ``InputError`` if nobody can be called so.
-        """
+        """A new token, and its secret, which is not kept."""
         if not _USER.fullmatch(user):
             raise InputError(
                 "nobody is called so",

@@ -147,7 +147,7 @@ def show(
 
 def print_numbers(table: NumbersTable, left: int = 1) -> None:
     """A table of a page; all but the first columns are numbers."""
-    from foresail.cli.tables import print_table
+    from foresail.cli.formats import print_table
 
     print_table(table.headings, table.rows, right=len(table.headings) - left)
 

@@ -11,10 +11,9 @@ import typer
 
 from foresail.cli import _replaying as replaying
 from foresail.cli.command_line import made_by
-from foresail.cli.formats import Format, FormatOption, plain_rows, print_json
+from foresail.cli.formats import Format, FormatOption, console, plain_rows, print_json
 from foresail.cli.log_options import LogOptions
 from foresail.cli.progress import doing, in_shares
-from foresail.cli.tables import console
 from foresail.model.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:

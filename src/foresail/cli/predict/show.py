@@ -55,7 +55,7 @@ def _told(state: Path, header: StateHeader, predictor: Any) -> dict[str, Any]:
 
 
 def _print(told: dict[str, Any]) -> None:
-    from foresail.cli.tables import print_table
+    from foresail.cli.formats import print_table
     from foresail.model.words import number
 
     values = told.pop("feature_values", {})

@@ -66,7 +66,7 @@ def _print_json(
 def _print_words(
     errors: tuple[InputError, ...], odd: tuple[Remark, ...], found: RequestSizes
 ) -> None:
-    from foresail.cli.tables import print_table
+    from foresail.cli.formats import print_table
     from foresail.model.words import count, duration, number
 
     for error in errors:

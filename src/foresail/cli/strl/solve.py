@@ -103,7 +103,7 @@ def _print_json(solved: SolvedRequest, rows: list[dict[str, Any]], slot_seconds:
 def _print_table(
     solved: SolvedRequest, rows: list[dict[str, Any]], slot_seconds: float, requests: int
 ) -> None:
-    from foresail.cli.tables import print_table
+    from foresail.cli.formats import print_table
     from foresail.model.words import duration, number
     from foresail.strl.node_names import compress
 

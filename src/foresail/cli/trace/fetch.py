@@ -55,7 +55,7 @@ def command(
 
 
 def _list() -> None:
-    from foresail.cli.tables import print_table
+    from foresail.cli.formats import print_table
     from foresail.model.words import number
     from foresail.traces.catalogue import catalogue
 

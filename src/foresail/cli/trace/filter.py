@@ -32,7 +32,7 @@ def command(
     from foresail.traces.filtering import apply_filters, choices_of
 
     if path is None:
-        from foresail.cli.tables import print_plugins
+        from foresail.cli.formats import print_plugins
 
         print_plugins("filter", "what it does")
         return
@@ -54,7 +54,7 @@ def command(
 def _report(
     touched: tuple[tuple[str, int], ...], jobs_before: int, jobs_after: int, output: Path
 ) -> None:
-    from foresail.cli.tables import print_table
+    from foresail.cli.formats import print_table
     from foresail.model.words import count, number
 
     rows = [(name, number(jobs)) for name, jobs in touched]

@@ -37,7 +37,7 @@ def command(
     from foresail.model.short_form import make_part, settings_of
 
     if name is None:
-        from foresail.cli.tables import print_plugins
+        from foresail.cli.formats import print_plugins
 
         print_plugins("generator", "what it makes")
         return

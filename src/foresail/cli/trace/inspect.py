@@ -52,7 +52,7 @@ def _print_json(found: Facts) -> None:
 
 
 def _print_tables(found: Facts) -> None:
-    from foresail.cli.tables import print_table
+    from foresail.cli.formats import print_table
     from foresail.model.words import duration, number, percent
 
     def unknown_or(text: str | None) -> str:

@@ -183,10 +183,7 @@ class Door:
 
 
 async def caller_of(request: Request) -> Caller:
-    """Who asks, for questions that not all are to ask.
-
-    Raises ``CallRefused`` if that is nobody, or asks too often.
-    """
+    """Who asks, for questions that not all are to ask."""
     return await _caller(request, await _BEARER(request))
 
 

@@ -181,10 +181,7 @@ async def _of_running(parts: ServiceParts, job_id: str) -> ForecastAnswer | None
 
 
 def require_waiting(row: Row) -> None:
-    """Refuse to look ahead for a job that runs or has ended.
-
-    Raises ``CallRefused`` if it does not wait.
-    """
+    """Refuse to look ahead for a job that runs or has ended."""
     if row["state"] not in ("pending", "held"):
         raise CallRefused(
             HTTPStatus.CONFLICT,

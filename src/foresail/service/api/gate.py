@@ -139,10 +139,7 @@ class Gate:
             )
 
     async def _read(self, receive: Receive) -> Receive:
-        """The same with its body read whole, which takes neither more room nor longer than it may.
-
-        Raises ``CallRefused`` if it would.
-        """
+        """The same with its body read whole, in no more room and time than it may take."""
         body = b""
         try:
             async with asyncio.timeout(_SLOWEST_BODY_SECONDS):

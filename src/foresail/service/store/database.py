@@ -243,10 +243,7 @@ class Database:
         return self._room is not None and self._room.is_kept
 
     def require_room(self) -> None:
-        """Refuse what can wait while room on the disk is short.
-
-        Raises ``StoreUnavailable`` if it is.
-        """
+        """Refuse what can wait while room on the disk is short."""
         if self._room is not None:
             self._room.require()
 

@@ -68,8 +68,6 @@ class SqlStore:
     One process writes to it; calls come from several threads.
 
     The schema of its database is brought up to date.
-
-    Raises ``InputError`` if it cannot be used.
     """
 
     def __init__(self, database: Database) -> None:
@@ -94,10 +92,7 @@ class SqlStore:
 
     @classmethod
     def in_file(cls, path: Path) -> SqlStore:
-        """The store in a file, which is made if there is none.
-
-        Raises ``InputError`` if it cannot be used.
-        """
+        """The store in a file, which is made if there is none."""
         return cls(Database.in_file(path))
 
     @classmethod

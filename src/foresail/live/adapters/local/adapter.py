@@ -143,10 +143,7 @@ class LocalAdapter:
         return self._taken()
 
     def carry_out(self, instruction: Instruction, now: float) -> None:
-        """Start a command, or have its shim stop it.
-
-        Raises ``InputError`` if a start names nodes, of which there are none here.
-        """
+        """Start a command, or have its shim stop it."""
         self.capabilities.require(instruction)
         match instruction:
             case Start(job_id) if instruction.attempt > self._latest.get(job_id, 0):

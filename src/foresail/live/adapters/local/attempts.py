@@ -40,8 +40,6 @@ class ProcessSpawner:
         """Start a shim (see ``job_shim.serve``) and return its process id.
 
         The id stays that shim's until the next call, even if it ends at once.
-
-        Raises ``OSError`` if no process can be started.
         """
         line = json.dumps(dict(request)).encode() + b"\n"
         for _ in range(2):  # asking again does no harm: only one shim can claim an attempt
@@ -262,10 +260,7 @@ class Attempt:
         log_bytes: float,
         account: Account | None = None,
     ) -> int:
-        """Start a shim for it; returns a descriptor that becomes readable when it has gone.
-
-        Raises ``OSError`` if no process can be started.
-        """
+        """Start a shim for it; returns a descriptor that becomes readable when it has gone."""
         text = job.file_text
         script = str(logs / f"{self._prefix.name}.script")
         log = str(logs / f"{self.job_id}.out")

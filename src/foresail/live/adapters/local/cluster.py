@@ -149,10 +149,7 @@ class LocalCluster:
 
 
 def _divided(total: Resources, count: int) -> Cluster:
-    """The machine as one partition: of so many nodes with equal shares, if that is wished.
-
-    Raises ``InputError`` if there are fewer cpus than nodes.
-    """
+    """The machine as one partition: of so many nodes with equal shares, if that is wished."""
     if not count:
         return Cluster((Partition("all", total),))
     cpus, gpus = int(total.cpus), int(total.gpus)

@@ -42,10 +42,7 @@ def acting_as(account: Request | None) -> Iterator[None]:
 
 
 def become(account: Request) -> None:
-    """Be an account, whose groups this process has, and never anybody else again.
-
-    Raises ``OSError`` if that cannot be.
-    """
+    """Be an account, whose groups this process has, and never anybody else again."""
     for which, wanted in _SOFT_LIMITS:
         hard = resource.getrlimit(which)[1]
         soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
