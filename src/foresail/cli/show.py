@@ -47,7 +47,8 @@ def show(
 
 def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
     yield "job", f"{job['job_id']}  {job['name']}  of {job['user']}"
-    yield "state", " ".join(filter(None, (job["state"], _attempt(job))))
+    attempt = job.get("attempt", 0)
+    yield "state", job["state"] + (f" (attempt {attempt})" if attempt > 1 else "")
     yield "asks for", asked_for(job)
     for warning in job.get("warnings", ()):
         yield "note", warning
@@ -75,7 +76,3 @@ def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
         yield "exit code", str(code)
     if why(job):
         yield "why", why(job)
-
-
-def _attempt(job: Mapping[str, Any]) -> str:
-    return f"(attempt {job['attempt']})" if job.get("attempt", 0) > 1 else ""

@@ -21,9 +21,6 @@ from foresail.model.service_socket import short_name
 
 Answer: TypeAlias = dict[str, Any]
 
-DONE_STATES: Final = frozenset({"completed", "failed", "limit", "cancelled", "withdrawn"})
-"""States that a job does not leave."""
-
 LIVING_STATES: Final = ("running", "pending", "held")
 
 _RETRY_EVERY_SECONDS: Final = 0.5

@@ -281,7 +281,11 @@ class Feed:
         if job_ids and says_whose:
             owners = await asyncio.to_thread(self._store.owners, job_ids)
         lines = [
-            (each.number, owners.get(each.job_id, "") if each.job_id else None, _as_text(each))
+            (
+                each.number,
+                owners.get(each.job_id, "") if each.job_id else None,
+                f"id: {each.number}\nevent: {each.kind}\ndata: {json.dumps(each.says)}\n\n",
+            )
             for each in tells
         ]
         return Chunk(some[0][0] - 1, some[-1][0], lines, says_whose)
@@ -293,7 +297,3 @@ class Feed:
     def _turn(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
-
-
-def _as_text(told: Told) -> str:
-    return f"id: {told.number}\nevent: {told.kind}\ndata: {json.dumps(told.says)}\n\n"

@@ -14,12 +14,10 @@ from foresail.service.api.callers import Caller
 from foresail.service.api.problems import CallRefused
 from foresail.service.parts import ServiceParts
 from foresail.service.picture import FRESH_SECONDS, Picture
-from foresail.service.store.protocol import JobsWanted, Row
+from foresail.service.store.protocol import LIVING_STATES, JobsWanted, Row
 
 _PATIENCE_SECONDS: Final = 0.5
 """How long the first forecasts of a queue are waited for."""
-
-_LIVING: Final = ("running", "pending", "held")
 
 
 async def jobs_next_first(
@@ -33,7 +31,7 @@ async def jobs_next_first(
     picture, forecasts = await asyncio.gather(
         parts.gallery.look(), parts.forecaster.latest((), _PATIENCE_SECONDS)
     )
-    states = wanted.states or _LIVING
+    states = wanted.states or LIVING_STATES
     runs: dict[str, Job] = {}
     if picture is not None and "running" in states:
         running = sorted(picture.running, key=lambda each: each.start_seconds)

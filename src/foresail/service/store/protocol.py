@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from foresail.live.command_job import CommandJob
 from foresail.model.errors import ForesailError
@@ -69,6 +69,9 @@ class NumberedRequest:
 
 Row: TypeAlias = Mapping[str, Any]
 """Values by name of column."""
+
+LIVING_STATES: Final = ("running", "pending", "held")
+"""States that a job leaves again."""
 
 
 class StoreUnavailable(ForesailError):  # noqa: N818 - it says what it is

@@ -26,6 +26,7 @@ from foresail.live.cluster_plugin import UseSample
 from foresail.model.errors import InputError
 from foresail.service.store.database import Database, bring_up_to_date
 from foresail.service.store.protocol import (
+    LIVING_STATES,
     AboutJob,
     Accepted,
     ForecastRow,
@@ -57,9 +58,6 @@ from foresail.service.store.tables import (
 )
 
 _ROWS_AT_ONCE: Final = 1_000
-
-DONE_STATES: Final = ("completed", "failed", "limit", "cancelled", "withdrawn")
-"""States that a job does not leave."""
 
 
 class SqlStore:
@@ -372,7 +370,7 @@ class SqlStore:
 
     def commands(self) -> Iterator[tuple[str, str]]:
         """Ids and commands of the jobs that are not done with, as lines, in order."""
-        wanted = select(JOBS.c.job_id, JOBS.c.command).where(JOBS.c.state.not_in(DONE_STATES))
+        wanted = select(JOBS.c.job_id, JOBS.c.command).where(JOBS.c.state.in_(LIVING_STATES))
         with self.database.reading() as connection:
             yield from connection.execute(wanted.order_by(JOBS.c.number))
 
