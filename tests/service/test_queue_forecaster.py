@@ -12,7 +12,7 @@ from foresail.model.job import Job
 from foresail.service import forecasts as module
 from foresail.service.api.plan import plan
 from foresail.service.forecasts import Forecasts, QueueForecaster
-from foresail.service.lately import slowly
+from foresail.service.overview import slowly
 
 SOON = Range(1.0, 2.0, 3.0)
 
