@@ -239,3 +239,15 @@ def test_what_is_left_of_a_job_whose_watcher_was_killed_is_taken_away(machine, a
     assert machine.outcome().ended_because is EndedBecause.LOST
     assert not command.is_running() or command.status() == psutil.STATUS_ZOMBIE
     assert not list((machine.folder / "logs" / ann.name).glob("*.script"))
+
+
+@pytest.mark.parametrize("name", ["timerslack_ns", "attr/exec"])
+def test_its_output_is_nothing_that_changes_its_shim(machine, ann, name):
+    """Files of ``/proc/self`` are the shim's where the shim opens them."""
+    code, written = machine.ran(ann.name, "echo 1", output=f"/proc/self/{name}")
+    assert (code, "not a plain file" in written or "Permission denied" in written) == (127, True)
+
+
+def test_what_is_not_found_is_named_as_it_was_written(machine, ann):
+    code, written = machine.ran(ann.name, ("nowhere",), environment={"PATH": "/tmp"})
+    assert (code, written) == (127, "foresail: /tmp/nowhere: No such file or directory\n")

@@ -3,11 +3,16 @@
 Whatever it tries is tried by a job, as it would be by somebody who may submit.
 """
 
+import os
 import time
 from http import HTTPStatus
 
+import pytest
+
 from foresail.client.connection import Connection
 from foresail.client.service_client import ServiceClient
+from foresail.model.errors import InputError
+from foresail.service.session import StateFolder
 from live_service import live_service
 from machine_accounts import ann_and_bob, common_folder  # noqa: F401 - fixtures
 
@@ -82,3 +87,20 @@ def test_two_users_share_a_service_and_get_at_nothing_but_their_own(ann_and_bob,
         del modes["socket"]
         assert set(modes.values()) == {0o600}
         assert state.stat().st_mode & 0o777 == 0o711
+
+
+def test_root_serves_from_no_folder_that_others_could_replace(ann_and_bob, common_folder):  # noqa: F811
+    """Else whoever owns it, or a folder that it is in, writes whose jobs run as root."""
+    ann, _ = ann_and_bob
+    hers = common_folder / "hers"
+    hers.mkdir(mode=0o755)
+    os.chown(hers, ann.uid, ann.gid)
+    everybodys = common_folder / "everybodys"
+    everybodys.mkdir()
+    everybodys.chmod(0o777)
+    (common_folder / "link").symlink_to(hers)
+    for path in (hers, hers / "state", everybodys / "state", common_folder / "link" / "state"):
+        with pytest.raises(InputError, match="could replace"):
+            StateFolder(path).make()
+    assert not list(hers.iterdir())
+    StateFolder(common_folder / "state").make()

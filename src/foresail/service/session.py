@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -159,7 +160,11 @@ class StateFolder:
         """Lay it out; only its owner may look into it.
 
         Of root's, others can reach what is theirs by its whole path: the folders of their logs.
+
+        Raises ``InputError`` where others could put another in the place of root's.
         """
+        if os.geteuid() == 0:
+            self._require_that_only_root_replaces_it()
         passage = passage_mode()
         for folder, mode in ((self.path, passage), (self.attempts, 0o700), (self.logs, passage)):
             with to_be_written(folder, "the folder cannot be made"):
@@ -169,6 +174,22 @@ class StateFolder:
                     if file.is_file() and not file.is_symlink():
                         file.chmod(0o600)
                 folder.chmod(mode)
+
+    def _require_that_only_root_replaces_it(self) -> None:
+        """Whoever can write what is in it has jobs run as anybody."""
+        path = self.path.absolute()
+        for each in (path, *path.parents, *path.resolve().parents):
+            with suppress(FileNotFoundError):
+                about = each.lstat()
+                is_kept = stat.S_ISLNK(about.st_mode) or about.st_mode & stat.S_ISVTX
+                writers = about.st_mode & (0o002 if about.st_gid == 0 else 0o022)
+                if about.st_uid != 0 or (writers and not is_kept):
+                    raise InputError(
+                        f"others than root could replace what is in {each}",
+                        field="state",
+                        value=self.path,
+                        expected="a folder of root's in folders of root's, as /var/lib/foresail",
+                    )
 
     def is_in_use(self) -> bool:
         """Whether a service uses it."""

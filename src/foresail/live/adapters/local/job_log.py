@@ -71,7 +71,8 @@ class JobLog:
     left out; ``account`` whose it is (None: one's own); if it ``begins_anew``, what is in it is
     dropped.
 
-    Raises ``OSError`` if it cannot be written, or is neither a plain file nor a device.
+    Raises ``OSError`` if it cannot be written, or is neither a plain file nor a device; those of
+    ``/proc`` are the shim's own.
     """
 
     def __init__(
@@ -84,7 +85,8 @@ class JobLog:
         with acting_as(account):
             self._file = os.open(path, flags, 0o600)
         about = os.fstat(self._file)
-        if not (stat.S_ISREG(about.st_mode) or stat.S_ISCHR(about.st_mode)):
+        is_file = stat.S_ISREG(about.st_mode) and about.st_dev != os.stat("/proc").st_dev  # noqa: PTH116
+        if not (is_file or stat.S_ISCHR(about.st_mode)):
             os.close(self._file)
             raise OSError(errno.EINVAL, "not a plain file", path)
         self._longest_tail = int(min(_LONGEST_TAIL, limit_bytes / 4))
