@@ -768,7 +768,7 @@ def attacked(name: str, *, is_short: bool, is_on_own_machine: bool) -> bool:
         ATTACKS[name](attack)
     except Exception as error:  # what keeps an attack from being made is no defence
         attack.fallen.append(f"{type(error).__name__}: {error}")
-    said = "; ".join([*dict.fromkeys(attack.fallen)][:6] if attack.fallen else attack.figures)
+    said = "; ".join([*dict.fromkeys(attack.fallen)][:6] + attack.figures)
     verdict = "FELL" if attack.fallen else "held"
     print(f"{name:<12} {verdict}  {said}  [{time.monotonic() - begin:.0f} s]", flush=True)
     shutil.rmtree(folder, ignore_errors=True)
