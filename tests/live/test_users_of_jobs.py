@@ -246,8 +246,3 @@ def test_its_output_is_nothing_that_changes_its_shim(machine, ann, name):
     """Files of ``/proc/self`` are the shim's where the shim opens them."""
     code, written = machine.ran(ann.name, "echo 1", output=f"/proc/self/{name}")
     assert (code, "not a plain file" in written or "Permission denied" in written) == (127, True)
-
-
-def test_what_is_not_found_is_named_as_it_was_written(machine, ann):
-    code, written = machine.ran(ann.name, ("nowhere",), environment={"PATH": "/tmp"})
-    assert (code, written) == (127, "foresail: /tmp/nowhere: No such file or directory\n")
