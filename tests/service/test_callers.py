@@ -116,9 +116,9 @@ def test_root_serves_accounts_each_as_itself_and_nobody_else(monkeypatch):
     assert refused(door) == 401
     _, secret = parts.tokens.create("no-such-account", Role.USER)
     assert refused(door, secret) == 403
-    assert parts.served.account_of_job(SimpleNamespace(user=ONE)).uid == 1
+    assert parts.served.account(ONE).uid == 1
     with pytest.raises(InputError, match="no such account"):
-        parts.served.account_of_job(SimpleNamespace(user="no-such-account"))
+        parts.served.account("no-such-account")
 
 
 def test_an_ordinary_account_serves_itself_alone(monkeypatch):

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from foresail.cli.command_line import made_by
-from foresail.cli.formats import TableFormat, console
+from foresail.cli.formats import TableFormat, console, made_by
 from foresail.cli.log_options import LogOptions, read_log
 from foresail.cli.progress import doing, in_days
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from foresail.cli import _replaying as replaying
-from foresail.cli.command_line import made_by
-from foresail.cli.formats import Format, FormatOption, print_json
+from foresail.cli.formats import Format, FormatOption, made_by, print_json
 from foresail.cli.log_options import LogOptions
 from foresail.cli.option_records import with_option_records
 from foresail.cli.progress import doing

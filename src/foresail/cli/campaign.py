@@ -12,8 +12,7 @@ import typer
 
 from foresail.cli import _replaying as replaying
 from foresail.cli._scenarios import ConventionsName, EnforceLimits
-from foresail.cli.command_line import made_by
-from foresail.cli.formats import TableFormat, TableFormatOption, plain_rows, print_json
+from foresail.cli.formats import TableFormat, TableFormatOption, made_by, plain_rows, print_json
 from foresail.cli.log_options import Plugins
 from foresail.cli.progress import doing
 

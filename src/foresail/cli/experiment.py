@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from foresail.cli.command_line import made_by
-from foresail.cli.formats import TableFormat, TableFormatOption
+from foresail.cli.formats import TableFormat, TableFormatOption, made_by
 from foresail.cli.progress import doing
 
 if TYPE_CHECKING:

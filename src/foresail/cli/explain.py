@@ -12,8 +12,7 @@ import typer
 
 from foresail.cli import _moments as moments
 from foresail.cli._service import runs_for, starts_in
-from foresail.cli.command_line import made_by, refuse
-from foresail.cli.formats import console, print_table
+from foresail.cli.formats import console, made_by, print_table, refuse
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 from foresail.model.words import count, duration

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from foresail.cli.command_line import refuse
-from foresail.cli.formats import print_json
+from foresail.cli.formats import print_json, refuse
 from foresail.cli.log_options import Plugins
 from foresail.model.errors import InputError
 from foresail.model.words import duration, from_now

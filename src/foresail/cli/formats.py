@@ -1,20 +1,35 @@
-"""How results are printed: as tables for people (plain when piped), or for a program to read."""
+"""How results are printed: for people (tables) or for programs; and the line that asks for them."""
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
 from foresail.cli.progress_line import stop_showing
+from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 if TYPE_CHECKING:
     import polars as pl
+
+
+def made_by() -> str:
+    """The command line, as a report tells it."""
+    return shlex.join(["foresail", *sys.argv[1:]])
+
+
+def refuse(options: Mapping[str, object], problem: str, expected: str) -> None:
+    """Raise an ``InputError`` about the first of these options that was given (is not None)."""
+    for option, value in options.items():
+        if value is not None:
+            raise InputError(problem, field=option, value=value, expected=expected)
+
 
 _Chosen = TypeVar("_Chosen", bound=StrEnum)
 

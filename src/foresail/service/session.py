@@ -13,7 +13,6 @@ from pathlib import Path
 from foresail.control.policy import parse_policy
 from foresail.live.accounts import Account, account_of, account_of_uid, own_account
 from foresail.live.cluster_plugin import ClusterPlugin, RunContext
-from foresail.live.command_job import CommandJob
 from foresail.live.daemon import Daemon
 from foresail.live.history import RunHistory
 from foresail.live.observer import Observer
@@ -78,10 +77,6 @@ class ServedAccounts:
     def other_account(self, user: str) -> Account | None:
         """The same, or None where all run as the service's own."""
         return self.account(user) if self.keeps_apart else None
-
-    def account_of_job(self, job: CommandJob) -> Account:
-        """As which account a job runs; raises ``InputError`` as ``account`` does."""
-        return self.account(job.user)
 
     def caller(self, uid: int) -> tuple[str, Role]:
         """Which user an account of the machine is without a token, and what that may do."""
@@ -248,7 +243,7 @@ def daemon_of(
         observer.note,
         store.keep_samples,
         identity=store.identity,
-        account_of_job=served.account_of_job if served.keeps_apart else None,
+        account_of_job=(lambda job: served.account(job.user)) if served.keeps_apart else None,
     )
     adapter = cluster.connect(context)
     scenario = replace(scenario_of_service(configuration), place=adapter.cluster)

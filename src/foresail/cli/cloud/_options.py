@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from foresail.cli.command_line import made_by
-from foresail.cli.formats import Format, FormatOption
+from foresail.cli.formats import Format, FormatOption, made_by
 from foresail.cli.progress import doing
 from foresail.model.documents import toml_of
 from foresail.model.errors import InputError

@@ -9,8 +9,7 @@ import typer
 
 from foresail.cli.cloud._options import AnswerOptions
 from foresail.cli.cloud._prices import print_numbers
-from foresail.cli.command_line import refuse
-from foresail.cli.formats import Format, print_json
+from foresail.cli.formats import Format, print_json, refuse
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError, UnknownNameError
 

@@ -12,8 +12,7 @@ from foresail.cli.cloud._options import AnswerOptions, told_by_options
 from foresail.cli.cloud._prices import echo, print_numbers
 from foresail.cli.cloud._transient_history import LONGEST_WAIT_SECONDS, checked, held_to
 from foresail.cli.cloud._transient_offers import learned_of, offers_of
-from foresail.cli.command_line import refuse
-from foresail.cli.formats import Format, print_json
+from foresail.cli.formats import Format, print_json, refuse
 from foresail.cli.progress import doing
 from foresail.cloud.transient.methods import Method
 from foresail.model.errors import InputError

@@ -30,7 +30,7 @@ from foresail.cli.cloud._waiting_question import (
     wrong_shares,
 )
 from foresail.cli.cloud._waiting_queue import line_of
-from foresail.cli.command_line import refuse
+from foresail.cli.formats import refuse
 from foresail.cli.log_options import LogOptions
 from foresail.model.errors import InputError
 

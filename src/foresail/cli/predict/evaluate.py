@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from foresail.cli import _replaying as replaying
-from foresail.cli.command_line import made_by
-from foresail.cli.formats import Format, FormatOption, console, plain_rows, print_json
+from foresail.cli.formats import Format, FormatOption, console, made_by, plain_rows, print_json
 from foresail.cli.log_options import LogOptions
 from foresail.cli.progress import doing, in_shares
 from foresail.model.errors import InputError, UnknownNameError
