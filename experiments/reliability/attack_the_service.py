@@ -340,7 +340,8 @@ def _until_log(person: Person, job_id: str) -> None:
 
 
 def _pid_of(line: str) -> int:
-    found = (each.pid for each in psutil.process_iter() if " ".join(each.cmdline()) == line)
+    processes = psutil.process_iter(["cmdline"])
+    found = (each.pid for each in processes if " ".join(each.info["cmdline"] or ()) == line)
     return next(found)
 
 
