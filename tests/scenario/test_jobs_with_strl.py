@@ -55,7 +55,7 @@ def test_it_waits_for_nodes_that_come_later(text):
 
 @pytest.mark.parametrize(
     "policy",
-    ["easy,requested", "fcfs", "guarded,requested", "3sigma(scenarios=8),requested"],
+    ["easy,requested", "fcfs", "guarded,requested"],
 )
 def test_a_scheduler_that_would_run_it_elsewhere_is_refused(policy):
     """Before anything runs, whatever engine it would have had."""

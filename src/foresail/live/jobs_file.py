@@ -225,7 +225,7 @@ class JobLines:
     ) -> Iterator[ForesailError]:
         if self._places is None:
             problem = "this scheduler would start the job when its own STRL does not let it"
-            expected = "a policy of tetrisched or 3sigma with scenarios=0, or no strl"
+            expected = "a policy of tetrisched or 3sigma, or no strl"
             yield self._problem(problem, line, "strl", text, expected)
             return
         try:

@@ -18,7 +18,7 @@ from foresail.strl.own_requests import RequestPlaces, own_options
 if TYPE_CHECKING:  # a service begins sooner without what only workloads need
     from foresail.traces.workload import Workload
 
-_WHO_DOES = "tetrisched or 3sigma with scenarios=0, or jobs without strl"
+_WHO_DOES = "tetrisched or 3sigma, or jobs without strl"
 
 
 def places_of_requests(policy: Policy, cluster: Cluster) -> RequestPlaces | None:
