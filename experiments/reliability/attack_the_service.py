@@ -692,7 +692,7 @@ def size(attack: Attack) -> None:
 
 def busy(attack: Attack) -> None:
     """231 submissions a second beside a client that lists without a pause."""
-    seconds, most = (5.0, 40.0) if attack.is_short else (15.0, 10.0)
+    seconds, most = (5.0, 100.0) if attack.is_short else (15.0, 10.0)
     with attack.service("cluster = 'local(nodes=1,cpus=4)'", after=_MANY) as service:
         person = admin(service)
         caller = Caller(service.address, token_of(service, person.user, "admin"))
