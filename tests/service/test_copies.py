@@ -119,6 +119,7 @@ def test_a_service_goes_on_after_a_restore_and_in_another_database(tmp_path, ser
             ["1", "2", "3", "5"], "completed"
         )
         ended(client, submit(client))
+        assert "well: 5 jobs" in well("check", configuration)
     assert exported(configuration, tmp_path / "moved").startswith(log)
     well("move", configuration, "--to", "sqlite")
     with live_service(tmp_path, _EASY) as service, service.client() as client:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from foresail.service.archive import LogArchive
     from foresail.service.configuration import ServiceConfiguration
     from foresail.service.session import StateFolder
+    from foresail.service.store.database import Database
     from foresail.service.store.sql_store import SqlStore
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -110,18 +111,9 @@ def backup(
 
     The outputs of jobs (STATE/logs) are not in it.
     """
-    from foresail.service.session import StateFolder
     from foresail.service.store.copies import back_up
-    from foresail.service.store.database import Database
 
-    configuration = _configuration(state)
-    if configuration.database == "sqlite":
-        path = StateFolder(configuration.state.absolute()).database
-        _require_store(path)
-        database = Database.in_file(path)
-    else:
-        database = Database.at_address(configuration.database)
-    with closing(database), doing("backing up the store"):
+    with closing(_database(state)) as database, doing("backing up the store"):
         back_up(database, file)
     typer.echo(f"{file}: {file.stat().st_size / 1e6:,.1f} MB")
 
@@ -226,11 +218,20 @@ def _require_store(path: Path) -> None:
 
 @contextmanager
 def _opened(state: Path) -> Iterator[SqlStore]:
-    """The store of a service that is there already."""
-    from foresail.service.session import StateFolder, existing_store
+    """The store of a service that is there already; the service may run meanwhile."""
+    from foresail.service.store.sql_store import SqlStore
+
+    with closing(SqlStore(_database(state))) as store:
+        yield store
+
+
+def _database(state: Path) -> Database:
+    from foresail.service.session import StateFolder
+    from foresail.service.store.database import Database
 
     configuration = _configuration(state)
-    if configuration.database == "sqlite":
-        _require_store(StateFolder(configuration.state).database)
-    with closing(existing_store(configuration)) as store:
-        yield store
+    if configuration.database != "sqlite":
+        return Database.at_address(configuration.database)
+    path = StateFolder(configuration.state.absolute()).database
+    _require_store(path)
+    return Database.in_file(path)
