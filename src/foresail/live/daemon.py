@@ -105,6 +105,7 @@ class Daemon:
         self._stopping = False
         self._leaving = False
         self._stands_still = False
+        self._interrupts = Interrupts()
 
     @property
     def left(self) -> tuple[str, ...]:
@@ -116,7 +117,7 @@ class Daemon:
 
         The first SIGINT counts as one interrupt, any further one and a SIGTERM as two.
         """
-        with closing(self._log), closing(self._adapter), Interrupts() as interrupts:
+        with closing(self._log), closing(self._adapter), self._interrupts as interrupts:
             self._poll.register(interrupts.descriptor, select.POLLIN)
             if self._adapter.wake_descriptor is not None:
                 self._poll.register(self._adapter.wake_descriptor, select.POLLIN)
@@ -131,6 +132,11 @@ class Daemon:
                     self._learned.keep_if_due(self.controller.predictor)
             if self._learned is not None:
                 self._learned.keep(self.controller.predictor)
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether a signal came, be it that something else has ended it."""
+        return self._interrupts.count > 0
 
     def _now(self) -> float:
         if not self.controller.running:

@@ -252,6 +252,8 @@ class RunningService:
             else:
                 if self._next is None:
                     return
+            if daemon.was_interrupted:  # while it was ending for another reason
+                return
             self._gallery.seen_monotonic = None
 
     def _daemon(self) -> Daemon:
