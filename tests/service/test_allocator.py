@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import psutil
@@ -20,3 +21,31 @@ def test_what_was_freed_in_pieces_is_given_back():
     pieces[:] = [each for at, each in enumerate(pieces) if at % 1000 == 0]
     give_back_free_memory()
     assert full - process.memory_info().rss > 30e6
+
+
+_IN_TURN = """
+import threading, psutil
+from foresail.service.allocator import share_one_heap
+share_one_heap()
+threads, turn, end = [], threading.Lock(), threading.Barrier(6)
+def fill():
+    with turn:
+        pieces = [bytes(600) for _ in range(50_000)]
+        del pieces[:-1]
+    end.wait()
+before = psutil.Process().memory_info().rss
+threads = [threading.Thread(target=fill) for _ in range(5)]
+for each in threads:
+    each.start()
+with turn:
+    pass
+end.wait()
+print(psutil.Process().memory_info().rss - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other C libraries do not")
+def test_what_one_thread_has_freed_another_can_use():
+    """Five threads that take and free 30 MB one after the other take that once, not five times."""
+    told = subprocess.run([sys.executable, "-c", _IN_TURN], capture_output=True, check=True)
+    assert int(told.stdout) < 75e6

@@ -1,21 +1,27 @@
-"""Commands of jobs that are not done with, some as lines that nobody has asked for yet."""
+"""Commands of jobs that are not done with: read from the store when they are first asked for."""
 
 from __future__ import annotations
 
 from foresail.live.command_job import CommandJob
 from foresail.service.inbox import CommandsById
+from foresail.service.store.protocol import KeyedCall, Submit
+from foresail.service.store.sql_store import SqlStore
 
 
-def test_stored_and_new_commands_are_asked_for_alike():
-    """A stored one is read once; one that is done with is there no more."""
-    stored = CommandJob("1", "name", ("true", "é"), "/", user="ann", after=("0",))
-    new = CommandJob("2", "name", "false", "/")
-    commands = CommandsById([("1", stored.to_json()), ("3", new.to_json())])
-    commands.put(new)
-    assert commands["1"] == stored
+def test_commands_are_read_when_they_are_asked_for_and_kept_until_their_jobs_are_done(tmp_path):
+    """Of those that wait nothing is in memory; which there are, the store knows."""
+    first = CommandJob("1", "name", ("true", "é"), "/", user="ann", after=("0",))
+    second = CommandJob("2", "name", "false", "/")
+    store = SqlStore.in_file(tmp_path / "store.db")
+    commands = CommandsById(store)
+    call = KeyedCall("ann", (Submit(first), Submit(second)))
+    store.accept([call])
+    assert not commands._asked_for
+    assert commands["1"] == first
     assert commands["1"] is commands["1"]
-    assert commands["2"] == new
-    commands.forget(["3", "4"])
     assert list(commands) == ["1", "2"]
     assert len(commands) == 2
+    commands.forget(["1", "3"])
+    assert not commands._asked_for
     assert "3" not in commands
+    store.close()

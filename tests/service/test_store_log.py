@@ -58,7 +58,7 @@ def by_records(store, until=math.inf):
     known = KnownRun()
     for number, line in store.records():
         if number <= until:
-            known.take(line, number, "log")
+            known.take(line, number, "log", number)
     return known
 
 
@@ -70,6 +70,28 @@ def test_snapshots_are_kept_in_time_and_lead_to_the_same_as_the_whole_log(store,
     assert stands(recovered(store)) == stands(by_records(store))
     session.submit(61, BEGIN + 1_000.0)
     assert stands(recovered(store)) == stands(by_records(store))
+
+
+def test_a_snapshot_holds_numbers_of_records_about_jobs_and_is_small(store, session):
+    """Nothing of a job is kept in memory or written a second time, however much there is to say."""
+    _, lines = store.snapshot()
+    known = list(store.records_of_snapshot(lines))
+    log = dict(store.records())
+    assert all(number is None or line == log[number] for number, line in known)
+    about_jobs = [line for number, line in known if number is not None]
+    assert len(about_jobs) > 0.9 * len(lines)
+    assert sum(map(len, lines)) < 0.1 * sum(len(line) for _, line in known)
+    compaction = recovered(store).compaction
+    assert sum(isinstance(each, int) for each in compaction._lines.values()) >= len(about_jobs)
+
+
+def test_a_snapshot_of_records_that_are_not_there_is_done_without(store, session, caplog):
+    """The log is read from its beginning, and found to lack one, or not."""
+    before = stands(recovered(store))
+    end, lines = store.snapshot()
+    store.keep_snapshot([*lines[:-1], "999999\n"], end)
+    assert stands(recovered(store)) == before
+    assert "event log:999999: is in the log no more" in caplog.text.replace(", line ", ":")
 
 
 def test_a_snapshot_that_cannot_be_read_is_done_without(store, session):

@@ -62,15 +62,17 @@ def recover(
 class KnownRun:
     """What the records of a run lead to, and what its log is to go on with.
 
-    ``since_snapshot`` counts the records that matter behind the last snapshot.
+    ``since_snapshot`` counts the records that matter behind the last snapshot; ``end`` is the
+    number of the last record.
     """
 
     run: RunFold = field(default_factory=RunFold)
     compaction: Compaction = field(default_factory=Compaction)
     since_snapshot: int = 0
+    end: int = 0
 
-    def take(self, line: str, number: int, source: object) -> None:
-        """Take a record of a whole step."""
+    def take(self, line: str, number: int, source: object, place: int | None = None) -> None:
+        """Take a record of a whole step; with its number in the log, if it can be read by that."""
         record = parse_record(line, source, number)
         if number == 1 and not isinstance(record, Manifest):
             raise InputError(
@@ -78,7 +80,7 @@ class KnownRun:
             )
         try:
             self.run.take(record)
-            self.compaction.take(record, line)
+            self.compaction.take(record, line, place)
             if isinstance(record, Forgotten):
                 self.run.forget(record.job_ids)
         except (ImpossibleTransition, KeyError) as error:
@@ -89,6 +91,7 @@ class KnownRun:
                 expected="the log as the run left it",
             ) from error
         self.since_snapshot += 1
+        self.end = number
 
 
 def _content(path: Path) -> bytes:

@@ -65,14 +65,16 @@ _OF_NO_JOB: Final = frozenset(
 class Compaction:
     """Takes a run's records in order, each with its line, and keeps the lines that matter.
 
-    A line stands where it was written, behind all that were written before it and matter.
+    A line stands where it was written, behind all that were written before it and matter. Of a log
+    whose records can be read by their numbers, those that are about a job are kept as these, which
+    takes little room however much there is to say of a job.
     """
 
     def __init__(self) -> None:
         self._begin()
 
     def _begin(self) -> None:
-        self._lines: dict[tuple[Any, ...], str] = {}
+        self._lines: dict[tuple[Any, ...], str | int] = {}
         self._attempts: dict[Unit, int] = {}
         self._dependent: dict[str, tuple[EventTaken, Job]] = {}  # submitted after other jobs
         self._recalled = 0
@@ -81,19 +83,22 @@ class Compaction:
         self._plan = PlanFold()
         self._last_pass: Decided | None = None
         self._counted = Counters()
+        self._number: int | None = None
 
     def __len__(self) -> int:
         """How many lines are kept."""
         return len(self._lines)
 
     def lines(self) -> Iterator[str]:
-        """The lines that are kept, in order."""
-        for key, line in self._lines.items():
+        """The lines that are kept, in order; in place of one that can be read, its number."""
+        for key, kept in self._lines.items():
+            line = kept if isinstance(kept, str) else f"{kept}\n"
             yield record_line(self._whole_plan()) if key == _LAST_PASS else line
         yield record_line(Counted(**asdict(self._counted)))
 
-    def take(self, record: Record, line: str) -> None:
-        """Take the next record."""
+    def take(self, record: Record, line: str, number: int | None = None) -> None:
+        """Take the next record; with its number, if that is where it can be read."""
+        self._number = number
         match record:
             case EventTaken(event=event):
                 self._happen(event, line)
@@ -131,7 +136,10 @@ class Compaction:
     def _put(self, key: tuple[Any, ...], line: str) -> None:
         """Keep a line in place of the one before, at the end."""
         self._lines.pop(key, None)
-        self._lines[key] = line
+        self._lines[key] = self._kept(key, line)
+
+    def _kept(self, key: tuple[Any, ...], line: str) -> str | int:
+        return line if self._number is None or key[0] in _OF_NO_JOB else self._number
 
     def _forget(self, gone: Container[str]) -> None:
         """Keep nothing of these jobs."""
@@ -164,7 +172,8 @@ class Compaction:
                 self._lines.pop(("preemption", unit), None)
                 self._put(("end", unit, attempt), line)
             case Cancelled(job_id=job_id):
-                self._lines.setdefault(("cancellation", job_id), line)  # any other came too late
+                key = ("cancellation", job_id)
+                self._lines.setdefault(key, self._kept(key, line))  # any other came too late
             case (
                 Held(job_id=job_id) | Released(job_id=job_id)
             ):  # which job is the first in line follows from it

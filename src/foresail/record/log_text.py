@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Final, get_type_hints
@@ -116,6 +116,12 @@ _TYPES: Final[Mapping[str, Mapping[str, type]]] = {
 }
 _AS_THEY_ARE: Final = frozenset({str, float, int, bool, type(None)})
 _encoded: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+_OFTEN_ALIKE: Final = frozenset(
+    {"time", "job_id", "submit_seconds", "requested_seconds", "mean_seconds", "low_seconds"}
+    | {"median_seconds", "high_seconds", "planned_seconds"}
+)
+"""Fields whose values several records of a job have, or several fields of one."""
+
 _BUILT_APART: Final = frozenset({*_TYPES, "job", "reasons"})
 """Fields of jobs, events, instructions and reasons, which are made by rules of their own."""
 
@@ -237,6 +243,19 @@ def _way_to_show(kind: type) -> Callable[[Any], Any]:
     return _plain_fields if is_dataclass(kind) else lambda value: value
 
 
+@lru_cache(maxsize=4_096, typed=True)
+def _shared(value: Any) -> Any:
+    """One for all that are equal, as much is of thousands of jobs."""
+    return value
+
+
+def _fixed(attributes: dict[str, str]) -> Mapping[str, str]:
+    return MappingProxyType(attributes) if attributes else _NO_ATTRIBUTES
+
+
+_NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
+
+
 class _AlikeFields(pydantic.BaseModel):
     """Reasons of one kind as they stand in the log."""
 
@@ -256,7 +275,7 @@ class _JobFields:
 
     job_id: str
     submit_seconds: float
-    stages: tuple[Stage, ...]
+    stages: Annotated[tuple[Stage, ...], pydantic.AfterValidator(_shared)]
     requested_seconds: float | None
     user: str | None
     group: str | None
@@ -265,7 +284,7 @@ class _JobFields:
     name: str | None
     after: tuple[str, ...]
     value: DeadlineValue | DecayingValue | None
-    attributes: Annotated[dict[str, str], pydantic.AfterValidator(MappingProxyType)]
+    attributes: Annotated[dict[str, str], pydantic.AfterValidator(_fixed)]
     preference: Preference | None
     options: tuple[PlacementOption, ...]
     conditions: StartConditions | None
@@ -285,6 +304,8 @@ def _typed(plain: dict[str, Any], types: Mapping[str, type]) -> object:
 
 def _checked(kind: type, plain: dict[str, Any]) -> Any:
     """A record of a kind from its fields, each checked; what is built apart is left as it is."""
+    for name in _OFTEN_ALIKE.intersection(plain):
+        plain[name] = plain[name] and _shared(plain[name])
     return _maker(kind, tuple(plain))(plain)
 
 

@@ -33,34 +33,34 @@ from foresail.service.store.sql_store import SqlStore
 
 
 class CommandsById(Mapping[str, CommandJob]):
-    """Commands by the ids of their jobs; one that was stored is read when it is first asked for.
+    """Commands by the ids of their jobs: each is read from the store when it is first asked for.
 
-    ``stored`` are ids and lines of commands, as ``CommandJob.to_json`` writes them.
+    With its environment and script it may be large, and most wait.
     """
 
-    def __init__(self, stored: Iterable[tuple[str, str]]) -> None:
-        self._commands: dict[str, CommandJob | str] = dict(stored)
+    def __init__(self, store: SqlStore) -> None:
+        self._store = store
+        self._asked_for: dict[str, CommandJob] = {}
 
     def __getitem__(self, job_id: str) -> CommandJob:
-        command = self._commands[job_id]
-        if isinstance(command, str):
-            command = self._commands[job_id] = CommandJob.from_json(command)
+        command = self._asked_for.get(job_id)
+        if command is None:
+            row = self._store.job(job_id)
+            if row is None:
+                raise KeyError(job_id)
+            command = self._asked_for[job_id] = CommandJob.from_json(row["command"])
         return command
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._commands)
+        return (job_id for job_id, _ in self._store.commands())
 
     def __len__(self) -> int:
-        return len(self._commands)
-
-    def put(self, job: CommandJob) -> None:
-        """Keep another; as a line, which takes a third of the room until it is run."""
-        self._commands[job.job_id] = job.to_json()
+        return sum(1 for _ in self)
 
     def forget(self, job_ids: Iterable[str]) -> None:
         """These will not be run again."""
         for job_id in job_ids:
-            self._commands.pop(job_id, None)
+            self._asked_for.pop(job_id, None)
 
 
 _ONE: Final = (1).to_bytes(8, "little")
@@ -73,7 +73,7 @@ class Inbox:
     """
 
     def __init__(self, store: SqlStore) -> None:
-        self.commands = CommandsById(store.commands())
+        self.commands = CommandsById(store)
         self.taken = 0
         """Number of the last request that was given to the daemon."""
         self._store = store
@@ -150,8 +150,6 @@ class Inbox:
 
     def _append(self, requests: Iterable[NumberedRequest]) -> None:
         for each in requests:
-            if isinstance(each.request, Submit):
-                self.commands.put(each.request.job)
             self._arrived.append(each)
             self._last = each.number
 

@@ -29,7 +29,7 @@ from foresail.service.store.tables import (
     REQUESTS,
     SAMPLES,
 )
-from foresail.service.store_log import recovered_to
+from foresail.service.store_log import recovered
 
 AT_ONCE: Final = 500
 """Jobs that leave in one transaction."""
@@ -190,12 +190,12 @@ class Retention:
         self._is_forgotten.clear()
         self._to_stay = ended_since(self._store, cutoff)
         self._is_forgotten.wait(_PATIENCE_SECONDS)
-        known, end = recovered_to(self._store)
-        self._store.keep_snapshot(list(known.compaction.lines()), end)
+        known = recovered(self._store)
+        self._store.keep_snapshot(list(known.compaction.lines()), known.end)
         job_ids = leaving_jobs(self._store, cutoff, known.run.jobs.submitted)
         if not job_ids:
             return 0
-        last = min(end, last_about(self._store, job_ids[-1]))
+        last = min(known.end, last_about(self._store, job_ids[-1]))
         self._put_away(job_ids, last)
         self._remove_files(set(job_ids))
         self._slowly(take_out(self._store, job_ids, last, cutoff))

@@ -64,22 +64,39 @@ from foresail.service.store.protocol import StoreUnavailable
 from foresail.service.tokens import SqlAccess, Tokens
 
 
+_MMAP_THRESHOLD: Final = -3
+_ARENA_MAX: Final = -8
+"""Options of ``mallopt``, by their names with ``M_``."""
+
+_LARGE_BYTES: Final = 262_144
+
+
+def share_one_heap() -> bool:
+    """Have all threads take memory from one heap, but for large blocks; whether that could be set.
+
+    glibc gives each thread a heap of its own, so that what one has freed is of no use to others,
+    who mostly hold the interpreter's lock when they ask; and after a large block was freed, it
+    takes the next ones from a heap, too, where they leave holes.
+    """
+    set_option = _of_c_library("mallopt")
+    if set_option is None:
+        return False
+    return bool(set_option(_ARENA_MAX, 1) and set_option(_MMAP_THRESHOLD, _LARGE_BYTES))
+
+
 def give_back_free_memory() -> bool:
     """Have the C library return what it keeps for later; whether it could.
 
     What jobs leave behind is freed in pieces between what stays. glibc keeps these pages unless it
     is asked; other C libraries have no such call.
     """
-    trim = _trim()
+    trim = _of_c_library("malloc_trim")
     return trim is not None and bool(trim(0))
 
 
 @cache
-def _trim() -> ctypes._NamedFuncPointer | None:
-    try:
-        return ctypes.CDLL(None).malloc_trim
-    except AttributeError:
-        return None
+def _of_c_library(name: str) -> ctypes._NamedFuncPointer | None:
+    return getattr(ctypes.CDLL(None), name, None)
 
 
 _LOG: Final = logging.getLogger("foresail.service")
@@ -133,6 +150,7 @@ class RunningService:
         if os.geteuid() == 0:
             os.umask(0o077)
         self._folder.make()
+        share_one_heap()
         sys.setswitchinterval(_SWITCH_SECONDS)
         gc.set_threshold(20_000, 20, 1_000)
         gc.disable()

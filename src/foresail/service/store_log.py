@@ -36,27 +36,19 @@ def recovered(store: SqlStore, compares_with: ComparesWith | None = None) -> Kno
     One that this version cannot read is done without. ``compares_with`` is what the scheduler that
     will go on compares with, if it does with anything.
     """
-    return recovered_to(store, compares_with)[0]
-
-
-def recovered_to(
-    store: SqlStore, compares_with: ComparesWith | None = None
-) -> tuple[KnownRun, int]:
-    """The same, and the number of the last record that it comes of."""
-    known, end = KnownRun(RunFold(compares_with)), 0
+    known = KnownRun(RunFold(compares_with))
     snapshot = store.snapshot()
     if snapshot is not None:
         try:
-            for number, line in enumerate(snapshot[1], 1):
-                known.take(line, number, "snapshot")
-            known.since_snapshot, end = 0, snapshot[0]
+            for at, (number, line) in enumerate(store.records_of_snapshot(snapshot[1]), 1):
+                known.take(line, at, "snapshot", number)
+            known.since_snapshot, known.end = 0, snapshot[0]
         except InputError as error:
             known = KnownRun(RunFold(compares_with))
             _LOG.error("%s; it is done without", error)
-    for number, line in store.records(after=end):
-        known.take(line, number, "event log")
-        end = number
-    return known, end
+    for number, line in store.records(after=known.end):
+        known.take(line, number, "event log", number)
+    return known
 
 
 class StoreLog:
@@ -79,6 +71,7 @@ class StoreLog:
         self._store = store
         self._compaction = known.compaction
         self._since_snapshot = known.since_snapshot
+        self._end = known.end
         self._inbox = inbox
         self._feed = feed
         self._records: list[Record] = []
@@ -101,7 +94,7 @@ class StoreLog:
             self.jobs.take(record)
             if isinstance(record, Forgotten):
                 self.jobs.forget(record.job_ids)
-            self._compaction.take(record, line)
+            self._compaction.take(record, line, self._end + len(self._lines))
             self._since_snapshot += 1
             self._note(record)
             self._cycles.take(record, self.jobs)
@@ -113,7 +106,9 @@ class StoreLog:
         decided = time.perf_counter()
         subjects = [about(record) for record in self._records]
         step = WholeStep(self._lines, self._inbox.taken, self._changes, subjects)
+        self._end += len(self._lines)
         end = self._store.commit_step(step)
+        assert end == self._end, "records are written by this log alone"
         self._cycles.step(decided - self._begun, time.perf_counter() - decided)
         done = [job_id for job_id, values in self._changes.items() if "end_seconds" in values]
         self._inbox.forget(done)

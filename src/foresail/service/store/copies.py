@@ -50,7 +50,7 @@ def _faults_of_log(store: SqlStore) -> Iterator[str]:
         left = store.records_left()
         snapshot = store.snapshot() if left else None
         begin, lines = snapshot or (0, ())
-        for at, line in enumerate(lines, 1):
+        for at, (_, line) in enumerate(store.records_of_snapshot(lines), 1):
             jobs.take(parse_record(line, "snapshot", at))
         for expected, (number, line) in enumerate(store.records(after=left), left + 1):
             if number != expected:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -255,6 +256,20 @@ class SqlStore:
         with self.database.reading() as connection:
             row = connection.execute(select(SNAPSHOTS.c.end, SNAPSHOTS.c.lines)).first()
         return None if row is None else (row.end, row.lines.splitlines(keepends=True))
+
+    def records_of_snapshot(self, lines: Iterable[str]) -> Iterator[tuple[int | None, str]]:
+        """The records of a snapshot, with their numbers where these stand in it."""
+        wanted = select(RECORDS.c.number, RECORDS.c.line)
+        rest = iter(lines)
+        with self.database.reading() as connection:
+            while some := list(islice(rest, _ROWS_AT_ONCE)):
+                numbers = [int(each) if each.rstrip().isdecimal() else None for each in some]
+                rows = connection.execute(wanted.where(RECORDS.c.number.in_(filter(None, numbers))))
+                found: dict[int, str] = {row[0]: row[1] for row in rows}
+                for number, line in zip(numbers, some, strict=True):
+                    if number is not None and number not in found:
+                        raise InputError("is in the log no more", source="event log", line=number)
+                    yield number, line if number is None else found[number]
 
     def job(self, job_id: str) -> Row | None:
         """A job as it stands."""
