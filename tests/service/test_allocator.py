@@ -27,11 +27,12 @@ _IN_TURN = """
 import threading, psutil
 from foresail.service.allocator import share_one_heap
 share_one_heap()
-threads, turn, end = [], threading.Lock(), threading.Barrier(6)
+kept, threads, turn, end = [], [], threading.Lock(), threading.Barrier(6)
 def fill():
     with turn:
         pieces = [bytes(600) for _ in range(50_000)]
-        del pieces[:-1]
+        kept.extend(pieces[::400])
+        del pieces
     end.wait()
 before = psutil.Process().memory_info().rss
 threads = [threading.Thread(target=fill) for _ in range(5)]
