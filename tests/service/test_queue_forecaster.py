@@ -29,13 +29,16 @@ class Gallery:
 
 
 class Store:
-    """Keeps nothing."""
+    """Keeps only how many were given at once."""
+
+    def __init__(self):
+        self.given = []
 
     def started_forecasts(self, most):
         return []
 
     def keep_forecasts(self, rows):
-        pass
+        self.given.append(len(rows))
 
 
 def forecaster(monkeypatch, seconds, jobs):
@@ -146,3 +149,16 @@ def test_who_waits_no_more_is_not_in_the_plan():
     )
     told = asyncio.run(plan(SimpleNamespace(sees=bool), parts, 10))
     assert [each.cpus for each in told.waiting] == [1.0]
+
+
+def test_forecasts_of_a_long_queue_are_kept_by_parts(monkeypatch):
+    """Who submits writes in between, and waits for none of all."""
+    monkeypatch.setattr(module, "_ROWS_AT_ONCE", 100)
+
+    async def ask():
+        made, _ = forecaster(monkeypatch, 0.0, [str(number) for number in range(1_050)])
+        for _ in range(2):
+            await made.latest(["no such"])
+        return made._store.given
+
+    assert asyncio.run(ask()) == [100] * 10 + [50]

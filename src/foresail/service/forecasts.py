@@ -9,6 +9,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from foresail.control.loop import Controller
@@ -37,6 +38,7 @@ _PATIENCE_SECONDS: Final = 1.5
 """Forecasts that take longer than the former are made beside the question, which is answered by
 those of before, or waits for the first ones for so long."""
 
+_ROWS_AT_ONCE: Final = 1_000
 _CALIBRATION_SECONDS: Final = 10.0
 
 _DRAWING: Final = ThreadPoolExecutor(2, thread_name_prefix="forecasts")
@@ -150,7 +152,7 @@ class QueueForecaster:
         made = await self.ahead(arrivals=False)
         is_long = len(made.waiting) > _MANY
         self._cost_seconds = time.monotonic() - begin if is_long else 0.0
-        first = [
+        first = (
             ForecastRow(
                 job_id,
                 made.outlook.now,
@@ -162,9 +164,9 @@ class QueueForecaster:
             )
             for job_id, each in made.waiting.items()
             if job_id not in self._kept and each.never == 0.0
-        ]
-        if first:
-            await slowly(self._store.keep_forecasts, first)
+        )
+        while some := list(islice(first, _ROWS_AT_ONCE)):  # others write in between
+            await slowly(self._store.keep_forecasts, some)
         self._kept = set(made.waiting)
         return made
 
