@@ -172,7 +172,9 @@ class _Drawn:
             [each.pending for each in self._waiting], self._running, outlook.now, scenarios, seed
         )
         self._random = np.random.default_rng([seed, scenarios])
-        self._lasting = np.stack([self._lasts(each.pending) for each in self._waiting], axis=1)
+        self._lasting = np.empty((scenarios, len(self._waiting)))
+        for at, each in enumerate(self._waiting):  # of one after the other: there may be many
+            self._lasting[:, at] = self._lasts(each.pending)
 
     def _lasts(self, pending: PendingJob) -> Floats:
         runtimes = self._runtimes[pending.job.job_id]
