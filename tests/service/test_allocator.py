@@ -25,7 +25,7 @@ def test_what_was_freed_in_pieces_is_given_back():
 
 _IN_TURN = """
 import threading, psutil
-from foresail.service.allocator import share_one_heap
+from foresail.service.running import share_one_heap
 share_one_heap()
 kept, threads, turn, end = [], [], threading.Lock(), threading.Barrier(6)
 def fill():

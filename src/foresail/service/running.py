@@ -63,7 +63,6 @@ from foresail.service.session import (
 from foresail.service.store.protocol import StoreUnavailable
 from foresail.service.tokens import SqlAccess, Tokens
 
-
 _MMAP_THRESHOLD: Final = -3
 _ARENA_MAX: Final = -8
 """Options of ``mallopt``, by their names with ``M_``."""
