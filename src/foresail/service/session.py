@@ -174,7 +174,7 @@ class StateFolder:
         """Whoever can write what is in it has jobs run as anybody."""
         path = self.path.absolute()
         for each in (path, *path.parents, *path.resolve().parents):
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError, NotADirectoryError):
                 about = each.lstat()
                 is_kept = stat.S_ISLNK(about.st_mode) or about.st_mode & stat.S_ISVTX
                 writers = about.st_mode & (0o002 if about.st_gid == 0 else 0o022)
