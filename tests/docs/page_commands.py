@@ -1,6 +1,6 @@
 """Runs the commands of a page as its readers would: root, Ann and Bob, on a machine made for it.
 
-Run by root in a mount namespace of its own (``unshare --mount``), where ``/run``, ``/home`` and
+Run by root in namespaces of its own (``unshare --net --mount``), where ``/run``, ``/home`` and
 ``/var/lib`` are empty and two accounts are in ``/etc``. ``systemctl`` stands in for systemd: it
 begins and ends what the unit on the page says. Writes a line of JSON for each command: who typed
 what, its exit status and what it said.
@@ -8,10 +8,13 @@ what, its exit status and what it said.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import selectors
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -102,8 +105,16 @@ def mount(*words: object) -> None:
     subprocess.run(["mount", *map(str, words)], check=True)
 
 
+def have_loopback() -> None:
+    """Set up the only network of this namespace."""
+    set_flags, up_and_running, name = 0x8914, 0x41, b"lo"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, set_flags, struct.pack("16sh22x", name, up_and_running))
+
+
 def make_the_machine() -> None:
     """Empty folders, two accounts, and programs that everybody may run."""
+    have_loopback()
     prefixes = {sys.base_prefix, sys.prefix, str(Path(__file__).resolve().parents[2])}
     make_reachable([Path(each) for each in prefixes])
     for folder in ("/run", "/home", "/var/lib"):

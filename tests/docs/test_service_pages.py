@@ -15,7 +15,7 @@ from docs.page_commands import commands_of
 
 TASKS = ROOT / "docs" / "tasks"
 DRIVER = Path(__file__).with_name("page_commands.py")
-NAMESPACE = ["unshare", "--mount", "--propagation", "private"]
+NAMESPACE = ["unshare", "--net", "--mount", "--propagation", "private"]
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def permitted():
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("needs to be root, and unshare")
     if subprocess.run([*NAMESPACE, "true"], check=False).returncode:
-        pytest.skip("no mount namespaces are permitted here")
+        pytest.skip("no namespaces are permitted here")
 
 
 @pytest.mark.parametrize("name", ["serve-a-cluster", "share-a-machine", "operate-a-service"])

@@ -22,8 +22,8 @@ from foresail.explain.forecast import (
     suggested_request,
 )
 from foresail.explain.outlook import outlook_of, with_arrivals
-from foresail.model.cluster import Cluster, Partition
-from foresail.model.event import Ended, Held, Submitted
+from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.event import Ended, Held, NodeDrained, Submitted
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import Outcome
 from foresail.model.resources import Resources
@@ -269,6 +269,23 @@ def test_dues_are_foreseen_without_disturbing_the_run():
     known = {each.job.job_id: each.due for each in controller.pending if each.due is not None}
     assert known
     assert all(dues[job_id] == due.due_seconds for job_id, due in known.items())
+
+
+def test_what_ends_on_a_drained_node_makes_room_for_nobody():
+    """Two nodes of 4 cpus, both taken: who waits starts when the one not drained is free."""
+    nodes = tuple(Node(name, Resources(4.0, 1.0)) for name in ("n1", "n2"))
+    cluster = Cluster((Partition("all", Resources(8.0, 2.0), nodes),))
+    requested = {"one": 100.0, "two": 300.0, "waits": 10.0}
+    events = [
+        Submitted(0.0, Job.gang(name, 0.0, 4, seconds, "ann"))
+        for name, seconds in requested.items()
+    ]
+    controller = standing("priority", events, cluster=cluster)
+    (drained, _), *_ = controller.running["one"].placement.tasks_by_node
+    controller.step(10.0, [NodeDrained(10.0, drained)])
+    found = forecast_waiting(outlook_of(controller), scenarios=60)
+    ends = forecast_running(controller.running["two"], 10.0).end
+    assert found["waits"].start.median == pytest.approx(ends.median, rel=0.25)
 
 
 def test_what_is_held_or_too_wide_never_starts():

@@ -129,7 +129,9 @@ def _show_queue(client: ServiceClient, address: str) -> None:
     typer.echo(f"{address}, {in_use(client.cluster())}")
     if own or others:
         print_jobs([*own, *others])
-        typer.echo("START is the time yet, and its range four times in five; yours come first")
+        typer.echo(
+            "START: time until it should start (range that holds 4 times in 5); yours come first"
+        )
     typer.echo("foresail submit SCRIPT, foresail jobs, foresail explain JOB, foresail --help")
 
 

@@ -96,10 +96,7 @@ _KNOWN: Final[Mapping[str, JobOption]] = MappingProxyType(
 )
 _LEAVE_OUT: Final = "none: nothing here does its work"
 _ONE_KIND: Final = "none: --ntasks and --cpus-per-task say how much a job needs"
-_NO_PARTITIONS: Final = (
-    "none: a job waits for all nodes that can hold it; the field `preferred` of a jobs file says "
-    "where it runs best"
-)
+_NO_PARTITIONS: Final = "none: there are no partitions here, leave it out"
 _INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
     {
         name: instead

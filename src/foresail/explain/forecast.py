@@ -258,7 +258,7 @@ class _Drawn:
                 [self._number[each.placement.tasks_by_partition[0][0]] for each in running],
                 dtype=np.int64,
             ),
-            running_widths=np.array([each.held.cpus for each in running], dtype=np.float64),
+            running_widths=np.array([each.cpus for each in outlook.taken], dtype=np.float64),
             running_planned=np.array(
                 [each.expected_end_seconds for each in running], dtype=np.float64
             ),
@@ -266,7 +266,7 @@ class _Drawn:
             due=due,
             room=_amounts(counted, outlook.room.values()),
             needs=columns[counted],
-            running_needs=_amounts(counted, [each.held.total for each in running]),
+            running_needs=_amounts(counted, outlook.taken),
             by_due=np.argsort(due, kind="stable")[: np.count_nonzero(np.isfinite(due))],
             **_predecessors(waiting, running, known + most),
         )

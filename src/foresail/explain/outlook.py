@@ -79,6 +79,8 @@ class Outlook:
         Whether jobs may overtake if the first that waits is not delayed.
     running, waiting
         All jobs but those that are held, in order of start and of arrival.
+    taken
+        How much of the room each job takes that runs: nothing on nodes that are drained or down.
     held
         Ids of those, which start never as things stand.
     recent
@@ -90,6 +92,7 @@ class Outlook:
     room: Mapping[str, Resources]
     backfills: bool
     running: tuple[RunningJob, ...]
+    taken: tuple[Resources, ...]
     waiting: tuple[QueuedJob, ...]
     held: frozenset[str] = frozenset()
     recent: tuple[RecentJob, ...] = ()
@@ -117,9 +120,11 @@ def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
     if controller.cluster.shared:  # by what tasks use, whatever they ask for
         room = {name: Resources(each.cpus, math.inf, math.inf) for name, each in room.items()}
     running = tuple(state.running_roster.in_order())
-    for each in running:
+    frees_nothing = state.free.frees_nothing
+    taken = [Resources() if frees_nothing(each.placement) else each.held.total for each in running]
+    for each, amount in zip(running, taken, strict=True):
         for name, _ in each.placement.tasks_by_partition[:1]:
-            room[name] += each.held.total
+            room[name] += amount
     held = frozenset(state.held)
     dues = controller.dues_ahead()
     instead = {job.job_id: job for job in others if job.job_id not in held}
@@ -135,7 +140,9 @@ def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
     backfills = True
     if controller.orders_queue is not None:
         backfills = controller.orders_queue.backfills
-    return Outlook(controller.now, 0.0, room, backfills, running, tuple(waiting), held)
+    return Outlook(
+        controller.now, 0.0, room, backfills, running, tuple(taken), tuple(waiting), held
+    )
 
 
 def _not_held(state: State) -> list[PendingJob]:
