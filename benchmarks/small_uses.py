@@ -187,6 +187,14 @@ def _texts() -> None:
     last_record_end(text, ord('"'))
 
 
+def _beliefs() -> None:
+    """Many beliefs at once, as plans look at them."""
+    from foresail.distributions.uniform import Uniform
+    from foresail.schedulers._planning.beliefs import RuntimeBeliefs
+
+    RuntimeBeliefs([Uniform(1.0, 2.0)]).quantiles(np.array([[0.5]]))
+
+
 def _variation() -> None:
     """How much similar jobs vary."""
     from foresail.analysis.kernels.variation import window_variation
@@ -357,6 +365,7 @@ SMALL_USES: Final = MappingProxyType[str, Callable[[], None]](
         "transient": _transient,
         "buying": _buying,
         "packing": _packing,
+        "beliefs": _beliefs,
         "tasks": _tasks,
         "forecasts": _forecasts,
     }

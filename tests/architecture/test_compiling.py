@@ -9,6 +9,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import compiling
 
+from long_series import IS_LONG
+
+pytestmark = pytest.mark.skipif(not IS_LONG, reason="minutes: of make test-long and .ci/run")
+
 MOST_OF_ONE = 11.0
 MOST_TOGETHER = 230.0
 """Times what a bare EASY loop takes, among the kernels: some 0.4 s."""

@@ -199,8 +199,8 @@ def test_our_own_times_have_a_unit(here, options, seconds):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--partition=long", "`preferred` of a jobs file"),
-        ("-p long", "waits for all nodes"),
+        ("--partition=long", "no partitions here"),
+        ("-p long", "leave it out"),
         ("-q high", "no accounts"),
         ("-N 2", "--cpus-per-task say how much"),
         ("--signal=USR1", "SIGTERM comes at the limit"),

@@ -75,7 +75,6 @@ class Checked:
 
 def known(fold):
     state = fold.state
-    living = {each.job.job_id for each in state.pending()}
     return (
         state.pending(),
         dict(state.running),
@@ -84,7 +83,7 @@ def known(fold):
         dict(state.ended),
         *wishes(state),
         dict(fold.reservations),
-        {job: start for job, start in fold.plan.starts.items() if job in living},
+        {job: start for job, start in fold.plan.starts.items() if job in state.startable},
         replace(fold.counters),
         fold.draining,
     )
@@ -105,7 +104,7 @@ def of_controller(controller):
         dict(state.ended),
         *wishes(state),
         dict(controller.reservations),
-        dict(controller.plan),
+        {job: start for job, start in controller.plan.items() if job in state.startable},
         replace(controller.counters),
         controller.draining,
     )
@@ -216,7 +215,7 @@ def test_wishes_of_users_and_operators_fold_too(policy, seed):
         of_nodes = [each for each in rarely if chance(0.06)]
         events += [wish(now, f"n{random.integers(3)}") for wish in of_nodes]
         controller.step(now, [*events, Tick(now)])
-        for unit in controller.running.keys() - running.keys():
+        for unit in sorted(controller.running.keys() - running.keys(), key=str):
             running[unit] = now + float(random.integers(5, 60))
     assert len(log.fold.jobs.past) > 20
     kinds = {each.outcome.ended_because for each in log.fold.jobs.past}

@@ -140,7 +140,10 @@ def test_it_decides_as_if_it_had_seen_nothing_before(policy, conventions):
 @pytest.mark.parametrize("conventions", [STANDARD, PREDICTSIM], ids=["standard", "predictsim"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_log_tells_each_reason_that_has_become_another(policy, conventions):
-    """What the log was told last of each job is what the controller says when asked."""
+    """What the log was told last of each job is what the controller says when asked.
+
+    What a job lacks is told by the log as the scheduler saw it, and when asked as it stands then.
+    """
     draw = random.Random(repr((policy, conventions.name)))
     log = MemoryLog(Manifest(policy, CLUSTER, conventions))
     parts = parse_policy(policy).scheduler.build(), Wavering(draw), Doubling()
@@ -154,7 +157,9 @@ def test_the_log_tells_each_reason_that_has_become_another(policy, conventions):
         seen = len(log.records)
         told |= news
         reasons = loop.reasons()
+        lacks = {k for k, v in news.items() if v.code is ReasonCode.NO_ROOM}
         wrong = [(k, v, reasons.get(k)) for k, v in news.items() if reasons.get(k) != v]
+        wrong = [each for each in wrong if each[0] not in lacks or each[2].code != each[1].code]
         assert not wrong
         assert {job_id: told[job_id].code for job_id in reasons} == {
             job_id: reason.code for job_id, reason in reasons.items()

@@ -15,7 +15,7 @@ from long_series import of_a_series
 @pytest.mark.parametrize("policy", ["easy,recent,incremental", "foresail"])
 def test_kills_under_load(tmp_path, policy):
     """Under a policy that keeps nothing, and that compares with another schedule."""
-    judge(Victim(tmp_path, free_port(), policy), of_a_series(20, short=7))
+    judge(Victim(tmp_path, free_port(), policy), of_a_series(20, short=5))
 
 
 @pytest.mark.skipif(program("initdb") is None, reason="no PostgreSQL on this machine")

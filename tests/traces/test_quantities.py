@@ -96,8 +96,8 @@ def test_tasks_of_the_same_number_in_different_stages_are_different_tasks():
     usage = USAGE.with_columns(task=pl.lit(0, pl.Int64)).with_columns(stages)
     for name in QUANTITIES:
         assert_allclose(quantity(_workload(usage), name), FROM_USAGE[name])
-    two = used_by_job(_workload(USAGE), 2)
-    assert used_by_job(_workload(usage), 2) == two
+    two = used_by_job(_workload(USAGE))
+    assert used_by_job(_workload(usage)) == two
     assert usage_table(usage).columns == [*schema.USAGE, "stage"]
     used = with_use(_workload().jobs, USAGE)["used_cpu_seconds"].to_list()
     assert with_use(_workload().jobs, usage)["used_cpu_seconds"].to_list() == used
