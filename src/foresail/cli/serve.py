@@ -28,12 +28,13 @@ def serve(
 ) -> None:
     """Run jobs that are submitted over HTTP, under any policy, until SIGTERM; jobs run on.
 
-    Root serves every account of the machine as itself; others serve their own account.
+    Root, and who may become it, serves every account of the machine as itself; others their own.
 
     SIGHUP reads the policy of the configuration file anew.
     """
     stop_showing()  # what is on standard error is the log's
     gc.disable()  # until the run is recovered: what is loaded until then is no garbage
+    from foresail.live.accounts import go_on_as_root_where_permitted
     from foresail.live.session import require_linux
     from foresail.service.configuration import read_configuration
     from foresail.service.logs import log_to_standard_error
@@ -43,5 +44,7 @@ def serve(
     chosen = read_configuration(configuration)
     if shared_account:
         chosen = chosen.model_copy(update={"shared_account": True})
+    if not chosen.shared_account:
+        go_on_as_root_where_permitted()
     log_to_standard_error(chosen.log_format)
     RunningService(chosen, configuration, typer.echo).work()

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
+import sys
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
 from foresail.model.errors import InputError
+
+_SET_GROUPS_AND_USER: Final = 1 << 6 | 1 << 7
+"""CAP_SETGID and CAP_SETUID, as ``capabilities(7)`` numbers them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,23 @@ def own_account() -> Account:
         return account_of_uid(uid)
     except InputError:
         return Account(str(uid), uid, os.getegid(), tuple(os.getgroups()), "/", "/bin/sh")
+
+
+def go_on_as_root_where_permitted() -> None:
+    """Execute this program anew as root, if it has the capabilities to become any account.
+
+    Whoever has them is root by one call, and keeps no less by being it openly; jobs then run as the
+    accounts that submit them. Does nothing for root, and for those who may not.
+    """
+    status = Path("/proc/self/status").read_text("ascii", errors="replace")
+    effective = re.search(r"^CapEff:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    held = int(effective[1], 16) if effective else 0
+    if os.geteuid() == 0 or held & _SET_GROUPS_AND_USER != _SET_GROUPS_AND_USER:
+        return
+    os.setgroups([])
+    os.setresgid(0, 0, 0)
+    os.setresuid(0, 0, 0)
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def _account(entry: pwd.struct_passwd) -> Account:
