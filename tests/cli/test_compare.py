@@ -45,7 +45,9 @@ def log(tmp_path):
 def test_simulate_as_json(foresail, log):
     """One record with the figures that are promised, and the golden ones are right."""
     status, out, _ = foresail("simulate", log, "--policy", "easy-sjbf", "--format", "json")
-    (record,) = json.loads(out)
+    told = json.loads(out)
+    assert (next(iter(told)), told["version"]) == ("version", 1)
+    (record,) = told["policies"]
     assert status == 0
     assert record.keys() >= PROMISED
     assert record["jobs"] == 6
@@ -60,10 +62,10 @@ def test_wide_jobs_stay_where_tasks_start_apart(foresail, tmp_path):
     """Ten tasks on four processors run as slots become free, unless a policy needs them at once."""
     wide = write_log(tmp_path / "wide.swf", [*GOLDEN, (5, 10, 7, 9)])
     status, out, _ = foresail("simulate", wide, "--policy", "task_fifo", "--format", "json")
-    assert (status, json.loads(out)[0]["jobs"]) == (0, 7)
+    assert (status, json.loads(out)["policies"][0]["jobs"]) == (0, 7)
     both = ("--with", "easy", "--with", "task_fifo", "--format", "json")
     status, out, err = foresail("compare", wide, *both)
-    assert (status, {each["jobs"] for each in json.loads(out)}) == (0, {6})
+    assert (status, {each["jobs"] for each in json.loads(out)["policies"]}) == (0, {6})
     assert "drop_wider_than_machine 1" in err
 
 
@@ -78,7 +80,7 @@ def test_wide_jobs_stay_where_their_tasks_are_known(foresail, tmp_path):
     on_nodes = ("--policy", "distsched", "--on-nodes", "--share-nodes", "--cycle", "15")
     told = ("--format", "json", "--events", tmp_path / "new" / "run" / "events.jsonl")
     status, out, err = foresail("simulate", log, *on_nodes, *told)
-    assert (status, json.loads(out)[0]["jobs"]) == (0, 8)
+    assert (status, json.loads(out)["policies"][0]["jobs"]) == (0, 8)
     assert "drop" not in err
     assert (tmp_path / "new" / "run" / "events.jsonl").is_file()
     (log / "tasks.parquet").unlink()
@@ -95,7 +97,7 @@ def test_conventions_reach_the_replay(foresail, tmp_path):
     longest = []
     for conventions in ("standard", "predictsim"):
         _, out, _ = foresail("simulate", log, "--conventions", conventions, "--format", "json")
-        longest.append(json.loads(out)[0]["max_wait_seconds"])
+        longest.append(json.loads(out)["policies"][0]["max_wait_seconds"])
     assert longest == [13, 14]
 
 
@@ -107,14 +109,14 @@ def test_limits_reach_the_replay(foresail, tmp_path):
         _, out, _ = foresail(
             "simulate", log, "--filter", "drop_no_runtime", "--format", "json", *options
         )
-        spans.append(json.loads(out)[0]["makespan_seconds"])
+        spans.append(json.loads(out)["policies"][0]["makespan_seconds"])
     assert spans == [100, 40]
 
 
 def test_compare_has_four_standard_policies(foresail, log):
     """Nothing asked for: the classic first, and what Foresail recommends."""
     _, out, _ = foresail("compare", log, "--format", "json")
-    shown = [record["policy"] for record in json.loads(out)]
+    shown = [record["policy"] for record in json.loads(out)["policies"]]
     assert len(shown) == 4
     assert shown[0] == "easy"
     assert {"easy-sjbf", "easy++", "foresail"} <= set(shown)
@@ -181,8 +183,8 @@ def test_a_plug_in_of_ones_own(foresail, log, file, policy):
         "simulate", log, "--plugin", EXAMPLES / file, "--policy", policy, "--format", "json"
     )
     assert (status, err) == (0, "")
-    assert json.loads(out)[0]["policy"] == policy
-    assert json.loads(out)[0]["jobs"] == 6
+    assert json.loads(out)["policies"][0]["policy"] == policy
+    assert json.loads(out)["policies"][0]["jobs"] == 6
 
 
 COMPILED_PLUGIN = '''

@@ -217,5 +217,5 @@ def test_elsewhere_lines_are_plain(log):
 def test_json_is_alone(log, terminal):
     """Nothing is said beside it, on a terminal or elsewhere."""
     out, err = run(log, "--format", "json", terminal=terminal)
-    assert json.loads(out)[0]["jobs"] == 49
+    assert json.loads(out)["policies"][0]["jobs"] == 49
     assert err == ""

@@ -52,7 +52,7 @@ def test_policies_are_compared_in_the_same_surroundings(workload, tmp_path):
     policies = ("--with", "prio,requested,doubling", "--with", "prio,recent,incremental")
     told = json.loads(
         call(compare, workload, *options, *policies, "--format", "json", "--output", folder)
-    )
+    )["policies"]
     first, second = told
     assert first["slo_jobs"] == second["slo_jobs"] > 0
     assert first["lost_attempts"] > 0
@@ -78,7 +78,7 @@ def test_surroundings_say_what_happens(workload):
 
     def lost(seed):
         options = ("--policy", "prio", "--on-nodes", *outages, seed, "--format", "json")
-        return json.loads(call(simulate, workload, *options))[0]
+        return json.loads(call(simulate, workload, *options))["policies"][0]
 
     assert lost("1")["mean_flow_seconds"] != lost("2")["mean_flow_seconds"]
 
@@ -147,7 +147,7 @@ def test_jobs_that_never_start_are_told(tmp_path):
     words = "Never started, and in no figure of waits or use: 1 job under easy."
     assert words in " ".join(call(compare, tmp_path / "log", *policies, "--output", folder).split())
     assert words in (folder / "report.html").read_text()
-    told = json.loads(call(compare, tmp_path / "log", *policies, "--format", "json"))
+    told = json.loads(call(compare, tmp_path / "log", *policies, "--format", "json"))["policies"]
     assert [each["never_started"] for each in told] == [0, 1]
     assert "Never started" not in call(compare, tmp_path / "log", *policies[:3])
 

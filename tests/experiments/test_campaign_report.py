@@ -89,14 +89,16 @@ def test_one_log(folder):
 def test_choose_as_json(folder):
     """The choice is for programs too, with the figures behind it."""
     answer = _invoke("choose", folder, "--format", "json")
-    rows = json.loads(answer.stdout)
+    rows = json.loads(answer.stdout)["rows"]
     assert [row["log"] for row in rows] == ["log-1", "log-2"]
     for row in rows:
         assert row["reduction"] == pytest.approx(
             1 - row["average_bounded_slowdown"] / row["baseline"]
         )
         assert "clairvoyant" not in row["policy"]
-    only = json.loads(_invoke("choose", folder, "--among", "easy++", "--format", "json").stdout)
+    only = json.loads(_invoke("choose", folder, "--among", "easy++", "--format", "json").stdout)[
+        "rows"
+    ]
     assert {row["policy"] for row in only} == {"easy(order=shortest),recent,incremental"}
 
 

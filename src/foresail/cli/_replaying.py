@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from foresail.cli.formats import TableFormat, console, made_by
+from foresail.cli.formats import TableFormat, console, made_by, print_json
 from foresail.cli.log_options import LogOptions, read_log
 from foresail.cli.progress import doing, in_days
 
@@ -168,7 +168,6 @@ def show(
     from foresail.reports.comparison.recorded_words import how_near
     from foresail.reports.comparison.table import (
         as_csv,
-        as_json,
         never_started_words,
         terminal_tables,
     )
@@ -179,7 +178,7 @@ def show(
     with doing("measuring the schedules"):
         every = summaries(schedules)
     if output is TableFormat.JSON:
-        typer.echo(as_json(every))
+        print_json({"policies": [each.as_json() for each in every]})
     elif output is TableFormat.CSV:
         typer.echo(as_csv(every), nl=False)
     else:

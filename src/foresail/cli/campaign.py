@@ -12,7 +12,7 @@ import typer
 
 from foresail.cli import _replaying as replaying
 from foresail.cli._scenarios import ConventionsName, EnforceLimits
-from foresail.cli.formats import TableFormat, TableFormatOption, made_by, plain_rows, print_json
+from foresail.cli.formats import TableFormat, TableFormatOption, made_by, print_json
 from foresail.cli.log_options import Plugins
 from foresail.cli.progress import doing
 
@@ -283,7 +283,7 @@ def _print(
     from foresail.cli.formats import print_table
 
     if output_format is TableFormat.JSON:
-        print_json(plain_rows(table))
+        print_json({"rows": table.to_dicts()})
     elif output_format is TableFormat.CSV:
         typer.echo(table.write_csv(), nl=False)
     else:

@@ -15,8 +15,6 @@ from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def made_by() -> str:
@@ -56,19 +54,11 @@ def _heard(chosen: _Chosen) -> _Chosen:
     return chosen
 
 
-def print_json(record: object) -> None:
-    """A record, or several, for a program; what is no number is to be null in it."""
-    import json
+def print_json(content: Mapping[str, Any]) -> None:
+    """Print an answer for a program."""
+    from foresail.model.json_answer import json_answer
 
-    typer.echo(json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def plain_rows(table: pl.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a table for ``print_json``, with null where a float is no number or infinite."""
-    from polars import selectors, when
-
-    floats = selectors.float()
-    return table.with_columns(when(floats.is_finite()).then(floats)).to_dicts()
+    typer.echo(json_answer(content))
 
 
 FormatOption: TypeAlias = Annotated[

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from foresail.experiments.study import BestMap, Study
 from foresail.experiments.study_figures import figures_of
 from foresail.experiments.study_results import StudyResults
 from foresail.experiments.study_summary import Judgement, judge, summary
+from foresail.model.json_answer import json_answer
 from foresail.model.words import count, number, percent
 from foresail.reports.figure import Figure
 from foresail.reports.style import axis, layout, named_styles
@@ -217,7 +217,7 @@ def as_json(report: StudyReport) -> str:
         ],
         "summary": report.summary.to_dicts(),
     }
-    return json.dumps(content, indent=2, ensure_ascii=False)
+    return json_answer(content)
 
 
 def as_markdown(report: StudyReport) -> str:

@@ -50,7 +50,7 @@ def test_table_has_the_published_maxima():
 def test_defaults_are_told(model, told):
     """What was modelled is told, not only what was asked for."""
     result = run("--workers", 4, "--model", model, "--format", "json")
-    assert json.loads(result.stdout)[0]["model"] == told
+    assert json.loads(result.stdout)["models"][0]["model"] == told
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_json_and_report(tmp_path):
     """JSON has every number of workers; the page has its figures and a CSV for each."""
     result = run("--workers", "1,8", "--model", "fsp", "--format", "json", "--output", tmp_path)
     assert result.exit_code == 0
-    (told,) = json.loads(result.stdout)
+    (told,) = json.loads(result.stdout)["models"]
     assert told["workers"] == [1, 8]
     assert told["seconds"][1] == pytest.approx(2724.889, abs=1e-3)
     page = (tmp_path / "report.html").read_text()
@@ -98,7 +98,7 @@ def test_drawn_speeds_have_intervals(tmp_path):
     first, again = (run(*options, "--format", "json").stdout for _ in range(2))
     other = run(*options, "--format", "json", "--seed", 2).stdout
     assert first == again != other
-    assert json.loads(first)[0]["half_interval_seconds"][0] > 0.0
+    assert json.loads(first)["models"][0]["half_interval_seconds"][0] > 0.0
     assert run(*options, "--output", tmp_path).exit_code == 0
     assert "95 % interval" in (tmp_path / "report.html").read_text().replace("\u00a0", " ")
 
@@ -109,7 +109,7 @@ def test_speeds_of_files(tmp_path):
     record.write_text(json.dumps(to_record(Uniform(0.5, 1.0))))
     history.write_text(HISTORY)
     recorded = run("--workers", "1", "--model", "transient", "--speeds", record, "--format", "json")
-    seconds = json.loads(recorded.stdout)[0]["seconds"][0]
+    seconds = json.loads(recorded.stdout)["models"][0]["seconds"][0]
     assert seconds == pytest.approx(8_000 / 0.75 + 0.175 * 500, rel=1e-4)
     measured = run(
         "--workers",
@@ -125,7 +125,9 @@ def test_speeds_of_files(tmp_path):
     )
     up = 7 / 8
     expected = 8_000 / (up + 0.5 * (1 - up)) + 0.175 * 500
-    assert json.loads(measured.stdout)[0]["seconds"][0] == pytest.approx(expected, rel=1e-2)
+    assert json.loads(measured.stdout)["models"][0]["seconds"][0] == pytest.approx(
+        expected, rel=1e-2
+    )
     with pytest.raises(ForesailError, match="market"):
         raise run("--prices", history, "--market", "elsewhere").exception
 
@@ -137,9 +139,9 @@ def test_options_from_a_file(tmp_path):
     with pytest.raises(InputError, match="output-format"):
         raise run("--config", config).exception
     config.write_text('[sync]\nworkers = "1:8"\nmodel = ["fsp"]\nformat = "json"\n')
-    (told,) = json.loads(run("--config", config).stdout)
+    (told,) = json.loads(run("--config", config).stdout)["models"]
     assert told["workers"] == list(range(1, 9))
-    (told,) = json.loads(run("--config", config, "--workers", "3").stdout)
+    (told,) = json.loads(run("--config", config, "--workers", "3").stdout)["models"]
     assert told["workers"] == [3]
 
 

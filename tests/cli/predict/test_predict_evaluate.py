@@ -45,7 +45,7 @@ def test_a_table_to_read(foresail, log):
 def test_json_for_programs(foresail, log):
     """An object per log and predictor, with all scores and all tables."""
     code, out, _ = foresail(log, "--predictor", "recent(k=1)", "--format", "json")
-    (told,) = json.loads(out)
+    (told,) = json.loads(out)["predictors"]
     assert code == 0
     assert told["predictor"] == "recent(k=1)"
     assert told["jobs"] == 500
@@ -97,7 +97,7 @@ def test_a_plugin_and_a_quantity(foresail, log, tmp_path):
     )
     arguments = ["--plugin", plugin, "--predictor", "always_one", "--quantity", "cpu_time"]
     code, out, _ = foresail(log, *arguments, "--format", "json")
-    (told,) = json.loads(out)
+    (told,) = json.loads(out)["predictors"]
     assert code == 0
     assert (told["quantity"], told["unit"]) == ("cpu_time", "core seconds")
     assert told["errors"]["under"] > 0.99

@@ -57,7 +57,7 @@ def test_compare_has_the_row_and_says_how_near_the_model_is(tmp_path):
     compare = [str(log), "--with", "easy", "--with", "fcfs"]
     words = " ".join(CliRunner().invoke(app, compare).stdout.split())
     assert "The log's jobs waited 23 min on average; simulated easy comes to 12 min, 50 %" in words
-    told = json.loads(CliRunner().invoke(app, [*compare, "--format", "json"]).stdout)
+    told = json.loads(CliRunner().invoke(app, [*compare, "--format", "json"]).stdout)["policies"]
     assert [each["policy"] for each in told] == ["easy", "fcfs", "recorded"]
     assert told[-1]["mean_wait_seconds"] == 1400.0
     CliRunner().invoke(app, [*compare, "--output", str(tmp_path / "out")])

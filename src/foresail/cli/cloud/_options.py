@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -78,11 +77,11 @@ class AnswerOptions:
 
     def write_record(self, name: str, record: Mapping[str, Any]) -> None:
         """A record for a machine, into the folder that was asked for."""
+        from foresail.model.json_answer import json_answer
         from foresail.model.whole_files import write_whole
 
         assert self.output is not None
-        content = json.dumps(record, indent=2, allow_nan=False)
-        write_whole(self.output / name, content.encode())
+        write_whole(self.output / name, json_answer(record).encode())
 
     def write(self, page: CloudPage) -> None:
         """The page and its numbers, into the folder that was asked for; says where."""

@@ -245,7 +245,7 @@ def _print_json(found: Sequence[Costs | DrawnCosts]) -> None:
         if isinstance(each, DrawnCosts):
             told["half_interval_seconds"] = each.half_interval_seconds.tolist()
         content.append(told)
-    print_json(content)
+    print_json({"models": content})
 
 
 def _costs(found: Costs | DrawnCosts) -> Costs:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from foresail.cli import _replaying as replaying
-from foresail.cli.formats import Format, FormatOption, console, made_by, plain_rows, print_json
+from foresail.cli.formats import Format, FormatOption, console, made_by, print_json
 from foresail.cli.log_options import LogOptions
 from foresail.cli.progress import doing, in_shares
 from foresail.model.errors import InputError, UnknownNameError
@@ -106,7 +106,7 @@ def command(
             with doing("writing the report"):
                 _write(workload, evaluations, folder)
     if output_format is Format.JSON:
-        print_json(told)
+        print_json({"predictors": told})
 
 
 def _parts(predictors: Sequence[str], quantity: str) -> list[PlugIn]:
@@ -152,7 +152,7 @@ def _as_json(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
     from foresail.evaluation.tables import detail
 
     return [
-        scores(each).as_json() | {name: plain_rows(table) for name, table in detail(each).items()}
+        scores(each).as_json() | {name: table.to_dicts() for name, table in detail(each).items()}
         for each in evaluations
     ]
 

@@ -82,13 +82,12 @@ def _given(document: Document, solved: SolvedRequest) -> list[dict[str, Any]]:
 
 def _print_json(solved: SolvedRequest, rows: list[dict[str, Any]], slot_seconds: float) -> None:
     from dataclasses import asdict
-    from math import isfinite
 
     content = {
         "given": rows,
         "value": solved.value,
         "bound": solved.bound,
-        "gap": solved.gap if isfinite(solved.gap) else None,
+        "gap": solved.gap,
         "quick_value": solved.quick_value,
         "status": solved.status.value,
         "slot_seconds": slot_seconds,

@@ -1,8 +1,7 @@
-"""Summaries as a terminal table, as JSON and as CSV."""
+"""Summaries as a terminal table and as CSV."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from operator import attrgetter
@@ -95,18 +94,13 @@ def policy_rows(
     return headings, ranked_rows(summaries, columns)
 
 
-def as_json(summaries: Sequence[Summary]) -> str:
-    """A JSON array with an object per policy, null for what is unknown."""
-    return json.dumps([summary.as_json() for summary in summaries], indent=2, ensure_ascii=False)
-
-
 def as_table(summaries: Sequence[Summary]) -> pl.DataFrame:
     """A row per policy, a column per field of ``Summary``."""
     return pl.DataFrame([summary.as_json() for summary in summaries], infer_schema_length=None)
 
 
 def as_csv(summaries: Sequence[Summary]) -> str:
-    """The same as CSV text, empty for what is unknown."""
+    """The table as CSV text, empty for what is unknown."""
     return as_table(summaries).write_csv()
 
 

@@ -28,7 +28,6 @@ from foresail.reports.renting.advice_words import (
     said_size,
     sentences,
 )
-from foresail.reports.renting.json_values import finite
 from foresail.reports.renting.page import CloudPage, NumbersTable
 
 
@@ -284,85 +283,82 @@ def record(advice: Advice, prices: PricesTold) -> dict[str, Any]:
     """All of it for machines: what to apply first, then what it comes to and rests on."""
     best, market, question = advice.advised, advice.market, advice.question
     rule = best.tried.rule
-    told: dict[str, Any] = finite(
-        {
-            "format": "foresail-advice-1",
-            "apply": {
-                "nodes": best.tried.nodes,
-                "node": market.node.name,
-                "node_cores": market.node.cores,
-                "node_gpus": market.node.gpus,
-                "bought_as": market.bought_as,
-                "node_price_per_hour": market.node_price_per_hour,
-                "jobs_span_nodes": market.spanning,
-                "waiting_policy": {
-                    "name": rule.name,
-                    "waiting_seconds": rule.waiting_seconds,
-                    "short_seconds": rule.short_seconds,
-                    "queue": rule.queue,
-                    "runtimes_believed_by": advice.believed_by,
-                    "waits": rule.waits,
-                    "wait_model": advice.wait_model,
-                    "trials_on": rule.trials if rule.name == "speculative" else None,
-                    "words": rule_words(rule),
-                    "has_to_be_told": has_to_be_told(rule, advice),
-                },
-                "rent": "on demand" if advice.transient is None else "on demand or transient",
+    return {
+        "format": "foresail-advice-1",
+        "apply": {
+            "nodes": best.tried.nodes,
+            "node": market.node.name,
+            "node_cores": market.node.cores,
+            "node_gpus": market.node.gpus,
+            "bought_as": market.bought_as,
+            "node_price_per_hour": market.node_price_per_hour,
+            "jobs_span_nodes": market.spanning,
+            "waiting_policy": {
+                "name": rule.name,
+                "waiting_seconds": rule.waiting_seconds,
+                "short_seconds": rule.short_seconds,
+                "queue": rule.queue,
+                "runtimes_believed_by": advice.believed_by,
+                "waits": rule.waits,
+                "wait_model": advice.wait_model,
+                "trials_on": rule.trials if rule.name == "speculative" else None,
+                "words": rule_words(rule),
+                "has_to_be_told": has_to_be_told(rule, advice),
             },
-            "targets_met": not advice.missed,
-            "target_missed": advice.missed[0].target if advice.missed else None,
-            "targets_missed": [
-                {
-                    "target": each.target,
-                    "best_cost_per_month": each.best.cost,
-                    "best_mean_wait_seconds": each.best.mean_wait_seconds,
-                }
-                for each in advice.missed
-            ],
-            "currency": prices.currency,
-            "compared": [_numbers(each, advice) for each in advice.compared],
-            "better_than": {each.name: each.worse_than_advised for each in advice.compared[1:]},
-            "no_waiting": [
-                {
-                    "what": name,
-                    f"{market.unit}s": amount,
-                    "nodes": amount / market.node_size,
-                    "cost_per_month": cost,
-                }
-                for name, amount, cost in _unwaited(advice)
-            ],
-            "risk": {
-                "asked": question.risk,
-                "last_tenth_pays": advice.chance_to_pay,
-                "best_nodes_on_the_log": advice.best_nodes,
-                "nodes_within_the_risk": None
-                if advice.within_risk is None
-                else advice.within_risk.nodes,
-                "growth": question.growth,
-                "growth_spread": question.growth_spread,
-            },
-            "with_perfect_knowledge": {
-                "cost_per_month": advice.foreseen.cost,
-                "mean_wait_seconds": advice.foreseen.mean_wait_seconds,
-            },
-            "chosen_on_the_first_half": _held_out(advice),
-            "sensitivity": sensitivity_table(advice, prices).table.to_dicts(),
-            "candidates": candidates_table(advice, prices).table.to_dicts(),
-            "rests_on": {
-                "log": advice.source,
-                "jobs": advice.jobs,
-                "jobs_left_out": advice.left_out,
-                "hours": advice.hours,
-                "prices": prices.name,
-                "prices_source": prices.source,
-                "prices_date": str(prices.valid_on),
-                "wait_price_per_hour": advice.weights.wait_price_per_hour,
-                "wait_price_stated": question.wait_price_per_hour is not None,
-                "words": rests_on(advice, prices),
-            },
-        }
-    )
-    return told
+            "rent": "on demand" if advice.transient is None else "on demand or transient",
+        },
+        "targets_met": not advice.missed,
+        "target_missed": advice.missed[0].target if advice.missed else None,
+        "targets_missed": [
+            {
+                "target": each.target,
+                "best_cost_per_month": each.best.cost,
+                "best_mean_wait_seconds": each.best.mean_wait_seconds,
+            }
+            for each in advice.missed
+        ],
+        "currency": prices.currency,
+        "compared": [_numbers(each, advice) for each in advice.compared],
+        "better_than": {each.name: each.worse_than_advised for each in advice.compared[1:]},
+        "no_waiting": [
+            {
+                "what": name,
+                f"{market.unit}s": amount,
+                "nodes": amount / market.node_size,
+                "cost_per_month": cost,
+            }
+            for name, amount, cost in _unwaited(advice)
+        ],
+        "risk": {
+            "asked": question.risk,
+            "last_tenth_pays": advice.chance_to_pay,
+            "best_nodes_on_the_log": advice.best_nodes,
+            "nodes_within_the_risk": None
+            if advice.within_risk is None
+            else advice.within_risk.nodes,
+            "growth": question.growth,
+            "growth_spread": question.growth_spread,
+        },
+        "with_perfect_knowledge": {
+            "cost_per_month": advice.foreseen.cost,
+            "mean_wait_seconds": advice.foreseen.mean_wait_seconds,
+        },
+        "chosen_on_the_first_half": _held_out(advice),
+        "sensitivity": sensitivity_table(advice, prices).table.to_dicts(),
+        "candidates": candidates_table(advice, prices).table.to_dicts(),
+        "rests_on": {
+            "log": advice.source,
+            "jobs": advice.jobs,
+            "jobs_left_out": advice.left_out,
+            "hours": advice.hours,
+            "prices": prices.name,
+            "prices_source": prices.source,
+            "prices_date": str(prices.valid_on),
+            "wait_price_per_hour": advice.weights.wait_price_per_hour,
+            "wait_price_stated": question.wait_price_per_hour is not None,
+            "words": rests_on(advice, prices),
+        },
+    }
 
 
 def _held_out(advice: Advice) -> dict[str, Any] | None:

@@ -12,7 +12,6 @@ from foresail.cloud.waiting.green_hours import GreenAnswer, GreenPoint
 from foresail.model.words import duration, number, percent
 from foresail.reports.html_parts import in_columns
 from foresail.reports.renting.green_words import GreenCircumstances
-from foresail.reports.renting.json_values import finite
 from foresail.reports.renting.page import NumbersTable
 
 
@@ -60,7 +59,7 @@ def points_table(answer: GreenAnswer) -> pl.DataFrame:
 
 def record(answer: GreenAnswer, asked: GreenCircumstances) -> dict[str, Any]:
     """All of it for machines to read."""
-    content = {
+    return {
         "log": asked.log,
         "intensity": asked.series,
         "repeat": asked.repeat,
@@ -77,7 +76,6 @@ def record(answer: GreenAnswer, asked: GreenCircumstances) -> dict[str, Any]:
         "block_seconds": answer.block_seconds,
         "points": [_numbers(point) for point in answer.points],
     }
-    return {name: finite(value) for name, value in content.items()}
 
 
 def _numbers(point: GreenPoint) -> dict[str, Any]:

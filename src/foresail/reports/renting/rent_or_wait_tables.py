@@ -10,7 +10,6 @@ import polars as pl
 from foresail.cloud.waiting.frontier import BestFor, FrontierPoint, best_by_value
 from foresail.cloud.waiting.owning_answer import OwningAnswer
 from foresail.model.words import duration, number, percent
-from foresail.reports.renting.json_values import finite
 from foresail.reports.renting.page import NumbersTable
 from foresail.reports.renting.rent_or_wait_words import Circumstances, between, value_range
 
@@ -90,10 +89,10 @@ def points_table(answer: OwningAnswer) -> pl.DataFrame:
 
 
 def record(answer: OwningAnswer, asked: Circumstances) -> dict[str, Any]:
-    """All of it for machines to read; what is not finite is None."""
+    """All of it for machines to read."""
     found = best_by_value(answer.points)
     certainty = None if answer.certainty is None else asdict(answer.certainty)
-    content = {
+    return {
         "log": asked.log,
         "machine": {
             "name": asked.machine_name,
@@ -125,7 +124,6 @@ def record(answer: OwningAnswer, asked: Circumstances) -> dict[str, Any]:
         ],
         "points": [_numbers(point) for point in answer.points],
     }
-    return {name: finite(value) for name, value in content.items()}
 
 
 def _row(before: str, point: FrontierPoint, hull: dict[FrontierPoint, BestFor]) -> tuple[str, ...]:
