@@ -6,7 +6,7 @@ BIN := .venv/bin
 PACKAGES := .venv/.packages-installed
 FORESAIL := .venv/.foresail-installed
 QUICK := distributions events nodes reading replay
-CODE := $(wildcard src tests examples benchmarks docs experiments)
+CODE := $(wildcard src studies tests examples benchmarks docs experiments)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo picture test test-long check format bench bench-check docs wheel lock clean
@@ -14,7 +14,7 @@ CODE := $(wildcard src tests examples benchmarks docs experiments)
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-setup: $(FORESAIL) ## install the locked packages and foresail into .venv
+setup: $(FORESAIL) ## install the locked packages, foresail and its studies into .venv
 
 demo: setup ## a log under several policies, plans ahead, real commands; pages in demo-output/
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo demo-output
@@ -50,8 +50,9 @@ docs: setup ## build the site into docs/_build/site
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/site
 	@echo "open docs/_build/site/index.html"
 
-wheel: setup ## build dist/foresail-VERSION-py3-none-any.whl
-	$(BIN)/python -m build --wheel --no-isolation --outdir dist
+wheel: setup ## build the wheels of foresail and foresail-studies into dist/
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist studies
 
 lock: setup ## resolve requirements.lock again; UPGRADE=--upgrade takes newer versions
 	$(BIN)/python -m pip install --quiet uv
@@ -74,7 +75,7 @@ $(PACKAGES): requirements.lock | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@
 
-$(FORESAIL): pyproject.toml $(PACKAGES)
+$(FORESAIL): pyproject.toml studies/pyproject.toml $(PACKAGES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-		--no-deps --no-build-isolation --editable .
+		--no-deps --no-build-isolation --editable . --editable studies
 	@touch $@

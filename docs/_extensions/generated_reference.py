@@ -24,7 +24,7 @@ from typer.cli import get_docs_for_click
 import foresail.cli
 from foresail.cli.main import COMMANDS
 from foresail.control.policy import DEFAULTS, NAMED_POLICIES
-from foresail.model.registry import FAMILIES, Entry, entries
+from foresail.model.registry import FAMILIES, Entry, entries, installed_packages
 from foresail.model.renamed import PUBLISHED
 from foresail.schedulers.order_expression import NAMED_ORDERS
 from foresail.traces import schema
@@ -79,8 +79,11 @@ def write_pages(app: Sphinx) -> None:
 
 def family_page(family: str) -> str:
     """All plug-ins of a family with their parameters."""
-    package = importlib.import_module(FAMILIES[family][0])
-    sections = [f"# {TITLES[family]}", literal_code(inspect.getdoc(package) or "")]
+    packages = FAMILIES[family][:1] or installed_packages(family)
+    sections = [f"# {TITLES[family]}"]
+    sections += [
+        literal_code(inspect.getdoc(importlib.import_module(name)) or "") for name in packages
+    ]
     sections += [plugin_section(entry) for entry in entries(family)]
     return "\n\n".join(sections) + "\n"
 

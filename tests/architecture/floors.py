@@ -13,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "foresail"
+STUDIES = ROOT / "studies" / "src" / "foresail_studies"
 PAGE = ROOT / "docs" / "architecture.md"
 BEGIN = "<!-- floors: made by `make format` -->\n"
 END = "<!-- end of floors -->\n"
@@ -66,12 +67,13 @@ def imported_names(tree: ast.Module) -> Iterator[str]:
 
 
 def imports() -> Iterator[tuple[str, str]]:
-    """What each module imports of ``foresail``: its own dotted name, and that of the other."""
-    for path in SOURCE.rglob("*.py"):
-        parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    """What each module, of studies too, imports of both: its own dotted name, and the other's."""
+    for path in [*SOURCE.rglob("*.py"), *STUDIES.rglob("*.py")]:
+        home = SOURCE if path.is_relative_to(SOURCE) else STUDIES
+        parts = path.relative_to(home.parent).with_suffix("").parts
         module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         for name in imported_names(ast.parse(path.read_text("utf-8"))):
-            if name.startswith("foresail."):
+            if name.startswith(("foresail.", "foresail_studies.")):
                 yield module, name
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import foresail
+import foresail_studies
 from architecture import floors
 
 HEAVY = ("numpy", "numba", "polars", "plotly", "pydantic", "psutil", "zstandard", "httpx")
@@ -58,7 +59,7 @@ def test_trespassing(module: str, imported: str, trespasses: bool) -> None:
 
 def test_a_class_name_stands_for_one_thing() -> None:
     """No class of the whole house, private ones among them, is called as another one is."""
-    files = sorted((floors.ROOT / "src").rglob("*.py"))
+    files = [*floors.SOURCE.rglob("*.py"), *floors.STUDIES.rglob("*.py")]
     trees = [ast.parse(file.read_text(encoding="utf-8")) for file in files]
     names = [
         node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
@@ -73,8 +74,12 @@ def test_every_package_says_its_subject() -> None:
 
 
 def modules() -> list[str]:
-    """All modules of the package by dotted name."""
-    return [each.name for each in pkgutil.walk_packages(foresail.__path__, "foresail.")]
+    """All modules of the package and of its studies by dotted name."""
+    return [
+        each.name
+        for package in (foresail, foresail_studies)
+        for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    ]
 
 
 @pytest.mark.parametrize("name", modules())
@@ -114,7 +119,7 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
 def test_tests_mirror_the_source() -> None:
     """A folder of tests has the name of a package, of a subpackage, or of what is not code."""
     tests = floors.ROOT / "tests"
-    beside = {"architecture", "docs", "packaging"}
+    beside = {"architecture", "docs", "packaging", "studies"}
     folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
     strangers = [
         str(folder)

@@ -20,11 +20,12 @@ print(json.dumps(sorted(sys.modules)))
 @pytest.mark.parametrize("family", registry.FAMILIES)
 def test_the_text_of_files_shows_every_name(family):
     """What a family's files say that they register is what they do."""
-    here = tuple(registry._modules(family))
+    packages = registry.FAMILIES[family] + registry.installed_packages(family)
+    here = tuple(registry._modules(family, packages))
     registered = {
         entry.name for entry in registry.entries(family) if entry.build.__module__ in here
     }
-    assert set(registry._named_in_text(family)) == registered
+    assert set(registry._named_in_text(family, packages)) == registered
 
 
 def test_a_named_policy_imports_its_own_parts_alone():
@@ -34,7 +35,7 @@ def test_a_named_policy_imports_its_own_parts_alone():
     parts = {
         module
         for family in ("scheduler", "predictor", "correction")
-        for module in registry._named_in_text(family).values()
+        for module in registry._named_in_text(family, registry.FAMILIES[family]).values()
     }
     assert parts & loaded == {
         "foresail.schedulers.easy",
@@ -45,7 +46,7 @@ def test_a_named_policy_imports_its_own_parts_alone():
 
 def test_a_name_that_no_text_shows_is_found(monkeypatch):
     """What registers in another way costs the import of the whole family, but is found."""
-    monkeypatch.setattr(registry, "_named_in_text", lambda family: {})
+    monkeypatch.setattr(registry, "_named_in_text", lambda family, packages: {})
     monkeypatch.setattr(registry, "_ENTRIES", {})
     found = []
     monkeypatch.setattr(registry, "_discover", found.append)

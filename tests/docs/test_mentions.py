@@ -6,18 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from foresail.model.registry import FAMILIES
+
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (".", "docs", "docs/[a-z]*")
 PAGES = [page for folder in FOLDERS for page in sorted(ROOT.glob(f"{folder}/*.md"))]
-MODULE = re.compile(r"`(foresail(?:\.[a-z_]+)+)`")
-FILE = re.compile(r"`(?!docs/_build)((?:src|tests|docs|examples|scripts|\.ci)/[\w./-]+)`")
+MODULE = re.compile(r"`(foresail(?:_studies)?(?:\.[a-z_]+)+)`")
+GROUPS = {"foresail.plugins", "foresail.commands", *(f"foresail.{family}" for family in FAMILIES)}
+FILE = re.compile(r"`(?!docs/_build)((?:src|studies|tests|docs|examples|scripts|\.ci)/[\w./-]+)`")
 
 
 def exists(dotted: str) -> bool:
     """Whether this is a module, or a group of entry points."""
-    if dotted == "foresail.plugins":
-        return True
-    return importlib.util.find_spec(dotted) is not None
+    return dotted in GROUPS or importlib.util.find_spec(dotted) is not None
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -15,6 +15,13 @@ def test_the_version_stands_in_one_place():
     assert re.fullmatch(r"\d+\.\d+\.\d+", foresail.__version__)
 
 
+def test_studies_have_the_version_and_need_it():
+    """They use modules that are not promised, so they fit one version of the product."""
+    settings = tomllib.loads((ROOT / "studies" / "pyproject.toml").read_text("utf-8"))
+    assert settings["tool"]["hatch"]["version"]["path"] == "../src/foresail/__init__.py"
+    assert f"foresail=={foresail.__version__}" in settings["project"]["dependencies"]
+
+
 def test_the_changelog_describes_the_version():
     """Its section has a date and follows what is not released yet."""
     headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)

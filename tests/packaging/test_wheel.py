@@ -1,4 +1,4 @@
-"""The wheel, installed alone in a fresh environment, replays a log without the checkout."""
+"""Wheels in a fresh environment: the product alone replays, its studies are found beside it."""
 
 import os
 import subprocess
@@ -13,7 +13,8 @@ import pytest
 import foresail
 from architecture.floors import ROOT
 
-PACKAGE = ROOT / "src" / "foresail"
+HOMES = {"foresail": ROOT / "src", "foresail_studies": ROOT / "studies" / "src"}
+"""Packages to the folder that they are in."""
 JOBS = [(0, 2, 100, 150), (0, 2, 50, 100), (1, 4, 60, 120), (2, 2, 50, 60), (3, 2, 30, 90)]
 """Submission, processors, runtime and requested time."""
 
@@ -34,17 +35,28 @@ def run(command, **options):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The wheel of this checkout, built without the network."""
+def wheels(tmp_path_factory):
+    """The wheels of this checkout by package, built without the network."""
     folder = tmp_path_factory.mktemp("dist")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
-    run(build, env={"PYTHONPATH": os.environ.get("PYTHONPATH", "")})
-    (found,) = folder.glob("*.whl")
-    return found
+    for home in HOMES.values():
+        build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder]
+        run([*build, home.parent], env={"PYTHONPATH": os.environ.get("PYTHONPATH", "")})
+    return {path.name.partition("-")[0]: path for path in folder.glob("*.whl")}
 
 
 @pytest.fixture(scope="module")
-def fresh(wheel, tmp_path_factory):
+def install(tmp_path_factory):
+    """Installs a wheel without the network, and without what it needs."""
+
+    def install(python, wheel):
+        pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet"]
+        run([*pip, "--disable-pip-version-check", "--no-deps", "--no-index", wheel])
+
+    return install
+
+
+@pytest.fixture(scope="module")
+def fresh(wheels, install, tmp_path_factory):
     """The scripts of a new environment that has the wheel, and sees what else is installed here.
 
     The other packages are seen through one line that names their folder. Python does not follow the
@@ -53,26 +65,26 @@ def fresh(wheel, tmp_path_factory):
     folder = tmp_path_factory.mktemp("elsewhere") / "environment"
     venv.create(folder, with_pip=False, symlinks=True)
     scripts = folder / "bin"
-    pip = [sys.executable, "-m", "pip", "--python", scripts / "python", "install", "--quiet"]
-    run([*pip, "--disable-pip-version-check", "--no-deps", "--no-index", wheel])
+    install(scripts / "python", wheels["foresail"])
     here = {sysconfig.get_path(kind) for kind in ("purelib", "platlib")}
     (packages,) = folder.glob("lib/python*/site-packages")
     (packages / "others.pth").write_text("".join(f"{each}\n" for each in sorted(here)))
     return scripts
 
 
-def test_the_wheel_has_the_whole_package(wheel):
-    """Every file of the package, its version and its licence; nothing else."""
-    with zipfile.ZipFile(wheel) as archive:
+@pytest.mark.parametrize("package", HOMES)
+def test_the_wheel_has_the_whole_package(wheels, package):
+    """Every file of the package, its version and, of the product, its licence; nothing else."""
+    with zipfile.ZipFile(wheels[package]) as archive:
         names = set(archive.namelist())
-    information = f"foresail-{foresail.__version__}.dist-info"
+    information = f"{package}-{foresail.__version__}.dist-info"
     files = {
-        path.relative_to(ROOT / "src").as_posix()
-        for path in PACKAGE.rglob("*")
+        path.relative_to(HOMES[package]).as_posix()
+        for path in (HOMES[package] / package).rglob("*")
         if path.is_file() and path.parent.name != "__pycache__"
     }
     assert {name for name in names if not name.startswith(information)} == files
-    assert f"{information}/licenses/LICENSE" in names
+    assert (f"{information}/licenses/LICENSE" in names) is (package == "foresail")
 
 
 @pytest.mark.slow
@@ -92,3 +104,13 @@ def test_the_installed_wheel_replays_a_log(fresh, tmp_path):
     told = run([*command, "--format", "json", "--output", "result"], cwd=tmp_path)
     assert '"jobs": 5' in told
     assert (tmp_path / "result" / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_the_installed_studies_are_found(fresh, install, wheels, tmp_path):
+    """Their wheel beside the product's brings the command, every study, and what one runs with."""
+    install(fresh / "python", wheels["foresail_studies"])
+    where = "import foresail_studies; print(foresail_studies.__file__)"
+    assert Path(run([fresh / "python", "-c", where])).is_relative_to(fresh.parent)
+    known = run([fresh / "foresail", "experiment", "list"], cwd=tmp_path)
+    assert {"3sigma-load", "slearn-bins", "waiting-models"} <= set(known.split())

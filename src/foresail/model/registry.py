@@ -5,7 +5,8 @@ plug-in (``local/cluster.py``). A file registers what it defines with
 ``@register(family, name, parameters=Record)``. Nothing lists the files. Who asks for one name gets
 it without the cost of importing the others: the names that a file registers are read in its text.
 Who asks for all of a family, or for a name that no text shows, makes all of its packages be
-imported. Files outside the packages come in through the entry point group ``foresail.plugins`` or
+imported. Another distribution names packages of its own in the entry point group
+``foresail.FAMILY``, or modules to import in ``foresail.plugins``; single files come in through
 ``load_plugin``.
 """
 
@@ -42,12 +43,15 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "analysis": ("foresail.analysis.studies", "foresail.evaluation.analyses"),
         "solver": ("foresail.milp",),
         "price_source": ("foresail.cloud.sources",),
-        "study": ("foresail.experiments.studies",),
+        "study": (),
         "cluster": ("foresail.live.adapters",),
     }
 )
-"""The packages in which the plug-ins of a family are found."""
+"""The packages of this distribution in which the plug-ins of a family are found."""
 
+
+_PLUGIN_PREFIX: Final = "foresail_plugin_"
+"""Opens the name of a module that is a file of the user's."""
 
 Build = TypeVar("Build", bound=Callable[[Any], Any])
 
@@ -78,7 +82,7 @@ class Entry:
     @property
     def is_built_in(self) -> bool:
         """Whether any process finds it: it comes from no file of the user's."""
-        return self.build.__module__.startswith("foresail.")
+        return not self.build.__module__.startswith(_PLUGIN_PREFIX)
 
 
 _ENTRIES: dict[tuple[str, str], Entry] = {}
@@ -111,10 +115,17 @@ _CONSTANT: Final = re.compile(r"^(\w+)[^=\n]*= (\"[^\"]+\")$", re.MULTILINE)
 
 
 @cache
-def _modules(family: str) -> Mapping[str, Path]:
-    """The files of a family's packages by the dotted name of their module."""
+def installed_packages(family: str) -> tuple[str, ...]:
+    """Packages of other distributions in which the plug-ins of a family are found."""
+    points = entry_points(group=f"foresail.{family}")
+    return tuple(sorted(point.value for point in points))
+
+
+@cache
+def _modules(family: str, packages: tuple[str, ...]) -> Mapping[str, Path]:
+    """Files of a family in some packages by the dotted name of their module."""
     found = {}
-    for name in FAMILIES[family]:
+    for name in packages:
         for module in pkgutil.iter_modules(importlib.import_module(name).__path__):
             if not isinstance(module.module_finder, FileFinder) or module.name.startswith("_"):
                 continue
@@ -127,15 +138,15 @@ def _modules(family: str) -> Mapping[str, Path]:
 
 @cache
 def _discover(family: str) -> None:
-    for module in _modules(family):
+    for module in _modules(family, FAMILIES[family] + installed_packages(family)):
         importlib.import_module(module)
 
 
 @cache
-def _named_in_text(family: str) -> Mapping[str, str]:
-    """The modules of a family by the names that their text says they register."""
+def _named_in_text(family: str, packages: tuple[str, ...]) -> Mapping[str, str]:
+    """Modules of a family in some packages by the names that their text says they register."""
     found = {}
-    for module, path in _modules(family).items():
+    for module, path in _modules(family, packages).items():
         text = path.read_text("utf-8") if path.is_file() else ""
         constants = dict(_CONSTANT.findall(text))
         for name in _REGISTRATION.findall(text):
@@ -157,7 +168,7 @@ def load_plugin(path: Path) -> None:
     InputError
         If the file cannot be imported, or registers what takes no record of parameters.
     """
-    spec = importlib.util.spec_from_file_location(f"foresail_plugin_{path.stem}", path)
+    spec = importlib.util.spec_from_file_location(f"{_PLUGIN_PREFIX}{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
         raise InputError("not a Python file", source=path, expected="a file ending in .py")
     module = importlib.util.module_from_spec(spec)
@@ -201,7 +212,9 @@ def entries(family: str) -> Iterator[Entry]:
 def find_quickly(family: str, name: str) -> Entry | None:
     """The plug-in of this name if the text of a file shows it, importing that file alone."""
     name = todays_name(family, name)
-    module = _named_in_text(family).get(name)
+    module = _named_in_text(family, FAMILIES[family]).get(name)
+    if module is None:  # looking for other distributions takes long
+        module = _named_in_text(family, installed_packages(family)).get(name)
     if module is None:
         _load_entry_points()
     else:

@@ -1,0 +1,1 @@
+"""Published studies: their claims beside what comes out, a folder per publication."""

@@ -1,0 +1,166 @@
+"""What the studies of planning beyond the published systems have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+import polars as pl
+
+from foresail.model.decision import Decision
+from foresail.model.protocols import Scheduler
+from foresail.model.view import ClusterView
+from foresail.scenario.beginning import controller_of
+from foresail.scenario.by_events import run_by_events
+from foresail.traces.generators.flooded import FLOODING_USER
+from foresail.traces.schedule import Schedule
+from foresail_studies.generated import generated
+from foresail_studies.study import GridPoint, Measure, StudyParameters
+from foresail_studies.trial import CycleTrial, clocked, metrics_of
+
+MISSES: Final = Measure("slo_miss_rate", "deadlines missed", "share")
+LATENCY: Final = Measure("best_effort_latency_seconds", "best-effort latency", "duration")
+GOODPUT: Final = Measure("goodput_hours_by_the_end", "goodput (node hours)")
+PREEMPTIONS: Final = Measure("preemptions", "jobs stopped")
+CYCLE: Final = Measure("cycle_cpu_milliseconds_mean", "mean cycle, of processors (ms)")
+KEPT: Final = Measure("planned_starts_kept", "planned starts that were kept", "share")
+CALM_WAIT: Final = Measure("calm_wait_seconds", "mean wait of the other users", "duration")
+FLOOD_WAIT: Final = Measure("flood_wait_seconds", "mean wait of the flooding user", "duration")
+
+QUICK: Final = {"seeds": "3", "hours": "0.5", "history_hours": "1", "nodes": "64"}
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondParameters(StudyParameters):
+    """What these studies have in common."""
+
+    POSITIVE: ClassVar[tuple[str, ...]] = (
+        "hours",
+        "history_hours",
+        "nodes",
+        "jobs_per_node_hour",
+        "cycle_seconds",
+    )
+    QUICK: ClassVar[Mapping[str, str]] = QUICK
+    QUICK_MINUTES: ClassVar[float] = 4.0
+    FULL_MINUTES: ClassVar[float] = 60.0
+
+    hours: float = 2.0
+    history_hours: float = 4.0
+    """Length of the run, and of what predictors learn from before it."""
+    nodes: int = 256
+    """The machine."""
+    jobs_per_node_hour: float = 4.0
+    """How many jobs there are, for every hour of a node."""
+    load: float = 1.4
+    """Offered load, half of it from jobs with deadlines."""
+    cycle_seconds: float = 20.0
+    """How often the scheduler is asked."""
+
+
+def recipe(parameters: BeyondParameters, generator: str, load: float) -> str:
+    """Short form of a generator of the E2E recipe, of this study's size; for the run."""
+    jobs = max(round(parameters.jobs_per_node_hour * parameters.nodes * parameters.hours), 2)
+    size = f"hours={parameters.hours:g},nodes={parameters.nodes},jobs={jobs},load={load:g}"
+    return f"{generator}({size},history_hours={parameters.history_hours:g})"
+
+
+def cases_of(
+    parameters: BeyondParameters, generator: str, load: float, policies: Mapping[str, str]
+) -> list[GridPoint]:
+    """Every system with every seed at one load.
+
+    ``policies`` say what to set of the scheduler, by the system's name.
+    """
+    workload = recipe(parameters, generator, load)
+    return [
+        GridPoint(
+            generator,
+            load,
+            system,
+            seed,
+            WatchedTrial(
+                workload,
+                f"{workload[:-1]},part=history)",
+                seed,
+                f"3sigma({settings}),history,exponential_increment",
+                parameters.cycle_seconds,
+            ),
+        )
+        for seed in range(parameters.seeds)
+        for system, settings in policies.items()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedTrial(CycleTrial):
+    """One with an eye on plans and on users."""
+
+    def measure(self) -> dict[str, float]:
+        """Metrics of the schedule, cost of cycles, plans that were kept, and waits by user."""
+        scenario = self.scenario(generated(self.workload, self.seed))
+        controller = controller_of(scenario)
+        clock, plans = clocked(controller.scheduler), noted(controller.scheduler)
+        schedule = run_by_events(scenario, controller)
+        return {
+            **metrics_of(schedule),
+            **clock.metrics(),
+            KEPT.name: plans.kept(schedule, self.cycle_seconds),
+            **_waits(schedule),
+        }
+
+
+@dataclass(slots=True)
+class Plans:
+    """Every start that was planned for later: job, when it was planned, and for when."""
+
+    entries: list[tuple[str, float, float]] = field(default_factory=list)
+
+    def kept(self, schedule: Schedule, cycle_seconds: float) -> float:
+        """Share of planned starts that came no later than a cycle after; NaN without any.
+
+        Each plan of each cycle counts, of jobs that had not been stopped before.
+        """
+        first = schedule.jobs.group_by("job_id").agg(pl.col("start_seconds").min())
+        starts = dict(first.iter_rows())
+        kept = [
+            starts[job_id] <= planned + cycle_seconds
+            for job_id, now, planned in self.entries
+            if starts.get(job_id) is not None and starts[job_id] >= now
+        ]
+        return sum(kept) / len(kept) if kept else float("nan")
+
+
+def noted(scheduler: Scheduler) -> Plans:
+    """Note what a scheduler plans from now on; in place, as ``clocked``."""
+    decide, plans = scheduler.decide, Plans()
+
+    def watched(view: ClusterView) -> Decision:
+        decision = decide(view)
+        plans.entries += [
+            (planned.job_id, view.now, planned.start_seconds) for planned in decision.plan
+        ]
+        return decision
+
+    scheduler.decide = watched  # type: ignore[method-assign]
+    return plans
+
+
+def _waits(schedule: Schedule) -> dict[str, float]:
+    """Mean wait until the first start of the flooding user's jobs, and of all others."""
+    flood = pl.col("user") == FLOODING_USER
+    wait = (
+        schedule.jobs.group_by("job_id")
+        .agg(
+            (pl.col("start_seconds").min() - pl.col("submit_seconds").first()).alias("wait"),
+            flood.fill_null(value=False).first().alias("flood"),
+        )
+        .group_by("flood")
+        .agg(pl.col("wait").mean())
+    )
+    by_flood = dict(wait.iter_rows())
+    return {
+        FLOOD_WAIT.name: by_flood.get(True, float("nan")),
+        CALM_WAIT.name: by_flood.get(False, float("nan")),
+    }

@@ -1,0 +1,1 @@
+"""Studies of DistSched: jobs packed by distributions of what their tasks use."""

@@ -1,0 +1,281 @@
+"""What the report of a study shows, and the report as Markdown and as JSON."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from typing import Final
+
+import polars as pl
+
+from foresail import __version__
+from foresail.model.json_answer import json_answer
+from foresail.model.words import count, number, percent
+from foresail.reports.figure import Figure
+from foresail.reports.style import axis, layout, named_styles
+from foresail_studies.figures import figures_of
+from foresail_studies.results import StudyResults
+from foresail_studies.study import BestMap, Study
+from foresail_studies.summary import Judgement, judge, summary
+
+EVEN_SHARE = 0.01
+"""By less than this the best leads over no one."""
+
+
+@dataclass(frozen=True, slots=True)
+class MapCell:
+    """A place of a map: who has the least mean there, and by which share of the next one's."""
+
+    row: str
+    x: float
+
+    best: str | None
+    """None where the lead is below 1 %."""
+    lead: float
+
+    @property
+    def said(self) -> str:
+        """In words."""
+        return "even" if self.best is None else f"{self.best} ({percent(self.lead)})"
+
+
+def cells(found: BestMap, summary: pl.DataFrame) -> list[MapCell]:
+    """The places of a map that have been run, row by row."""
+    places = []
+    of_measure = summary.filter(pl.col("measure") == found.measure)
+    for group, row in found.rows.items():
+        part = of_measure.filter(pl.col("group") == group)
+        for x in sorted(set(part["x"].drop_nulls().to_list())):
+            there = part.filter(pl.col("x") == x).sort("mean")
+            systems, means = there["system"].to_list(), there["mean"].to_list()
+            lead = 1.0 - means[0] / means[1] if len(means) > 1 and means[1] else 0.0
+            places.append(MapCell(row, x, systems[0] if lead >= EVEN_SHARE else None, lead))
+    return places
+
+
+def map_table(found: BestMap, study: Study, summary: pl.DataFrame) -> list[list[str]]:
+    """Headings and rows of a map as texts."""
+    places = cells(found, summary)
+    points = sorted({each.x for each in places})
+    said = {(each.row, each.x): each.said for each in places}
+    rows = [
+        [row, *(said.get((row, x), "–") for x in points)]
+        for row in dict.fromkeys(each.row for each in places)
+    ]
+    return [[found.axis, *(f"{study.axis} {number(x)}" for x in points)], *rows]
+
+
+def maps_of(study: Study, summary: pl.DataFrame) -> tuple[Figure, ...]:
+    """A heat map for each map of the study that has been run."""
+    return tuple(
+        _figure(each, study, summary, position)
+        for position, each in enumerate(study.maps)
+        if cells(each, summary)
+    )
+
+
+def _figure(found: BestMap, study: Study, summary: pl.DataFrame, position: int) -> Figure:
+    places = cells(found, summary)
+    styles = named_styles(study.systems)
+    numbers: dict[str | None, int] = {style.policy: at + 1 for at, style in enumerate(styles)}
+    numbers[None] = 0
+    colours = ["@neutral", *(style.colour for style in styles)]
+    steps = len(colours)
+    rows = list(dict.fromkeys(each.row for each in places))
+    points = sorted({each.x for each in places})
+    by_place = {(each.row, each.x): each for each in places}
+    grid = [[by_place.get((row, x)) for x in points] for row in rows]
+    return Figure(
+        name=f"map-{position + 1}",
+        title=found.title,
+        findings=[
+            f"{found.axis} {row}: "
+            + ", ".join(f"{each.said} at {number(each.x)}" for each in places if each.row == row)
+            + "."
+            for row in rows
+        ],
+        traces=[
+            {
+                "type": "heatmap",
+                "x": [number(x) for x in points],
+                "y": rows,
+                "z": [
+                    [None if cell is None else numbers[cell.best] for cell in row] for row in grid
+                ],
+                "zmin": -0.5,
+                "zmax": steps - 0.5,
+                "colorscale": [
+                    [edge / steps, colour]
+                    for at, colour in enumerate(colours)
+                    for edge in (at, at + 1)
+                ],
+                "showscale": False,
+                "xgap": 2,
+                "ygap": 2,
+                "text": [["" if cell is None else cell.said for cell in row] for row in grid],
+                "texttemplate": "%{text}",
+                "hovertemplate": "%{y}, %{x}: %{text}<extra></extra>",
+            }
+        ],
+        layout=layout(
+            130 + 46 * len(rows),
+            xaxis=axis(study.axis, type="category", tickangle=0, showgrid=False),
+            yaxis=axis(found.axis, type="category", showgrid=False),
+        ),
+        table=pl.DataFrame(
+            [asdict(each) for each in places],
+            schema={"row": pl.String, "x": pl.Float64, "best": pl.String, "lead": pl.Float64},
+        ),
+        note="Who has the least mean, and by how much of the next one's; even: by less than 1 %.",
+    )
+
+
+_SOLVER_PACKAGE: Final = "highspy"
+_HOW: Final = "Means over seeds with 95 % intervals (Student's t; differences are paired by seed)."
+
+
+@dataclass(frozen=True)
+class StudyReport:
+    """All that the report of a study shows."""
+
+    name: str
+    settings: str
+    """The study as it was called: its name, and its parameters in short form."""
+    study: Study
+    runs: pl.DataFrame
+    summary: pl.DataFrame
+    judgements: tuple[Judgement, ...]
+    figures: tuple[Figure, ...]
+
+    finished: int
+    """How many of its cases have a result."""
+    command: str
+    """The command that made it."""
+    apart: tuple[str, ...] = ()
+    """The parameters in which it differs from the full size."""
+
+    @property
+    def made(self) -> str:
+        """How and by what it was made, as sentences."""
+        seeds = sorted(set(self.runs["seed"].to_list()))
+        packages = f"Foresail {__version__}, Python {platform.python_version()}, HiGHS "
+        partly = (
+            ""
+            if self.finished == len(self.study.cases)
+            else f" of {len(self.study.cases):,} planned"
+        )
+        size = f" Not the full size: {', '.join(self.apart)} differ." if self.apart else ""
+        return (
+            f"{count(self.finished, 'run')}{partly}; seeds {', '.join(map(str, seeds))}; "
+            f"{packages}{version(_SOLVER_PACKAGE)}; {self.settings}.{size}"
+        )
+
+
+def report_of(
+    name: str,
+    settings: str,
+    study: Study,
+    results: StudyResults,
+    command: str,
+    apart: tuple[str, ...] = (),
+) -> StudyReport:
+    """What the finished runs of a study say; the arguments are the report's.
+
+    Raises
+    ------
+    InputError
+        If nothing is finished.
+    """
+    runs = results.table(study)
+    numbers = summary(study, runs)
+    return StudyReport(
+        name,
+        settings,
+        study,
+        runs,
+        numbers,
+        tuple(judge(study, runs, claim) for claim in study.claims),
+        (*maps_of(study, numbers), *figures_of(study, numbers)),
+        runs.height,
+        command,
+        apart,
+    )
+
+
+def as_json(report: StudyReport) -> str:
+    """The summary and the verdicts as a JSON object; unknown is null."""
+    content = {
+        "study": report.name,
+        "settings": report.settings,
+        "command": report.command,
+        "made": report.made,
+        "claims": [
+            {"published": each.claim.published, "ours": each.ours, "verdict": each.verdict}
+            for each in report.judgements
+        ],
+        "summary": report.summary.to_dicts(),
+    }
+    return json_answer(content)
+
+
+def as_markdown(report: StudyReport) -> str:
+    """The study as a page: claims with verdicts, a table per group, and how it was made."""
+    study = report.study
+    lines = [f"# {study.title}", "", f"{study.source}.", "", "```console", f"$ {report.command}"]
+    lines += ["```", "", report.made, ""]
+    lines += ["| published | ours | verdict |", "|---|---|---|"]
+    lines += [
+        f"| {_cell(each.claim.published)} | {_cell(each.ours)} | {each.verdict} |"
+        for each in report.judgements
+    ]
+    lines += ["", _HOW, ""]
+    for each in study.maps:
+        headings, *rows = map_table(each, study, report.summary)
+        lines += [f"## {each.title}", "", *_table_lines(headings, rows), ""]
+    for group in study.groups:
+        headings, rows = group_table(report, group)
+        lines += [f"## {group[0].upper() + group[1:]}", ""] if len(study.groups) > 1 else []
+        lines += [*_table_lines(headings, rows), ""]
+    lines += [f"- {note}" for note in study.notes]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    head = [f"| {' | '.join(headings)} |", "|" + "---|" * len(headings)]
+    return [*head, *(f"| {' | '.join(map(_cell, row))} |" for row in rows)]
+
+
+def group_table(report: StudyReport, group: str) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows of the table of a group: a row per point and system, as texts.
+
+    Measures that no run of the group has are left out.
+    """
+    study = report.study
+    rows = report.summary.filter(pl.col("group") == group)
+    known = set(rows["measure"].to_list())
+    measures = [each for each in study.measures if each.name in known]
+    along = any(case.group == group and case.x is not None for case in study.cases)
+    headings = [*([study.axis] if along else []), "system", *(each.label for each in measures)]
+    found = {(row["x"], row["system"], row["measure"]): row for row in rows.iter_rows(named=True)}
+    table = []
+    for x, system in dict.fromkeys(rows.select("x", "system").iter_rows()):
+        cells = []
+        for measure in measures:
+            row = found.get((x, system, measure.name))
+            cells.append("–" if row is None else _with_interval(measure.said, row))
+        table.append([*([number(x)] if along else []), system, *cells])
+    return headings, table
+
+
+def _with_interval(said: object, row: dict[str, float | None]) -> str:
+    assert callable(said)
+    text = str(said(row["mean"]))
+    if row["high"] is None or row["mean"] is None or row["high"] == row["mean"]:
+        return text
+    return f"{text} ± {said(row['high'] - row['mean'])}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,1 @@
+"""Studies of SLearn: runtimes learned from pilot tasks instead of history."""

@@ -1,0 +1,287 @@
+"""What the studies of SLearn have in common: traces, systems, measures, and how a run is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foresail.control.policy import parse_policy
+from foresail.metrics.task_jobs import (
+    normalised_waiting,
+    queue_correctness,
+    resistance,
+    signed_error_percent,
+    size_queues,
+    speedup,
+)
+from foresail.simulator.task_replay import TasksReplayed, replay_task_arrays
+from foresail_studies.generated import generated
+from foresail_studies.study import (
+    Bound,
+    GridPoint,
+    Measure,
+    PublishedClaim,
+    StudyParameters,
+    Task,
+    published,
+)
+
+SOURCE: Final = "SLearn (A. Jajoo et al., The case for task sampling based learning)"
+FASTER: Final = Measure("speedup", "speed-up (ratio of mean completion times)")
+MEDIAN: Final = Measure("median_speedup", "median of the jobs' speed-ups")
+NINE_TENTHS: Final = Measure("p90_speedup", "90 % of the jobs' speed-ups below")
+COMPLETION: Final = Measure("completion_seconds", "mean completion time", "duration")
+WAITING: Final = Measure("normalised_waiting", "median normalised waiting time")
+ERROR: Final = Measure("error_median", "median error of the estimate", "share")
+LARGE_ERROR: Final = Measure("error_p90", "90 % of errors below", "share")
+OVER: Final = Measure("over_estimated", "jobs over-estimated", "share")
+RIGHT: Final = Measure("right_queue", "wide jobs in the right queue", "share")
+TOO_LOW: Final = Measure("too_low", "of too low a priority", "share")
+TOO_HIGH: Final = Measure("too_high", "of too high a priority", "share")
+SIGNED_ERROR: Final = Measure("signed_error", "error of the estimate, too long above 0", "share")
+AHEAD: Final = Measure("resistance", "work ahead of a job, in 1000 s of the whole cluster")
+AHEAD_IS: Final = (
+    "The work ahead (resistance) is what is left of tasks that run, and of jobs in higher queues "
+    "or earlier in the same, when a job is submitted, or, of a sampled one, when its pilots have "
+    "told. By then some of it is done, and of others that are being sampled only what runs counts: "
+    "so it may be less than under the oracle."
+)
+
+SLEARN: Final = "slearn"
+SIGMA: Final = "slearn-3sigma"
+SIGMA_THIN: Final = "slearn-3sigma-tl"
+POINT: Final = "slearn-point-est"
+ORACLE: Final = "slearn-oracle"
+JOINT: Final = "slearn-joint"
+LAS: Final = "las"
+FIFO: Final = "task_fifo"
+
+TRACES: Final = {"2strace": "2STrace", "gtrace11": "GTrace11", "gtrace19": "GTrace19"}
+"""The published traces by the name of their calibration."""
+WIDE_BEGINS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SLearnStudyParameters(StudyParameters):
+    """What these studies have in common."""
+
+    POSITIVE: ClassVar[tuple[str, ...]] = ("median_tasks",)
+    QUICK: ClassVar[Mapping[str, str]] = {"seeds": "6"}
+    QUICK_MINUTES: ClassVar[float] = 2.0
+    FULL_MINUTES: ClassVar[float] = 6.0
+
+    seeds: int = 20
+
+    jobs: int = 1250
+    """Of a run."""
+    median_tasks: float = 60.0
+    """Of the traces whose jobs are wider than SLearn's section 5.3.5 says."""
+
+
+class Traces(NamedTuple):
+    """Short forms of the generators of a run and of its history, and what the trace is called."""
+
+    name: str
+    run: str
+    history: str
+
+
+def narrow(trace: str) -> str:
+    """What a trace is called whose widths are those of section 5.3.5."""
+    return TRACES[trace]
+
+
+def wider(trace: str) -> str:
+    """What a trace is called whose jobs are wider."""
+    return f"{TRACES[trace]}, wider jobs"
+
+
+def traces(parameters: SLearnStudyParameters) -> tuple[Traces, ...]:
+    """All three traces, with the widths of section 5.3.5 and with wider jobs."""
+    wide = f",median_tasks={parameters.median_tasks:g}"
+    return tuple(
+        made_by("slearn", name(trace), f"calibration={trace},jobs={parameters.jobs}{extra}")
+        for name, extra in ((narrow, ""), (wider, wide))
+        for trace in TRACES
+    )
+
+
+def made_by(generator: str, name: str, settings: str) -> Traces:
+    """What a generator makes that also makes a history of its own."""
+    return Traces(name, f"{generator}({settings})", f"{generator}({settings},part=history)")
+
+
+def by_name(*policies: str) -> Mapping[str, str]:
+    """Systems that are called as their policies."""
+    return {policy: policy for policy in policies}
+
+
+def points(
+    places: Iterable[Traces],
+    seeds: int,
+    systems: Mapping[str, str],
+    task: Callable[[str, str, int, str], Task],
+) -> tuple[GridPoint, ...]:
+    """Every system on every trace; a task is made of run, history, seed and what systems has."""
+    return tuple(
+        GridPoint(place.name, None, system, seed, task(place.run, place.history, seed, told))
+        for place in places
+        for seed in range(seeds)
+        for system, told in systems.items()
+    )
+
+
+def cases(
+    places: Iterable[Traces],
+    seeds: int,
+    policies: Mapping[str, str],
+    *,
+    faster: str | None = None,
+    slower: str | None = None,
+) -> tuple[GridPoint, ...]:
+    """Every policy, by its system's name, on every trace.
+
+    The speed-up is that of ``faster`` over ``slower``: the system itself where none is given.
+    """
+
+    def trial(run: str, history: str, seed: int, policy: str) -> TaskTrial:
+        return TaskTrial(run, history, seed, policy, faster or policy, slower or policy)
+
+    return points(places, seeds, policies, trial)
+
+
+def claims(
+    about: Callable[[str, str], Mapping[str, Bound]],
+) -> tuple[PublishedClaim, ...]:
+    """What is claimed about each trace (its calibration and its group), wider jobs first."""
+    return published(*(about(trace, name(trace)) for name in (wider, narrow) for trace in TRACES))
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTrial:
+    """A replay of tasks, and how much faster one policy is than another on the same jobs."""
+
+    workload: str
+    history: str
+    """Short forms of the generators of the run, and of what the predictor has learned from."""
+    seed: int
+    """Of both."""
+    policy: str
+    """Whose estimates and completion times are measured."""
+    faster: str
+    slower: str
+    """Whose speed-up over whom; one of them is the policy, as a rule."""
+
+    def measure(self) -> dict[str, float]:
+        """The measures of this module, as far as the policy has estimates."""
+        found = self._replay(self.policy)
+        stages = found.stages
+        first_task = first_tasks(found)
+        size = np.add.reduceat(stages.runtime_seconds, first_task[:-1])
+        waits = normalised_waiting(found.submit, found.start, stages.runtime_seconds, first_task)
+        gain = speedup(completion(self._replay(self.slower)), completion(self._replay(self.faster)))
+        return {
+            FASTER.name: gain.average,
+            MEDIAN.name: gain.median,
+            NINE_TENTHS.name: gain.p90,
+            COMPLETION.name: float(completion(found).mean()),
+            WAITING.name: float(np.nanmedian(waits)),
+            **estimates(found.estimate, size, np.diff(first_task) >= WIDE_BEGINS),
+        }
+
+    def _replay(self, policy: str) -> TasksReplayed:
+        return replayed(self.workload, self.history, self.seed, policy)
+
+
+def completion(found: TasksReplayed) -> NDArray[np.float64]:
+    """Seconds from each job's submission to the end of its last task; shape (jobs,)."""
+    return found.job_end - found.submit
+
+
+def first_tasks(found: TasksReplayed) -> NDArray[np.int64]:
+    """Where each job's tasks begin, and where the last one's end; shape (jobs + 1,)."""
+    begins: NDArray[np.int64] = found.stages.first_task[found.stages.first_stage]
+    return begins
+
+
+@lru_cache(maxsize=4)
+def by_job(
+    workload: str, history: str, seed: int, policy: str
+) -> Mapping[str, NDArray[np.float64]]:
+    """Waits, signed errors of wide jobs and work ahead of each job; nan where it has none.
+
+    Shape (jobs,) each.
+    """
+    found = replayed(workload, history, seed, policy)
+    first_task = first_tasks(found)
+    runtime = found.stages.runtime_seconds
+    known = np.where(found.pilots > 0, found.estimated, found.submit)
+    error = signed_error_percent(found.estimate, found.stages.job_seconds) / 100.0
+    return {
+        WAITING.name: normalised_waiting(found.submit, found.start, runtime, first_task),
+        SIGNED_ERROR.name: np.where(np.diff(first_task) >= WIDE_BEGINS, error, np.nan),
+        AHEAD.name: resistance(
+            known,
+            size_queues(found.estimate),
+            known,
+            found.start,
+            runtime,
+            first_task,
+            generated(workload, seed).processors,
+        ),
+    }
+
+
+def estimates(
+    estimate: NDArray[np.float64], size: NDArray[np.float64], wide: NDArray[np.bool_]
+) -> dict[str, float]:
+    """Errors and queues of the wide jobs with an estimate; nothing without any."""
+    known = wide & np.isfinite(estimate) & (size > 0.0)
+    if not known.any():
+        return {}
+    error = np.abs(estimate[known] - size[known]) / size[known]
+    queues = queue_correctness(size_queues(estimate), size_queues(size), known)
+    return {
+        ERROR.name: float(np.quantile(error, 0.5)),
+        LARGE_ERROR.name: float(np.quantile(error, 0.9)),
+        OVER.name: float((estimate[known] > size[known]).mean()),
+        RIGHT.name: queues.right / 100.0,
+        TOO_LOW.name: queues.too_low_priority / 100.0,
+        TOO_HIGH.name: queues.too_high_priority / 100.0,
+    }
+
+
+@lru_cache(maxsize=32)
+def replayed(workload: str, history: str, seed: int, policy: str) -> TasksReplayed:
+    """What a policy that has learned the history does with the run; kept for other cases."""
+    return replay_task_arrays(
+        generated(workload, seed), parse_policy(policy), generated(history, seed)
+    )
+
+
+def notes(parameters: SLearnStudyParameters) -> tuple[str, ...]:
+    """Where these studies differ from the published ones."""
+    return (
+        "The traces are generated, since 2Sigma's is not public: with the published coefficients "
+        "of variation over time and over space (table 4), loads (table 5), and shares of jobs and "
+        "work by width and size (table 9, published for 2STrace and taken for all).",
+        "Widths are not published but for two statements that contradict each other (section "
+        "5.3.5 and table 9: 58.5 % of the jobs have four tasks or fewer, which table 8 does not "
+        "bear out). With them most large jobs are a few long tasks: 70 to 94 % of the mean "
+        "completion time is the longest task itself, which no scheduler shortens. Traces with "
+        f"wider jobs take a median of {parameters.median_tasks:g} tasks and none of three or four; "
+        "all else is the same.",
+        "What table 4 measures over time is the least variation over the features of a job, in a "
+        "window. The generator gives the published values to the jobs of a name. By the measure "
+        "itself that is too low where two similar jobs count (0.58 for 1.00, 0.17 for 0.20, 0.73 "
+        "for 1.35), and about right or too high where ten are needed (1.09, 0.46, 1.36): these "
+        "traces have too few jobs a day to tell (study slearn-variability).",
+        "Within a name runtimes are log-normal. A utility of 1 / t ** 2 then makes 3Sigma's "
+        "estimates too short for most jobs (published: too long for 60 %).",
+        "Every seed is another trace; the history is what the paper's first half is.",
+    )

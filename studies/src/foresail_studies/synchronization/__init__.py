@@ -1,0 +1,1 @@
+"""Study of synchronization: speed and cost of distributed training on rented machines."""

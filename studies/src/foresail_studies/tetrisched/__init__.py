@@ -1,0 +1,1 @@
+"""Studies of TetriSched: space-time plans against reservations and estimate error."""

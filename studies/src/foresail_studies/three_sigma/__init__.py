@@ -1,0 +1,1 @@
+"""Studies of 3Sigma: whole distributions of runtimes against single estimates."""

@@ -1,0 +1,242 @@
+"""Study ``transient-capacity``: what each further nine of a transient capacity costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Final
+
+import numpy as np
+
+from foresail.cloud.transient.estimating import estimated_offers, realised
+from foresail.cloud.transient.methods import Method
+from foresail.cloud.transient.offers import Offers, TransientType
+from foresail.cloud.transient.plan import CapacityPlan
+from foresail.cloud.transient.planning import UnreachableError, plan
+from foresail.model.registry import register
+from foresail_studies import cloud as cloud
+from foresail_studies.study import (
+    Bound,
+    GridPoint,
+    Mean,
+    Measure,
+    Study,
+    StudyParameters,
+    published,
+)
+
+_COST: Final = Measure("on_demand_share", "cost, of on-demand", "share")
+_SURPLUS: Final = Measure("surplus_share", "capacity beyond the need (1 = twice it)")
+_REACHED: Final = Measure("reached", "targets that can be reached", "share")
+_TYPES: Final = Measure("types", "types rented")
+_SHORT: Final = Measure("short_minutes", "minutes a year without it")
+
+_DRAWN: Final = "drawn types"
+_MARKETS: Final = "spot markets, all zones"
+_RULE: Final = "published rule"
+_REFINED: Final = "refined"
+_DOUBTING: Final = "refined, with doubt"
+_SIZES: Final = (8.0, 16.0, 32.0, 64.0, 128.0)
+_METHODS: Final = {_RULE: Method.MARGINAL_LOG, _REFINED: Method.BEST, _DOUBTING: Method.BEST}
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnPool:
+    """A capacity on types whose availabilities and prices are drawn.
+
+    Availabilities are between 0.9 and 0.999, their shortfalls equally likely in logarithms; prices
+    are 20 to 40 % of on-demand, the published range.
+    """
+
+    method: Method
+    nines: float
+    capacity: float
+    types: int
+    seed: int
+
+    def measure(self) -> Mapping[str, float]:
+        """What the plan costs and rents."""
+        return _figures(
+            _planned(self._offers(), self.capacity, cloud.target(self.nines), self.method)
+        )
+
+    def _offers(self) -> Offers:
+        random = np.random.default_rng(self.seed)
+        down = 10.0 ** random.uniform(-3.0, -1.0, self.types)
+        price = random.uniform(0.2, 0.4, self.types)
+        size = random.choice(_SIZES, self.types)
+        return Offers(
+            tuple(
+                TransientType(f"type {i}", float(size[i]), 1.0 - float(down[i]), float(p), 1.0)
+                for i, p in enumerate(price)
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MarketPool:
+    """A capacity on spot markets, as one of so many equal stretches of their history shows them."""
+
+    prices: str
+    machines: str
+    method: Method
+    nines: float
+    capacity: float
+
+    doubt_hours: float
+    """As for ``estimated_offers``."""
+    place: int
+    stretches: int
+    """Which stretch, of how many."""
+
+    def measure(self) -> Mapping[str, float]:
+        """What the plan costs and rents, and how much of the same time it is short."""
+        history, kinds = cloud.markets(self.prices, self.machines)
+        begin, end = cloud.stretch(history, self.place, self.stretches, history.begin)
+        seen = history.between(begin, end)
+        offers = estimated_offers(seen, kinds, doubt_hours=self.doubt_hours)
+        planned = _planned(offers, self.capacity, cloud.target(self.nines), self.method)
+        figures = dict(_figures(planned))
+        if planned is not None:
+            short = 1.0 - realised(seen, planned).availability
+            figures["short_minutes"] = max(short, 0.0) * cloud.YEAR_MINUTES
+        return figures
+
+
+def _planned(
+    offers: Offers, capacity: float, availability: float, method: Method
+) -> CapacityPlan | None:
+    try:
+        return plan(offers, capacity, availability, method=method)
+    except UnreachableError:
+        return None
+
+
+def _figures(planned: CapacityPlan | None) -> Mapping[str, float]:
+    if planned is None:
+        return {"reached": 0.0}
+    share = planned.on_demand_share
+    return {
+        "reached": 1.0,
+        "on_demand_share": math.nan if share is None else share,
+        "surplus_share": planned.surplus_share,
+        "types": float(len(planned.rented)),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class TransientCapacityParameters(StudyParameters):
+    """Parameters of ``transient-capacity``."""
+
+    FILES: ClassVar[tuple[str, ...]] = ("prices", "machines")
+    QUICK: ClassVar[dict[str, str]] = {"seeds": "6", "types": "16"}
+    QUICK_MINUTES: ClassVar[float] = 1.5
+    FULL_MINUTES: ClassVar[float] = 8.0
+
+    seeds: int = 12
+    """How many pools of types are drawn, and stretches a history is cut into."""
+    capacity: float = 5000.0
+    """That a service needs (ECU)."""
+    types: int = 24
+    """In a drawn pool."""
+    doubt_hours: float = 3.0
+    """Hours put to what was seen, half of them down, where there is doubt."""
+    prices: Path | None = None
+    """Price histories of spot markets."""
+    machines: Path | None = None
+    """Capacity of each instance type there; EC2's of 2015 by default."""
+
+
+@register("study", "transient-capacity", parameters=TransientCapacityParameters)
+def transient_capacity(parameters: TransientCapacityParameters) -> Study:
+    """What each further nine of a transient capacity costs (figure 3.7)."""
+    cases = [
+        GridPoint(
+            _DRAWN,
+            nines,
+            system,
+            seed,
+            DrawnPool(_METHODS[system], nines, parameters.capacity, parameters.types, seed),
+        )
+        for seed in range(parameters.seeds)
+        for system in (_RULE, _REFINED)
+        for nines in (2.0, 3.0, 4.0, 5.0, 6.0)
+    ]
+    groups = [_DRAWN]
+    left_out: tuple[str, ...] = (cloud.LEFT_OUT.format("spot markets"),)
+    if parameters.prices is not None:
+        cases += _market_cases(parameters, str(parameters.prices))
+        groups.append(_MARKETS)
+        left_out = ()
+    return Study(
+        title="What does each further nine of a transient capacity cost?",
+        source=f"{cloud.SOURCE}, figure 3.7",
+        axis="availability (nines)",
+        measures=(_COST, _SURPLUS, _REACHED, _TYPES, _SHORT),
+        drawn=(_COST.name, _SURPLUS.name),
+        cases=tuple(cases),
+        claims=published(*(part for group in groups for part in _claims(group))),
+        notes=(
+            "The published markets are EC2's of late 2017 in 14 zones, each zone a repetition. "
+            "Drawn pools have availabilities of 0.9 to 0.999 and prices of 20 to 40 %, each pool "
+            "a repetition; of histories, equal stretches are.",
+            "The histories at hand are of 2015: five types in three zones, all zones together. In "
+            "a single zone six nines cannot be reached. A market that was up throughout a stretch "
+            "is taken for certain and is all of the pool, unless there is doubt "
+            f"({parameters.doubt_hours:g} h put to what was seen, half of them down).",
+            "Plans are made of the stretch that they are held to, as published. Minutes without "
+            "the capacity are those of the stretch, where markets may be down together.",
+            *left_out,
+        ),
+    )
+
+
+def _market_cases(parameters: TransientCapacityParameters, prices: str) -> list[GridPoint]:
+    return [
+        GridPoint(
+            _MARKETS,
+            nines,
+            system,
+            seed,
+            MarketPool(
+                prices,
+                "" if parameters.machines is None else str(parameters.machines),
+                method,
+                nines,
+                parameters.capacity,
+                parameters.doubt_hours if system == _DOUBTING else 0.0,
+                seed,
+                parameters.seeds,
+            ),
+        )
+        for seed in range(parameters.seeds)
+        for system, method in _METHODS.items()
+        for nines in (2.0, 3.0, 4.0, 5.0, 6.0)
+    ]
+
+
+def _claims(group: str) -> list[dict[str, Bound]]:
+    def cost(system: str, nines: float) -> Mean:
+        return Mean("on_demand_share", system, group, (nines,))
+
+    def surplus(system: str, nines: float) -> Mean:
+        return Mean("surplus_share", system, group, (nines,))
+
+    systems = (_RULE, _REFINED) if group == _DRAWN else (_RULE, _DOUBTING)
+    return [
+        {
+            f"Two nines cost 38 % of on-demand or less ({system}, {group}).": Bound(
+                cost(system, 2.0), 0.38
+            ),
+            "... six nines 53 % or less.": Bound(cost(system, 6.0), 0.53),
+            "... six nines cost more than two.": Bound(cost(system, 2.0), cost(system, 6.0)),
+            "... but less than on-demand machines.": Bound(cost(system, 6.0), 1.0),
+            "... five nines take 30 % more capacity than is needed, or less.": Bound(
+                surplus(system, 5.0), 0.30
+            ),
+            "... six nines 50 % more, or less.": Bound(surplus(system, 6.0), 0.50),
+        }
+        for system in systems
+    ]
