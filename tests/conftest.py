@@ -20,3 +20,18 @@ def _registry_as_shipped(monkeypatch):
     for family in registry.FAMILIES:
         list(registry.entries(family))
     monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+
+
+@pytest.fixture
+def foresail(monkeypatch, capsys):
+    """Call the command line; returns exit status, standard output and standard error."""
+    from foresail.cli import main as cli
+
+    def call(*arguments):
+        monkeypatch.setattr("sys.argv", ["foresail", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        printed = capsys.readouterr()
+        return end.value.code or 0, printed.out, printed.err
+
+    return call
