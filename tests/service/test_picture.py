@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from http import HTTPStatus
 
 import pytest
 
+from foresail.control.loop import Controller
+from foresail.model.cluster import Cluster
+from foresail.model.event import Held, Submitted
+from foresail.model.job import Job
+from foresail.model.reason import ReasonCode
 from foresail.service import picture
 from foresail.service.api.problems import refusal_of
 from foresail.service.picture import DaemonBusy, Gallery
+from foresail.service.store.protocol import Accepted, ForJob, JobWish, NumberedRequest
+from toys import Doubling, Easy, Requested
 
 
 def gallery():
     """One of a daemon that never comes by."""
-    return Gallery(lambda: None, lambda sentence: None, 30.0, lambda controller: 0.0)
+    return Gallery(lambda: None, lambda sentence: None, 30.0, lambda: 0, lambda controller: 0.0)
+
+
+def waiting_controller():
+    """One whose second job waits for the first, which has all cpus."""
+    controller = Controller(Cluster.of_processors(4), Easy(), Requested(), Doubling())
+    jobs = [Job.gang(each, 0.0, 4, 60.0, "ann") for each in ("1", "2")]
+    controller.step(0.0, [Submitted(0.0, job) for job in jobs])
+    return controller
 
 
 def test_a_question_that_the_daemon_has_no_time_for_is_answered_as_busy(monkeypatch):
@@ -30,3 +46,71 @@ def test_a_question_that_the_daemon_has_no_time_for_is_answered_as_busy(monkeypa
 def test_reasons_are_done_without_where_the_daemon_has_no_time(monkeypatch):
     monkeypatch.setattr(picture, "_REASONS_PATIENCE_SECONDS", 0.02)
     assert asyncio.run(gallery().reasons(["1"])) == {}
+
+
+def test_readers_that_come_again_are_answered_by_what_the_last_step_has_left():
+    """They do not wait for a daemon in a step, which under load is where it mostly is."""
+    shown, controller = gallery(), waiting_controller()
+
+    async def look_twice():
+        first = asyncio.create_task(shown.look()), asyncio.create_task(shown.reasons(["2"]))
+        await asyncio.sleep(0)
+        shown.refreshed(controller, None)
+        before = [await each for each in first]
+        controller.step(1.0, [Held(1.0, "2", "ann")])
+        shown.refreshed(controller, None)  # and then it is in a step that takes long
+        begin = time.monotonic()
+        return before, (await shown.look(), await shown.reasons(["2"])), time.monotonic() - begin
+
+    (picture, reasons), (then, held), seconds = asyncio.run(look_twice())
+    assert reasons["2"].code is not ReasonCode.HELD
+    assert held["2"].code is ReasonCode.HELD
+    assert (picture.unix_seconds, then.unix_seconds) == (0.0, 1.0)
+    assert seconds < 0.015
+
+
+def test_nothing_is_made_ready_for_those_who_do_not_come_again(monkeypatch):
+    shown, controller = gallery(), waiting_controller()
+    asked = []
+    reasons_of = controller.reasons_of
+    monkeypatch.setattr(controller, "reasons_of", lambda ids: asked.extend(ids) or reasons_of(ids))
+
+    async def look_once():
+        first = asyncio.create_task(shown.look()), asyncio.create_task(shown.reasons(["2"]))
+        await asyncio.sleep(0)
+        shown.refreshed(controller, None)
+        return [await each for each in first]
+
+    asyncio.run(look_once())
+    monkeypatch.setattr(picture, "_WATCHED_SECONDS", -1.0)
+    monkeypatch.setattr(picture, "picture_of", None)
+    asked.clear()
+    shown.refreshed(controller, None)
+    assert not asked
+
+
+def test_a_wish_is_heard_once_the_step_that_takes_it_is_over():
+    """Who holds a job and then releases it, or asks for it, finds it held."""
+    taken = 0
+    shown = Gallery(lambda: None, str, 30.0, lambda: taken, lambda controller: 0.0)
+    controller = waiting_controller()
+    accepted = Accepted((NumberedRequest(7, 0.0, "ann", ForJob(JobWish.HOLD, "2")),))
+
+    async def wish():
+        nonlocal taken
+        heard = asyncio.create_task(shown.heard(accepted))
+        told = []
+        for taken in (0, 6, 7):
+            await asyncio.sleep(0)
+            shown.refreshed(controller, None)
+            await asyncio.sleep(0.01)
+            told.append(heard.done())
+        return told
+
+    assert asyncio.run(wish()) == [False, False, True]
+
+
+def test_a_wish_is_durable_though_the_daemon_has_no_time(monkeypatch):
+    monkeypatch.setattr(picture, "_WISH_PATIENCE_SECONDS", 0.01)
+    accepted = Accepted((NumberedRequest(7, 0.0, "ann", ForJob(JobWish.HOLD, "2")),))
+    asyncio.run(gallery().heard(accepted))

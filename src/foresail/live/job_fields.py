@@ -9,6 +9,7 @@ import shlex
 import socket
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -21,8 +22,9 @@ _SIGN: Final = re.compile(r"%(\d{0,2})(.?)", re.DOTALL)
 _KNOWN: Final = "jAauxN%"
 
 
+@cache
 def host_name() -> str:
-    """The short name of this machine, as which jobs know their node."""
+    """The short name of this machine, as which jobs know their node; read once."""
     return socket.gethostname().partition(".")[0] or "localhost"
 
 

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -22,14 +23,20 @@ from foresail.model.view import RunningJob
 from foresail.record.counters import Counters
 from foresail.record.jobs_fold import JobsFold
 from foresail.service.mail import MailHook
+from foresail.service.store.protocol import Accepted
 
-FRESH_SECONDS: Final = 0.2
-"""A picture is not taken anew as long as it is no older than this."""
+_WATCHED_SECONDS: Final = 1.0
+"""What somebody has looked at not longer ago is made anew after each step, so that readers who come
+again need not wait for the daemon."""
+
+_MOST_WATCHED: Final = 200
+"""Of so many jobs reasons are kept ready; those of more are asked for."""
 
 _PATIENCE_SECONDS: Final = 0.02
 """How long a reader waits for a new one, if there is an older one."""
 
 _REASONS_PATIENCE_SECONDS: Final = 0.02
+_WISH_PATIENCE_SECONDS: Final = 0.5
 _FIRST_PATIENCE_SECONDS: Final = 5.0
 
 
@@ -69,7 +76,7 @@ def picture_of(controller: Controller) -> Picture:
         cluster=controller.cluster,
         running=tuple(controller.running.values()),
         pending=sum(len(each.by_id) for each in state.pending_rosters),
-        plan=dict(controller.plan),
+        plan=controller.plan,
         free=dict(state.free.by_partition()),
         free_nodes=dict(state.free.by_node()),
         down=frozenset(state.down),
@@ -94,11 +101,12 @@ class DaemonBusy(ForesailError):  # noqa: N818 - it says what it is
 class Gallery:
     """Shows readers the latest picture; the daemon's observer, which takes one if someone looks.
 
-    The daemon pays for a picture only when a reader waits for one, and at most every
-    ``FRESH_SECONDS``.
+    The daemon pays for a picture only when a reader waits for one, or has looked not long ago; the
+    same holds for the reasons of jobs.
 
-    ``wake`` lets the daemon come by; ``passed`` is called whenever it has, and says how long it may
-    rest then (seconds): it goes on answering meanwhile.
+    ``wake`` lets the daemon come by; ``taken`` tells the number of the last request that it was
+    given; ``passed`` is called whenever it has come by, and says how long it may rest then
+    (seconds): it goes on answering meanwhile.
     """
 
     def __init__(
@@ -106,6 +114,7 @@ class Gallery:
         wake: Callable[[], None],
         note: Callable[[str], None],
         refresh_seconds: float,
+        taken: Callable[[], int],
         passed: Callable[[Controller], float],
     ) -> None:
         self.refresh_seconds = refresh_seconds
@@ -117,44 +126,64 @@ class Gallery:
         """Tells of jobs by mail, if anything does."""
         self._wake = wake
         self._note = note
+        self._taken = taken
         self._passed = passed
         self._latest: Picture | None = None
         self._is_stale = True
-        self._taken_monotonic = -float("inf")
+        self._taken_monotonic = self._looked_monotonic = -float("inf")
         self._next: Future[Picture] | None = None
-        self._questions: deque[Callable[[Controller, JobsFold], None]] = deque()
+        self._reasons: Mapping[str, Reason] = {}
+        self._watched: dict[str, float] = {}
+        self._questions: deque[tuple[int, Callable[[Controller, JobsFold], None]]] = deque()
         self._is_asked = threading.Event()
 
-    async def ask(self, question: Callable[[Controller, JobsFold], Answer]) -> Answer:
+    async def ask(
+        self, question: Callable[[Controller, JobsFold], Answer], after: int = 0
+    ) -> Answer:
         """Have a short question answered in the daemon's thread, when it next comes by.
 
-        Raises ``DaemonBusy`` if it does not come by for some seconds.
+        That is after the step that takes the request of a number. Raises ``DaemonBusy`` if it does
+        not come by for some seconds.
         """
         answer: Future[Answer] = Future()
-        self._questions.append(lambda *seen: _answer(answer, question, *seen))
+        self._questions.append((after, lambda *seen: _answer(answer, question, *seen)))
         self._call()
         try:
             return await asyncio.wait_for(asyncio.wrap_future(answer), _FIRST_PATIENCE_SECONDS)
         except TimeoutError as error:
             raise DaemonBusy(self.busy_because()) from error
 
-    async def reasons(self, job_ids: Collection[str]) -> Mapping[str, Reason]:
-        """Why some jobs wait, of those that do; none are told while the daemon is too busy."""
-        if not job_ids:
-            return {}
-        try:
-            async with asyncio.timeout(_REASONS_PATIENCE_SECONDS):
-                return await self.ask(lambda controller, _: controller.reasons_of(job_ids))
-        except TimeoutError:
-            return {}
+    async def heard(self, accepted: Accepted) -> None:
+        """Wait until the daemon has taken what was asked, and all that it changes can be read.
 
-    async def look(self, fresh_seconds: float = FRESH_SECONDS) -> Picture | None:
+        It may have no time: what was asked is durable, and done later.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_WISH_PATIENCE_SECONDS):
+                await self.ask(lambda *_: None, after=accepted.requests[-1].number)
+
+    async def reasons(self, job_ids: Collection[str]) -> Mapping[str, Reason]:
+        """Why some jobs wait, of those that do, as far as that can be told soon."""
+        now, ready = time.monotonic(), self._reasons
+        for job_id in job_ids:
+            self._watched.pop(job_id, None)
+            self._watched[job_id] = now
+        for job_id in list(self._watched)[:-_MOST_WATCHED]:
+            del self._watched[job_id]
+        if not all(job_id in ready for job_id in job_ids):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_REASONS_PATIENCE_SECONDS):
+                    return await self.ask(lambda controller, _: controller.reasons_of(job_ids))
+        return ready
+
+    async def look(self, fresh_seconds: float = 0.0) -> Picture | None:
         """The latest picture; None if there is none in time.
 
-        One that is older than it may be is taken anew, if that can be done soon.
+        One that is older than it may be, and no longer true, is taken anew if that can be done
+        soon.
         """
-        latest = self._latest
-        age = time.monotonic() - self._taken_monotonic
+        latest, now = self._latest, time.monotonic()
+        age, self._looked_monotonic = now - self._taken_monotonic, now
         if latest is not None and (not self._is_stale or age < fresh_seconds):
             return latest
         coming = self._next
@@ -169,6 +198,11 @@ class Gallery:
         """Answer questions, and take a picture if someone waits for it; then rest if one may."""
         self.seen_monotonic = time.monotonic()
         self._is_stale = True
+        watched = list(self._watched.items())
+        last = self.seen_monotonic - _WATCHED_SECONDS
+        self._reasons = controller.reasons_of([each for each, at in watched if at >= last])
+        if self._looked_monotonic >= last:
+            self._take_picture(controller)
         self._answer_all(controller, jobs)
         until = time.monotonic() + self._passed(controller)
         while (left := until - time.monotonic()) > 0.0 and self._is_asked.wait(left):
@@ -181,16 +215,22 @@ class Gallery:
 
     def _answer_all(self, controller: Controller, jobs: JobsFold) -> None:
         self._is_asked.clear()
-        while self._questions:
-            self._questions.popleft()(controller, jobs)
-        coming = self._next
-        if coming is None:
-            return
-        self._latest = picture_of(controller)
+        for _ in range(len(self._questions)):
+            after, answered = self._questions.popleft()
+            if after <= self._taken():
+                answered(controller, jobs)
+            else:
+                self._questions.append((after, answered))
+        if self._next is not None:
+            self._take_picture(controller)
+
+    def _take_picture(self, controller: Controller) -> None:
+        self._latest = picture = picture_of(controller)
         self._taken_monotonic = time.monotonic()
         self._is_stale = False
-        self._next = None
-        coming.set_result(self._latest)
+        coming, self._next = self._next, None
+        if coming is not None:
+            coming.set_result(picture)
 
     def started(self, job: Job, attempt: int) -> None:
         """It is in the picture; tell of it by mail."""

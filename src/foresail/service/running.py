@@ -175,7 +175,11 @@ class RunningService:
         access = SqlAccess(store.database)
         self._feed = Feed(store)
         self._gallery = Gallery(
-            self._inbox.wake, _LOG.info, configuration.cycle_seconds, self._passed
+            self._inbox.wake,
+            _LOG.info,
+            configuration.cycle_seconds,
+            lambda: self._inbox.taken,
+            self._passed,
         )
         self._gallery.busy_because = lambda: self._compilations.remark
         mail = configuration.hooks.mail

@@ -264,7 +264,10 @@ async def release(job_id: JobId, caller: Submitter, parts: Parts) -> WishedAnswe
 async def _wish(
     wish: JobWish, job_ids: Sequence[str], caller: Caller, parts: ServiceParts
 ) -> WishedAnswer:
-    """Ask for something of jobs, durably; refused where it can be done to none of one's members."""
+    """Ask for something of jobs, durably; refused where it can be done to none of one's members.
+
+    Answered when it is done, or goes on being done.
+    """
     meant: list[str] = []
     for job_id in dict.fromkeys(job_ids):
         rows = await asyncio.to_thread(jobs_meant, parts, caller, job_id)
@@ -279,7 +282,8 @@ async def _wish(
             )
         meant += able
     wishes = [ForJob(wish, each) for each in meant]
-    await asyncio.wrap_future(parts.acceptance.ask(caller.user, lambda _: wishes))
+    asked = parts.acceptance.ask(caller.user, lambda _: wishes)
+    await parts.gallery.heard(await asyncio.wrap_future(asked))
     return WishedAnswer(job_ids=meant)
 
 

@@ -13,7 +13,7 @@ from foresail.model.job import Job
 from foresail.service.api.callers import Caller
 from foresail.service.api.problems import CallRefused
 from foresail.service.parts import ServiceParts
-from foresail.service.picture import FRESH_SECONDS, Picture
+from foresail.service.picture import Picture
 from foresail.service.store.protocol import LIVING_STATES, JobsWanted, Row
 
 _PATIENCE_SECONDS: Final = 0.5
@@ -119,7 +119,7 @@ def no_such_job(job_id: str) -> CallRefused:
     return CallRefused(HTTPStatus.NOT_FOUND, f"there is no job {job_id}")
 
 
-async def current_picture(parts: ServiceParts, fresh_seconds: float = FRESH_SECONDS) -> Picture:
+async def current_picture(parts: ServiceParts, fresh_seconds: float = 0.0) -> Picture:
     """How the run stands, or stood so long ago at most.
 
     Raises ``CallRefused`` if there is no run yet.

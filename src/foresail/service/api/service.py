@@ -133,7 +133,7 @@ async def _wish(wish: NodeWish, node: str, caller: Caller, parts: ServiceParts) 
     if node not in {each.name for each in _nodes(picture)}:
         raise CallRefused(HTTPStatus.NOT_FOUND, f"there is no node {node}")
     asked = parts.acceptance.ask(caller.user, lambda _: [ForNode(wish, node)])
-    await asyncio.wrap_future(asked)
+    await parts.gallery.heard(await asyncio.wrap_future(asked))
     await asyncio.to_thread(caller.audit, parts, f"node: {wish}", node)
     return NodeWishAnswer(node=node)
 
