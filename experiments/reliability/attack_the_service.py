@@ -696,6 +696,7 @@ def busy(attack: Attack) -> None:
     with attack.service("cluster = 'local(nodes=1,cpus=4)'", after=_MANY) as service:
         person = admin(service)
         caller = Caller(service.address, token_of(service, person.user, "admin"))
+        runs = person.submit("sleep 600", cpus=4)
         job_id = person.submit("sleep 600", cpus=4)
         asked = {"list": "/v1/jobs?limit=50", "show": f"/v1/jobs/{job_id}", "metrics": "/metrics"}
         for _ in range(100):
@@ -719,7 +720,7 @@ def busy(attack: Attack) -> None:
         for each in loads:
             each.terminate()
             each.wait()
-        person.client.post(f"/v1/jobs/{job_id}/cancel")
+        person.client.post("/v1/jobs/cancel", json={"job_ids": [job_id, runs]})
     for name, measured in times.items():
         p99 = float(np.quantile(measured, 0.99, method="lower"))
         ratio = p99 / idle[name]
