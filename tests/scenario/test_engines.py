@@ -45,6 +45,7 @@ NEEDING = {
     Need.SHARED_NODES: {"conditions": ClusterConditions(share_nodes=True)},
     Need.TASKS: {"workload": in_parts(), "policy": parse_policy("distsched")},
 }
+NEEDING[Need.PARTITIONS] = {"workload": replace(workload(), partitions={"A": 2, "B": 2})}
 ANY_SIMULATION = {
     Need.WORKLOAD: {"workload": workload()},
     Need.TRUTH: {"policy": parse_policy("easy,clairvoyant")},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -13,6 +14,7 @@ import typer
 from foresail.cli.formats import TableFormat, console, made_by, print_json
 from foresail.cli.log_options import LogOptions, read_log
 from foresail.cli.progress import doing, in_days
+from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
     from foresail.cli._scenarios import ScenarioOptions
@@ -52,7 +54,7 @@ def load(
 
     if filters:
         return load_cleaned(log, log_options, filters)
-    workload = read_log(log, log_options)
+    workload = log_options.on_machine(read_log(log, log_options))
     return _cleaned(log, workload, choices_of([usual(workload)]))
 
 
@@ -61,7 +63,7 @@ def load_cleaned(log: Path, log_options: LogOptions, filters: Sequence[str]) -> 
     from foresail.traces.filtering import choices_of
 
     choices = choices_of(filters)
-    return _cleaned(log, read_log(log, log_options), choices)
+    return _cleaned(log, log_options.on_machine(read_log(log, log_options)), choices)
 
 
 def _cleaned(log: Path, workload: Workload, choices: Sequence[FilterChoice]) -> Workload:
@@ -90,8 +92,10 @@ def schedules_of(
     What can be refused is, and a folder made, before the log is read; ``read`` is told which filter
     makes a log one that all of the policies can replay.
     """
+    from foresail.scenario.engines import task_queues_of
     from foresail.scenario.running import run_scenario
     from foresail.traces.binding import memory_left_out
+    from foresail.traces.partitions import divided, in_one_pool, named_partitions
 
     asked = options.scenarios(policies)
     if folder is not None:
@@ -100,11 +104,21 @@ def schedules_of(
         make_folder(folder)
     with _compiling_beside(asked) as beside:
         workload = read(partial(_usual_filter, asked))
+        if options.on_nodes and workload.partitions_said:
+            raise InputError(
+                "not together: partitions are as the nodes have them", field="--on-nodes"
+            )
         with doing("compiling in two processes, once for all later runs") as entered:
             entered.watch(beside.measure)
             beside.meet()
-    if any(each.place == "processors" for each in asked) and (said := memory_left_out(workload)):
-        typer.echo(said, err=True)
+    if any(each.place == "processors" for each in asked):
+        if said := memory_left_out(workload):
+            typer.echo(said, err=True)
+        in_parts = any(each.policy.starts_tasks or task_queues_of(each.policy) for each in asked)
+        one_pool = partial(
+            in_one_pool, because="policies that start tasks apart know no partitions"
+        )
+        workload = (one_pool if in_parts and named_partitions(workload) else divided)(workload)
     schedules = []
     for number, each in enumerate(asked, start=1):
         of_how_many = f"policy {number} of {len(asked)}: " if len(asked) > 1 else ""
@@ -164,11 +178,13 @@ def show(
 
     The report of a run with an event log also has its course.
     """
+    from foresail.metrics.partitions import partition_summaries
     from foresail.metrics.summary import summaries
     from foresail.reports.comparison.recorded_words import how_near
     from foresail.reports.comparison.table import (
         as_csv,
         never_started_words,
+        partition_tables,
         terminal_tables,
     )
 
@@ -177,13 +193,24 @@ def show(
             _write(schedules, folder, png, None if course is None else course())
     with doing("measuring the schedules"):
         every = summaries(schedules)
+        by_partition = [partition_summaries(each) for each in schedules]
+        said = schedules[0].meta.partitions_said if schedules else ""
     if output is TableFormat.JSON:
-        print_json({"policies": [each.as_json() for each in every]})
+        print_json(
+            {
+                "policies": [
+                    each.as_json() | {"partitions": [part.as_json() for part in parts]}
+                    for each, parts in zip(every, by_partition, strict=True)
+                ],
+                "partitions": said or None,
+            }
+        )
     elif output is TableFormat.CSV:
         typer.echo(as_csv(every), nl=False)
     else:
         printer = console()
-        for part in (*terminal_tables(every), never_started_words(every), how_near(every)):
+        tables = (*terminal_tables(every), *partition_tables([*chain(*by_partition)]))
+        for part in (*tables, said, never_started_words(every), how_near(every)):
             if part:
                 printer.print(part)
     if folder is not None:

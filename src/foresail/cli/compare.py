@@ -10,7 +10,7 @@ import typer
 from foresail.cli import _replaying as replaying
 from foresail.cli._scenarios import ScenarioOptions
 from foresail.cli.formats import TableFormat, TableFormatOption
-from foresail.cli.log_options import LogOptions
+from foresail.cli.log_options import MachineOptions
 from foresail.cli.option_records import with_option_records
 
 app = typer.Typer(rich_markup_mode=None)
@@ -36,7 +36,7 @@ def compare(
     ] = None,
     filters: replaying.FilterNames = None,
     options: ScenarioOptions = ScenarioOptions(),
-    log_options: LogOptions = LogOptions(),
+    log_options: MachineOptions = MachineOptions(),
     output_format: TableFormatOption = TableFormat.TABLE,
     output: replaying.Output = None,
     png: replaying.Png = False,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from foresail.cli.progress import reading
+from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
     from foresail.traces.workload import Workload
@@ -80,6 +81,55 @@ class LogOptions(ReaderOptions):
     def given(self) -> dict[str, Any]:
         """The same, and how strict to be."""
         return ReaderOptions.given(self) | {"strict": self.strict}
+
+    def on_machine(self, workload: Workload) -> Workload:
+        """The log on the machine that the options describe further: here, as it says itself."""
+        return workload
+
+
+@dataclass(frozen=True)
+class MachineOptions(LogOptions):
+    """The same, and which partitions the machine has that jobs are simulated on."""
+
+    partitions: Annotated[
+        str | None,
+        typer.Option(
+            "--partitions",
+            metavar="NAME=PROCESSORS,...",
+            help="Processors of each partition, such as A=8,B=8, or A=8,A+B=4 where 4 belong to "
+            "both [as the nodes have them, else estimated from the log].",
+        ),
+    ] = None
+    one_pool: Annotated[
+        bool,
+        typer.Option("--one-pool", help="All partitions are one pool of processors."),
+    ] = False
+
+    def given(self) -> dict[str, Any]:
+        """The same; the machine has the processors of its partitions."""
+        from foresail.traces.partitions import parse_partitions
+
+        given = LogOptions.given(self)
+        if self.partitions is not None and self.processors is None:
+            given["processors"] = sum(parse_partitions(self.partitions).values())
+        return given
+
+    def on_machine(self, workload: Workload) -> Workload:
+        """The log on a machine with these partitions, or on one pool.
+
+        Raises
+        ------
+        InputError
+            If both are asked for, the partitions are none, or not those of the machine.
+        """
+        from foresail.traces.partitions import in_one_pool, parse_partitions, with_partitions
+
+        if self.partitions is None:
+            return in_one_pool(workload, "--one-pool") if self.one_pool else workload
+        if self.one_pool:
+            problem = "not together with --one-pool"
+            raise InputError(problem, field="--partitions", value=self.partitions)
+        return with_partitions(workload, parse_partitions(self.partitions))
 
 
 def read_log(path: Path, options: ReaderOptions) -> Workload:

@@ -11,7 +11,7 @@ from foresail.cli import _moments as moments
 from foresail.cli import _replaying as replaying
 from foresail.cli._scenarios import ScenarioOptions
 from foresail.cli.formats import TableFormat, TableFormatOption
-from foresail.cli.log_options import LogOptions
+from foresail.cli.log_options import MachineOptions
 from foresail.cli.option_records import with_option_records
 from foresail.model.errors import InputError
 from foresail.traces.durations import duration_of
@@ -34,7 +34,7 @@ def simulate(
     ] = "easy",
     filters: replaying.FilterNames = None,
     options: ScenarioOptions = ScenarioOptions(),
-    log_options: LogOptions = LogOptions(),
+    log_options: MachineOptions = MachineOptions(),
     output_format: TableFormatOption = TableFormat.TABLE,
     output: replaying.Output = None,
     png: replaying.Png = False,

@@ -6,10 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from foresail.metrics.jobs import attempts
 from foresail.metrics.kernels.occupancy import sweep_queue
+from foresail.metrics.partitions import apart
 from foresail.metrics.usage import makespan_seconds
 from foresail.traces.schedule import Schedule
 
@@ -43,25 +45,29 @@ def overtaken(start: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def fairness(schedule: Schedule) -> Fairness:
-    """Overtaking and loss of capacity of a schedule; shares are NaN where there are no jobs."""
+    """Overtaking and loss of capacity of a schedule; shares are NaN where there are no jobs.
+
+    Jobs of partitions that share nothing overtake none of each other, nor can have what is idle
+    there.
+    """
     rows = attempts(schedule)
     if not rows.height:
         return Fairness(0, math.nan, 0, math.nan, math.nan, math.nan)
-    queued, start, end, cpus = (
-        rows[name].to_numpy().astype(np.float64)
-        for name in ("queued_seconds", "start_seconds", "end_seconds", "cpus")
-    )
-    passed_over, idle_while_waiting, idle_while_fitting = sweep_queue(
-        queued,
-        start,
-        end,
-        cpus,
-        np.argsort(start, kind="stable"),
-        np.argsort(end, kind="stable"),
-        float(schedule.meta.processors),
-    )
-    overtakings = int(overtaken(start).sum())
-    passings = int(passed_over.sum())
+    overtakings = passings = 0
+    idle_while_waiting = idle_while_fitting = 0.0
+    for job_ids, processors in apart(schedule):
+        queued, start, end, cpus = (
+            rows.filter(pl.col("job_id").is_in(job_ids.implode()))[name]
+            .to_numpy()
+            .astype(np.float64)
+            for name in ("queued_seconds", "start_seconds", "end_seconds", "cpus")
+        )
+        orders = np.argsort(start, kind="stable"), np.argsort(end, kind="stable")
+        passed_over, waiting, fitting = sweep_queue(queued, start, end, cpus, *orders, processors)
+        overtakings += int(overtaken(start).sum())
+        passings += int(passed_over.sum())
+        idle_while_waiting += waiting
+        idle_while_fitting += fitting
     offered = schedule.meta.processors * makespan_seconds(schedule)
     return Fairness(
         overtaken_jobs=overtakings,

@@ -47,7 +47,8 @@ class Partition:
     """
 
     name: str
-    """Unique within the cluster."""
+    """Unique within the cluster; ``a,b`` of nodes that belong to two partitions as jobs name them
+    (``foresail.model.named_partitions``)."""
     total: Resources
     """Resources of all its nodes together."""
     nodes: tuple[Node, ...] = ()
@@ -84,3 +85,8 @@ class Cluster:
     def of_processors(cls, processors: int) -> Cluster:
         """A single partition ``all`` of identical processors, as HPC logs describe a machine."""
         return cls((Partition("all", Resources(cpus=float(processors))),))
+
+    @classmethod
+    def of_partitions(cls, processors: Mapping[str, int]) -> Cluster:
+        """Identical processors, so many by name of the partition."""
+        return cls(tuple(Partition(name, Resources(float(n))) for name, n in processors.items()))

@@ -23,6 +23,7 @@ class Need(StrEnum):
     WORKLOAD = "jobs of a log"
     TRUTH = "predictors that are told how long jobs will run"
     PLACES = "places other than one pool of processors"
+    PARTITIONS = "partitions with processors of their own"
     SPEEDS = "processors of different speeds"
     DEPENDENCIES = "jobs that wait for others"
     OWN_REQUESTS = "jobs with STRL of their own"
@@ -124,6 +125,8 @@ def _needs(scenario: Scenario) -> Iterator[Need]:
         yield Need.TRUTH
     if scenario.place != "processors":
         yield Need.PLACES
+    elif workload is not None and workload.partitions:
+        yield Need.PARTITIONS
     elif workload is not None and says_speeds(workload) and scenario.cluster.has_speeds:
         yield Need.SPEEDS
     if workload is not None and workload.has_dependencies:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from foresail.model.errors import InputError
+from foresail.model.named_partitions import NamedPartitions
 from foresail.model.watching import Watch
 from foresail.scenario.engines import COMPILED_REPLAY, TASK_REPLAY, ScenarioEngine, engine_of
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.replay import replay
-from foresail.traces.schedule import Schedule
+from foresail.traces.schedule import Schedule, with_partitions
 
 
 def run_scenario(scenario: Scenario, watch: Watch | None = None) -> Schedule:
@@ -29,8 +30,17 @@ def run_scenario(scenario: Scenario, watch: Watch | None = None) -> Schedule:
         not have.
     """
     schedule = _carried_out(scenario, watch)
-    lost = tuple(each.words for each in scenario.jobs.meta.lost)
-    return replace(schedule, meta=replace(schedule.meta, lost=lost))
+    jobs = scenario.jobs
+    lost = tuple(each.words for each in jobs.meta.lost)
+    told = replace(schedule, meta=replace(schedule.meta, lost=lost))
+    if scenario.place == "processors":
+        return with_partitions(told, jobs.jobs, jobs.partitions, jobs.partitions_said)
+    cluster = scenario.cluster
+    named = NamedPartitions(cluster)
+    if len(cluster.partitions) < 2 or not any(map(named.asked, jobs.jobs["partition"].unique())):
+        return told
+    sizes = {each.name: each.total.cpus for each in cluster.partitions}
+    return with_partitions(told, jobs.jobs, sizes, "Partitions as the nodes have them.")
 
 
 def _carried_out(scenario: Scenario, watch: Watch | None) -> Schedule:

@@ -106,7 +106,9 @@ def says_speeds(workload: Workload) -> bool:
 
 
 def processors_of(workload: Workload) -> Cluster:
-    """The workload's processors; see ``foresail.traces.nodes.processors_of``."""
+    """The workload's processors, by partition; or see ``foresail.traces.nodes.processors_of``."""
+    if workload.partitions:
+        return Cluster.of_partitions(workload.partitions)
     if not says_speeds(workload):
         return Cluster.of_processors(workload.processors)
     from foresail.traces import nodes

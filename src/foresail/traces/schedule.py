@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -31,14 +31,31 @@ class ScheduleMeta:
     """What carried it out; None: a real run, as earlier versions wrote it."""
     lost: Sequence[str] = ()
     """What of the workload's source is in no job, for people."""
+    partitions: Mapping[str, float] = field(default_factory=dict)
+    """Cpus by partition (``a,b``: those that belong to both); empty for one pool."""
+    partitions_said: str = ""
+    """How these are known, or why partitions are one pool, for people."""
 
 
 @dataclass(frozen=True)
 class Schedule:
     """Attempts that ended and jobs that never started, as ``schema.SCHEDULE``, by submission.
 
-    Where jobs started in parts, the columns of ``schema.PARTS`` follow.
+    Where jobs started in parts, the columns of ``schema.PARTS`` follow; on a divided machine,
+    ``schema.PARTITION``.
     """
 
     jobs: pl.DataFrame
     meta: ScheduleMeta
+
+
+def with_partitions(
+    schedule: Schedule, jobs: pl.DataFrame, partitions: Mapping[str, float], said: str
+) -> Schedule:
+    """The schedule of these jobs with the partitions of its machine, and which each job names."""
+    meta = replace(schedule.meta, partitions=dict(partitions), partitions_said=said)
+    named = jobs.select("job_id", "partition") if partitions else None
+    rows = schedule.jobs
+    if named is not None:
+        rows = rows.join(named, on="job_id", how="left", maintain_order="left")
+    return Schedule(rows, meta)

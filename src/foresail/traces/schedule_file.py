@@ -49,7 +49,7 @@ def read_schedule(path: Path) -> Schedule:
     if jobs.columns == list(schema.SCHEDULE)[:-1]:  # as it was before there were reservations
         jobs = jobs.with_columns(accepted=pl.lit(None, pl.Boolean))
     in_parts = pl.Schema({**schema.SCHEDULE, **schema.PARTS})
-    if jobs.schema not in (pl.Schema(schema.SCHEDULE), in_parts):
+    if jobs.drop(schema.PARTITION, strict=False).schema not in (schema.SCHEDULE, in_parts):
         raise InputError("not the columns of a schedule", source=path, value=jobs.columns)
     try:
         told = ScheduleMeta(**parsed_json(meta, path))

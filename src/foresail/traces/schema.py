@@ -121,6 +121,9 @@ runtime is the real one where the job runs best, without noise and limits: it sa
 done, however slowly; null where only what happened is known (a live cluster). ``accepted`` says
 whether the job's request for a reservation was; null where it made none."""
 
+PARTITION: Final = "partition"
+"""A last column of schedules on a divided machine: the partitions that the job names, or null."""
+
 PARTS: Final[dict[str, pl.DataType]] = {"stage": pl.String(), "tasks": pl.String()}
 """Further columns of schedules of jobs that started in parts: a row per attempt of each part. The
 stage's name is null where a row is of a whole job, and the numbers of tasks (comma-separated, from

@@ -112,6 +112,10 @@ class Workload:
     """Table with the columns of ``schema.USAGE``, where the source measured use over time."""
     options: Mapping[str, tuple[PlacementOption, ...]] = field(default_factory=dict)
     """What jobs ask for in the column ``strl``, by job id, once that is read for a cluster."""
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    """Processors by partition (``a,b``: those that belong to both); empty for one pool."""
+    partitions_said: str = ""
+    """How these are known, or why partitions are one pool, for people; empty if there are none."""
 
     def __len__(self) -> int:
         return self.jobs.height

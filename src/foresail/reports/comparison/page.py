@@ -9,6 +9,7 @@ from typing import Final
 import polars as pl
 
 from foresail.metrics.comparison import movers
+from foresail.metrics.partitions import partition_summaries
 from foresail.metrics.prediction import worst_predicted_users
 from foresail.model.words import count, duration, number, percent, signed
 from foresail.reports.comparison.prediction_figures import coverage
@@ -20,7 +21,12 @@ from foresail.reports.comparison.sentences import (
     deadlines_alone,
     situation,
 )
-from foresail.reports.comparison.table import held_up_words, policy_rows
+from foresail.reports.comparison.table import (
+    held_up_words,
+    partition_names,
+    partition_rows,
+    policy_rows,
+)
 from foresail.reports.comparison.view import ReportView
 from foresail.reports.document import as_html, document, missing, section
 from foresail.reports.figure import Figure, MissingFigure
@@ -121,11 +127,18 @@ def _summary_section(view: ReportView, command: str | None) -> str:
         for style, cells in zip(view.styles, told, strict=True)
     ]
     against = held_up_words(view.summaries)
+    by_partition = [each for some in map(partition_summaries, view.schedules) for each in some]
+    titles, lines = partition_rows(by_partition)
+    named = zip(partition_names(by_partition), lines, strict=True)
+    partitions = [row([as_html(name), *map(as_html, cells)]) for name, cells in named]
+    said = view.schedules[0].meta.partitions_said
     numbers = [
         table("Summary table", ["policy", *map(as_html, headings)], rows),
         note("★ best of its column." if len(rows) > 1 else ""),
         note(f"{against}." if against else ""),
         note(how_near(view.summaries)),
+        note(said),
+        table("Partitions", ["partition", *map(as_html, titles)], partitions) if partitions else "",
     ]
     return numbers_section("summary", "The numbers", "".join(numbers), command)
 

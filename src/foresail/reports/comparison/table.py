@@ -10,6 +10,7 @@ from typing import Final
 import polars as pl
 from rich.table import Table
 
+from foresail.metrics.partitions import PartitionSummary
 from foresail.metrics.summary import Summary
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.ranked_table import RankedColumn, ranked_rows, ranked_table
@@ -49,6 +50,16 @@ _RESERVATION_COLUMNS: Final[tuple[RankedColumn[Summary], ...]] = (
     RankedColumn("best-effort\ndone", attrgetter("best_effort_completed"), number, 1),
 )
 """What is shown besides where jobs have asked for reservations."""
+_PARTITION_COLUMNS: Final[tuple[RankedColumn[PartitionSummary], ...]] = (
+    RankedColumn("processors", attrgetter("processors"), number),
+    RankedColumn("jobs", attrgetter("jobs"), number),
+    RankedColumn("average\nslowdown", attrgetter("average_bounded_slowdown"), number),
+    RankedColumn("mean\nwait", attrgetter("mean_wait_seconds"), duration),
+    RankedColumn("longest\nwait", attrgetter("max_wait_seconds"), duration),
+    RankedColumn("used by\nits jobs", attrgetter("utilization"), percent),
+)
+"""What is shown of each partition where the machine is divided."""
+_MOST_PARTITIONS: Final = 24
 
 
 def terminal_tables(summaries: Sequence[Summary]) -> list[Table]:
@@ -79,6 +90,36 @@ def _terminal_table(
     return ranked_table(
         names, summaries, columns, heading="policy", width=_POLICY_WIDTH, caption=caption
     )
+
+
+def partition_tables(every: Sequence[PartitionSummary]) -> list[Table]:
+    """What the jobs of each partition experienced under each policy; no table of one pool."""
+    if not every:
+        return []
+    some, more = every[:_MOST_PARTITIONS], len(every) - _MOST_PARTITIONS
+    names = partition_names(some)
+    caption = f"and {count(more, 'other')} (--format json has all)" if more > 0 else ""
+    width = _POLICY_WIDTH
+    return [
+        ranked_table(
+            names, some, _PARTITION_COLUMNS, heading="partition", width=width, caption=caption
+        )
+    ]
+
+
+def partition_names(every: Sequence[PartitionSummary]) -> list[str]:
+    """Names for rows: with the policy, if there are several."""
+    several = len({each.policy for each in every}) > 1
+    return [(f"{each.policy}: " if several else "") + (each.partition or "any") for each in every]
+
+
+def partition_rows(
+    every: Sequence[PartitionSummary],
+) -> tuple[list[str], list[list[str]]]:
+    """Headings, and the cells of each partition."""
+    headings = [column.heading.replace("\n", " ") for column in _PARTITION_COLUMNS]
+    cells = ranked_rows(every, _PARTITION_COLUMNS)
+    return headings, [[text for text, _ in row] for row in cells]
 
 
 def policy_rows(

@@ -6,6 +6,7 @@ import polars as pl
 
 from foresail.model.registry import register
 from foresail.traces.filtering import keep, plain
+from foresail.traces.partitions import largest_partitions
 from foresail.traces.workload import Workload
 
 
@@ -49,8 +50,8 @@ def drop_no_runtime(workload: Workload) -> tuple[Workload, int]:
 @register("filter", "drop_wider_than_machine")
 @plain
 def drop_wider_than_machine(workload: Workload) -> tuple[Workload, int]:
-    """Drop jobs whose requested or allocated processors exceed the machine's."""
-    most = workload.processors
+    """Drop jobs whose requested or allocated processors exceed the machine's, or a partition's."""
+    most = largest_partitions(workload)
     requested = pl.col("tasks") * pl.col("cpus_per_task")
     fits = requested.fill_null(0.0) <= most
     return keep(workload, fits & (pl.col("allocated_cpus").fill_null(0.0) <= most))

@@ -1,0 +1,108 @@
+"""Partitions of a log, as ``simulate`` and ``compare`` have them."""
+
+import json
+
+import pytest
+
+from shared import shared
+
+LOG = """\
+id,submit,start,end,cpus,part,limit
+1,0,0,1000,8,A,1000
+2,1,1000,2000,8,A,1000
+3,2,2000,3000,8,A,1000
+4,3,3,103,2,B,100
+5,4,4,104,2,B,100
+"""
+MAPPING = """\
+[columns]
+job_id = "id"
+submit_seconds = "submit"
+recorded_wait_seconds = {column = "start", since = "submit"}
+runtime_seconds = {column = "end", since = "start"}
+requested_seconds = "limit"
+tasks = "cpus"
+partition = "part"
+"""
+
+
+@pytest.fixture
+def arguments(tmp_path):
+    (tmp_path / "log.csv").write_text(LOG)
+    (tmp_path / "log.toml").write_text(MAPPING)
+    return tmp_path / "log.csv", "--mapping", tmp_path / "log.toml"
+
+
+def told(foresail, *arguments):
+    status, out, _ = foresail("simulate", *arguments, "--format", "json")
+    assert status == 0
+    return json.loads(out)
+
+
+def test_an_idle_partition_waits_for_nobody(foresail, arguments):
+    """B's jobs start at once though A is full, and A's jobs have no use of what is idle in B."""
+    answer = told(foresail, *arguments, "--processors", 16)
+    (policy,) = answer["policies"]
+    assert policy["average_bounded_slowdown"] == pytest.approx(1.5994)
+    assert policy["loss_of_capacity"] == policy["avoidable_idle_share"] == 0.0
+    a, b = policy["partitions"]
+    assert (a["partition"], a["processors"], a["jobs"], a["max_wait_seconds"]) == ("A", 8, 3, 1998)
+    assert (b["partition"], b["processors"], b["jobs"], b["max_wait_seconds"]) == ("B", 8, 2, 0)
+    assert (a["utilization"], b["utilization"]) == pytest.approx((1.0, 400 / 24000))
+    assert "estimated from the largest use at once: A 8, B 8 processors" in answer["partitions"]
+
+
+def test_the_case_itself(foresail):
+    """The file of the case, as it is."""
+    folder = shared("cases/accounting/part.csv").parent
+    given = (folder / "part.csv", "--mapping", folder / "part.toml", "--processors", 16)
+    (policy,) = told(foresail, *given)["policies"]
+    assert round(policy["average_bounded_slowdown"], 2) == 1.60
+    assert policy["partitions"][1]["max_wait_seconds"] == 0.0
+
+
+def test_one_pool_is_asked_for_and_said(foresail, arguments, tmp_path):
+    """In the terminal, the report and the JSON."""
+    asked = (*arguments, "--processors", 16, "--one-pool")
+    answer = told(foresail, *asked)
+    assert answer["policies"][0]["partitions"] == []
+    assert answer["partitions"].endswith("one pool of processors: --one-pool.")
+    status, out, _ = foresail("simulate", *asked, "--output", tmp_path / "out")
+    assert status == 0
+    assert "one pool of processors: --one-pool." in " ".join(out.split())
+    assert "one pool of processors: --one-pool." in (tmp_path / "out/report.html").read_text()
+
+
+def test_partitions_are_shown(foresail, arguments, tmp_path):
+    """A table of them and how they are known, also in the report; the recorded one has them too."""
+    given = (*arguments, "--partitions", "A=8,B=2", "--with", "easy", "--with", "fcfs")
+    status, out, _ = foresail("compare", *given, "--output", tmp_path / "out")
+    assert status == 0
+    assert "Partitions as given: A 8, B 2 processors." in out
+    assert "5 jobs on 10 processors" in out
+    for row in ("easy: B", "fcfs: A", "recorded: B"):
+        assert row in out
+    page = (tmp_path / "out/report.html").read_text()
+    assert "Partitions as given: A 8, B 2 processors." in page
+    assert "recorded: B" in page
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--partitions", "A=8"], "jobs name what --partitions does not have: B"),
+        (["--partitions", "A=8,B=9", "--processors", "16"], "17 processors in all"),
+        (["--partitions", "A=8,B=8", "--one-pool"], "not together with --one-pool"),
+        (["--partitions", "A=8,B=8", "--on-nodes"], "partitions are as the nodes have them"),
+        (
+            ["--one-pool", "--on-nodes", "--processors", "16"],
+            "partitions are as the nodes have them",
+        ),
+        ([], "the number of processors is unknown"),
+    ],
+)
+def test_what_does_not_fit_is_refused(foresail, arguments, options, said):
+    """With status 2 and in words."""
+    status, _, err = foresail("simulate", *arguments, *options)
+    assert status == 2
+    assert said in err
