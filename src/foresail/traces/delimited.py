@@ -12,12 +12,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.model.errors import InputError
+from foresail.traces.free_text import quoted
 from foresail.traces.kernels.delimited_text import Records, last_record_end, split_records
 from foresail.traces.nearest import nearest
 from foresail.traces.reading import LINE, Notes
 from foresail.traces.source import LogFile
 
 _QUOTE = ord('"')
+_FOR_LONGER = "\x1f"
+"""Stands for a delimiter of several characters: what ASCII has to separate fields with."""
 _LONGEST_RECORD_BYTES = 64 << 20
 _SHOWN_BYTES = 80
 LARGEST_WHOLE = 2.0**53
@@ -31,11 +34,15 @@ def read_delimited(
     columns: Sequence[str],
     delimiter: str = ",",
     header: Sequence[str] = (),
+    optional: Sequence[str] = (),
+    free_text: Sequence[str] = (),
 ) -> Iterator[pl.DataFrame]:
     """Some columns of a table with a header line, as strings (empty: null), and ``LINE``.
 
-    ``header`` names the columns of a table without such a line. Records with another number of
-    fields than the header are dropped and counted. At least one (possibly empty) chunk comes.
+    ``header`` names the columns of a table without such a line; ``optional`` are read where there
+    are such columns; ``free_text`` may hold delimiters and line ends without quotes. Records with
+    another number of fields than the header are dropped and counted.
+    At least one (possibly empty) chunk comes.
 
     Raises
     ------
@@ -45,12 +52,19 @@ def read_delimited(
     """
     names = list(header)
     line = 1
-    for text in _whole_records(source, notes):
+    written, delimiter = delimiter, delimiter if len(delimiter) == 1 else _FOR_LONGER
+    for part in _whole_records(source, notes):
+        text = (
+            part if written == delimiter else part.replace(written.encode(), _FOR_LONGER.encode())
+        )
+        if free_text and (known := names or _header(text.partition(b"\n")[0], delimiter)):
+            text = quoted(text, known, free_text, delimiter)
         block = np.frombuffer(text, dtype=np.uint8)
         records = split_records(block, ord(delimiter), _QUOTE)
         if not names and records.starts.size:
             names = _header(text[: records.ends[0]], delimiter)
             _demand_columns(names, columns, notes)
+            columns = [*columns, *(name for name in optional if name in names)]
             records = Records(*(part[1:] for part in records))
         if names:
             yield _chunk(text, records, names, columns, delimiter, line, notes)

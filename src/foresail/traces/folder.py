@@ -18,12 +18,14 @@ from uuid import uuid4
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from foresail.model.documents import bytes_of
 from foresail.model.errors import InputError
 from foresail.model.whole_files import to_be_written
 from foresail.traces import schema
+from foresail.traces.attempts import earlier_attempts, without_earlier
 from foresail.traces.parquet import parquet_of
 from foresail.traces.parquet_pages import require_possible_pages
 from foresail.traces.reading import Intake, Notes, choose, finished, occurrences, read, renamed
@@ -219,7 +221,7 @@ def convert(
                 parts.append(_write_part(taken, partial, len(parts)))
         intake.check_enough()
         if not intake.ids_ascend:
-            _rename_duplicates(parts, notes)
+            _with_unique_ids(parts, notes)
         shift = intake.origin_shift()
         if not intake.ordered:
             parts = _sorted_parts(parts, partial, intake.rows)
@@ -249,15 +251,34 @@ def _write_part(chunk: pl.DataFrame, partial: Path, number: int, kind: str = "re
     return path
 
 
-def _rename_duplicates(parts: list[Path], notes: Notes) -> None:
+def _with_unique_ids(parts: list[Path], notes: Notes) -> None:
+    used_before = occurrences(_column(part, "job_id") for part in parts)
+    if used_before is None:
+        return
+    again = (ids.filter(here > 0) for _, ids, here in _by_part(parts, used_before))
+    attempts = earlier_attempts(pl.scan_parquet(parts), again)
+    first = 0
+    for part in parts:
+        chunk = pl.read_parquet(part)
+        kept = without_earlier(chunk, first, attempts, notes)
+        first += chunk.height
+        if kept.height < chunk.height:
+            kept.write_parquet(part, compression="lz4")
     while (used_before := occurrences(_column(part, "job_id") for part in parts)) is not None:
-        row = 0
-        for part in parts:
-            height = _column(part, "job_id").len()
-            here = used_before[row : row + height]
+        for part, _, here in _by_part(parts, used_before):
             if here.any():
                 renamed(pl.read_parquet(part), here, notes).write_parquet(part, compression="lz4")
-            row += height
+
+
+def _by_part(
+    parts: list[Path], used_before: NDArray[np.int64]
+) -> Iterator[tuple[Path, pl.Series, NDArray[np.int64]]]:
+    """Each part with its ids, and how often they were used before."""
+    row = 0
+    for part in parts:
+        ids = _column(part, "job_id")
+        yield part, ids, used_before[row : row + ids.len()]
+        row += ids.len()
 
 
 def _sorted_parts(parts: list[Path], partial: Path, rows: int) -> list[Path]:

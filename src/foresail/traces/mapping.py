@@ -6,6 +6,7 @@
     delimiter = ";"            # default ","
     null = ["", "NA", "-1"]    # texts that mean unknown; the empty text always does
     processors = 1024
+    free_text = ["Comment"]    # columns that hold delimiters unquoted [JobName, SubmitLine]
 
     [columns]                  # canonical column = source column, or more about it
     job_id = "JobID"
@@ -21,6 +22,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -50,8 +52,8 @@ UNITS: Final = {
 """What a number in this unit is multiplied with to be in the canonical one."""
 
 _REQUIRED: Final = ("submit_seconds",)
-_DELIMITER: Final = r"^[\t !#-~]$"
-"""Any ASCII character that is seen, or a blank, but the quote."""
+_DELIMITER: Final = r"^[\t !#-~]{1,8}$"
+"""ASCII characters that are seen, or a blank, but the quote."""
 
 
 class _Strict(BaseModel):
@@ -97,8 +99,10 @@ def _column_alone(value: Any) -> Any:
 class TableLayout(_Strict):
     """What holds for the table as a whole."""
 
-    delimiter: str = Field(default=",", min_length=1, max_length=1, pattern=_DELIMITER)
+    delimiter: str = Field(default=",", pattern=_DELIMITER)
     null: tuple[str, ...] = ()
+    free_text: tuple[str, ...] = ("JobName", "SubmitLine")
+    """Columns that may hold the delimiter and line ends without quotes, as Slurm writes them."""
     processors: int | None = Field(default=None, gt=0)
 
 
@@ -117,6 +121,13 @@ class Mapping(_Strict):
         return tuple(dict.fromkeys(given))
 
 
+def _known_keys(above: list[str]) -> Iterable[str]:
+    """The keys of a section of the file, or of a column in it."""
+    if not above:
+        return Mapping.model_fields
+    return (TableLayout if above[0] == "table" else ColumnSource).model_fields
+
+
 def load_mapping(path: Path) -> Mapping:
     """Read a column mapping file.
 
@@ -129,9 +140,13 @@ def load_mapping(path: Path) -> Mapping:
     try:
         mapping = Mapping.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InputError(first["msg"], source=path, field=where, expected="see the docs") from error
+        first, *_ = sorted(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+        problem, expected = first["msg"], "see the docs"
+        *above, name = map(str, first["loc"])
+        if first["type"] == "extra_forbidden":
+            problem, expected = "no such section or key", nearest(name, _known_keys(above))
+        where = ".".join([*above, name])
+        raise InputError(problem, source=path, field=where, expected=expected) from error
     for name in mapping.columns:
         if name not in schema.JOBS:
             raise InputError(

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from foresail.model.errors import InputError
 from foresail.model.registry import Entry, NoParameters, entries, find
 from foresail.traces import schema
+from foresail.traces.attempts import COLUMNS, earlier_attempts, without_earlier
 from foresail.traces.source import LogFile, head
 from foresail.traces.workload import (
     LONGEST_RUNTIME_SECONDS,
@@ -210,7 +211,7 @@ class Sample:
             raise InputError("no such file or folder", source=path)
         if path.is_dir():
             return cls(path, "")
-        return cls(path, head(path).decode("utf-8", errors="replace"))
+        return cls(path, head(path).decode("utf-8-sig", errors="replace"))
 
 
 @runtime_checkable
@@ -508,9 +509,25 @@ def read(
 
 
 def _with_unique_ids(chunks: list[pl.DataFrame], notes: Notes) -> list[pl.DataFrame]:
-    ends = np.cumsum([chunk.height for chunk in chunks])
+    used_before = occurrences(chunk["job_id"] for chunk in chunks)
+    if used_before is None:
+        return chunks
+    rows = pl.concat([chunk.lazy().select(COLUMNS) for chunk in chunks])
+    again = (chunk["job_id"].filter(part > 0) for chunk, part in _by_chunk(chunks, used_before))
+    attempts = earlier_attempts(rows, again)
+    firsts = np.cumsum([0, *(chunk.height for chunk in chunks)]).tolist()
+    chunks = [
+        without_earlier(chunk, first, attempts, notes)
+        for chunk, first in zip(chunks, firsts[:-1], strict=True)
+    ]
     # Once more where an id such as "7#2" was there already.
     while (used_before := occurrences(chunk["job_id"] for chunk in chunks)) is not None:
-        parts = np.split(used_before, ends[:-1])
-        chunks = [renamed(chunk, part, notes) for chunk, part in zip(chunks, parts, strict=True)]
+        chunks = [renamed(chunk, part, notes) for chunk, part in _by_chunk(chunks, used_before)]
     return chunks
+
+
+def _by_chunk(
+    chunks: list[pl.DataFrame], used_before: NDArray[np.int64]
+) -> Iterator[tuple[pl.DataFrame, NDArray[np.int64]]]:
+    ends = np.cumsum([chunk.height for chunk in chunks])
+    return zip(chunks, np.split(used_before, ends[:-1]), strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 import re
 from collections.abc import Iterator
@@ -44,6 +45,8 @@ FIELDS: Final = (
 """The 18 fields of a line, in order, as the format's definition names them."""
 
 _WHOLE_FIELDS: Final = (0, 4, 7, 10, 11, 12, 13, 14, 15, 16)
+_FEWEST_NUMBERS: Final = 14
+"""Of a line of this layout; what else is in it is refused with its line."""
 _LARGEST_WHOLE: Final = 2.0**53
 _KIBIBYTE: Final = 1024.0
 _LONGEST_LINE_BYTES: Final = 64 << 20
@@ -116,13 +119,14 @@ class SwfReader:
         return (alone, Example(files, "log.swf"))
 
     def recognises(self, sample: Sample) -> bool:
-        """Comments begin with a semicolon; the first other line begins with 18 numbers."""
+        """Comments begin with a semicolon; the first other line has 18 fields, most numbers."""
         if sample.path.is_dir():
             return False
         for line in sample.text.split("\n"):
             words = line.split()
             if words and not words[0].startswith(";"):
-                return len(words) >= len(FIELDS) and all(map(_is_number, words[: len(FIELDS)]))
+                numbers = sum(map(_is_number, words[: len(FIELDS)]))
+                return len(words) >= len(FIELDS) and numbers >= _FEWEST_NUMBERS
         return sample.text.lstrip().startswith(";")
 
     def chunks(self, notes: Notes) -> Iterator[pl.DataFrame]:
@@ -296,8 +300,9 @@ class _Log:
 
 
 def _whole_lines(source: LogFile) -> Iterator[bytes]:
-    rest = b""
-    for block in source.blocks():
+    rest, mark = b"", codecs.BOM_UTF8
+    for each in source.blocks():
+        block, mark = each.removeprefix(mark), b""
         end = block.rfind(b"\n") + 1
         if end:
             yield rest + block[:end]

@@ -14,6 +14,18 @@ from foresail.model.errors import InputError
 from foresail.model.example import Example
 from foresail.model.registry import register
 from foresail.traces import schema
+from foresail.traces.accounting_amounts import (
+    PER_TASK,
+    UNSET,
+    of_one_task,
+    with_amounts,
+)
+from foresail.traces.accounting_rows import (
+    ELAPSED,
+    Folding,
+    with_array_tasks,
+    without_suspension,
+)
 from foresail.traces.delimited import LARGEST_WHOLE, count_malformed, read_delimited, with_numbers
 from foresail.traces.nearest import nearest
 from foresail.traces.parquet import parquet_of
@@ -27,7 +39,13 @@ if TYPE_CHECKING:
 _PARQUET_MAGIC: Final = "PAR1"
 _ROWS_AT_ONCE: Final = 1 << 17
 _SINCE: Final = "__since__"
-_DEFAULTS: Final = {"tasks": 1, "cpus_per_task": 1.0}
+_SHAPE: Final = ("tasks", "cpus_per_task")
+_BY_WHOM: Final = r" by \S+$"
+"""Follows the state of a cancelled job in Slurm's accounting."""
+_CLOCKS_APART_SECONDS: Final = 60.0
+"""So little before its submission a job may have started by the clock of another machine."""
+_EPOCH_SECONDS: Final = 86400.0
+"""Unix times up to here are none: 0 (in whatever zone) stands for what never was."""
 
 
 @dataclass(frozen=True)
@@ -105,13 +123,17 @@ class TableReader:
         notes.processors = mapping.table.processors
         is_parquet = Sample.of(notes.path).text.startswith(_PARQUET_MAGIC)
         chunks = _from_parquet if is_parquet else _from_text
-        first = True
+        first, folding = True, Folding(notes)
         for chunk in chunks(notes, mapping):
-            jobs = _mapped(chunk, mapping, notes, header_lines=0 if is_parquet else 1)
+            rows = _mapped(chunk, mapping, notes, header_lines=0 if is_parquet else 1)
+            jobs = with_array_tasks(folding.jobs(rows), notes)
             if first and jobs.height:
-                submit = jobs["submit_seconds"][0]
-                notes.unix_times = submit is not None and submit >= UNIX_TIMES_BEGIN
+                submit = jobs["submit_seconds"].median()
+                notes.unix_times = isinstance(submit, float) and submit >= UNIX_TIMES_BEGIN
                 first = False
+            if notes.unix_times:
+                known = pl.col("submit_seconds") >= _EPOCH_SECONDS
+                jobs = jobs.with_columns(submit_seconds=pl.when(known).then("submit_seconds"))
             yield jobs
 
 
@@ -125,10 +147,18 @@ def _mapping_of(path: Path | None) -> Mapping | None:
 
 
 def _from_text(notes: Notes, mapping: Mapping) -> Iterator[pl.DataFrame]:
-    columns = mapping.used
-    for chunk in read_delimited(notes.source(), notes, columns, mapping.table.delimiter):
+    columns, layout = mapping.used, mapping.table
+    optional = [name for name in ELAPSED if name not in columns]
+    for chunk in read_delimited(
+        notes.source(),
+        notes,
+        columns,
+        layout.delimiter,
+        optional=optional,
+        free_text=layout.free_text,
+    ):
         yield chunk.with_columns(
-            pl.when(~pl.col(name).is_in(mapping.table.null)).then(pl.col(name)) for name in columns
+            pl.when(~pl.col(name).is_in(layout.null)).then(pl.col(name)) for name in columns
         )
 
 
@@ -145,9 +175,8 @@ def _from_parquet(notes: Notes, mapping: Mapping) -> Iterator[pl.DataFrame]:
                 raise InputError(
                     "no such column", source=notes.path, field=name, expected=nearest(name, kinds)
                 )
-        lazy = pl.scan_parquet(notes.path).select(
-            _plain(name, kinds[name]) for name in mapping.used
-        )
+        read = dict.fromkeys((*mapping.used, *(name for name in ELAPSED if name in kinds)))
+        lazy = pl.scan_parquet(notes.path).select(_plain(name, kinds[name]) for name in read)
         height = pl.scan_parquet(notes.path).select(pl.len()).collect().item()
         for start in range(0, height, _ROWS_AT_ONCE):
             chunk = lazy.slice(start, _ROWS_AT_ONCE).collect()
@@ -179,14 +208,18 @@ def _mapped(chunk: pl.DataFrame, mapping: Mapping, notes: Notes, header_lines: i
                 mapping.features.items()]  # fmt: skip
     table = chunk.with_columns(features)
     for target, source in mapping.columns.items():
-        table = _with_target(table, _target(target), source, schema.JOBS[target], notes)
-    made = [pl.col(_target(target)).alias(target) for target in mapping.columns]
+        table = _with_target(table, target, source, notes)
+    table = _with_shape(table, mapping)
+    table = table.with_columns(
+        of_one_task(table, _target(name), name, *map(_target, _SHAPE))
+        for name in PER_TASK
+        if name in mapping.columns
+    )
+    made = [
+        pl.col(_target(name)).alias(name) for name in dict.fromkeys((*mapping.columns, *_SHAPE))
+    ]
     if "job_id" not in mapping.columns:
         made.append((pl.col(LINE) - header_lines).cast(pl.String).alias("job_id"))
-    made += [
-        pl.lit(value).alias(name) for name, value in _DEFAULTS.items()
-        if name not in mapping.columns
-    ]  # fmt: skip
     made += [pl.col(f"__feature__{name}").cast(pl.String).alias(name) for name in mapping.features]
     return table.select(*made, LINE)
 
@@ -196,21 +229,27 @@ def _target(name: str) -> str:
 
 
 def _with_target(
-    table: pl.DataFrame, target: str, source: ColumnSource, kind: pl.DataType, notes: Notes
+    table: pl.DataFrame, name: str, source: ColumnSource, notes: Notes
 ) -> pl.DataFrame:
+    target, kind = _target(name), schema.JOBS[name]
     if source.column is None:
         return _with_constant(table, target, source, kind, notes)
     table = table.with_columns(pl.col(source.column).alias(target))
     if kind == pl.String:
         text = pl.col(target).cast(pl.String)
         if source.values is not None:
+            text = text.str.replace(_BY_WHOM, "")
             text = text.replace_strict(source.values, default=None, return_dtype=pl.String)
         return table.with_columns(text)
+    if table.schema[target] == pl.String and source.time is None:
+        table = with_amounts(table, target, name, source.column, source.factor)
     table = _as_numbers(table, target, source, notes, source.column)
     if source.since is not None:
         table = table.with_columns(pl.col(source.since).alias(_SINCE))
         table = _as_numbers(table, _SINCE, source, notes, source.since)
-        table = table.with_columns(pl.col(target) - pl.col(_SINCE))
+        table = _difference(table, name, notes)
+    elif "bytes" not in name:
+        table = _without(table, name, pl.col(target).is_in(UNSET), "unset", notes)
     table = table.with_columns(pl.col(target) * source.factor)
     if not kind.is_integer():
         return table
@@ -219,6 +258,50 @@ def _with_target(
     table = table.with_columns(pl.when(~wrong).then(number).cast(kind).alias(target))
     count_malformed(table, wrong, number, notes, source.column, "a whole number")
     return table.filter(~wrong)
+
+
+def _difference(table: pl.DataFrame, name: str, notes: Notes) -> pl.DataFrame:
+    """The times since others; unknown where one of them never was, which 0 stands for."""
+    target = pl.col(_target(name))
+    both = (target, pl.col(_SINCE))
+    is_unix = pl.max_horizontal(both) >= UNIX_TIMES_BEGIN
+    never = is_unix & (pl.min_horizontal(both) < _EPOCH_SECONDS)
+    table = _without(table, name, never, "time_zero", notes)
+    table = table.with_columns(target - pl.col(_SINCE))
+    if name == "runtime_seconds":
+        return without_suspension(table, _target(name), notes)
+    if name == "recorded_wait_seconds":
+        early = table[_target(name)].is_between(-_CLOCKS_APART_SECONDS, 0.0, closed="left")
+        expected = "a start that is not before the submission"
+        early = early.fill_null(value=False)
+        notes.repair_rows("zero_for_early_start", table, early, _target(name), expected)
+        return table.with_columns(pl.when(early).then(0.0).otherwise(target).alias(_target(name)))
+    return table
+
+
+def _without(
+    table: pl.DataFrame, name: str, unset: pl.Expr, why: str, notes: Notes
+) -> pl.DataFrame:
+    """The table without amounts of a column that stand for none."""
+    target = _target(name)
+    wrong = table.select(unset.fill_null(value=False)).to_series()
+    notes.repair_rows(f"unknown_for_{why}_{name}", table, wrong, target, "an amount")
+    return table.with_columns(pl.when(~wrong).then(pl.col(target)).alias(target))
+
+
+def _with_shape(table: pl.DataFrame, mapping: Mapping) -> pl.DataFrame:
+    """The table with tasks and their cpus: as allocated, or 1, where nothing else is mapped."""
+    tasks, cpus = _target("tasks"), _target("cpus_per_task")
+    if tasks in table.columns or cpus in table.columns or "allocated_cpus" not in mapping.columns:
+        given = {tasks: pl.lit(1), cpus: pl.lit(1.0)}
+    else:
+        held = pl.col(_target("allocated_cpus"))
+        is_whole = held == held.floor()
+        given = {
+            tasks: pl.when(held > 0).then(pl.when(is_whole).then(held).otherwise(1)).cast(pl.Int64),
+            cpus: pl.when(is_whole.fill_null(value=True)).then(1.0).otherwise(held),
+        }
+    return table.with_columns(**{k: v for k, v in given.items() if k not in table.columns})
 
 
 def _with_constant(
