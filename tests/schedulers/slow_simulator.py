@@ -56,6 +56,7 @@ class Moment:
     plan: dict[SlowJob, float]
     due: Sequence[SlowJob] = ()
     next_due: tuple[SlowJob | None, float] = (None, math.inf)
+    room_came: bool = True
 
     @property
     def free(self) -> int:
@@ -184,26 +185,30 @@ def reserving(reservations: int) -> Pass:
 
 
 def conservative(moment: Moment) -> list[SlowJob]:
-    """Everybody holds a reservation, kept if it can be; then all move forward in queue order."""
+    """Everybody holds a reservation, kept if it can be; after ends all move forward in order."""
     chart = chart_of(moment)
-    held = [job for job in moment.queue if job in moment.plan]
     plan: dict[SlowJob, float] = {}
-    for job in held + [job for job in moment.queue if job not in moment.plan]:
-        start = max(moment.now, moment.plan.get(job, -math.inf))
-        kept = job in moment.plan and chart.free_at(start) >= job.cpus
-        if not kept or not chart.fits(start, job.planned, job.cpus):
-            start = chart.earliest(moment.now, job.planned, job.cpus)
-        if start < math.inf:
-            chart.draw(start, job)
-            plan[job] = start
-    started = []
-    for job in moment.queue:
-        if job not in plan:
-            continue
-        chart.erase(plan[job], job)
+
+    def place(job: SlowJob) -> None:
         plan[job] = chart.earliest(moment.now, job.planned, job.cpus)
         if plan[job] < math.inf:
             chart.draw(plan[job], job)
+
+    for job in (job for job in moment.queue if job in moment.plan):
+        start = max(moment.now, moment.plan[job])
+        if chart.free_at(start) >= job.cpus and chart.fits(start, job.planned, job.cpus):
+            plan[job] = start
+            chart.draw(start, job)
+        else:
+            place(job)
+    if moment.room_came:
+        for job in [job for job in moment.queue if plan.get(job, math.inf) < math.inf]:
+            chart.erase(plan[job], job)
+            place(job)
+    started = []
+    for job in moment.queue:
+        if plan.get(job, math.inf) == math.inf:
+            place(job)
         if plan[job] == moment.now and job.cpus <= moment.free:
             moment.begin(job)
             started.append(job)
@@ -383,6 +388,7 @@ class SlowSimulation:
     plan: dict[SlowJob, float] = field(default_factory=dict)
     easy: SlowEasy | None = None
     most_in_use: int = 0
+    room_came: bool = True
     jobs: Sequence[SlowJob] = ()
 
     def run(self, jobs: Sequence[SlowJob]) -> None:
@@ -433,6 +439,7 @@ class SlowSimulation:
 
     def end(self, job: SlowJob, now: float) -> None:
         self.running.remove(job)
+        self.room_came = True
         if self.easy is not None:
             self.easy.news.append((now, "ended", job))
 
@@ -467,7 +474,9 @@ class SlowSimulation:
             self.plan,
             aged,
             coming,
+            self.room_came,
         )
+        self.room_came = False
         for job in self.rules.one_pass(moment):
             job.backfilled = job is not self.waiting[0]
             self.waiting.remove(job)

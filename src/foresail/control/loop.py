@@ -35,6 +35,7 @@ from foresail.model.event import (
     Event,
     Held,
     HistoryOutcome,
+    MakesRoom,
     NodeAdded,
     NodeChanged,
     NodeDown,
@@ -155,6 +156,7 @@ class Controller:
         self._reservations: dict[str, Reservation | Rejection] = {}
         self._learned_of: set[str | None] = set()
         self._has_news = True
+        self._room_came = True
         self._let_through = False
         self.compares_with = can.compares_with
         self._state = State(
@@ -275,7 +277,7 @@ class Controller:
         if run.state.reference is not None:
             for job_id, due in run.state.reference.found(run.plan.made_at):
                 run.state.falls_due(job_id, due)
-        self._has_news = run.has_news
+        self._has_news, self._room_came = run.has_news, run.room_came
         self.counters = run.counters
         self._reservations = run.reservations
         self._reasons = WaitingReasons(run.state)
@@ -320,7 +322,7 @@ class Controller:
         twin._now = self._now
         twin._planned, twin._head = self._planned, self._head
         twin._learned_of, twin._has_news = set(self._learned_of), self._has_news
-        twin._let_through = self._let_through
+        twin._let_through, twin._room_came = self._let_through, self._room_came
         here, there = self.scheduler_can.remembers, twin.scheduler_can.remembers
         if here is not None and there is not None and type(here) is type(there):
             there.remember(here.memory(), self.cluster)
@@ -450,6 +452,7 @@ class Controller:
             return False
         if not isinstance(event, Tick):
             self._has_news = True
+        self._room_came = self._room_came or isinstance(event, MakesRoom)
         match event:
             case Ended():
                 self._end(event)
@@ -681,6 +684,7 @@ class Controller:
             self.first_refusal = self.first_refusal or verdict.refusals[0]
             self.counters.refusals += len(verdict.refusals)
         self._has_news = bool(decision.starts or decision.preemptions)
+        self._room_came = False
         head_delayed = self._note_plan(decision)
         if self._log is not None:
             self._log.decided(
@@ -715,6 +719,7 @@ class Controller:
                 free.by_node(),
                 state.waiting_for_roster.listed() if state.waiting_for else (),
                 self._planned,
+                self._room_came,
             )
         )
         if isinstance(decision, Decision):

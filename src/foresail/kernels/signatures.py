@@ -101,6 +101,8 @@ class PassInputs(NamedTuple):
     """How many in front of both orders go before all others: they are due."""
     guarded: int
     """The slot that is due next, or -1: it is not to be put off beyond LATEST."""
+    room_came: int
+    """1 if room may have come since the pass before: a job has ended, or a node has come."""
     jobs: NDArray[np.float64]
     """A row per slot: WIDTH (cpus), SUBMITTED, PLANNED, LIKELY, DUE, LATEST (seconds) and
     RESERVATION, which is the planned start, nan without one, -inf once started."""
@@ -120,6 +122,7 @@ PASS_INPUTS = types.NamedTuple(
         types.int64,
         types.int64,
         _TABLE,
+        types.int64,
         types.int64,
         types.int64,
         types.int64,

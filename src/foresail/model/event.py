@@ -163,6 +163,9 @@ NodeEvent = NodeDown | NodeUp | NodeChange
 OperatorEvent = NodeDrained | NodeResumed
 """What an operator wishes of a node; the cluster itself knows nothing of it."""
 
+MakesRoom = Ended | Cancelled | Held | NodeEvent | OperatorEvent
+"""What may leave jobs that wait more room than they were promised."""
+
 Event = (
     Submitted
     | Ended

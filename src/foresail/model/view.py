@@ -121,6 +121,8 @@ class ClusterView:
     """Waiting jobs that may not start yet: others that they depend on have not ended."""
     planned: Sequence[PlannedStart] = ()
     """The plan as the last decision stated it."""
+    room_came: bool = True
+    """Whether anything has happened since that may have made room (``MakesRoom``)."""
 
     @property
     def plan(self) -> dict[str, float]:

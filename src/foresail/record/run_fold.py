@@ -21,6 +21,7 @@ from foresail.model.event import (
     Event,
     Held,
     HistoryOutcome,
+    MakesRoom,
     NodeEvent,
     OperatorEvent,
     Released,
@@ -93,7 +94,8 @@ class RunFold:
     them), ``state``, ``plan``, ``counters``, ``reservations`` (the answer to every job that
     asked for one), ``draining``, ``steps`` (how many there were), ``now`` (time of the last),
     ``learned_of`` (users whose jobs have ended since the last pass), ``has_news`` (whether
-    anything but time has happened since, or was decided by it), ``memory`` (what the scheduler
+    anything but time has happened since, or was decided by it), ``room_came`` (whether any of that
+    may have made room), ``memory`` (what the scheduler
     kept from it, if it told) and ``remembered_on`` (the cluster as it was then).
 
     Parameters
@@ -118,6 +120,7 @@ class RunFold:
         self.now = 0.0
         self.learned_of: set[str | None] = set()
         self.has_news = True
+        self.room_came = True
         self.memory: Mapping[str, Any] | None = None
         self.remembered_on = cluster
         self._lessons: dict[tuple[object, ...], Lesson] = {}
@@ -220,6 +223,7 @@ class RunFold:
                 self.steps, self.now = step + 1, now
                 begun = self._state.let_begin(now)
                 self.has_news = self.has_news or begun or not isinstance(event, ClockRead | Tick)
+                self.room_came = self.room_came or isinstance(event, MakesRoom)
                 self._happen(event, now)
             case Predicted():
                 self._believe(record)
@@ -231,6 +235,7 @@ class RunFold:
             case Decided():
                 self.learned_of.clear()
                 self.has_news = record.starts != () or record.preemptions != ()
+                self.room_came = False
             case ReservationAnswered(job_id=job_id, answer=answer):
                 self.reservations[job_id] = answer
                 if self._arriving is not None:

@@ -231,6 +231,7 @@ class QueueTable:
         free = nearest_grain(total) - held
         now = float(view.now)
         self._soonest = math.nextafter(now, math.inf)  # wake-ups may come late where jobs run
+        self._counts[queue.ROOM_CAME] = view.room_came
         count = table.pass_over(now, self._soonest, free, self._changed, self._places)
         self._changed = 0
         starts = self._tables.starts[:count].tolist() if count else []

@@ -24,7 +24,11 @@ class ConservativeParameters:
 
 @register("scheduler", "conservative", parameters=ConservativeParameters)
 class Conservative(QueueScheduler):
-    """Reserves for every job; early ends move reservations forward, never back."""
+    """Reserves for every job; ends move reservations forward, never back.
+
+    They move in queue order whenever a job has ended or been cancelled, or a node has come. A
+    submission moves none: it gets the earliest start that delays nobody.
+    """
 
     def __init__(self, parameters: ConservativeParameters) -> None:
         orders = Orders(

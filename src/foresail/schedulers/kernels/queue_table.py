@@ -265,9 +265,9 @@ def fill_order(now: float, places: Floats) -> None:
 def pass_over(now: float, soonest: float, free: float, changed: int, places: Floats) -> int:
     """Make the first ``changed`` changes and run the pass; returns how many slots are to start.
 
-    No running job is expected to end before ``soonest`` (seconds), which is after ``now``.
-    ``starts`` is filled with these, the plan with a row of slot and planned start (seconds) for
-    each of the counted reservations.
+    No running job is expected to end before ``soonest`` (seconds), which is after ``now``; the
+    counter ROOM_CAME is set. ``starts`` is filled with these, the plan with a row of slot and
+    planned start (seconds) for each of the counted reservations.
     """
     at = _queue_at(places)
     changes, counters = float_rows_at(places, AT_CHANGES), at.counters

@@ -119,7 +119,7 @@ def _reserve(profile: Floats, steps: int, jobs: Floats, slot: int) -> int:
 
 @merged_part
 def _keep_reservations(inputs: PassInputs, profile: Floats, steps: int) -> int:
-    """Enter the reservations of the last pass that are still possible, the others anew."""
+    """Enter the reservations of the last pass, anew those that are no longer possible."""
     jobs = inputs.jobs
     for i in range(inputs.waiting):
         slot = int(inputs.order[i, QUEUE])
@@ -132,35 +132,43 @@ def _keep_reservations(inputs: PassInputs, profile: Floats, steps: int) -> int:
             steps = occupy(profile, steps, begin, planned, width)
         else:
             steps = _reserve(profile, steps, jobs, slot)
+    return steps
+
+
+@merged_part
+def _move_forward(inputs: PassInputs, profile: Floats, steps: int) -> int:
+    """Give each job that holds a reservation the earliest there is now, in queue order."""
+    jobs = inputs.jobs
     for i in range(inputs.waiting):
         slot = int(inputs.order[i, QUEUE])
-        if math.isnan(jobs[slot, RESERVATION]) or jobs[slot, RESERVATION] == math.inf:
+        if math.isfinite(jobs[slot, RESERVATION]):
+            reserved, planned = jobs[slot, RESERVATION], jobs[slot, PLANNED]
+            steps = occupy(profile, steps, reserved, planned, -jobs[slot, WIDTH])
             steps = _reserve(profile, steps, jobs, slot)
     return steps
 
 
 @step(PASS_STEP)
 def conservative_pass(inputs: PassInputs) -> int:
-    """Every job holds a reservation; early ends let jobs move forward in queue order, never back.
+    """Reserve for every job; where room has come, jobs move forward in queue order, never back.
 
     A reservation that an underestimated job has made impossible is made anew; a job without one
-    gets the earliest that delays no other. A job whose reservation is now starts.
+    then gets the earliest that delays no other. A job whose reservation is now starts.
     """
     jobs, free = inputs.jobs, inputs.free
     profile = np.empty((4 * (inputs.waiting + 1) + inputs.releases, PROFILE_COLUMNS))
     steps = timeline(inputs.now, free, inputs.release, inputs.releases, profile)
     steps = _keep_reservations(inputs, profile, steps)
+    if inputs.room_came != 0:
+        steps = _move_forward(inputs, profile, steps)
     count = 0
     for i in range(inputs.waiting):
         slot = int(inputs.order[i, QUEUE])
-        width, reserved = jobs[slot, WIDTH], jobs[slot, RESERVATION]
-        if reserved == math.inf:
+        if not math.isfinite(jobs[slot, RESERVATION]):
+            steps = _reserve(profile, steps, jobs, slot)
+        if jobs[slot, RESERVATION] > inputs.now or jobs[slot, WIDTH] > free:
             continue
-        steps = occupy(profile, steps, reserved, jobs[slot, PLANNED], -width)
-        steps = _reserve(profile, steps, jobs, slot)
-        if jobs[slot, RESERVATION] > inputs.now or width > free:
-            continue
-        free -= width
+        free -= jobs[slot, WIDTH]
         start(inputs, slot, count)
         count += 1
     return count

@@ -70,10 +70,12 @@ DUE_FROM: Final = 4
 DUE_UNTIL: Final = 5
 TOUCHED: Final = 6
 GONE: Final = 7
-COUNTERS: Final = 8
+ROOM_CAME: Final = 8
+COUNTERS: Final = 9
 """How many wait, hold cpus, and have ever come; how many of those that wait go first because they
 are due; the rows of ``dues`` that are still to come; how many kinds are to be looked at again; how
-many that hold cpus are expected to have ended. Further counters are the engine's."""
+many that hold cpus are expected to have ended; 1 if room may have come since the last pass. Further
+counters are the engine's."""
 
 DUE_COLUMNS: Final = 2
 """A row of the dues, in order of time: QUEUE_KEY is when (seconds), QUEUE the slot."""
@@ -413,6 +415,7 @@ def run_pass(at: WaitingQueue, now: float, free: float) -> int:
         QUEUE if numbers[ONE_ORDER] != 0.0 else CANDIDATE,
         at.counters[AGED_FIRST],
         guarded,
+        at.counters[ROOM_CAME],
         at.jobs,
         at.release[gone:],
         numbers[int(numbers[PASS_PARAMETERS]) : int(numbers[PASS_PARAMETERS + 1])],

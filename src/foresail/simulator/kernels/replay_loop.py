@@ -71,6 +71,7 @@ from foresail.schedulers.kernels.waiting_queue import (
     ONE_ORDER,
     PLAN_PROGRAM,
     RELEASES,
+    ROOM_CAME,
     SLOTS,
     WAITING,
     WAITING_QUEUE,
@@ -354,6 +355,7 @@ def _schedule(at: Replay, now: float) -> None:
     for i in range(counters[GONE]):
         free += queue.release[i, HELD]
     count = run_pass(queue, now, free)
+    counters[ROOM_CAME] = 0
     if count > 0:
         counters[RELEASES] += count
         for i in range(count):
@@ -407,6 +409,7 @@ def _free_what_ended(
     """Take the earliest end off the heap, free its cpus; returns the slot."""
     slot = heap_pop(ends, counters[RUNNING])
     counters[RUNNING] -= 1
+    counters[ROOM_CAME] = 1
     let_go(release, counters[RELEASES], jobs[slot, EXPECTED], slot)
     counters[RELEASES] -= 1
     machine[FREE] += jobs[slot, WIDTH]
