@@ -29,9 +29,11 @@ from numba.core import event
 from numba.core.dispatcher import Dispatcher
 
 import foresail
+import foresail_studies
 from benchmarks.bare_easy import TYPES, bare_easy
 
 REFERENCE: Final = "bare EASY loop"
+_PACKAGES: Final = ("foresail", "foresail_studies")
 _USES_PER_REFERENCE: Final = 2
 """The reference is compiled among the kernels: what else the machine does slows both alike."""
 
@@ -41,7 +43,7 @@ class Kernel:
     """One kernel, by its module and name."""
 
     name: str
-    """Without ``foresail.``."""
+    """Without the package's."""
     times: int
     """How often it was compiled: once for every combination of its arguments' types."""
     own_seconds: float
@@ -117,7 +119,7 @@ class _Clock(event.Listener):  # type: ignore[misc]
 def _name(dispatcher: Dispatcher) -> str | None:
     function = dispatcher.py_func
     package, _, module = function.__module__.partition(".")
-    return f"{module}.{function.__qualname__}" if package == "foresail" else None
+    return f"{module}.{function.__qualname__}" if package in _PACKAGES else None
 
 
 @contextmanager
@@ -136,11 +138,12 @@ def _reference_seconds() -> float:
 
 def _unreached() -> Iterator[str]:
     """Kernels of which no signature is compiled, in packages of kernels and all that was used."""
-    for module in pkgutil.walk_packages(foresail.__path__, "foresail."):
-        if ".kernels." in module.name:
-            importlib.import_module(module.name)
+    for package in (foresail, foresail_studies):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if ".kernels." in module.name:
+                importlib.import_module(module.name)
     for module_name, module in list(sys.modules.items()):
-        if module_name.startswith("foresail."):
+        if module_name.partition(".")[0] in _PACKAGES:
             for each in vars(module).values():
                 if isinstance(each, Dispatcher) and not each.signatures:
                     yield _name(each) or ""

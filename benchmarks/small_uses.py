@@ -213,7 +213,7 @@ def _waiting() -> None:
     from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, waiting_policy
     from foresail.cloud.waiting.queueing import blocking
     from foresail.cloud.waiting.simulating import simulate
-    from foresail.cloud.waiting.stand_ins import university_year
+    from foresail_studies.stand_ins import university_year
 
     jobs = university_year(jobs=200)
     fixed, family = FixedMachines(1, own_price_per_core_hour=0.01), proportional_family()
@@ -239,7 +239,7 @@ def _waiting() -> None:
 def _carbon() -> None:
     """When jobs are to start so that their power is greenest."""
     from foresail.cloud.waiting.carbon import CarbonIntensity, green_starts
-    from foresail.cloud.waiting.stand_ins import university_year
+    from foresail_studies.stand_ins import university_year
 
     jobs = university_year(jobs=10)
     carbon = CarbonIntensity(np.arange(24.0) % 7.0, 3600.0)
@@ -250,7 +250,7 @@ def _carbon() -> None:
 def _transient() -> None:
     """Transient machines: what is up, which to take more of, and clients that are served."""
     from foresail.cloud.transient.kernels.availability import capacity_masses, shortfall_after
-    from foresail.cloud.transient.kernels.service import COUNTS, Chance, Outages, serve_clients
+    from foresail_studies.transient.kernels.service import COUNTS, Chance, Outages, serve_clients
 
     units, up = np.array([1, 2]), np.array([0.9, 0.8])
     capacity_masses(units, up, 2)
@@ -302,8 +302,8 @@ def _packing() -> None:
     from foresail.scenario.scenario import Scenario
     from foresail.simulator.conditions import ClusterConditions
     from foresail.traces.generating import generate
-    from foresail.traces.generators.packing import PackingParameters
     from foresail.traces.nodes import cluster_of
+    from foresail_studies.generators.packing import PackingParameters
 
     parameters = PackingParameters(hours=0.25, jobs=24, machines=6, most_tasks=12, load=1.2)
     workload = generate("packing", parameters, 2)
@@ -321,7 +321,7 @@ def _tasks() -> None:
     from foresail.scenario.running import run_scenario
     from foresail.scenario.scenario import Scenario
     from foresail.traces.generating import generate
-    from foresail.traces.generators.slearn_dag import SLearnDagParameters
+    from foresail_studies.generators.slearn_dag import SLearnDagParameters
 
     workload = generate("slearn_dag", SLearnDagParameters(dags=20), 1)
     texts = [entry.name for entry in entries("task_scheduler")]

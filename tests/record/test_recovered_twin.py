@@ -23,10 +23,10 @@ from foresail.simulator.conditions import ClusterConditions, random_outages
 from foresail.simulator.engine import simulate_events
 from foresail.traces import schema
 from foresail.traces.generating import generate
-from foresail.traces.generators.packing import PackingParameters
 from foresail.traces.measured import tasks_table, usage_table
 from foresail.traces.nodes import cluster_of
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail_studies.generators.packing import PackingParameters
 from long_series import some_of
 from made_moments import racks, random_node_changes
 

@@ -30,9 +30,9 @@ from foresail.schedulers.kernels import packing as kernel
 from foresail.simulator.conditions import ClusterConditions
 from foresail.traces import schema
 from foresail.traces.generating import generate
-from foresail.traces.generators.packing import PackingParameters
 from foresail.traces.measured import tasks_table, usage_table
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail_studies.generators.packing import PackingParameters
 
 SYSTEMS = [name for name, text in NAMED_POLICIES.items() if text.startswith("distsched")]
 SHARED = ClusterConditions(cycle_seconds=15.0, share_nodes=True)

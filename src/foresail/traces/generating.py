@@ -1,4 +1,4 @@
-"""Generating workloads from a seed: the protocol of a generator, and calling one by its name."""
+"""Workloads from a seed: the protocol of generators, what they share, calling one by its name."""
 
 from __future__ import annotations
 
@@ -8,13 +8,40 @@ from functools import update_wrapper
 from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
+import polars as pl
 
+from foresail.model.arrays import Floats, Integers
 from foresail.model.errors import InputError
 from foresail.model.registry import find
-from foresail.traces.workload import MOST_PROCESSORS, Workload
+from foresail.traces.workload import MOST_PROCESSORS, Workload, jobs_table
 
 ACHIEVED: Final = "achieved_"
 """What a generator reached (load, mix) is in ``meta.header`` under names that begin so."""
+
+
+def achieved(**figures: float) -> dict[str, str]:
+    """Header facts from figures."""
+    return {ACHIEVED + name: f"{value:.7g}" for name, value in figures.items()}
+
+
+def gangs(
+    submit: Floats, runtime: Floats, width: Integers, letter: str = "", /, **columns: Any
+) -> pl.DataFrame:
+    """A jobs table of gangs of single-cpu tasks; all arrays have shape (jobs,).
+
+    Ids are numbers from 1 behind a letter; ``columns`` are further ones.
+    """
+    return jobs_table(
+        {
+            "job_id": np.char.mod(letter + "%d", np.arange(1, submit.size + 1)),
+            "submit_seconds": submit,
+            "runtime_seconds": runtime,
+            "tasks": width,
+            "allocated_cpus": width.astype(np.float64),
+            "status": ["completed"] * submit.size,
+            **columns,
+        }
+    )
 
 
 class Generator(Protocol):

@@ -33,8 +33,8 @@ from foresail.cloud.waiting.metrics import (
 )
 from foresail.cloud.waiting.policies import Beliefs, WaitingPolicy, waiting_policy
 from foresail.cloud.waiting.simulating import simulate
-from foresail.cloud.waiting.variants import lost_in_trials, standard_variants, taken_by
 from foresail.model.errors import InputError, UnknownNameError
+from foresail_studies.waiting.side_by_side import lost_in_trials, standard_variants, taken_by
 
 FAMILY = proportional_family()
 FIXED = FixedMachines(12, 8, price_per_hour=0.4 * 8 * 0.0481)

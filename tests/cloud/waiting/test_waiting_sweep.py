@@ -12,10 +12,10 @@ from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.policies import Beliefs, Foresight, waiting_policy
 from foresail.cloud.waiting.settings import WaitingSetting
 from foresail.cloud.waiting.simulating import simulate
-from foresail.cloud.waiting.stand_ins import university_year
 from foresail.cloud.waiting.sweep_inputs import SweepInputs
 from foresail.cloud.waiting.trying import try_settings
 from foresail.model.errors import InputError
+from foresail_studies.stand_ins import university_year
 
 FAMILY = proportional_family()
 SETTINGS = [

@@ -16,9 +16,8 @@ from foresail.model.limits import (
     require_share,
 )
 from foresail.model.registry import register
-from foresail.traces.generating import generator
+from foresail.traces.generating import gangs, generator
 from foresail.traces.generators import _lublin_model as model
-from foresail.traces.generators._gangs import gangs
 from foresail.traces.generators._sessions import arrange
 from foresail.traces.workload import Workload, WorkloadMeta
 

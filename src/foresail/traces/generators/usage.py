@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 from foresail.model.arrays import Floats, Integers
 from foresail.model.limits import require_at_least, require_share
 from foresail.model.registry import register
-from foresail.traces.generating import generator
-from foresail.traces.generators._achieved import achieved
-from foresail.traces.generators._usage_series import (
+from foresail.traces.generating import achieved, generator
+from foresail.traces.measured import tasks_table, with_use
+from foresail.traces.usage_series import (
     PERIOD_SECONDS,
     MeasuredTasks,
     Swings,
     measure,
 )
-from foresail.traces.measured import tasks_table, with_use
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 _DAY_SECONDS: Final = 86400.0

@@ -13,9 +13,9 @@ from foresail.model.protocols import Scheduler
 from foresail.model.view import ClusterView
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_events import run_by_events
-from foresail.traces.generators.flooded import FLOODING_USER
 from foresail.traces.schedule import Schedule
 from foresail_studies.generated import generated
+from foresail_studies.generators.flooded import FLOODING_USER
 from foresail_studies.study import GridPoint, Measure, StudyParameters
 from foresail_studies.trial import CycleTrial, clocked, metrics_of
 

@@ -24,13 +24,12 @@ from foresail.cloud.purchasing.offline_plan import OfflineSettings
 from foresail.cloud.purchasing.practice import OnlineReport
 from foresail.cloud.purchasing.revocation import ExponentialRevocation
 from foresail.cloud.purchasing.terms import TransientTerms
-from foresail.cloud.waiting.stand_ins import university_year
 from foresail.model.limits import require, require_at_least
 from foresail.model.registry import register
-from foresail.traces.university import YEAR_SECONDS
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies import cloud as cloud
 from foresail_studies.generated import log_of
+from foresail_studies.stand_ins import university_year
 from foresail_studies.study import (
     Bound,
     GridPoint,
@@ -40,6 +39,7 @@ from foresail_studies.study import (
     StudyParameters,
     published,
 )
+from foresail_studies.university import YEAR_SECONDS
 
 _OPTIMUM: Final = Measure("optimum", "optimum, of on-demand", "share")
 _POLICY: Final = Measure("policy", "policy, of on-demand", "share")

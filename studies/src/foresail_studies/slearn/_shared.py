@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.control.policy import parse_policy
-from foresail.metrics.task_jobs import (
+from foresail.simulator.task_replay import TasksReplayed, replay_task_arrays
+from foresail_studies.generated import generated
+from foresail_studies.slearn.task_jobs import (
     normalised_waiting,
     queue_correctness,
     resistance,
@@ -19,8 +21,6 @@ from foresail.metrics.task_jobs import (
     size_queues,
     speedup,
 )
-from foresail.simulator.task_replay import TasksReplayed, replay_task_arrays
-from foresail_studies.generated import generated
 from foresail_studies.study import (
     Bound,
     GridPoint,

@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from foresail.metrics.task_jobs import bins
 from foresail.model.registry import register
 from foresail_studies.slearn import _shared as slearn
+from foresail_studies.slearn.task_jobs import bins
 from foresail_studies.study import Bound, Mean, Measure, Study, published
 
 _JOBS: Final = Measure("jobs_share", "of the jobs", "share")

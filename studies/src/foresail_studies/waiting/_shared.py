@@ -18,8 +18,12 @@ from foresail.cloud.waiting.metrics import (
 )
 from foresail.cloud.waiting.policies import Beliefs, WaitingPolicy, waiting_policy
 from foresail.cloud.waiting.simulating import Simulated, simulate
-from foresail.cloud.waiting.stand_ins import CORE_HOUR as GOOGLE_CORE_HOUR
-from foresail.cloud.waiting.stand_ins import (
+from foresail.model.arrays import Floats
+from foresail.model.errors import InputError
+from foresail_studies import cloud as cloud
+from foresail_studies.generated import log_of
+from foresail_studies.stand_ins import CORE_HOUR as GOOGLE_CORE_HOUR
+from foresail_studies.stand_ins import (
     CUSTOM_CORE_HOUR,
     CUSTOM_GIB_HOUR,
     MACHINE_BYTES,
@@ -27,12 +31,8 @@ from foresail.cloud.waiting.stand_ins import (
     google_week,
     university_year,
 )
-from foresail.model.arrays import Floats
-from foresail.model.errors import InputError
-from foresail.traces.university import Runtimes
-from foresail_studies import cloud as cloud
-from foresail_studies.generated import log_of
 from foresail_studies.study import Measure, StudyParameters
+from foresail_studies.university import Runtimes
 
 SOURCE: Final = cloud.SOURCE
 

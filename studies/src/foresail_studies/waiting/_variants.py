@@ -19,13 +19,13 @@ from foresail.cloud.waiting.learning import (
     split_rows,
     wait_rows,
 )
-from foresail.cloud.waiting.long_jobs import long_jobs_of
 from foresail.cloud.waiting.metrics import WaitingMetrics, measured
 from foresail.cloud.waiting.policies import Beliefs, Foresight, WaitingPolicy, waiting_policy
 from foresail.cloud.waiting.simulating import simulate
-from foresail.cloud.waiting.variants import standard_variants
 from foresail_studies.study import Measure
 from foresail_studies.waiting import _shared as waiting
+from foresail_studies.waiting.long_jobs import long_jobs_of
+from foresail_studies.waiting.side_by_side import standard_variants
 
 DEARER: Final = Measure("dearer", "on-demand cost above the oracle's", "share")
 LONGER: Final = Measure("longer", "wait above the oracle's", "share")

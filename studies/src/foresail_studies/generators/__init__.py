@@ -1,0 +1,1 @@
+"""Workloads of the publications, one file each; they register under the family ``generator``."""

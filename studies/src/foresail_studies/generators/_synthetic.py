@@ -1,0 +1,375 @@
+"""The recipe of the E2E workloads (3Sigma reference, section 6.3), which several generators use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, Literal
+
+import numpy as np
+
+from foresail.model.arrays import Booleans, Floats, Integers
+from foresail.model.errors import InputError
+from foresail.model.limits import require_at_least, require_choice, require_positive, require_share
+from foresail.traces.folder import load_workload
+from foresail.traces.generating import achieved, gangs
+from foresail.traces.load import deadline_seconds
+from foresail.traces.workload import Workload, WorkloadMeta
+from foresail_studies.generators import _population as population
+from foresail_studies.generators._achieved import of_classes
+from foresail_studies.generators._arrivals import draw_arrivals
+from foresail_studies.generators._demands import (
+    demands,
+    draw_slacks,
+    preferred_racks,
+    rack_nodes,
+    require_racks,
+    split_by_load,
+)
+from foresail_studies.generators._population import SourceJobs
+
+Fit = Literal["log_normal", "empirical"]
+
+_MOST_ROUNDS: Final = 200
+
+
+def k_means(values: Floats, clusters: int, random: np.random.Generator) -> Integers:
+    """Number of each value's cluster, in order of the cluster centres; shape (values,).
+
+    Lloyd's algorithm in one dimension from centres chosen as k-means++ does (D. Arthur, S.
+    Vassilvitskii, SODA 2007). Fewer clusters come out where there are fewer distinct values.
+    """
+    centres = np.sort(_first_centres(values, clusters, random))
+    labels = np.zeros(values.size, dtype=np.int64)
+    for _ in range(_MOST_ROUNDS):
+        labels = np.searchsorted((centres[1:] + centres[:-1]) / 2.0, values).astype(np.int64)
+        counts = np.bincount(labels, minlength=centres.size)
+        sums = np.bincount(labels, weights=values, minlength=centres.size)
+        moved = sums[counts > 0] / counts[counts > 0]
+        if moved.size == centres.size and np.array_equal(moved, centres):
+            break
+        centres = moved
+    used: Integers = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    return used
+
+
+def _first_centres(values: Floats, clusters: int, random: np.random.Generator) -> Floats:
+    centres = [float(random.choice(values))]
+    distance = (values - centres[0]) ** 2
+    while len(centres) < clusters and distance.max() > 0.0:
+        centres.append(float(random.choice(values, p=distance / distance.sum())))
+        distance = np.minimum(distance, (values - centres[-1]) ** 2)
+    return np.array(centres)
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnJobs:
+    """Jobs drawn from classes; every array has shape (jobs,)."""
+
+    runtime_seconds: Floats
+    width: Integers
+    """Width is in nodes."""
+    of_class: Integers
+    """Number of the class: never shown to a predictor."""
+    source: Integers
+    """Row of the source jobs whose features it has."""
+
+    def first(self, count: int) -> DrawnJobs:
+        """Only so many."""
+        return DrawnJobs(*(getattr(self, name)[:count] for name in self.__slots__))
+
+
+class JobClasses:
+    """Classes of source jobs with the distributions fitted to each.
+
+    With ``log_normal`` runtimes of a class are log-normal, and its jobs have one task with the
+    share that they have in the source, else a log-normal number of them; with ``empirical`` both
+    are drawn from the class's jobs, each on its own. Features are drawn from the class's jobs, all
+    of one job together.
+    """
+
+    def __init__(
+        self,
+        jobs: SourceJobs,
+        clusters: int,
+        fit: Fit,
+        widest: int,
+        random: np.random.Generator,
+    ) -> None:
+        logs = np.log(jobs.runtime_seconds)
+        self.label = k_means(logs, clusters, random)
+        self._fit = fit
+        self._jobs = jobs
+        self._widest = widest
+        self._order = np.argsort(self.label, kind="stable")
+        self._size = np.bincount(self.label)
+        self._begin = np.cumsum(self._size) - self._size
+        kinds = range(self._size.size)
+        self._log_mean = np.array([logs[self.label == kind].mean() for kind in kinds])
+        self._log_deviation = np.array([logs[self.label == kind].std() for kind in kinds])
+        several = [np.log(jobs.width[(self.label == kind) & (jobs.width > 1)]) for kind in kinds]
+        self._one_task = 1.0 - np.array([part.size for part in several]) / self._size
+        self._tasks_mean = np.array([part.mean() if part.size else 0.0 for part in several])
+        self._tasks_deviation = np.array([part.std() if part.size else 0.0 for part in several])
+
+    @property
+    def count(self) -> int:
+        """How many classes there are."""
+        return int(self._size.size)
+
+    def draw(self, jobs: int, random: np.random.Generator) -> DrawnJobs:
+        """Jobs, each of a class drawn by its share of the source."""
+        kind = random.choice(self.count, jobs, p=self._size / self._size.sum())
+        return DrawnJobs(
+            runtime_seconds=self.draw_runtimes(kind, random),
+            width=self._draw_widths(kind, random),
+            of_class=kind,
+            source=self._members(kind, random),
+        )
+
+    def draw_runtimes(self, kind: Integers, random: np.random.Generator) -> Floats:
+        """A runtime of each class in ``kind``, in seconds; same shape."""
+        if self._fit == "empirical":
+            drawn: Floats = self._jobs.runtime_seconds[self._members(kind, random)]
+            return drawn
+        normal = random.standard_normal(kind.shape)
+        return np.exp(self._log_mean[kind] + self._log_deviation[kind] * normal)
+
+    def _draw_widths(self, kind: Integers, random: np.random.Generator) -> Integers:
+        if self._fit == "empirical":
+            drawn: Integers = self._jobs.width[self._members(kind, random)]
+            return drawn
+        normal = random.standard_normal(kind.shape)
+        several = np.rint(np.exp(self._tasks_mean[kind] + self._tasks_deviation[kind] * normal))
+        several = np.clip(several, min(2, self._widest), self._widest)
+        one = random.random(kind.shape) < self._one_task[kind]
+        return np.where(one, 1.0, several).astype(np.int64)
+
+    def _members(self, kind: Integers, random: np.random.Generator) -> Integers:
+        """A row of the source jobs of each class in ``kind``."""
+        within = (random.random(kind.shape) * self._size[kind]).astype(np.int64)
+        rows: Integers = self._order[self._begin[kind] + within]
+        return rows
+
+
+_TRIES: Final = 50
+_NEAR: Final = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticParameters:
+    """What all generators of the E2E recipe have in common."""
+
+    source: str | None = None
+    """The log whose jobs are sorted into classes: a file or folder that a reader knows. None takes
+    a built-in population with the published characteristics of Google's jobs of 2011."""
+    part: Literal["run", "history"] = "run"
+    """``run``: the jobs to be scheduled. ``history``: earlier jobs of the same classes, to train a
+    predictor with; they come from the same seed and are other jobs."""
+    hours: float = 5.0
+    """Length of the run; the last job arrives at its end."""
+    history_hours: float = 10.0
+    """Length of the history."""
+    nodes: int = 256
+    racks: int = 8
+    """The machine; racks are its partitions, and a node counts as one cpu."""
+    load: float = 1.4
+    """Offered load, which is reached exactly."""
+    jobs: int | None = None
+    """Number of jobs of the run: runtimes are then scaled to it. None takes as many as the load
+    needs, with the source's runtimes; for the built-in population so many that a job does 1.19
+    machine-hours of work on average, as in the study."""
+    slo_load_share: float = 0.5
+    """Share of the load that comes from jobs with a deadline, which is reached exactly."""
+    arrival_variability: float = 4.0
+    """Squared coefficient of variation of the gaps between arrivals, at least 1."""
+    classes: int = 8
+    """Number of classes, found by k-means on the logarithm of the runtime."""
+    fit: Fit = "log_normal"
+    """``log_normal``, or ``empirical`` for values drawn from each class."""
+    preferred_racks: int = 6
+    """In how many racks, drawn for each job with a deadline, it runs best; 0 (or all there are) for
+    no preference."""
+    slowdown_elsewhere: float = 1.5
+    """How many times longer it runs elsewhere."""
+
+    def __post_init__(self) -> None:
+        require_positive(self, "hours", "history_hours", "load")
+        require_at_least(self, 1, "nodes", "jobs", "classes", "arrival_variability")
+        require_at_least(self, 1, "slowdown_elsewhere")
+        require_at_least(self, 0, "preferred_racks")
+        require_share(self, "slo_load_share")
+        require_racks(self.nodes, self.racks)
+        require_choice(self, part=("run", "history"), fit=("log_normal", "empirical"))
+
+    @property
+    def seconds(self) -> float:
+        """Length of the part that is asked for."""
+        return 3600.0 * (self.hours if self.part == "run" else self.history_hours)
+
+
+@dataclass(frozen=True, slots=True)
+class Synthetic:
+    """A workload of the recipe, with what only its maker knows."""
+
+    workload: Workload
+
+    classes: JobClasses
+    drawn: DrawnJobs
+    factor: Floats
+    """Where the jobs came from and, for each, the factor its runtime was multiplied with so that
+    the load is exact; shape (jobs,). Jobs are in the workload's order."""
+
+
+def synthesise(
+    parameters: SyntheticParameters,
+    slack_percents: tuple[float, ...],
+    random: np.random.Generator,
+    source: population.SourceJobs | None = None,
+) -> Synthetic:
+    """A workload of the recipe; ``source`` stands for the jobs that the parameters name.
+
+    Each matter has a random stream of its own: workloads that differ in slacks alone have the same
+    jobs, and the two parts come from the same classes.
+
+    Raises
+    ------
+    InputError
+        If the source cannot be read, or none of its jobs fits the machine.
+    """
+    making, run, history = random.spawn(3)
+    jobs = source or _source_jobs(parameters, making)
+    classes = JobClasses(jobs, parameters.classes, parameters.fit, parameters.nodes, making)
+    scale = _runtime_scale(parameters, classes, making)
+    streams = (run if parameters.part == "run" else history).spawn(5)
+    drawn = _draw(parameters, classes, scale, streams[0])
+    work = drawn.width * drawn.runtime_seconds
+    slo = split_by_load(work, parameters.slo_load_share, streams[1])
+    wished = parameters.load * parameters.nodes * parameters.seconds
+    factor = np.ones(work.size)
+    for part, share in ((slo, parameters.slo_load_share), (~slo, 1 - parameters.slo_load_share)):
+        if part.any():
+            factor[part] = share * wished / work[part].sum()
+    if not slo.any() or slo.all():
+        factor[:] = wished / work.sum()
+    drawn = replace(drawn, runtime_seconds=drawn.runtime_seconds * factor)
+    submit = draw_arrivals(
+        work.size, parameters.seconds, parameters.arrival_variability, streams[2]
+    )
+    slack = draw_slacks(slack_percents, work.size, streams[3])
+    workload = _workload(parameters, jobs, drawn, submit, slo, slack, streams[4])
+    figures = of_classes(
+        submit, drawn.runtime_seconds, drawn.width, slo, parameters.nodes, parameters.seconds
+    )
+    figures |= achieved(
+        classes=classes.count, runtime_scale=scale, largest_runtime_factor=float(factor.max())
+    )
+    return Synthetic(workload.with_meta(header=figures), classes, drawn, scale * factor)
+
+
+def _source_jobs(
+    parameters: SyntheticParameters, random: np.random.Generator
+) -> population.SourceJobs:
+    if parameters.source is None:
+        return population.google_like(random).no_wider_than(parameters.nodes)
+    log = load_workload(Path(parameters.source))
+    jobs = population.jobs_of_log(log).no_wider_than(parameters.nodes)
+    if not jobs.width.size:
+        raise InputError(
+            "no job fits the machine",
+            source=parameters.source,
+            field="nodes",
+            value=parameters.nodes,
+            expected="more nodes",
+        )
+    return jobs
+
+
+def _runtime_scale(
+    parameters: SyntheticParameters, classes: JobClasses, random: np.random.Generator
+) -> float:
+    """What runtimes are multiplied with so that a mean job does the work that is wished of it."""
+    jobs = _jobs_of_run(parameters)
+    if jobs is None:
+        return 1.0
+    sample = classes.draw(population.JOBS, random)
+    mean = float(np.mean(sample.width * sample.runtime_seconds))
+    return parameters.load * parameters.nodes * parameters.hours * 3600.0 / jobs / mean
+
+
+def _jobs_of_run(parameters: SyntheticParameters) -> int | None:
+    """How many jobs the run has; None where that follows from the load."""
+    if parameters.jobs is not None or parameters.source is not None:
+        return parameters.jobs
+    work_hours = parameters.load * parameters.nodes * parameters.hours
+    return max(round(work_hours / population.MACHINE_HOURS), 1)
+
+
+def _draw(
+    parameters: SyntheticParameters,
+    classes: JobClasses,
+    scale: float,
+    random: np.random.Generator,
+) -> DrawnJobs:
+    """Jobs whose work is near the load: of some draws, the first within 0.5 %, or the nearest."""
+    wished = parameters.load * parameters.nodes * parameters.seconds
+    count = _jobs_of_run(parameters)
+    if count is not None and parameters.part == "history":
+        count = max(round(count * parameters.history_hours / parameters.hours), 1)
+
+    def once() -> DrawnJobs:
+        if count is None:
+            drawn = _enough(classes, scale, wished, random)
+        else:
+            drawn = classes.draw(count, random)
+        return replace(drawn, runtime_seconds=drawn.runtime_seconds * scale)
+
+    def distance(drawn: DrawnJobs) -> float:
+        return abs(float(np.sum(drawn.width * drawn.runtime_seconds)) / wished - 1.0)
+
+    nearest = once()
+    for _ in range(_TRIES - 1):
+        if distance(nearest) <= _NEAR:
+            break
+        nearest = min(nearest, once(), key=distance)
+    return nearest
+
+
+def _enough(
+    classes: JobClasses, scale: float, wished: float, random: np.random.Generator
+) -> DrawnJobs:
+    """As many jobs as bring the sum of their work nearest to what is wished, at least two."""
+    drawn = classes.draw(256, random)
+    while True:
+        sums = np.cumsum(drawn.width * drawn.runtime_seconds) * scale
+        if sums[-1] >= wished:
+            return drawn.first(max(int(np.argmin(np.abs(sums - wished))) + 1, 2))
+        more = classes.draw(drawn.width.size, random)
+        drawn = DrawnJobs(
+            *(
+                np.concatenate([getattr(drawn, name), getattr(more, name)])
+                for name in DrawnJobs.__slots__
+            )
+        )
+
+
+def _workload(
+    parameters: SyntheticParameters,
+    source: population.SourceJobs,
+    drawn: DrawnJobs,
+    submit: Floats,
+    slo: Booleans,
+    slack: Floats,
+    random: np.random.Generator,
+) -> Workload:
+    racks = preferred_racks(
+        drawn.width, parameters.nodes, parameters.racks, parameters.preferred_racks, random
+    )
+    prefers = [rack if with_slo else None for rack, with_slo in zip(racks, slo, strict=True)]
+    deadline = deadline_seconds(submit, drawn.runtime_seconds, slack)
+    demanded = demands(deadline, slo, prefers, parameters.slowdown_elsewhere)
+    letter = "h" if parameters.part == "history" else ""
+    features = source.features_of(drawn.source).to_dict()
+    table = gangs(submit, drawn.runtime_seconds, drawn.width, letter, **demanded, **features)
+    nodes = rack_nodes(parameters.nodes, parameters.racks)
+    return Workload(table, WorkloadMeta("", "", processors=parameters.nodes), nodes)

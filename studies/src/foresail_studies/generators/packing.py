@@ -1,0 +1,270 @@
+"""Generator ``packing``: hours of jobs whose tasks share machines, and the history before them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+import polars as pl
+
+from foresail.model.arrays import Floats, Integers
+from foresail.model.limits import require_at_least, require_positive, require_share
+from foresail.model.registry import register
+from foresail.traces import schema
+from foresail.traces.generating import achieved, generator
+from foresail.traces.measured import tasks_table, with_use
+from foresail.traces.usage_series import MeasuredTasks, Swings, measure
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+
+_GIBIBYTE: Final = 2.0**30
+_SLACKS: Final = np.array([1.2, 1.4, 1.6, 1.8])
+_CPU_REQUESTS: Final = np.array([0.5, 1.0, 2.0, 4.0])
+_MEMORY_PER_CPU: Final = np.array([1.0, 2.0, 4.0])
+_MEMORY_SHARES: Final = (0.3, 0.9)
+_UTILISATION_LOG_DEVIATION: Final = 0.4
+_LOG_MEDIAN_SECONDS: Final = (math.log(120.0), math.log(2400.0))
+
+
+@dataclass(frozen=True, slots=True)
+class PackingParameters:
+    """Parameters of the generator ``packing``."""
+
+    part: Literal["run", "history"] = "run"
+    """``run``: the jobs to be scheduled. ``history``: earlier jobs of the same applications, to
+    train a predictor with; they come from the same seed and are other jobs."""
+    hours: float = 2.0
+    history_hours: float = 20.0
+    """Length of either."""
+    jobs: int = 700
+    """Number of jobs of the run."""
+    machines: int = 700
+    machine_cpus: float = 8.0
+    machine_memory_gibibytes: float = 48.0
+    """The nodes, all alike."""
+    load: float = 0.8
+    """Work that is used, as a share of the run's capacity; runtimes are scaled to it."""
+    slo_share: float = 0.5
+    """Share of jobs with a deadline: 1.2, 1.4, 1.6 or 1.8 runtimes after submission."""
+    users: int = 20
+    applications_per_user: int = 3
+    """Whom jobs belong to; jobs of one application resemble each other."""
+    single_task_share: float = 0.4
+    most_tasks: int = 400
+    """Share of jobs of one task; the others have 2 to so many, few mostly."""
+    utilisation: float = 0.5
+    """What a typical application uses of the cpus that it asks for."""
+    job_log_deviation: float = 0.4
+    task_log_deviation: float = 0.15
+    """Scatter of runtimes and of use, in the natural logarithm: of the jobs of an application, and
+    of the tasks of a job."""
+
+    def __post_init__(self) -> None:
+        require_positive(
+            self,
+            *("hours", "history_hours", "load", "utilisation"),
+            *("machine_cpus", "machine_memory_gibibytes"),
+        )
+        require_at_least(self, 1, "jobs", "machines", "users", "applications_per_user")
+        require_at_least(self, 2, "most_tasks")
+        require_at_least(self, 0, "job_log_deviation", "task_log_deviation")
+        require_share(self, "slo_share", "single_task_share")
+
+
+@register("generator", "packing", parameters=PackingParameters)
+@generator
+def packing(parameters: PackingParameters, random: np.random.Generator) -> Workload:
+    """Two hours of jobs like those DistSched was tried on: tasks, their use, deadlines, machines.
+
+    As in ``usage``, an application has a request, a median runtime and a share of its request that
+    it uses, and its jobs and their tasks scatter around them. Source: paper 000, section 5.4.1.
+    """
+    applications = _Applications.drawn(parameters, random)
+    run, history = random.spawn(2)
+    is_run = parameters.part == "run"
+    drawn = _PackingJobs.drawn(parameters, applications, run, parameters.jobs)
+    stretch = _stretch(drawn, parameters)
+    if not is_run:
+        count = round(parameters.jobs * parameters.history_hours / parameters.hours)
+        drawn = _PackingJobs.drawn(parameters, applications, history, count)
+    of_use = run if is_run else history
+    return _workload(drawn, applications, stretch, parameters, of_use)
+
+
+@dataclass(frozen=True, slots=True)
+class _Applications:
+    """What jobs have in common; every array has shape (applications,)."""
+
+    cpus: Floats
+    memory_bytes: Floats
+    used_cpus: Floats
+    used_memory: Floats
+    seconds: Floats
+
+    @classmethod
+    def drawn(cls, parameters: PackingParameters, random: np.random.Generator) -> _Applications:
+        count = parameters.users * parameters.applications_per_user
+        cpus = np.minimum(random.choice(_CPU_REQUESTS, count), parameters.machine_cpus)
+        memory = cpus * random.choice(_MEMORY_PER_CPU, count)
+        memory = np.minimum(memory, parameters.machine_memory_gibibytes) * _GIBIBYTE
+        scatter = np.exp(random.normal(0.0, _UTILISATION_LOG_DEVIATION, count))
+        return cls(
+            cpus,
+            memory,
+            cpus * parameters.utilisation * scatter,
+            memory * random.uniform(*_MEMORY_SHARES, count),
+            np.exp(random.uniform(*_LOG_MEDIAN_SECONDS, count)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _PackingJobs:
+    """Jobs: their application and how many tasks they have; of tasks, their job and all else."""
+
+    application: Integers
+    tasks: Integers
+    of: Integers
+    seconds: Floats
+    cpus: Floats
+    memory: Floats
+
+    @classmethod
+    def drawn(
+        cls,
+        parameters: PackingParameters,
+        applications: _Applications,
+        random: np.random.Generator,
+        count: int,
+    ) -> _PackingJobs:
+        application = random.integers(0, applications.cpus.size, count)
+        several = random.random(count) >= parameters.single_task_share
+        widths = np.exp(random.uniform(np.log(2.0), np.log(parameters.most_tasks + 1.0), count))
+        tasks = np.where(several, np.floor(widths), 1.0).astype(np.int64)
+        of = np.repeat(np.arange(count), tasks)
+
+        def scattered(level: Floats, job_log_deviation: float, task_log_deviation: float) -> Floats:
+            jobs = np.exp(random.normal(0.0, job_log_deviation, count))
+            own = np.exp(random.normal(0.0, task_log_deviation, of.size))
+            return np.asarray((level[application] * jobs)[of] * own)
+
+        of_runtimes = parameters.job_log_deviation, parameters.task_log_deviation
+        of_use = parameters.job_log_deviation, parameters.task_log_deviation
+
+        return cls(
+            application,
+            tasks,
+            of,
+            scattered(applications.seconds, *of_runtimes),
+            scattered(applications.used_cpus, *of_use),
+            scattered(applications.used_memory, *of_use),
+        )
+
+
+def _stretch(jobs: _PackingJobs, parameters: PackingParameters) -> float:
+    """By what factor runtimes have to be longer for the run to have its load, about."""
+    capacity = parameters.machines * parameters.machine_cpus * parameters.hours * 3600.0
+    return parameters.load * capacity / float(jobs.seconds @ jobs.cpus)
+
+
+def _workload(
+    jobs: _PackingJobs,
+    applications: _Applications,
+    stretch: float,
+    parameters: PackingParameters,
+    random: np.random.Generator,
+) -> Workload:
+    """The tables of the jobs, submitted evenly over the hours."""
+    count = jobs.tasks.size
+    hours = parameters.hours if parameters.part == "run" else parameters.history_hours
+    submit = np.sort(np.floor(random.uniform(0.0, hours * 3600.0, count)))
+    seconds = np.maximum(np.round(jobs.seconds * stretch), 1.0)
+    first = np.cumsum(jobs.tasks) - jobs.tasks
+    longest = np.maximum.reduceat(seconds, first)
+    task = np.arange(jobs.of.size) - first[jobs.of]
+    ids = np.char.mod("%d", np.arange(1, count + 1))
+    start = submit[jobs.of]
+    swings = Swings(
+        regimes=3,
+        regime_spread=1.5,
+        regime_seconds=1800.0,
+        daily_swing=0.0,
+        burst_share=0.02,
+        burst_factor=2.0,
+    )
+    measured = MeasuredTasks(
+        job_id=ids[jobs.of],
+        task=task,
+        start_seconds=start,
+        end_seconds=start + seconds,
+        cpus=jobs.cpus,
+        memory_bytes=jobs.memory,
+        day_phase=np.zeros(jobs.of.size),
+        second_log_deviation=np.full(jobs.of.size, 0.3),
+        sampled=np.ones(jobs.of.size, dtype=np.bool_),
+    )
+    usage = measure(measured, swings, random)
+    most_memory = 0.9 * parameters.machine_memory_gibibytes * _GIBIBYTE
+    usage = usage.with_columns(
+        pl.col("average_cpus", "maximum_cpus").clip(upper_bound=parameters.machine_cpus),
+        pl.col("average_memory_bytes", "maximum_memory_bytes").clip(upper_bound=most_memory),
+    )
+    slack = random.choice(_SLACKS, count)
+    slo = random.permutation(np.arange(count) < round(parameters.slo_share * count))
+    cpus, memory = applications.cpus[jobs.application], applications.memory_bytes[jobs.application]
+    table = jobs_table(
+        {
+            "job_id": ids,
+            "submit_seconds": submit,
+            "runtime_seconds": longest,
+            "tasks": jobs.tasks,
+            "cpus_per_task": cpus,
+            "memory_bytes_per_task": memory,
+            "allocated_cpus": jobs.tasks * cpus,
+            "status": np.full(count, "completed"),
+            "user": np.char.mod("user%d", jobs.application // parameters.applications_per_user + 1),
+            "executable": np.char.mod("application%d", jobs.application + 1),
+            "deadline_seconds": pl.Series(
+                np.where(slo, submit + slack * longest, np.nan), nan_to_null=True
+            ),
+        }
+    )
+    tasks = tasks_table(
+        {
+            "job_id": ids[jobs.of],
+            "task": task,
+            "runtime_seconds": seconds,
+            "cpus": cpus[jobs.of],
+            "memory_bytes": memory[jobs.of],
+        }
+    )
+    used = float((usage["average_cpus"] * (usage["end_seconds"] - usage["start_seconds"])).sum())
+    capacity = parameters.machines * parameters.machine_cpus * hours * 3600.0
+    room = capacity / parameters.machine_cpus * parameters.machine_memory_gibibytes * _GIBIBYTE
+    figures = achieved(
+        load=used / capacity,
+        requested_load=float(cpus[jobs.of] @ seconds) / capacity,
+        requested_memory_load=float(memory[jobs.of] @ seconds) / room,
+        used_memory_load=float(jobs.memory @ seconds) / room,
+        mean_runtime_seconds=float(longest.mean()),
+        slo_jobs=float(slo.sum()),
+        tasks=float(jobs.of.size),
+        periods=float(usage.height),
+    )
+    processors = round(parameters.machines * parameters.machine_cpus)
+    meta = WorkloadMeta("", "", processors=processors, header=figures)
+    return Workload(with_use(table, usage), meta, _nodes(parameters), tasks, usage)
+
+
+def _nodes(parameters: PackingParameters) -> pl.DataFrame:
+    """One row for all machines."""
+    row = {
+        "node": "m",
+        "partition": "all",
+        "count": parameters.machines,
+        "cpus": parameters.machine_cpus,
+        "memory_bytes": parameters.machine_memory_gibibytes * _GIBIBYTE,
+        "gpus": 0.0,
+        "model": None,
+    }
+    return pl.DataFrame([row], schema=schema.NODES)

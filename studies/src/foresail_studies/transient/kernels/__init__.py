@@ -1,0 +1,1 @@
+"""Compiled steps of the studies of transient capacity."""

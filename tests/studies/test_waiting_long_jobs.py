@@ -1,0 +1,85 @@
+"""Long jobs and what trials of them cost, and customised machines."""
+
+from datetime import date
+
+import numpy as np
+import pytest
+
+from foresail.cloud.prices import Customised, InstanceType, Offer, PriceCatalogue
+from foresail.cloud.waiting.customised import customised_family, customised_of
+from foresail.cloud.waiting.jobs import GIB, FixedMachines, TraceJobs, proportional_family, rents
+from foresail.cloud.waiting.metrics import measured
+from foresail.cloud.waiting.policies import Beliefs, WaitingPolicy
+from foresail.cloud.waiting.simulating import simulate
+from foresail.model.errors import InputError
+from foresail_studies.stand_ins import university_year
+from foresail_studies.waiting.long_jobs import long_jobs_of
+
+FAMILY = proportional_family()
+FIXED = FixedMachines(1, 1)
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_trials_of_long_jobs_are_part_of_all_trials(lost):
+    """And there are none where nobody is tried, whether or not machines are taken back."""
+    jobs = university_year(20_000, seed=2)
+    gone = np.where(np.arange(len(jobs)) % 3 == 0, 10.0, 0.0) if lost else None
+    fixed = FixedMachines(40)
+    for seconds in (0.0, 900.0):
+        policy = WaitingPolicy(3600.0, speculation_seconds=seconds)
+        found = simulate(jobs, fixed, FAMILY, policy, Beliefs.true_runtimes(jobs), gone)
+        trials = measured(found, fixed, policy, 0.3).trial_cost
+        long = long_jobs_of(found, policy, 0.3)
+        assert 0.0 <= long.trial_cost <= trials
+        assert (long.trial_cost > 0.0) is (seconds > 0.0)
+
+
+def test_long_jobs_that_meet_full_machines():
+    """One core: the first job has it; a short one is rented; of the long ones, one waits in vain.
+
+    Trials of 100 s: the short job (50 s) ends in its trial, the others are tried in vain.
+    """
+    jobs = TraceJobs(
+        np.array([0.0, 1.0, 2.0, 3.0]),
+        np.array([1000.0, 50.0, 400.0, 600.0]),
+        np.ones(4, np.int64),
+    )
+    policy = WaitingPolicy(950.0, speculation_seconds=100.0)
+    found = simulate(jobs, FIXED, FAMILY, policy, Beliefs.true_runtimes(jobs))
+    long = long_jobs_of(found, policy)
+    assert long.trial_cost == pytest.approx(200.0 * 0.0481 / 3600.0)
+    assert long.long_jobs == 0.75
+    assert long.blocked_long_jobs == pytest.approx(2 / 3)
+    assert long.blocked_wait_seconds == pytest.approx((998.0 + 1050.0) / 2)
+
+
+def test_customised_machines_are_what_jobs_ask_for():
+    """Cheaper than the smallest that fits where cores and memory do not go together."""
+    jobs = TraceJobs(np.zeros(3), np.ones(3), np.array([1, 3, 3]), np.array([4.0, 2.0, 40.0]) * GIB)
+    own = customised_family(jobs.requests, 0.03, 0.004)
+    assert rents(jobs.requests, own) == pytest.approx([0.046, 0.098, 0.25])
+    both = rents(jobs.requests, (*FAMILY, *own))
+    assert both == pytest.approx([0.046, 0.098, 0.25])
+    assert rents(jobs.requests, FAMILY)[2] == pytest.approx(16 * 0.0481)
+
+
+def test_nothing_is_customised_without_memory():
+    """There would be no price for it."""
+    jobs = TraceJobs(np.zeros(2), np.ones(2), np.array([1, 3]))
+    assert customised_family(jobs.requests, 0.03, 0.004) == ()
+
+
+def test_a_catalogue_may_sell_customised_machines():
+    """Of up to as many cores as its largest; where it sells any, and memory is known."""
+    jobs = TraceJobs(np.zeros(2), np.ones(2), np.array([1, 30]), np.array([1.0, 1.0]) * GIB)
+    offer = Offer(InstanceType("large", "us", "here", 16.0, 64.0 * GIB), 1.0)
+    plain = PriceCatalogue("ours", date(2026, 1, 1), "USD", (offer,))
+    with pytest.raises(InputError, match="no prices of customised machines"):
+        customised_of(plain, jobs.requests)
+    sold = PriceCatalogue(
+        "ours", date(2026, 1, 1), "USD", (offer,), customised=Customised(0.03, 0.004)
+    )
+    assert [each.cores for each in customised_of(sold, jobs.requests)] == [1]
+    unknown = TraceJobs(np.zeros(2), np.ones(2), np.array([1, 3]))
+    with pytest.raises(InputError, match="how much memory"):
+        customised_of(sold, unknown.requests)
