@@ -75,7 +75,7 @@ def run(
     """
     from foresail.cli.run_progress import observer_for, summarise
     from foresail.live.run_directory import RunDirectory
-    from foresail.live.session import require_linux
+    from foresail.live.cluster_plugin import require_linux
     from foresail.scenario.by_daemon import run_commands
 
     del plugins  # they are loaded

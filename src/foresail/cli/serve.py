@@ -35,7 +35,7 @@ def serve(
     stop_showing()  # what is on standard error is the log's
     gc.disable()  # until the run is recovered: what is loaded until then is no garbage
     from foresail.live.accounts import go_on_as_root_where_permitted
-    from foresail.live.session import require_linux
+    from foresail.live.cluster_plugin import require_linux
     from foresail.service.configuration import read_configuration
     from foresail.service.logs import log_to_standard_error
     from foresail.service.running import RunningService

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Protocol
 from foresail.live.accounts import Account
 from foresail.live.command_job import CommandJob
 from foresail.model.adapter import Capabilities, ClusterAdapter, ClusterTrial
+from foresail.model.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +72,15 @@ class ClusterPlugin(Protocol):
     def trial(self, folder: Path) -> ClusterTrial:
         """Such a cluster to try the adapter on, with an empty folder of its own."""
         ...
+
+
+def require_linux() -> None:
+    """Commands are supervised with what only Linux has.
+
+    Raises
+    ------
+    InputError
+        On any other system.
+    """
+    if sys.platform != "linux":
+        raise InputError("real commands run on Linux only", value=sys.platform, expected="linux")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,6 @@ from foresail.live.recovery import recover
 from foresail.live.run_directory import RunDirectory
 from foresail.live.submissions import LineInput, Submissions
 from foresail.model.cluster import Cluster
-from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reservation import Reservation
 from foresail.model.short_form import part_of
@@ -155,18 +153,6 @@ def supervise(
             refused_lines=source.refused_lines,
             schedule=schedule,
         )
-
-
-def require_linux() -> None:
-    """Commands are supervised with what only Linux has.
-
-    Raises
-    ------
-    InputError
-        On any other system.
-    """
-    if sys.platform != "linux":
-        raise InputError("real commands run on Linux only", value=sys.platform, expected="linux")
 
 
 def _schedule(daemon: Daemon, run: RunDirectory, policy: str, engine: str) -> Schedule:
