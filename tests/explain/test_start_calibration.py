@@ -7,13 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from foresail.explain.forecast import Range, WaitingForecast
+from foresail.explain.forecast import WaitingForecasts
 from foresail.explain.start_calibration import StartCalibration
 
 
 def told(low, median, high):
-    ends = Range(low + 10.0, median + 20.0, high + 30.0)
-    return WaitingForecast(Range(low, median, high), ends, 0.0, None)
+    starts = np.array([[low], [median], [high]])
+    ends = starts + np.array([[10.0], [20.0], [30.0]])
+    return WaitingForecasts({"job": 0}, starts, ends, np.zeros(1), np.full(1, np.nan))
 
 
 @pytest.mark.parametrize("factor", [0.2, 1.0, 3.0])
@@ -26,11 +27,11 @@ def test_four_of_five_starts_come_to_be_within(factor, seed):
         now, middle = 1e9 + 100.0 * number, float(random.uniform(500.0, 5000.0))
         raw = told(now + middle * 0.8, now + middle, now + middle * 1.25)
         start = now + middle * math.exp(factor * 0.2 * random.standard_normal())
-        found = calibration.corrected(now, raw).start
+        found = calibration.corrected(now, raw)["job"].start
         if number > 200:
             within.append(found.low <= start <= found.high)
-            narrow.append(raw.start.low <= start <= raw.start.high)
-        calibration.observe(now, raw.start, start)
+            narrow.append(raw["job"].start.low <= start <= raw["job"].start.high)
+        calibration.observe(now, raw["job"].start, start)
     assert np.mean(within) == pytest.approx(0.8, abs=0.05)
     assert factor == 1.0 or abs(np.mean(narrow) - 0.8) > 0.1
 
@@ -39,10 +40,10 @@ def test_few_starts_teach_nothing_and_ranges_stay_in_order():
     calibration = StartCalibration()
     raw = told(10.0, 20.0, 30.0)
     for number in range(29):
-        calibration.observe(0.0, raw.start, 1000.0 + number)
+        calibration.observe(0.0, raw["job"].start, 1000.0 + number)
     assert calibration.corrected(0.0, raw) == raw
-    calibration.observe(0.0, raw.start, 5.0)
-    found = calibration.corrected(0.0, raw)
+    calibration.observe(0.0, raw["job"].start, 5.0)
+    found = calibration.corrected(0.0, raw)["job"]
     assert 0.0 <= found.start.low <= found.start.median <= found.start.high
     assert found.start.high > 900.0
     assert found.end.low <= found.end.median <= found.end.high
@@ -53,7 +54,7 @@ def test_what_never_starts_stays_so_and_teaches_nothing():
     calibration = StartCalibration()
     never = told(math.inf, math.inf, math.inf)
     for _ in range(50):
-        calibration.observe(0.0, never.start, 5.0)
+        calibration.observe(0.0, never["job"].start, 5.0)
     assert calibration.corrected(0.0, never) == never
 
 
@@ -61,5 +62,5 @@ def test_only_the_latest_are_remembered():
     calibration = StartCalibration()
     raw = told(10.0, 20.0, 30.0)
     for start in [1e6] * 500 + [20.0] * 500:
-        calibration.observe(0.0, raw.start, start)
-    assert calibration.corrected(0.0, raw).start.high < 40.0
+        calibration.observe(0.0, raw["job"].start, start)
+    assert calibration.corrected(0.0, raw)["job"].start.high < 40.0

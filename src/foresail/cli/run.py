@@ -74,8 +74,8 @@ def run(
     130 interrupted with work left.
     """
     from foresail.cli.run_progress import observer_for, summarise
-    from foresail.live.run_directory import RunDirectory
     from foresail.live.cluster_plugin import require_linux
+    from foresail.live.run_directory import RunDirectory
     from foresail.scenario.by_daemon import run_commands
 
     del plugins  # they are loaded

@@ -10,7 +10,7 @@ forecasts.md`` says how well it fits.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -41,7 +41,7 @@ _FURTHEST: Final = 10.0
 
 _MOST_ARRIVALS: Final = 2_000
 _THREADS: Final = 2
-_MOST_AT_ONCE: Final = 600_000
+_MOST_AT_ONCE: Final = 200_000
 """Jobs times futures that there is a table of at a time."""
 
 
@@ -74,9 +74,32 @@ class WaitingForecast:
     misses: float | None
 
 
-_FOR_EVER: Final = Range(math.inf, math.inf, math.inf)
-_NEVER: Final = WaitingForecast(_FOR_EVER, _FOR_EVER, 1.0, None)
-"""Of a job that is held."""
+class WaitingForecasts(Mapping[str, WaitingForecast]):
+    """Forecasts of jobs by id, of which there may be many: each is made when it is asked for.
+
+    To be read by others, a column for each job: ``starts`` and ``ends`` have the three quantiles
+    of a ``Range``, ``never`` and ``misses`` a share, that of misses nan without a deadline.
+    """
+
+    def __init__(
+        self, places: Mapping[str, int], starts: Floats, ends: Floats, never: Floats, misses: Floats
+    ) -> None:
+        self.places, self.starts, self.ends = places, starts, ends
+        self.never, self.misses = never, misses
+
+    def __getitem__(self, job_id: str) -> WaitingForecast:
+        at = self.places[job_id]
+        start, end = Range(*self.starts[:, at].tolist()), Range(*self.ends[:, at].tolist())
+        misses = self.misses.item(at)
+        return WaitingForecast(
+            start, end, self.never.item(at), None if math.isnan(misses) else misses
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +123,8 @@ class RunningForecast:
 
 def forecast_waiting(
     outlook: Outlook, *, scenarios: int = SCENARIOS, seed: int = 0
-) -> dict[str, WaitingForecast]:
-    """When every job that waits starts and ends, by id.
+) -> WaitingForecasts:
+    """When every job that waits starts and ends, those that are held last: they never do.
 
     Jobs that run into the time they requested are ended there. Futures have arrivals if the
     outlook has jobs to draw them from: each hour to come is as the same hour of one of the last
@@ -116,10 +139,16 @@ def forecast_waiting(
     seed
         Equal seeds draw equal runtimes for equal jobs, so that outlooks can be compared.
     """
-    forecasts = dict.fromkeys(outlook.held, _NEVER)
-    if outlook.waiting:
-        forecasts |= _Drawn(outlook, scenarios, seed).forecasts()
-    return forecasts
+    waiting, held = outlook.waiting, len(outlook.held)
+    job_ids = [*(each.pending.job.job_id for each in waiting), *outlook.held]
+    columns = [np.full((len(LEVELS), held), math.inf)] * 2 + [
+        np.ones(held),
+        np.full(held, math.nan),
+    ]
+    if waiting:
+        drawn = _Drawn(outlook, scenarios, seed).forecasts()
+        columns = [np.concatenate(both, axis=-1) for both in zip(drawn, columns, strict=True)]
+    return WaitingForecasts(dict(zip(job_ids, range(len(job_ids)), strict=True)), *columns)
 
 
 def forecast_running(running: RunningJob, now: float) -> RunningForecast:
@@ -168,41 +197,59 @@ class _Drawn:
         self._scenarios = scenarios
         names: list[str | None] = [*outlook.cpus]
         self._number = {name: number for number, name in enumerate(names)} | {None: ANYWHERE}
-        self._runtimes = draw_runtimes(
-            [each.pending for each in self._waiting], self._running, outlook.now, scenarios, seed
-        )
+        self._drawn = scenarios, seed
+        runtimes = draw_runtimes((), self._running, outlook.now, *self._drawn)
+        self._running_ends = np.zeros((scenarios, len(self._running)))
+        for at, each in enumerate(self._running):
+            lasting = each.slowdown * runtimes[each.job.job_id]
+            requested = each.job.requested_seconds
+            if requested is not None:
+                lasting = np.minimum(lasting, requested)
+            self._running_ends[:, at] = each.start_seconds + lasting
         self._random = np.random.default_rng([seed, scenarios])
         self._lasting = np.empty((scenarios, len(self._waiting)))
-        for at, each in enumerate(self._waiting):  # of one after the other: there may be many
-            self._lasting[:, at] = self._lasts(each.pending)
+        for at, queued in enumerate(self._waiting):  # of one after the other: there may be many
+            self._lasting[:, at] = self._lasts(queued.pending)
+        self._known = self._columns()
+        self._arrivals = _arrivals(outlook, self._number, self._horizon())
 
     def _lasts(self, pending: PendingJob) -> Floats:
-        runtimes = self._runtimes[pending.job.job_id]
+        runtimes = draw_runtimes((pending,), (), self._outlook.now, *self._drawn)
         requested = pending.job.requested_seconds
-        return runtimes if requested is None else np.minimum(runtimes, requested)
+        lasting = runtimes[pending.job.job_id]
+        return lasting if requested is None else np.minimum(lasting, requested)
 
-    def forecasts(self) -> dict[str, WaitingForecast]:
-        """What becomes of the jobs that wait, by id."""
+    def _columns(self) -> Floats:
+        """What is alike in all futures of the jobs that wait, shape (columns, 1, jobs)."""
+        columns = np.zeros((len(_COLUMNS), 1, len(self._waiting)))
+        columns[_HOME] = [self._number[each.partition] for each in self._waiting]
+        asked = [each.pending.job.total for each in self._waiting]
+        for column, name in zip((_WIDTH, *_OTHERS), _AMOUNTS, strict=True):
+            columns[column] = [getattr(each, name) for each in asked]
+        columns[_PLANNED] = [each.pending.planned_seconds for each in self._waiting]
+        columns[_LIKELY] = [each.likely_seconds for each in self._waiting]
+        columns[_READY] = [each.ready_seconds for each in self._waiting]
+        columns[_PLACE] = [each.place for each in self._waiting]
+        return columns
+
+    def forecasts(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """What becomes of the jobs that wait, as ``WaitingForecasts`` has it."""
         starts = self._starts()
-        ends = starts + self._lasting
-        never = np.isinf(starts).mean(axis=0).tolist()
-        told = zip(self._waiting, ranges_of(starts), ranges_of(ends), never, ends.T, strict=True)
-        forecasts = {}
-        for each, start, end, missing, over in told:
-            deadline = each.pending.job.deadline_seconds
-            forecasts[each.pending.job.job_id] = WaitingForecast(
-                start,
-                end,
-                missing,
-                None if deadline is None else float((over > deadline).mean()),
-            )
-        return forecasts
+        ends = np.add(starts, self._lasting, out=self._lasting)
+        jobs = [each.pending.job for each in self._waiting]
+        due = np.array([each.deadline_seconds for each in jobs], dtype=np.float64)
+        misses = np.where(np.isnan(due), math.nan, (ends > due).mean(axis=0))
+        never = np.isinf(starts).mean(axis=0)
+        return _quantiles(starts), _quantiles(ends), never, misses
 
     def _starts(self) -> Floats:
         """When jobs that wait start; shape (futures, jobs)."""
+        starts = np.empty_like(self._lasting)
         at_once = max(_THREADS, _MOST_AT_ONCE // len(self._waiting))
-        lots = range(0, self._scenarios, at_once)
-        return np.concatenate([self._starts_in(slice(each, each + at_once)) for each in lots])
+        for begin in range(0, self._scenarios, at_once):
+            lot = slice(begin, begin + at_once)
+            starts[lot] = self._starts_in(lot)
+        return starts
 
     def _starts_in(self, lot: slice) -> Floats:
         """The same, in some of the futures."""
@@ -222,21 +269,13 @@ class _Drawn:
 
     def _futures(self, lot: slice) -> Futures:
         outlook, waiting, running = self._outlook, self._waiting, self._running
-        arrivals = _arrivals(outlook, self._number, self._horizon())
         count = len(self._lasting[lot])
-        of_arrivals = [arrivals.one(self._random) for _ in range(count)]
+        of_arrivals = [self._arrivals.one(self._random) for _ in range(count)]
         most = max(len(each) for each in of_arrivals)
         known = len(waiting)
         columns = np.zeros((len(_COLUMNS), count, known + most))
         columns[_READY] = columns[_PLACE] = math.inf
-        columns[_HOME, :, :known] = [self._number[each.partition] for each in waiting]
-        asked = [each.pending.job.total for each in waiting]
-        for column, name in zip((_WIDTH, *_OTHERS), _AMOUNTS, strict=True):
-            columns[column, :, :known] = [getattr(each, name) for each in asked]
-        columns[_PLANNED, :, :known] = [each.pending.planned_seconds for each in waiting]
-        columns[_LIKELY, :, :known] = [each.likely_seconds for each in waiting]
-        columns[_READY, :, :known] = [each.ready_seconds for each in waiting]
-        columns[_PLACE, :, :known] = [each.place for each in waiting]
+        columns[:, :, :known] = self._known
         columns[_RUNTIME, :, :known] = self._lasting[lot]
         due = np.full(known + most, math.inf)  # those to come go first never
         due[:known] = [each.due_seconds for each in waiting]
@@ -262,7 +301,7 @@ class _Drawn:
             running_planned=np.array(
                 [each.expected_end_seconds for each in running], dtype=np.float64
             ),
-            running_ends=self._running_ends()[lot],
+            running_ends=self._running_ends[lot],
             due=due,
             room=_amounts(counted, outlook.room.values()),
             needs=columns[counted],
@@ -270,17 +309,6 @@ class _Drawn:
             by_due=np.argsort(due, kind="stable")[: np.count_nonzero(np.isfinite(due))],
             **_predecessors(waiting, running, known + most),
         )
-
-    def _running_ends(self) -> Floats:
-        """When jobs end that run; shape (futures, running)."""
-        ends = np.zeros((self._scenarios, len(self._running)))
-        for at, each in enumerate(self._running):
-            lasting = each.slowdown * self._runtimes[each.job.job_id]
-            requested = each.job.requested_seconds
-            if requested is not None:
-                lasting = np.minimum(lasting, requested)
-            ends[:, at] = each.start_seconds + lasting
-        return ends
 
     def _horizon(self) -> float:
         """How far ahead arrivals matter (seconds): twice as long as all the work there is takes."""
@@ -292,7 +320,7 @@ class _Drawn:
             for name in _AMOUNTS
             if (there := getattr(room, name)) > 0.0
         ]
-        ends = self._running_ends().mean(axis=0) if self._running else np.zeros(1)
+        ends = self._running_ends.mean(axis=0) if self._running else np.zeros(1)
         left = max(0.0, float(ends.max()) - self._outlook.now)
         return min(_LONGEST_HORIZON, _HOUR + left + 2.0 * max(taken, default=0.0))
 
@@ -439,5 +467,8 @@ def _add_conditions(
 
 def ranges_of(times: Floats) -> list[Range]:
     """Quantiles of each column, shape (futures, columns): each is a value that there is."""
-    quantiles = np.quantile(times, LEVELS, axis=0, method="inverted_cdf")
-    return [Range(*column) for column in quantiles.T.tolist()]
+    return [Range(*column) for column in _quantiles(times).T.tolist()]
+
+
+def _quantiles(times: Floats) -> Floats:
+    return np.quantile(times, LEVELS, axis=0, method="inverted_cdf")

@@ -11,10 +11,12 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections import deque
-from dataclasses import replace
 from typing import Final
 
-from foresail.explain.forecast import Range, WaitingForecast
+import numpy as np
+
+from foresail.explain.forecast import Range, WaitingForecasts
+from foresail.model.arrays import Floats
 
 MOST: Final = 500
 """Of so many of the latest starts it is known how they compare."""
@@ -41,11 +43,9 @@ class StartCalibration:
         """A job has started of which this was told at some time, before any correction."""
         if not math.isfinite(told.high):
             return
-        waited = _scaled(start_seconds - made_seconds)
-        off = (
-            _scaled(told.low - made_seconds) - waited,
-            waited - _scaled(told.high - made_seconds),
-        )
+        times = np.array([told.low, start_seconds, told.high])
+        low, waited, high = _scaled(times - made_seconds).tolist()
+        off = low - waited, waited - high
         self._latest.append(off)
         insort(self._below, off[0])
         insort(self._above, off[1])
@@ -54,26 +54,22 @@ class StartCalibration:
             self._below.remove(below)
             self._above.remove(above)
 
-    def corrected(self, made_seconds: float, told: WaitingForecast) -> WaitingForecast:
-        """What is told instead; of the end as of the start."""
-        start = told.start
-        if len(self._latest) < _FEWEST or not math.isfinite(start.high):
+    def corrected(self, made_seconds: float, told: WaitingForecasts) -> WaitingForecasts:
+        """What is told instead; of the ends as of the starts."""
+        if len(self._latest) < _FEWEST:
             return told
-        low = _seconds(_scaled(start.low - made_seconds) - _quantile(self._below))
-        high = _seconds(_scaled(start.high - made_seconds) + _quantile(self._above))
-        earliest = made_seconds + min(low, high)
-        latest = made_seconds + max(low, high)
-        corrected = Range(earliest, min(max(start.median, earliest), latest), latest)
-        end = told.end
-        return replace(
-            told,
-            start=corrected,
-            end=Range(
-                min(end.median, end.low + earliest - start.low),
-                end.median,
-                max(end.median, end.high + latest - start.high),
-            ),
-        )
+        known = np.isfinite(told.starts[-1])
+        low, median, high = told.starts[:, known]
+        first = _seconds(_scaled(low - made_seconds) - _quantile(self._below))
+        last = _seconds(_scaled(high - made_seconds) + _quantile(self._above))
+        earliest = made_seconds + np.minimum(first, last)
+        latest = made_seconds + np.maximum(first, last)
+        starts, ends = told.starts.copy(), told.ends.copy()
+        starts[:, known] = earliest, np.clip(median, earliest, latest), latest
+        begin, middle, end = told.ends[:, known]
+        ends[0, known] = np.minimum(middle, begin + earliest - low)
+        ends[2, known] = np.maximum(middle, end + latest - high)
+        return WaitingForecasts(told.places, starts, ends, told.never, told.misses)
 
 
 def _quantile(ordered: list[float]) -> float:
@@ -81,9 +77,9 @@ def _quantile(ordered: list[float]) -> float:
     return ordered[min(len(ordered), math.ceil(_SHARE * (len(ordered) + 1))) - 1]
 
 
-def _scaled(wait_seconds: float) -> float:
-    return math.log1p(max(0.0, wait_seconds) / _SHORT_SECONDS)
+def _scaled(wait_seconds: Floats) -> Floats:
+    return np.log1p(np.maximum(0.0, wait_seconds) / _SHORT_SECONDS)
 
 
-def _seconds(scaled: float) -> float:
-    return max(0.0, _SHORT_SECONDS * math.expm1(min(scaled, 60.0)))
+def _seconds(scaled: Floats) -> Floats:
+    return np.maximum(0.0, _SHORT_SECONDS * np.expm1(np.minimum(scaled, 60.0)))

@@ -40,7 +40,7 @@ def lengthened(
     matrix: NDArray[np.float64], rows: int, widths: Sequence[int]
 ) -> NDArray[np.float64]:
     """Every block with rows of zeros behind its own, ``rows`` in all."""
-    longer = [np.zeros((rows, width)) for width in widths]
-    for block, target in zip(split(matrix, widths), longer, strict=True):
+    longer = np.zeros((rows, matrix.shape[1]))  # rows that nobody writes take no memory
+    for block, target in zip(split(matrix, widths), split(longer, widths), strict=True):
         target[: len(block)] = block
-    return joined(longer) if len(longer) > 1 else longer[0]
+    return longer

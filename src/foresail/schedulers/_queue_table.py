@@ -135,10 +135,10 @@ class Tables(NamedTuple):
 
 
 def _blank_tables(slots: int) -> dict[str, NDArray[Any]]:
-    """Those of the tables by name that have rows for slots."""
+    """Those of the tables by name that have rows for slots; unused, most take no memory."""
     return {
         "jobs": queue.blank_jobs(slots),
-        "specs": np.full((slots, SPEC_COLUMNS), -1.0),
+        "specs": np.zeros((slots, SPEC_COLUMNS)),
         "summaries": np.zeros((slots, SUMMARY_COLUMNS)),
         "order": queue.blank_order(slots + 1),
         "dues": np.zeros((2 * slots + 1, queue.DUE_COLUMNS), order="F"),
@@ -489,6 +489,7 @@ class QueueTable:
             return False
         self._last_arrival, self._last_submit = pending.arrival, submitted
         others = self._tables.others[slot] = others_of(job)
+        self._tables.specs[slot] = -1.0
         self._asking += any(others)
         self.jobs_by_slot.append(pending)
         self.slot_of[job.job_id] = slot
@@ -634,6 +635,7 @@ class QueueTable:
         submitted = np.array([each.job.submit_seconds for each in fitting], dtype=np.float64)
         cpus = np.array([each.job.cpus for each in fitting], dtype=np.float64)
         requested = [each.job.requested_seconds for each in fitting]
+        specs[:] = -1.0
         specs[:, SUBMIT] = jobs[:, SUBMITTED] = submitted
         specs[:, CPUS] = cpus
         specs[:, REQUESTED] = [math.inf if each is None else each for each in requested]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import time
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
+
+import numpy as np
 
 from foresail.control.loop import Controller
 from foresail.explain.forecast import SCENARIOS, Range, WaitingForecast, forecast_waiting
@@ -73,7 +74,7 @@ class QueueForecaster:
         self._begun_monotonic = 0.0
         self._cost_seconds = 0.0
         self._making: asyncio.Task[Forecasts] | None = None
-        self._kept: set[str] = set()
+        self._kept: Collection[str] = ()
         self._calibration = StartCalibration()
         self._calibrated_monotonic = -float("inf")
 
@@ -167,7 +168,7 @@ class QueueForecaster:
         )
         while some := list(islice(first, _ROWS_AT_ONCE)):  # others write in between
             await slowly(self._store.keep_forecasts, some)
-        self._kept = set(made.waiting)
+        self._kept = made.waiting.keys()
         return made
 
     def _made(self, task: asyncio.Task[Forecasts]) -> None:
@@ -188,11 +189,8 @@ def _drawn(outlook: Outlook, calibration: StartCalibration) -> Forecasts:
     """The forecasts of an outlook, of fewer futures the more jobs wait."""
     scenarios = max(_FEWEST_SCENARIOS, min(SCENARIOS, _MOST_WORK // (1 + len(outlook.waiting))))
     drawn = forecast_waiting(outlook, scenarios=scenarios)
-    waiting = {job_id: calibration.corrected(outlook.now, each) for job_id, each in drawn.items()}
-    starts = {job_id: each.start.median for job_id, each in waiting.items()}
-    jobs = {each.pending.job.job_id: each.pending.job for each in outlook.waiting}
-    expected = sorted(
-        (each for each in starts if math.isfinite(starts[each])), key=starts.__getitem__
-    )
-    soonest = {job_id: jobs[job_id] for job_id in expected}
-    return Forecasts(outlook, drawn, waiting, soonest)
+    waiting = calibration.corrected(outlook.now, drawn)
+    medians = waiting.starts[1]
+    expected = np.argsort(medians, kind="stable")[: np.count_nonzero(np.isfinite(medians))]
+    jobs = [outlook.waiting[at].pending.job for at in expected.tolist()]
+    return Forecasts(outlook, drawn, waiting, {job.job_id: job for job in jobs})
