@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
+import msgspec
+
 from foresail.live.job_fields import NAME, host_name, output_path
 from foresail.model.cluster import Cluster
+from foresail.model.construction import quickly_made
 from foresail.model.job import Job, Stage
 from foresail.model.preference import Preference
 from foresail.model.resources import Resources
@@ -28,6 +31,7 @@ AS_WRITTEN: Final[Mapping[str, str]] = MappingProxyType(
 """Fields of jobs files that are those of a job, as they are called there and here."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class CommandJob:
     """One command to run, and what is asked for it."""
@@ -211,7 +215,8 @@ class CommandJob:
 
     def to_json(self) -> str:
         """One line that ``from_json`` reads back."""
-        return json.dumps({f.name: getattr(self, f.name) for f in fields(self)}, default=dict)
+        known = msgspec.structs.asdict(self)  # type: ignore[arg-type] # it is a struct
+        return json.dumps(known, default=dict)
 
     @classmethod
     def from_json(cls, line: str) -> CommandJob:

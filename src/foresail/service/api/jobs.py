@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal
 
@@ -65,9 +66,15 @@ _PATIENCE_SECONDS: Final = 1.0
 _LIST_PATIENCE_SECONDS: Final = 0.02
 """How long forecasts are waited for that are just being made, of one job and of a page of them."""
 
+_FEW: Final = 10
+"""What is told of more jobs is put into words beside other calls, not before them."""
+
 _MOST_MEANT: Final = 30_000
 _MOST_LOG_BYTES: Final = 1_000_000
 _Number = Annotated[int, Query(ge=0, le=2**62)]
+
+
+_policy_of: Final = lru_cache(parse_policy)
 
 
 @router.post("/jobs", status_code=201, responses={200: {"model": SubmittedAnswer}})
@@ -87,7 +94,7 @@ async def submit(
         checks = JobChecks(
             caller.user,
             picture.cluster,
-            places_of_requests(parse_policy(parts.policy()), picture.cluster),
+            places_of_requests(_policy_of(parts.policy()), picture.cluster),
             account=parts.served.other_account(caller.user),
             sends_mail=bool(parts.configuration.hooks.mail),
         )
@@ -234,7 +241,11 @@ async def _told(
         parts.gallery.reasons(waiting),
         parts.forecaster.latest(may_start, patience_seconds),
     )
-    return [_job(row, picture, reasons, forecasts, now) for row in rows]
+
+    def told() -> list[JobAnswer]:
+        return [_job(row, picture, reasons, forecasts, now) for row in rows]
+
+    return told() if len(rows) <= _FEW else await asyncio.to_thread(told)
 
 
 @router.post("/jobs/cancel", status_code=202)

@@ -20,6 +20,7 @@ from foresail.live.command_job import CommandJob, told_dependencies
 from foresail.live.job_fields import SIZE_FORM
 from foresail.live.jobs_file import JobLines
 from foresail.model.cluster import Cluster
+from foresail.model.construction import replaced
 from foresail.model.errors import InputError
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
@@ -213,10 +214,14 @@ class Submission:
 
     @property
     def is_too_large(self) -> bool:
-        """Whether more were to be kept of them than one call may ask for: a line for each."""
+        """Whether more were to be kept of them than one call may ask for: a line for each.
+
+        A single job that waits for nothing is no larger than the call itself.
+        """
         size = 0
         for draft, requests in zip(self.drafts, self._by_draft(_USUAL_NUMBER), strict=True):
-            size += len(next(requests).job.to_json()) * len(draft.indices or "1")
+            if draft.indices is not None or draft.after:
+                size += len(next(requests).job.to_json()) * len(draft.indices or "1")
             if size > MOST_KEPT_BYTES:
                 return True
         return False
@@ -253,16 +258,20 @@ def _requests_of(
     environment = {
         name: value for name, value in draft.job.environment.items() if name not in _OF_ARRAYS
     }
-    job = replace(
-        draft.job, after=after, dependencies=told_dependencies(awaited), environment=environment
+    job = replaced(
+        draft.job,
+        job_id=ids[0],
+        after=after,
+        dependencies=told_dependencies(awaited),
+        environment=environment,
     )
     if draft.indices is None:
-        yield Submit(replace(job, job_id=ids[0]), held=draft.held)
+        yield Submit(job, held=draft.held)
         return
     shared = {**job.environment, **_of_array(draft.indices)}
     for job_id, index in zip(ids, draft.indices, strict=True):
         environment = shared | dict.fromkeys(_INDEX_VARIABLES, str(index))
-        yield Submit(replace(job, job_id=job_id, environment=environment), held=draft.held)
+        yield Submit(replaced(job, job_id=job_id, environment=environment), held=draft.held)
 
 
 def _of_array(indices: Sequence[int]) -> Mapping[str, str]:
@@ -343,14 +352,14 @@ class JobChecks:
         reader = JobLines(self._total, self._home, None, self._places, self._is_directory)
         job = reader.job({**record, "user": self._user}, None)
         if asked.array is not None and "%" in asked.array:
-            job = replace(job, most_at_once=int(asked.array.partition("%")[2]))
+            job = replaced(job, most_at_once=int(asked.array.partition("%")[2]))
         mail_type, mail_user = checked_mail(
             asked.mail_type or "NONE",
             asked.mail_user or self._user,
             is_set_up=self._sends_mail,
             is_array=asked.array is not None,
         )
-        job = replace(job, mail_type=mail_type, mail_user=mail_user)
+        job = replaced(job, mail_type=mail_type, mail_user=mail_user)
         specification = job.specification(0.0)
         if not self._room.could_hold(specification):
             field, value = self._too_much(specification)

@@ -248,8 +248,11 @@ class Database:
             self._room.require()
 
     def close(self) -> None:
-        """Let go of it."""
+        """Let go of it, so that another may have it at once."""
         if self._held is not None:
+            if not self._held.invalidated:
+                with suppress(DBAPIError):
+                    self._held.scalar(select(func.pg_advisory_unlock(_LOCK)))
             self._held.close()
         self.engine.dispose()
 

@@ -149,33 +149,33 @@ class SqlStore:
         if any(isinstance(each, Submit) for call in asked for each in call.requests):
             self.database.require_room()
         number, last_job = self._last_request, self._last_job
+        keyed: dict[tuple[str, str], tuple[NumberedRequest, ...]] = {}
+        for call in asked:
+            before = self._asked_before(call)
+            if not before and call.client_key is not None:
+                before = keyed.get((call.user, call.client_key), ())
+            if before:
+                same = [what_is_asked(each.request) for each in before] == [
+                    what_is_asked(each) for each in call.requests
+                ]
+                answers.append(Accepted(before, is_new=False, conflicts=not same))
+                continue
+            numbered = []
+            job_number = call.first_number - 1
+            for request in call.requests:
+                number += 1
+                numbered.append(NumberedRequest(number, now, call.user, request))
+                rows.append(request_row(numbered[-1], call.client_key))
+                if isinstance(request, Submit):
+                    job_number += 1
+                    row = job_row(request, job_number, call.user, now, rows[-1]["body"])
+                    jobs.append(row)
+            last_job = max(last_job, job_number)
+            answers.append(Accepted(tuple(numbered)))
+            if call.client_key is not None:
+                keyed[call.user, call.client_key] = tuple(numbered)
         self._is_unsure_of_requests = True
         with self.database.writing() as connection:
-            keyed: dict[tuple[str, str], tuple[NumberedRequest, ...]] = {}
-            for call in asked:
-                before = self._asked_before(connection, call)
-                if not before and call.client_key is not None:
-                    before = keyed.get((call.user, call.client_key), ())
-                if before:
-                    same = [what_is_asked(each.request) for each in before] == [
-                        what_is_asked(each) for each in call.requests
-                    ]
-                    answers.append(Accepted(before, is_new=False, conflicts=not same))
-                    continue
-                numbered = []
-                job_number = call.first_number - 1
-                for request in call.requests:
-                    number += 1
-                    numbered.append(NumberedRequest(number, now, call.user, request))
-                    rows.append(request_row(numbered[-1], call.client_key))
-                    if isinstance(request, Submit):
-                        job_number += 1
-                        row = job_row(request, job_number, call.user, now, rows[-1]["body"])
-                        jobs.append(row)
-                last_job = max(last_job, job_number)
-                answers.append(Accepted(tuple(numbered)))
-                if call.client_key is not None:
-                    keyed[call.user, call.client_key] = tuple(numbered)
             if rows:
                 connection.execute(insert(REQUESTS), rows)
             if jobs:
@@ -393,12 +393,13 @@ class SqlStore:
         """Let go of it."""
         self.database.close()
 
-    def _asked_before(self, connection: Connection, call: KeyedCall) -> tuple[NumberedRequest, ...]:
+    def _asked_before(self, call: KeyedCall) -> tuple[NumberedRequest, ...]:
         if call.client_key is None:
             return ()
         same = (REQUESTS.c.user == call.user) & (REQUESTS.c.client_key == call.client_key)
-        found = connection.execute(select(REQUESTS).where(same).order_by(REQUESTS.c.number))
-        return tuple(request_of(dict(row)) for row in found.mappings())
+        wanted = select(REQUESTS).where(same).order_by(REQUESTS.c.number)
+        with self.database.reading() as connection:
+            return tuple(request_of(dict(row)) for row in connection.execute(wanted).mappings())
 
 
 def _alike(jobs: Mapping[str, Row]) -> dict[tuple[str, ...], list[dict[str, Any]]]:
