@@ -19,6 +19,7 @@ from foresail.model.errors import InputError
 if TYPE_CHECKING:
     from foresail.cli._scenarios import ScenarioOptions
     from foresail.kernels.beside import CompilingBeside
+    from foresail.reports.comparison.recorded_words import ModelVerdict
     from foresail.reports.plan.page import RunCourse
     from foresail.scenario.scenario import Scenario
     from foresail.traces.filtering import FilterChoice
@@ -173,44 +174,46 @@ def show(
     folder: Path | None,
     png: bool,
     course: Callable[[], RunCourse | None] | None = None,
+    recorded_in: Workload | None = None,
 ) -> None:
     """Print the summaries and, with a folder, write the report and everything behind it.
 
-    The report of a run with an event log also has its course.
+    The report of a run with an event log also has its course; what the log recorded is compared
+    with the schedules, where one is given.
     """
     from foresail.metrics.partitions import partition_summaries
     from foresail.metrics.summary import summaries
-    from foresail.reports.comparison.recorded_words import how_near
+    from foresail.reports.comparison.recorded_words import verdict_of
     from foresail.reports.comparison.table import (
         as_csv,
+        killed_words,
         never_started_words,
         partition_tables,
         terminal_tables,
     )
 
+    verdict = None if recorded_in is None else verdict_of(recorded_in, schedules)
     if folder is not None:
         with doing("writing the report"):
-            _write(schedules, folder, png, None if course is None else course())
+            _write(schedules, folder, png, None if course is None else course(), verdict)
     with doing("measuring the schedules"):
         every = summaries(schedules)
         by_partition = [partition_summaries(each) for each in schedules]
         said = schedules[0].meta.partitions_said if schedules else ""
     if output is TableFormat.JSON:
-        print_json(
-            {
-                "policies": [
-                    each.as_json() | {"partitions": [part.as_json() for part in parts]}
-                    for each, parts in zip(every, by_partition, strict=True)
-                ],
-                "partitions": said or None,
-            }
-        )
+        recorded = {} if verdict is None else {"recorded": verdict.as_json()}
+        policies = [
+            each.as_json() | {"partitions": [part.as_json() for part in parts]}
+            for each, parts in zip(every, by_partition, strict=True)
+        ]
+        print_json({"policies": policies, "partitions": said or None} | recorded)
     elif output is TableFormat.CSV:
         typer.echo(as_csv(every), nl=False)
     else:
         printer = console()
         tables = (*terminal_tables(every), *partition_tables([*chain(*by_partition)]))
-        for part in (*tables, said, never_started_words(every), how_near(every)):
+        beside = () if verdict is None else (verdict.table(), verdict.words)
+        for part in (*tables, said, never_started_words(every), killed_words(every), *beside):
             if part:
                 printer.print(part)
     if folder is not None:
@@ -218,14 +221,18 @@ def show(
 
 
 def _write(
-    schedules: Sequence[Schedule], folder: Path, png: bool, course: RunCourse | None
+    schedules: Sequence[Schedule],
+    folder: Path,
+    png: bool,
+    course: RunCourse | None,
+    verdict: ModelVerdict | None,
 ) -> None:
     from foresail.reports.comparison.report import write_report
     from foresail.reports.images import write_images
     from foresail.traces.schedule_file import write_schedule
 
     command = made_by()
-    report = write_report(schedules, folder, command=command, course=course)
+    report = write_report(schedules, folder, command=command, course=course, verdict=verdict)
     for number, schedule in enumerate(schedules, start=1):
         write_schedule(schedule, folder / f"schedule-{number}.parquet")
     if png:

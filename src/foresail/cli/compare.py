@@ -42,13 +42,8 @@ def compare(
     png: replaying.Png = False,
 ) -> None:
     """Say how waiting, slowdown and use would have been under other schedulers and predictions."""
-    from foresail.traces.recorded import recorded_schedule
-
     standard = STANDARD_ON_NODES if options.on_nodes else STANDARD
     read = partial(replaying.load, log, log_options, filters)
     asked = policies or standard
     workload, schedules = replaying.schedules_of(options, asked, output, read)
-    recorded = recorded_schedule(workload, schedules[0].meta.processors)
-    if recorded is not None:
-        schedules.append(recorded)
-    replaying.show(schedules, output_format, output, png)
+    replaying.show(schedules, output_format, output, png, recorded_in=workload)

@@ -26,7 +26,7 @@ from foresail.model.short_form import part_of
 from foresail.record.jobs_fold import EndedAttempt, JobsFold
 from foresail.record.log import EventLog
 from foresail.record.records import Manifest
-from foresail.record.schedule_rows import ScheduleRow, attempt_row, schedule_table
+from foresail.record.schedule_rows import ScheduleRow, attempt_row, schedule_table, with_eligibility
 from foresail.traces import schema
 from foresail.traces.schedule import Schedule, ScheduleMeta
 from foresail.traces.schedule_file import write_schedule
@@ -48,7 +48,8 @@ def table_of_run(jobs: JobsFold) -> pl.DataFrame:
     specified = [_specified(latest[job_id]) for job_id in jobs.submitted if job_id in latest]
     schemas = {name: schema.SCHEDULE[name] for name in _OF_JOB}
     table = pl.DataFrame(specified, schema=schemas, orient="row")
-    return schedule_table(map(_row, jobs.past), table)
+    waited = (each.job for each in latest.values() if each.job.after or each.job.conditions)
+    return with_eligibility(schedule_table(map(_row, jobs.past), table), waited)
 
 
 def _row(past: EndedAttempt) -> ScheduleRow:
@@ -74,7 +75,7 @@ def _specified(past: EndedAttempt) -> tuple[Any, ...]:
 BuildController: TypeAlias = Callable[[EventLog], Controller]
 """Makes a run's controller, fresh, writing to a log."""
 
-_TIMES = ("submit_seconds", "start_seconds", "end_seconds")
+_TIMES = ("submit_seconds", "start_seconds", "end_seconds", "eligible_seconds")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from foresail.metrics.bootstrap import drawn_blocks, time_blocks
 from foresail.metrics.jobs import per_job
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
+from foresail.model.outcome import EndedBecause
 from foresail.traces.schedule import Schedule
 
 _GRID: Final = 2048
@@ -83,9 +84,9 @@ class Comparison:
     other: str
 
     jobs: int
-    """Jobs in both schedules."""
+    """Jobs in both schedules, which ended alike (``paired``)."""
     unmatched_jobs: int
-    """Jobs in only one of them, left out."""
+    """Jobs that are left out."""
     blocks: int
     block_seconds: float
     """Blocks of submission time that the bootstrap drew from, and their length; 0 and 0 where the
@@ -123,27 +124,23 @@ def held_up(pairs: pl.DataFrame) -> HeldUp:
 def paired(baseline: Schedule, other: Schedule) -> pl.DataFrame:
     """Jobs that both schedules have, by submission, with what each did to them.
 
+    Jobs that were killed at their requested time in one of them alone are left out: half a job that
+    took half the time was served no better.
+
     Columns: the baseline's ``per_job`` columns, and ``wait_seconds``, ``bounded_slowdown``,
     ``flow_seconds``, ``start_seconds`` of the other with the suffix ``_other``.
-
-    Raises
-    ------
-    InputError
-        If they have no job in common.
     """
     columns = ["wait_seconds", "bounded_slowdown", "flow_seconds", "start_seconds"]
+    columns.append("ended_because")
     theirs = per_job(other).select("job_id", *columns)
     jobs = per_job(baseline).join(
         theirs, on="job_id", how="inner", suffix="_other", maintain_order="left"
     )
-    if not jobs.height:
-        raise InputError(
-            "the schedules have no job in common",
-            field="job_id",
-            value=f"{baseline.meta.workload}, {other.meta.workload}",
-            expected="two schedules of the same workload",
-        )
-    return jobs
+    here, there = (
+        (pl.col(name) == EndedBecause.LIMIT.value).fill_null(value=False)
+        for name in ("ended_because", "ended_because_other")
+    )
+    return jobs.filter(here == there)
 
 
 def compare(
@@ -159,9 +156,16 @@ def compare(
     Raises
     ------
     InputError
-        If the schedules have no job in common.
+        If the schedules have no job in common, or none that ended alike.
     """
     jobs = paired(baseline, other)
+    if not jobs.height:
+        raise InputError(
+            "the schedules have no job in common that ended alike",
+            field="job_id",
+            value=f"{baseline.meta.workload}, {other.meta.workload}",
+            expected="two schedules of the same workload",
+        )
     block_seconds, block = time_blocks(jobs["submit_seconds"].to_numpy().astype(np.float64))
     count = int(block.max()) + 1 if block_seconds else 0
     draws = drawn_blocks(count, replicates, seed)

@@ -8,7 +8,8 @@ from typing import Final
 
 import polars as pl
 
-from foresail.metrics.jobs import whole_jobs
+from foresail.metrics.jobs import attempts, went_back, whole_jobs
+from foresail.metrics.usage import Span, held_share
 from foresail.model.outcome import EndedBecause
 from foresail.traces.schedule import Schedule
 
@@ -54,6 +55,12 @@ class DeadlineMetrics:
     preemptions: int
     lost_attempts: int
     """Attempts that were stopped for other jobs; that ended with a node."""
+    lost_hours: float
+    """Cpu hours that these held: work that was done for nothing."""
+    killed_jobs: int
+    killed_hours: float
+    """Jobs that were ended at their requested time, unfinished, and the cpu hours that they held;
+    these count as used, and are no goodput."""
 
 
 def deadline_metrics(schedule: Schedule) -> DeadlineMetrics:
@@ -66,6 +73,7 @@ def deadline_metrics(schedule: Schedule) -> DeadlineMetrics:
     missed = slo_jobs - _jobs(on_time)
     accepted, rejected = (rows.filter(slo, accepted=answer) for answer in (True, False))
     best_effort = done.filter(~slo)
+    killed = schedule.jobs.filter(pl.col("ended_because") == EndedBecause.LIMIT.value)
     latency = (best_effort["end_seconds"] - best_effort["submit_seconds"]).to_numpy()
     return DeadlineMetrics(
         slo_jobs=slo_jobs,
@@ -85,21 +93,21 @@ def deadline_metrics(schedule: Schedule) -> DeadlineMetrics:
         effective_load=effective_load(schedule),
         preemptions=_ended(schedule.jobs, EndedBecause.PREEMPTED),
         lost_attempts=_ended(schedule.jobs, EndedBecause.LOST),
+        lost_hours=_held_hours(schedule.jobs.filter(went_back())),
+        killed_jobs=_jobs(killed),
+        killed_hours=_held_hours(killed),
     )
 
 
 def effective_load(schedule: Schedule) -> float:
     """Cpu time held between the first and the last submission, as a share of what there was.
 
-    Unlike ``usage.utilization`` it leaves out the time in which the last jobs drain.
+    Unlike ``usage.utilization`` it counts what was lost, and all submissions, also of jobs that
+    never started.
     """
-    rows = schedule.jobs
-    submitted = rows["submit_seconds"].to_numpy()
+    submitted = schedule.jobs["submit_seconds"].to_numpy()
     begin, end = (submitted.min(), submitted.max()) if submitted.size else (0.0, 0.0)
-    offered = schedule.meta.processors * (end - begin)
-    held = pl.col("end_seconds").clip(begin, end) - pl.col("start_seconds").clip(begin, end)
-    used = rows.select((pl.col("cpus") * held).sum()).item()
-    return float(used) / float(offered) if offered > 0 else math.nan
+    return held_share(schedule, attempts(schedule), Span(float(begin), float(end)))
 
 
 def _jobs(rows: pl.DataFrame) -> int:
@@ -109,6 +117,11 @@ def _jobs(rows: pl.DataFrame) -> int:
 def _attainment(on_time: pl.DataFrame, rows: pl.DataFrame) -> float:
     jobs = _jobs(rows)
     return _jobs(on_time) / jobs if jobs else math.nan
+
+
+def _held_hours(rows: pl.DataFrame) -> float:
+    held = pl.col("cpus") * (pl.col("end_seconds") - pl.col("start_seconds"))
+    return float(rows.select(held.sum()).item()) / _HOUR
 
 
 def _hours(rows: pl.DataFrame) -> float:

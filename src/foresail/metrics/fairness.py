@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from foresail.metrics.capacity import capacity_steps, cpu_seconds_there
 from foresail.metrics.jobs import attempts
 from foresail.metrics.kernels.occupancy import sweep_queue
 from foresail.metrics.partitions import apart
-from foresail.metrics.usage import makespan_seconds
+from foresail.metrics.usage import span
 from foresail.traces.schedule import Schedule
 
 
@@ -31,7 +32,8 @@ class Fairness:
     but the schedule; a fair start time in the sense of Sabin and Sadayappan would ask for another
     simulation of the same policy for each job.)"""
     loss_of_capacity: float
-    """Processor seconds free while at least one job waited, as a share of processors x makespan
+    """Cpu seconds free while at least one eligible job waited, as a share of those that there were
+    over the makespan
     (Zhang, Franke, Moreira and Sivasubramaniam, IPDPS 2000)."""
     avoidable_idle_share: float
     """The part of it in which some waiting job would have fitted."""
@@ -63,12 +65,14 @@ def fairness(schedule: Schedule) -> Fairness:
             for name in ("queued_seconds", "start_seconds", "end_seconds", "cpus")
         )
         orders = np.argsort(start, kind="stable"), np.argsort(end, kind="stable")
-        passed_over, waiting, fitting = sweep_queue(queued, start, end, cpus, *orders, processors)
+        since, _, there = capacity_steps(replace(schedule.meta, processors=processors))
+        passed_over, waiting, fitting = sweep_queue(queued, start, end, cpus, *orders, since, there)
         overtakings += int(overtaken(start).sum())
         passings += int(passed_over.sum())
         idle_while_waiting += waiting
         idle_while_fitting += fitting
-    offered = schedule.meta.processors * makespan_seconds(schedule)
+    window = span([schedule])
+    offered = cpu_seconds_there(schedule.meta, window.begin_seconds, window.end_seconds)
     return Fairness(
         overtaken_jobs=overtakings,
         overtaken_share=overtakings / rows.height,

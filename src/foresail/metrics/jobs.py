@@ -59,15 +59,25 @@ def whole_jobs(schedule: Schedule) -> pl.DataFrame:
     )
 
 
+def went_back() -> pl.Expr:
+    """Whether an attempt was preempted or lost, and its job went back to the queue."""
+    return pl.col("ended_because").is_in(sorted(GOES_BACK)).fill_null(value=False)
+
+
+def eligible_seconds() -> pl.Expr:
+    """When a job could first have started, had there been room."""
+    return pl.coalesce("eligible_seconds", "submit_seconds")
+
+
 def attempts(schedule: Schedule) -> pl.DataFrame:
     """Attempts that started, by the time they began to queue, which is in ``queued_seconds``.
 
-    A first attempt queues from the job's submission, a later one from the end of the one before.
-    So does each part of a job, be it of a stage that waits for others.
+    A first attempt queues from when its job is eligible, a later one from the end of the one
+    before. So does each part of a job, be it of a stage that waits for others.
     """
     started = schedule.jobs.filter(pl.col("start_seconds").is_not_null())
     if (started["attempt"].fill_null(1) <= 1).all():
-        return started.with_columns(queued_seconds=pl.col("submit_seconds")).sort(
+        return started.with_columns(queued_seconds=eligible_seconds()).sort(
             "queued_seconds", maintain_order=True
         )
     parts = [name for name in schema.PARTS if name in started.columns]
@@ -77,7 +87,7 @@ def attempts(schedule: Schedule) -> pl.DataFrame:
             queued_seconds=pl.col("end_seconds")
             .shift(1)
             .over("job_id", *parts)
-            .fill_null(pl.col("submit_seconds"))
+            .fill_null(eligible_seconds())
         )
         .sort("queued_seconds", "start_seconds", maintain_order=True)
     )
@@ -87,9 +97,10 @@ def per_job(schedule: Schedule) -> pl.DataFrame:
     """One row a job, by submission: the schedule's columns and what the job experienced.
 
     ``runtime_seconds`` is that of the last attempt, ``flow_seconds`` the time from submission to
-    the end, ``wait_seconds`` the rest of it (so attempts that were lost count as waiting), and
-    ``bounded_slowdown`` follows from these. Jobs that never started are left out. A job that
-    started in parts is one row (``whole_jobs``).
+    the end, ``wait_seconds`` the rest of it (so attempts that were lost count as waiting),
+    ``eligible_wait_seconds`` what of it came after the job was eligible, and ``bounded_slowdown``
+    follows from that. Jobs that never started are left out. A job that started in parts is one row
+    (``whole_jobs``).
     """
     started = whole_jobs(schedule).filter(pl.col("start_seconds").is_not_null())
     if (started["attempt"].fill_null(1) > 1).any():
@@ -98,9 +109,11 @@ def per_job(schedule: Schedule) -> pl.DataFrame:
         )
     wait = pl.col("start_seconds") - pl.col("submit_seconds")
     runtime = pl.col("end_seconds") - pl.col("start_seconds")
+    queued = pl.col("start_seconds") - eligible_seconds()
     return started.sort("submit_seconds", maintain_order=True).with_columns(
         wait_seconds=wait,
+        eligible_wait_seconds=queued,
         runtime_seconds=runtime,
         flow_seconds=wait + runtime,
-        bounded_slowdown=bounded_slowdown(wait, runtime),
+        bounded_slowdown=bounded_slowdown(queued, runtime),
     )

@@ -77,9 +77,12 @@ def partition_summaries(schedule: Schedule) -> list[PartitionSummary]:
 
 
 def apart(schedule: Schedule) -> list[tuple[pl.Series, float]]:
-    """Ids of jobs, and processors, of partitions that share nothing with others, not even a job."""
+    """Ids of jobs, and processors, of partitions that share nothing with others, not even a job.
+
+    All are one where nodes come and go.
+    """
     sizes = schedule.meta.partitions
-    if schema.PARTITION not in schedule.jobs.columns:
+    if schema.PARTITION not in schedule.jobs.columns or schedule.meta.capacity:
         return [(schedule.jobs["job_id"], schedule.meta.processors)]
     ids = _ids(schedule)
     groups: list[set[str]] = []

@@ -16,7 +16,7 @@ from foresail.metrics.fairness import fairness
 from foresail.metrics.jobs import per_job
 from foresail.metrics.prediction import prediction_quality
 from foresail.metrics.statistics import statistics
-from foresail.metrics.usage import makespan_seconds, utilization
+from foresail.metrics.usage import makespan_seconds, steady_window, utilization
 from foresail.traces.schedule import Schedule
 
 
@@ -25,9 +25,9 @@ class Summary:
     """One schedule's metrics; a figure that the schedule does not give is NaN.
 
     Shares are of one. Names and definitions: ``foresail.metrics.jobs``, ``usage``, ``fairness``,
-    ``prediction`` and ``deadlines``. The last four are against a baseline, where there is one: by
-    which share of its average bounded slowdown this one is less, the longest wait as a multiple of
-    the baseline's, and ``foresail.metrics.comparison.HeldUp``.
+    ``prediction`` and ``deadlines``. The last four are against a baseline, where there is one, over
+    the jobs that both have (``comparison.paired``): by which share of its average bounded slowdown
+    this one is less, the longest wait as a multiple of the baseline's, and ``comparison.HeldUp``.
     """
 
     policy: str
@@ -47,12 +47,18 @@ class Summary:
     p99_wait_seconds: float
     max_wait_seconds: float
     waited_share: float
+    mean_eligible_wait_seconds: float
+    median_eligible_wait_seconds: float
+    p90_eligible_wait_seconds: float
+    p99_eligible_wait_seconds: float
+    max_eligible_wait_seconds: float
     mean_flow_seconds: float
     median_flow_seconds: float
     p90_flow_seconds: float
     p99_flow_seconds: float
     max_flow_seconds: float
     utilization: float
+    steady_utilization: float
     makespan_seconds: float
     backfilled_share: float
     overtaken_jobs: int
@@ -84,6 +90,9 @@ class Summary:
     effective_load: float
     preemptions: int
     lost_attempts: int
+    lost_hours: float
+    killed_jobs: int
+    killed_hours: float
     replay_seconds: float
     slowdown_saved_share: float = math.nan
     longest_wait_ratio: float = math.nan
@@ -110,8 +119,10 @@ def summary(schedule: Schedule) -> Summary:
         **_spread(jobs, "bounded_slowdown", mean="average"),
         **_spread(jobs, "wait_seconds"),
         waited_share=_share(jobs["wait_seconds"] > 0),
+        **_spread(jobs, "eligible_wait_seconds"),
         **_spread(jobs, "flow_seconds"),
         utilization=utilization(schedule),
+        steady_utilization=utilization(schedule, steady_window(schedule)),
         makespan_seconds=makespan_seconds(schedule) if jobs.height else math.nan,
         backfilled_share=_share(jobs["backfilled"].drop_nulls()),
         **dataclasses.asdict(fairness(schedule)),
@@ -135,20 +146,29 @@ def summaries(schedules: Sequence[Schedule]) -> list[Summary]:
     return [
         baseline,
         *(
-            _against(schedules[0], baseline, schedule, each) if each.jobs else each
+            _against(paired(schedules[0], schedule), each)
             for schedule, each in zip(schedules[1:], every[1:], strict=True)
         ),
     ]
 
 
-def _against(first: Schedule, baseline: Summary, schedule: Schedule, other: Summary) -> Summary:
-    longest = baseline.max_wait_seconds
-    found = held_up(paired(first, schedule))
+def _against(pairs: pl.DataFrame, other: Summary) -> Summary:
+    if not pairs.height:
+        return other
+    before, after = (
+        pairs.select(
+            slowdown=pl.col(f"bounded_slowdown{suffix}").mean(),
+            longest=pl.col(f"wait_seconds{suffix}").max(),
+        ).row(0, named=True)
+        for suffix in ("", "_other")
+    )
+    found = held_up(pairs)
     return dataclasses.replace(
         other,
-        slowdown_saved_share=1.0
-        - other.average_bounded_slowdown / baseline.average_bounded_slowdown,
-        longest_wait_ratio=other.max_wait_seconds / longest if longest > 0.0 else math.nan,
+        slowdown_saved_share=1.0 - after["slowdown"] / before["slowdown"],
+        longest_wait_ratio=(
+            after["longest"] / before["longest"] if before["longest"] > 0.0 else math.nan
+        ),
         held_up_share=found.share,
         held_up_mean_seconds=found.mean_seconds,
     )

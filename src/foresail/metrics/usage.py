@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.metrics.jobs import attempts
+from foresail.metrics.capacity import capacity_steps, cpu_seconds, cpu_seconds_there
+from foresail.metrics.jobs import attempts, went_back
 from foresail.metrics.kernels.occupancy import binned_area, binned_integral, pack_rows
 from foresail.traces.schedule import Schedule
 
@@ -44,12 +45,39 @@ def makespan_seconds(schedule: Schedule) -> float:
     return span([schedule]).seconds
 
 
-def utilization(schedule: Schedule) -> float:
-    """Processor seconds used, as a share of processors x makespan (spec section 9)."""
-    offered = schedule.meta.processors * makespan_seconds(schedule)
+def steady_window(schedule: Schedule) -> Span:
+    """From the first to the last submission of jobs that started, while load comes.
+
+    After it the last jobs drain, and before it is empty. Where it is shorter than the median
+    runtime, nothing can have become steady in it: then it is all of the makespan.
+    """
+    whole = span([schedule])
     rows = attempts(schedule)
-    used = (rows["cpus"] * (rows["end_seconds"] - rows["start_seconds"])).sum()
-    return float(used) / offered if offered > 0 else math.nan
+    last = rows["submit_seconds"].to_numpy().max(initial=whole.begin_seconds)
+    runtimes = (rows["end_seconds"] - rows["start_seconds"]).to_numpy()
+    steady = Span(whole.begin_seconds, float(last))
+    is_steady = steady.seconds > 0 and steady.seconds >= np.median(runtimes)
+    return steady if is_steady else whole
+
+
+def held_share(schedule: Schedule, rows: pl.DataFrame, window: Span) -> float:
+    """Cpu seconds that some attempts held in a window, as a share of what there were."""
+    edges = window.begin_seconds, window.end_seconds
+    start, end, cpus = (
+        rows[name].to_numpy().astype(np.float64)
+        for name in ("start_seconds", "end_seconds", "cpus")
+    )
+    there = cpu_seconds_there(schedule.meta, *edges)
+    return cpu_seconds(start, end, cpus, *edges) / there if there > 0 else math.nan
+
+
+def utilization(schedule: Schedule, window: Span | None = None) -> float:
+    """Cpu seconds used, as a share of what there were, over a window (None: the makespan).
+
+    What attempts held that went back to the queue, their work lost, is not used.
+    """
+    rows = attempts(schedule).filter(~went_back())
+    return held_share(schedule, rows, span([schedule]) if window is None else window)
 
 
 def over_time(schedule: Schedule, window: Span, bins: int = 400) -> pl.DataFrame:
@@ -58,8 +86,9 @@ def over_time(schedule: Schedule, window: Span, bins: int = 400) -> pl.DataFrame
     Returns
     -------
     DataFrame
-        Columns ``from_seconds``, ``to_seconds``, ``utilization`` (share of the processors),
-        ``queued_jobs`` and ``queued_cpus`` (average number waiting, and processors they ask for).
+        Columns ``from_seconds``, ``to_seconds``, ``utilization`` (held, as a share of the cpus
+        that there were; 0 where there were none), ``queued_jobs`` and ``queued_cpus`` (average
+        number waiting, and processors they ask for).
     """
     rows = attempts(schedule)
     queued, start, end, cpus = (
@@ -76,11 +105,13 @@ def over_time(schedule: Schedule, window: Span, bins: int = 400) -> pl.DataFrame
         return binned_integral(begin, until, weight, window.begin_seconds, width, bins) / width
 
     edges = window.begin_seconds + width * np.arange(bins + 1)
+    there = average(*capacity_steps(schedule.meta))
+    held = average(start, end, cpus)
     return pl.DataFrame(
         {
             "from_seconds": edges[:-1],
             "to_seconds": edges[1:],
-            "utilization": average(start, end, cpus) / schedule.meta.processors,
+            "utilization": np.divide(held, there, out=np.zeros(bins), where=there > 0.0),
             "queued_jobs": average(queued, start, np.ones_like(cpus)),
             "queued_cpus": average(queued, start, cpus),
         }

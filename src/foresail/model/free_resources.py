@@ -86,6 +86,11 @@ class FreeResources:
             self._shown_nodes = MappingProxyType(self._nodes)
         return self._shown_nodes
 
+    @property
+    def cpus(self) -> float:
+        """Unused cpus in all."""
+        return sum(free.cpus for free in self._partitions.values())
+
     def _before_change(self) -> None:
         """Leave to others what they have been shown."""
         if self._shown_partitions is not None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import polars as pl
 
 from foresail.model.decision import Placement
+from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.traces import schema
 
@@ -103,6 +104,24 @@ def schedule_table(rows: Iterable[ScheduleRow], jobs: pl.DataFrame) -> pl.DataFr
         (pl.col(name) if name in table.columns else pl.lit(None).alias(name)).cast(kind)
         for name, kind in columns.items()
     )
+
+
+def with_eligibility(table: pl.DataFrame, jobs: Iterable[Job]) -> pl.DataFrame:
+    """The schedule, saying of some jobs when they were eligible: of all that waited for anything.
+
+    That is their submission or begin, or the last end of a job that they waited for; and their
+    start, if one of those was only to have started, or failed, before.
+    """
+    ends = dict(table.group_by("job_id").agg(pl.col("end_seconds").max()).drop_nulls().iter_rows())
+    since = {
+        job.job_id: max([job.eligible_seconds, *(ends.get(each, 0.0) for each in job.after)])
+        for job in jobs
+    }
+    if not since:
+        return table
+    told = pl.col("job_id").replace_strict(since, default=None, return_dtype=pl.Float64)
+    eligible = pl.when(told.is_not_null()).then(pl.min_horizontal(told, "start_seconds"))
+    return table.with_columns(eligible_seconds=eligible)
 
 
 def _apart(rows: Iterable[ScheduleRow]) -> tuple[list[ScheduleRow], list[ScheduleRow]]:

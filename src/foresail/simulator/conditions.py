@@ -6,13 +6,11 @@ import math
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Final
 
 import numpy as np
 
 from foresail.model.allocation import Allocation
-from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
 from foresail.model.event import NodeChange
 from foresail.model.limits import require, require_at_least, require_positive
@@ -86,21 +84,6 @@ class ClusterConditions:
 
 
 IDEAL: Final = ClusterConditions()
-
-
-def most_processors(cluster: Cluster, changes: Sequence[NodeChange]) -> float:
-    """The most cpus that there are at once, as nodes come, change and go.
-
-    Raises
-    ------
-    InputError
-        If a change is of a node that does not exist, or a node is added that does.
-    """
-    most = cluster.total.cpus
-    for change in sorted(changes, key=attrgetter("time")):
-        cluster = changed(cluster, change)
-        most = max(most, cluster.total.cpus)
-    return most
 
 
 def random_outages(

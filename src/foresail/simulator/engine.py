@@ -20,15 +20,21 @@ from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reservation import Reservation
 from foresail.model.watching import Measure, Watch
-from foresail.record.schedule_rows import ScheduleRow, attempt_row, part_columns, schedule_table
+from foresail.record.schedule_rows import (
+    ScheduleRow,
+    attempt_row,
+    part_columns,
+    schedule_table,
+    with_eligibility,
+)
 from foresail.record.state import State
-from foresail.simulator.conditions import IDEAL, ClusterConditions, most_processors
+from foresail.simulator.conditions import IDEAL, ClusterConditions
 from foresail.simulator.driver import Driver
 from foresail.simulator.execution import FixedRuntimes
 from foresail.simulator.kernels import shared_machines as kernel
 from foresail.simulator.real_use import real_use
 from foresail.simulator.shared_machines import SharedMachines
-from foresail.simulator.simulated_cluster import SimulatedCluster
+from foresail.simulator.simulated_cluster import SimulatedCluster, capacity_over_time
 from foresail.simulator.truth import runtimes_of_allocations
 from foresail.traces.quantities import used_by_job
 from foresail.traces.schedule import Schedule, ScheduleMeta
@@ -138,7 +144,7 @@ def simulate_events(
         submission. Its counters are those of the controller, ``preempted`` and ``lost`` attempts,
         and ``never_started``: jobs that were still waiting when nothing more could happen; where
         tasks share nodes, those of ``SharedMachines`` too. Where nodes come and go, its
-        ``processors`` are the most that there were at once.
+        ``capacity`` says when, and ``processors`` are the most that there were at once.
 
     Raises
     ------
@@ -155,7 +161,7 @@ def simulate_events(
         predictor.needs_truth.reveal(truth)
     if predictor.needs_real_use is not None:
         predictor.needs_real_use.reveal_use(used_by_job(workload))
-    processors = most_processors(controller.cluster, conditions.node_changes)
+    capacity = capacity_over_time(controller.cluster, conditions)
 
     def job_of(job_id: str) -> Job:
         return controller.state.submitted_job(job_id).job
@@ -200,10 +206,13 @@ def simulate_events(
         )
     cluster = SimulatedCluster(controller.cluster, execution, job_of, conditions)
     cpus: list[float] = []
+    dependent: list[Job] = []
 
     def submissions() -> Iterator[Job]:
         for job in workload.specifications():
             cpus.append(job.cpus)
+            if job.after:
+                dependent.append(job)
             yield job
 
     driver = Driver(controller, cluster, submissions(), conditions.cycle_seconds, external_events)
@@ -218,12 +227,13 @@ def simulate_events(
                 ends[outcome.allocation] = outcome.end_seconds
     if used is not None and isinstance(execution, SharedMachines):
         used(use_over_time(news, execution.task_names, execution.machine_names, ends))
-    jobs = schedule_table(rows, _jobs(workload, cpus, controller))
+    jobs = with_eligibility(schedule_table(rows, _jobs(workload, cpus, controller)), dependent)
     return Schedule(
         jobs=jobs,
         meta=ScheduleMeta(
             policy=policy,
-            processors=processors,
+            processors=max(cpus for _, cpus in capacity),
+            capacity=capacity if len(capacity) > 1 else (),
             workload=workload.meta.source,
             conventions=controller.conventions.name,
             counters={**_counters(controller, jobs), **execution.counters},

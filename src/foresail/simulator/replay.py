@@ -209,6 +209,7 @@ def _schedule(
             "deadline_seconds": jobs["deadline_seconds"],
             "nominal_runtime_seconds": workload.runtime_seconds,
             "accepted": pl.Series([None]).new_from_index(0, len(workload)),
+            "eligible_seconds": pl.Series([None]).new_from_index(0, len(workload)),
         },
         schema_overrides=schema.SCHEDULE,
     )

@@ -198,15 +198,10 @@ class SimulatedCluster:
 
     def _change(self, event: NodeEvent, now: float) -> Iterator[Event]:
         """What a node does, after what has no room any more because of it."""
-        match event:
-            case NodeDown(node=node):
-                self._room.close(node)
-            case NodeUp(node=node):
-                self._room.open(node)
-            case _:
-                self.cluster = changed(self.cluster, event)
-                self._room.change(self.cluster)
-                self._execution.nodes_changed(self.cluster, now)
+        before = self.cluster
+        self.cluster = _changed(before, self._room, event)
+        if self.cluster is not before:
+            self._execution.nodes_changed(self.cluster, now)
         if not isinstance(event, NodeUp | NodeAdded):
             for running in self._without_room():
                 yield self._end(running, now, EndedBecause.LOST)
@@ -223,6 +218,37 @@ class SimulatedCluster:
             else:
                 lost.append(running)
         return lost
+
+
+def capacity_over_time(
+    cluster: Cluster, conditions: ClusterConditions
+) -> tuple[tuple[float, float], ...]:
+    """From when on (seconds) there are how many cpus on nodes that are up, the first at second 0.
+
+    Raises
+    ------
+    InputError
+        If an outage or a change is of a node that does not exist, or a node is added that does.
+    """
+    room = _room_at(cluster, conditions, -math.inf)
+    steps = {0.0: room.cpus}
+    for event in reversed(_node_events(cluster, conditions, -math.inf)):
+        cluster = _changed(cluster, room, event)
+        steps[event.time] = room.cpus
+    return tuple(steps.items())
+
+
+def _changed(cluster: Cluster, room: FreeResources, event: NodeEvent) -> Cluster:
+    """The cluster after what a node does, which the room has then gone through too."""
+    match event:
+        case NodeDown(node=node):
+            room.close(node)
+        case NodeUp(node=node):
+            room.open(node)
+        case _:
+            cluster = changed(cluster, event)
+            room.change(cluster)
+    return cluster
 
 
 def _room_at(cluster: Cluster, conditions: ClusterConditions, now: float) -> FreeResources:

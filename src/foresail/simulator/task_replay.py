@@ -351,6 +351,7 @@ def _schedule(workload: Workload, policy: Policy, result: TasksReplayed) -> Sche
             "deadline_seconds": jobs["deadline_seconds"],
             "nominal_runtime_seconds": unknown,
             "accepted": unknown,
+            "eligible_seconds": unknown,
             "stage": names,
             "tasks": pl.Series(stages.task).cast(pl.String),
         },

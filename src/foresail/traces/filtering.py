@@ -86,10 +86,41 @@ def apply_filters(workload: Workload, choices: Sequence[FilterChoice]) -> Worklo
         if isinstance(built, Bundle):
             workload = apply_filters(workload, built.choices)
             continue
-        workload, touched = built(workload)
+        cleaned, touched = built(workload)
         done = (*workload.meta.filters, (choice.name, touched))
-        workload = workload.with_meta(filters=done)
+        workload = _rejoined(workload, cleaned).with_meta(filters=done)
     return workload
+
+
+def _rejoined(before: Workload, after: Workload) -> Workload:
+    """The workload after a filter, where jobs wait for what those waited for that were dropped."""
+    if len(before) == len(after) or not before.has_dependencies:
+        return after
+    chain = before.jobs.select("job_id", pl.col("after_jobs").str.split(",")).drop_nulls()
+    waits_for: dict[str, list[str]] = dict(chain.iter_rows())
+    dropped = {*before.jobs["job_id"]} - {*after.jobs["job_id"]}
+
+    def left(job_id: str) -> str | None:
+        found: dict[str, None] = {}
+        stack, seen = waits_for.get(job_id, [])[::-1], set[str]()
+        while stack:
+            each = stack.pop().strip()
+            if each not in dropped:
+                found[each] = None
+            elif each not in seen:
+                seen.add(each)
+                stack += waits_for.get(each, [])[::-1]
+        return ",".join(found) or None
+
+    links = {
+        job_id: left(job_id) for job_id in waits_for if not dropped.isdisjoint(waits_for[job_id])
+    }
+    if not links:
+        return after
+    rejoined = pl.col("job_id").replace_strict(
+        list(links), list(links.values()), default=pl.col("after_jobs"), return_dtype=pl.String
+    )
+    return after.with_jobs(after.jobs.with_columns(after_jobs=rejoined))
 
 
 def keep(workload: Workload, condition: pl.Expr) -> tuple[Workload, int]:

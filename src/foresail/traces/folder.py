@@ -60,6 +60,7 @@ class MetaFile(BaseModel):
     source: str
     reader: str
     processors: int | None = None
+    stated_processors: int | None = None
     origin_unix_seconds: float | None = None
     time_zone: str | None = None
     header: dict[str, str] = {}
@@ -230,9 +231,7 @@ def convert(
         )
         for part in partial.glob("part-*"):
             part.unlink()
-        if processors is not None:
-            notes.processors = processors
-        meta = notes.meta(name)
+        meta = notes.meta(name, processors)
         _write_rest(partial, meta, (notes.nodes, notes.tasks, notes.usage))
     return meta
 

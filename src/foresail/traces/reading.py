@@ -162,20 +162,24 @@ class Notes:
         before = self.lost.get(f"{name}: {cause}", first)
         self.lost[f"{name}: {cause}"] = replace(before, rows=before.rows + count)
 
-    def meta(self, reader: str) -> WorkloadMeta:
+    def meta(self, reader: str, processors: int | None) -> WorkloadMeta:
         """All that is known of the workload as a whole.
+
+        The processors are those given, or those of the log if none are.
 
         Raises
         ------
         InputError
             If no machine has as many processors.
         """
-        if self.processors is not None:
-            require_processors(self.processors, self.path)
+        known = self.processors if processors is None else processors
+        if known is not None:
+            require_processors(known, self.path)
         base = self.earlier or WorkloadMeta(source=self.path.name, reader=reader)
         return replace(
             base,
-            processors=self.processors,
+            processors=known,
+            stated_processors=base.stated_processors or (self.processors if processors else None),
             origin_unix_seconds=self.origin_unix_seconds,
             time_zone=self.time_zone,
             header=dict(self.header),
@@ -503,9 +507,7 @@ def read(
     chunks.clear()
     if not intake.ordered:
         jobs = jobs.sort("submit_seconds", maintain_order=True)
-    if processors is not None:
-        notes.processors = processors
-    return Workload(jobs, notes.meta(name), notes.nodes, notes.tasks, notes.usage)
+    return Workload(jobs, notes.meta(name, processors), notes.nodes, notes.tasks, notes.usage)
 
 
 def _with_unique_ids(chunks: list[pl.DataFrame], notes: Notes) -> list[pl.DataFrame]:

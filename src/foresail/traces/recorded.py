@@ -7,7 +7,7 @@ from typing import Final
 import polars as pl
 
 from foresail.traces import schema
-from foresail.traces.schedule import Schedule, ScheduleMeta, with_partitions
+from foresail.traces.schedule import Schedule, ScheduleMeta
 from foresail.traces.workload import Workload
 
 RECORDED: Final = "recorded"
@@ -40,5 +40,4 @@ def recorded_schedule(workload: Workload, processors: float) -> Schedule | None:
     }
     kept = ("job_id", "submit_seconds", "user", "requested_seconds", "deadline_seconds")
     table = schema.laid_out(jobs.select(*kept, **known), schema.SCHEDULE)
-    recorded = Schedule(table, ScheduleMeta(RECORDED, processors, workload.meta.source, RECORDED))
-    return with_partitions(recorded, jobs, workload.partitions, workload.partitions_said)
+    return Schedule(table, ScheduleMeta(RECORDED, processors, workload.meta.source, RECORDED))

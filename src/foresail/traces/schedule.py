@@ -21,6 +21,9 @@ class ScheduleMeta:
     """Source of the workload."""
     conventions: str = "standard"
     """Name of the replay's conventions."""
+    capacity: Sequence[tuple[float, float]] = ()
+    """Where nodes come and go: from when on (seconds) there are so many cpus, in order; those of
+    the first hold before it too. None: always ``processors``, which otherwise are the most."""
     counters: Mapping[str, float] = field(default_factory=dict)
     """Counts a replay keeps: passes, corrections, head jobs whose reservation moved later."""
     replay_seconds: float | None = None

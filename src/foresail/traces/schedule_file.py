@@ -18,6 +18,7 @@ from foresail.traces.parquet_pages import require_possible_pages
 from foresail.traces.schedule import Schedule, ScheduleMeta
 
 _KEY: Final = "foresail.schedule"
+_LATER: Final = frozenset({"accepted", "eligible_seconds"})
 
 
 def write_schedule(schedule: Schedule, path: Path) -> None:
@@ -46,13 +47,16 @@ def read_schedule(path: Path) -> Schedule:
         jobs = pl.read_parquet(path)
     if meta is None:
         raise InputError("not a schedule", source=path, expected="a file written by a run")
-    if jobs.columns == list(schema.SCHEDULE)[:-1]:  # as it was before there were reservations
-        jobs = jobs.with_columns(accepted=pl.lit(None, pl.Boolean))
-    in_parts = pl.Schema({**schema.SCHEDULE, **schema.PARTS})
-    if jobs.drop(schema.PARTITION, strict=False).schema not in (schema.SCHEDULE, in_parts):
+    in_parts = [name for name in schema.PARTS if name in jobs.columns]
+    columns = schema.SCHEDULE | (schema.PARTS if in_parts else {})
+    later = [pl.lit(None, columns[name]).alias(name) for name in _LATER - {*jobs.columns}]
+    if later and {*jobs.columns} | _LATER == {*columns}:  # as it was before there were these
+        jobs = jobs.with_columns(later).select(*columns)
+    if jobs.drop(schema.PARTITION, strict=False).schema != pl.Schema(columns):
         raise InputError("not the columns of a schedule", source=path, value=jobs.columns)
     try:
         told = ScheduleMeta(**parsed_json(meta, path))
-        return Schedule(jobs, replace(told, lost=tuple(told.lost)))
-    except TypeError as error:
+        capacity = tuple((seconds, cpus) for seconds, cpus in told.capacity)
+        return Schedule(jobs, replace(told, lost=tuple(told.lost), capacity=capacity))
+    except (TypeError, ValueError) as error:
         raise InputError(f"not a schedule: {error}", source=path) from error

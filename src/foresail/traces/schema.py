@@ -114,12 +114,15 @@ SCHEDULE: Final[dict[str, pl.DataType]] = {
     "deadline_seconds": pl.Float64(),
     "nominal_runtime_seconds": pl.Float64(),
     "accepted": pl.Boolean(),
+    "eligible_seconds": pl.Float64(),
 }
 """One row per attempt that ended, and one without attempt, start and end for a job that never
 started. ``predicted_*`` is the belief at submission (mean, 10 % and 90 % quantile). The nominal
 runtime is the real one where the job runs best, without noise and limits: it says how much work was
 done, however slowly; null where only what happened is known (a live cluster). ``accepted`` says
-whether the job's request for a reservation was; null where it made none."""
+whether the job's request for a reservation was; null where it made none. ``eligible_seconds`` is
+when the job could first have started, had there been room: after those that it waits for, its
+begin, and what it could not have ended before; null: from its submission on."""
 
 PARTITION: Final = "partition"
 """A last column of schedules on a divided machine: the partitions that the job names, or null."""

@@ -87,6 +87,8 @@ class WorkloadMeta:
     """Cleaning filters applied since, in order, each with the number of jobs it touched."""
     sha256: str | None = None
     """Digest of the source file."""
+    stated_processors: int | None = None
+    """Those that the source states, where others were given in their place."""
 
     def nothing_left(self, problem: str, expected: str) -> InputError:
         """What to say of a workload without jobs: which filters dropped or changed how many."""

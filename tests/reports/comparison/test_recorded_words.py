@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from foresail.cli.compare import app
 from foresail.metrics.summary import summary
+from foresail.traces.folder import convert
 from foresail.traces.recorded import recorded_schedule
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
@@ -43,35 +44,106 @@ def test_a_log_without_waits_has_no_such_schedule(waits):
     assert recorded_schedule(made(waits), 4.0) is None
 
 
-def lines(wait):
+def lines(wait, ran=300):
+    """Twenty jobs of all four processors, one every 100 s, with these waits."""
     head = "; MaxProcs: 4\n"
     return head + "".join(
-        f"{n} {100 * n} {wait} 300 4 -1 -1 4 600 -1 1 1 1 -1 1 -1 -1 -1\n" for n in range(1, 9)
+        f"{n} {100 * n} {wait(n)} {ran} 4 -1 -1 4 600 -1 1 1 1 -1 1 -1 -1 -1\n"
+        for n in range(1, 21)
     )
 
 
-def test_compare_has_the_row_and_says_how_near_the_model_is(tmp_path):
-    """Last of the rows, and a sentence; neither where the log has no waits."""
+def told_of(log, *options):
+    """The words (each run of spaces one space) and the JSON of a comparison of a log."""
+    asked = [str(log), "--with", "easy", "--with", "fcfs", *options]
+    words = CliRunner().invoke(app, asked)
+    assert words.exit_code == 0, words.stderr
+    told = json.loads(CliRunner().invoke(app, [*asked, "--format", "json"]).stdout)
+    return " ".join(words.stdout.split()), told
+
+
+def test_a_model_that_comes_near_passes(tmp_path):
+    """Its waits are those of EASY, a minute longer each: go by the differences."""
     log = tmp_path / "log.swf"
-    log.write_text(lines(1400))
-    compare = [str(log), "--with", "easy", "--with", "fcfs"]
-    words = " ".join(CliRunner().invoke(app, compare).stdout.split())
-    assert "The log's jobs waited 23 min on average; simulated easy comes to 12 min, 50 %" in words
-    told = json.loads(CliRunner().invoke(app, [*compare, "--format", "json"]).stdout)["policies"]
-    assert [each["policy"] for each in told] == ["easy", "fcfs", "recorded"]
-    assert told[-1]["mean_wait_seconds"] == 1400.0
-    CliRunner().invoke(app, [*compare, "--output", str(tmp_path / "out")])
+    log.write_text(lines(lambda n: 200 * (n - 1) + 60))
+    words, told = told_of(log, "--output", str(tmp_path / "out"))
+    assert "The model of the machine passes: the log's jobs waited 33 min on average" in words
+    assert "Do not use" not in words
+    assert told["recorded"]["is_usable"] is True
+    assert told["recorded"]["rank_correlation"] == pytest.approx(1.0)
     page = " ".join((tmp_path / "out" / "report.html").read_text().split())
-    assert "jobs waited 23 min on average; simulated easy comes to 12 min" in page
-    log.write_text(lines(-1))
-    assert "recorded" not in CliRunner().invoke(app, compare).stdout
+    assert "The model of the machine passes: the log" in page
+    assert "What did the log record?" in page
 
 
-def test_a_log_that_waited_less_is_told_otherwise(tmp_path):
-    """What the simulation leaves out makes waits longer, so that it does not explain this."""
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda n: 5 * (200 * (n - 1) + 60),  # far longer
+        lambda n: (200 * (n - 1) + 60) / 5,  # far shorter
+        lambda n: 200 * (n * 7 % 20),  # as long, in another order
+        lambda n: 20 if n < 12 else 200 * (n + 12),  # the mean alone is near
+    ],
+)
+def test_a_model_below_the_bar_is_not_to_be_used(tmp_path, wait):
+    """By mean, median or order of the waits; nothing else is refused."""
     log = tmp_path / "log.swf"
-    log.write_text(lines(100))
-    words = " ".join(CliRunner().invoke(app, [str(log), "--with", "easy"]).stdout.split())
-    assert "simulated easy comes to 12 min, 7 times that: either the log's scheduler was" in words
-    assert "larger than 4 processors" in words
-    assert "outages" not in words
+    log.write_text(lines(lambda n: int(wait(n))))
+    words, told = told_of(log)
+    assert "Do not use this model of the machine: the log's jobs waited" in words
+    assert told["recorded"]["is_usable"] is False
+    assert [each["policy"] for each in told["policies"]] == ["easy", "fcfs"]
+
+
+def test_only_jobs_with_a_recorded_wait_are_compared(tmp_path):
+    """Those that the log knows nothing of waited longest here, and are on neither side."""
+    log = tmp_path / "log.swf"
+    log.write_text(lines(lambda n: 200 * (n - 1) if n <= 15 else -1))
+    words, told = told_of(log)
+    recorded = told["recorded"]
+    assert (recorded["jobs"], recorded["of_jobs"]) == (15, 20)
+    assert recorded["recorded"]["wait_seconds"] == recorded["simulated"]["wait_seconds"]
+    assert recorded["recorded"]["wait_seconds"]["max"] == 2800.0
+    assert told["policies"][0]["max_wait_seconds"] == 3800.0
+    assert "15 of 20 jobs: with a recorded wait" in words
+
+
+def test_what_was_recorded_is_no_policy_and_earns_no_star(tmp_path):
+    """It waited least of all, and no column has a star, as both policies wait alike."""
+    log = tmp_path / "log.swf"
+    log.write_text(lines(lambda n: 1))
+    words, _ = told_of(log)
+    assert "recorded" in words
+    assert "* best" in words
+    assert words.count("*") == 1
+
+
+def test_a_machine_of_another_size_was_not_recorded(tmp_path):
+    """Waits on 4 processors are not compared with those on 8; nor where a folder was made so."""
+    log = tmp_path / "log.swf"
+    log.write_text(lines(lambda n: 100))
+    convert(log, tmp_path / "folder", processors=8)
+    for words, told in (told_of(log, "--processors", "8"), told_of(tmp_path / "folder")):
+        assert "What the log recorded is of 4 processors, not of 8" in words
+        assert set(told["recorded"]) == {"words"}
+    assert "jobs" in told_of(log, "--processors", "4")[1]["recorded"]
+
+
+def test_nothing_is_said_of_a_log_without_waits(tmp_path):
+    """It has recorded none."""
+    log = tmp_path / "log.swf"
+    log.write_text(lines(lambda n: -1))
+    words, told = told_of(log)
+    assert "recorded" not in words
+    assert "recorded" not in told
+
+
+def test_killed_jobs_are_compared_with_nothing_that_ended(tmp_path):
+    """Those that ran on in the log are left out; of how many each policy killed, a sentence."""
+    log = tmp_path / "log.swf"
+    log.write_text(lines(lambda n: 200 * (n - 1), ran=700))
+    words, told = told_of(log, "--enforce-limits")
+    assert "unfinished: 20 of 20 jobs under every policy" in words
+    assert "no better service" in words
+    assert told["recorded"]["words"].startswith("No job whose wait was recorded ended alike")
+    assert told["policies"][0]["killed_jobs"] == 20

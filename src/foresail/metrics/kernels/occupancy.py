@@ -100,13 +100,15 @@ def sweep_queue(
     width: NDArray[np.float64],
     start_order: NDArray[np.int64],
     end_order: NDArray[np.int64],
-    processors: float,
+    since: NDArray[np.float64],
+    processors: NDArray[np.float64],
 ) -> tuple[NDArray[np.bool_], float, float]:
     """Follow free processors and the queue through a schedule.
 
     Rows are in order of submission; ``start_order`` and ``end_order`` sort them by start and by
-    end, stably. At one instant ends come first, then submissions, then starts in order of
-    submission.
+    end, stably. ``since`` (ascending, the first before all else) says from when on there are how
+    many ``processors``. At one instant ends come first, then processors, then submissions, then
+    starts in order of submission.
 
     Returns
     -------
@@ -124,7 +126,7 @@ def sweep_queue(
     idle_while_waiting, idle_while_fitting = _sweep(
         np.stack((submit, start, end, width)),
         np.stack((start_order, end_order)),
-        processors,
+        np.stack((since, np.diff(processors, prepend=0.0))),
         np.full((2, 2 * leaves), np.inf),
         passed_over,
     )
@@ -135,14 +137,15 @@ def sweep_queue(
 def _sweep(
     rows_of: NDArray[np.float64],
     orders: NDArray[np.int64],
-    processors: float,
+    changes: NDArray[np.float64],
     trees: NDArray[np.float64],
     passed_over: NDArray[np.bool_],
 ) -> tuple[float, float]:
     """Fill ``passed_over`` of ``sweep_queue``, and return the other two.
 
     ``rows_of`` has submissions, starts, ends and widths, ``orders`` those by start and by end;
-    ``trees`` are two empty minimum trees of the rows that wait: all, and those not yet passed over.
+    ``changes`` has when there were more or fewer processors, and how many; ``trees`` are two empty
+    minimum trees of the rows that wait: all, and those not yet passed over.
     """
     submit, start, end, width = rows_of[0], rows_of[1], rows_of[2], rows_of[3]
     start_order, end_order = orders[0], orders[1]
@@ -150,7 +153,8 @@ def _sweep(
     rows = submit.size
     idle_while_waiting = 0.0
     idle_while_fitting = 0.0
-    free = processors
+    free = changes[1, 0]
+    come = 1
     queued = 0
     submitted = 0
     started = 0
@@ -162,6 +166,8 @@ def _sweep(
             now = min(now, submit[submitted])
         if started < rows:
             now = min(now, start[start_order[started]])
+        if come < changes.shape[1]:
+            now = min(now, changes[0, come])
         if queued > 0 and free > 0.0:
             idle_while_waiting += free * (now - previous)
             if waiting[1] <= free + _ROUNDING:
@@ -172,6 +178,9 @@ def _sweep(
             if end[row] > start[row]:
                 free += width[row]
             ended += 1
+        while come < changes.shape[1] and changes[0, come] <= now:
+            free += changes[1, come]
+            come += 1
         for row in range(submitted, rows):
             if submit[row] > now:
                 break

@@ -21,6 +21,7 @@ from foresail.reports.comparison.prediction_figures import (
     prediction_sharpness,
     worst_predicted,
 )
+from foresail.reports.comparison.recorded_words import ModelVerdict
 from foresail.reports.comparison.table import as_table
 from foresail.reports.comparison.time_figures import use_over_time
 from foresail.reports.comparison.view import ReportView, view_of
@@ -78,11 +79,13 @@ def write_report(
     *,
     command: str | None = None,
     course: RunCourse | None = None,
+    verdict: ModelVerdict | None = None,
 ) -> Report:
     """Write ``report.html``, ``summary.csv`` and a CSV per figure into a folder, made if need be.
 
     The schedules are of the same workload, the baseline first; ``command`` is printed beneath each
-    figure; ``course`` is a moment of the only schedule and why its jobs waited, from its event log.
+    figure; ``course`` is a moment of the only schedule and why its jobs waited, from its event log;
+    ``verdict`` is what the log's own waits say of them.
 
     Raises
     ------
@@ -100,6 +103,6 @@ def write_report(
         number = "" if len(report.view.jobs) == 1 else f"-{position + 1}"
         tables[f"by-user{number}"] = by_user(jobs)
         tables[f"by-size{number}"] = by_size(jobs)
-    text = page(report.view, report.parts, command, course)
+    text = page(report.view, report.parts, command, course, verdict)
     write_page(folder / "report.html", text, tables)
     return report

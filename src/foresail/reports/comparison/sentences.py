@@ -13,7 +13,7 @@ from foresail.metrics.summary import Summary
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.comparison.change_figures import METRIC_WORDS, said, size_changes
 from foresail.reports.comparison.deadline_figures import said_goodput, said_misses
-from foresail.reports.comparison.table import never_started_words
+from foresail.reports.comparison.table import killed_words, never_started_words
 from foresail.reports.comparison.view import ReportView
 
 _HEADLINES: Final[tuple[Metric, ...]] = (
@@ -35,7 +35,8 @@ def situation(view: ReportView) -> str:
         f"{duration(first.makespan_seconds)}."
     )
     lost = " ".join(f"{each[:1].upper()}{each[1:]}." for each in view.schedules[0].meta.lost)
-    return " ".join(filter(None, (replayed, never_started_words(view.summaries), lost)))
+    left_out = never_started_words(view.summaries), killed_words(view.summaries)
+    return " ".join(filter(None, (replayed, *left_out, lost)))
 
 
 def alone(summary: Summary) -> list[str]:
@@ -60,7 +61,7 @@ def alone(summary: Summary) -> list[str]:
         )
     sentences.append(
         f"The average bounded slowdown is {number(summary.average_bounded_slowdown)} (median "
-        f"{number(summary.median_bounded_slowdown)}); {percent(summary.utilization)} of the "
+        f"{number(summary.median_bounded_slowdown)}); {percent(summary.steady_utilization)} of the "
         f"machine is used."
     )
     sentences.append(
@@ -194,8 +195,8 @@ def _caveats(comparison: Comparison) -> list[str]:
     sentences = []
     if comparison.unmatched_jobs:
         sentences.append(
-            f"{count(comparison.unmatched_jobs, 'job')} ended in only one of the two schedules and "
-            "are left out of the comparison."
+            f"{count(comparison.unmatched_jobs, 'job')} ended in only one of the two schedules, or "
+            "was killed at its requested time in only one, and is left out of the comparison."
         )
     if not comparison.blocks:
         sentences.append(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Final
 
@@ -23,9 +23,18 @@ _COLUMNS: Final[tuple[RankedColumn[Summary], ...]] = (
     RankedColumn("median\nwait", attrgetter("median_wait_seconds"), duration, -1),
     RankedColumn("99 %\nwait", attrgetter("p99_wait_seconds"), duration, -1),
     RankedColumn("longest\nwait", attrgetter("max_wait_seconds"), duration, -1),
-    RankedColumn("used", attrgetter("utilization"), percent, 1),
+    RankedColumn("used", attrgetter("steady_utilization"), percent, 1),
     RankedColumn("replay", attrgetter("replay_seconds"), duration),
 )
+"""Used: from the first to the last submission (``foresail.metrics.usage.steady_window``)."""
+_ELIGIBLE_COLUMN: Final[RankedColumn[Summary]] = RankedColumn(
+    "once\neligible", attrgetter("mean_eligible_wait_seconds"), duration, -1
+)
+"""What is shown beside the mean wait where jobs wait for others, or for what is known to come."""
+_LOST_COLUMN: Final[RankedColumn[Summary]] = RankedColumn(
+    "lost\ncpu h", attrgetter("lost_hours"), number, -1
+)
+"""What is shown beside use where attempts were preempted or lost."""
 _AGAINST_COLUMNS: Final[tuple[RankedColumn[Summary], ...]] = (
     RankedColumn("slowdown\nless by", attrgetter("slowdown_saved_share"), percent, 1),
     RankedColumn("longest wait,\ntimes", attrgetter("longest_wait_ratio"), number, -1),
@@ -72,7 +81,7 @@ def terminal_tables(summaries: Sequence[Summary]) -> list[Table]:
     ``*`` marks the best of each column as it is printed: values that read the same are all best,
     and no mark is set where all are.
     """
-    tables = [_terminal_table(summaries, _COLUMNS, _caption(summaries))]
+    tables = [_terminal_table(summaries, _columns(summaries), _caption(summaries))]
     if any(math.isfinite(summary.held_up_share) for summary in summaries):
         tables.append(_terminal_table(summaries[1:], _AGAINST_COLUMNS, held_up_words(summaries)))
     if any(summary.slo_jobs for summary in summaries):
@@ -88,7 +97,13 @@ def _terminal_table(
 ) -> Table:
     names = [summary.policy for summary in summaries]
     return ranked_table(
-        names, summaries, columns, heading="policy", width=_POLICY_WIDTH, caption=caption
+        names,
+        summaries,
+        columns,
+        heading="policy",
+        width=_POLICY_WIDTH,
+        caption=caption,
+        contends=_contends(summaries),
     )
 
 
@@ -122,6 +137,22 @@ def partition_rows(
     return headings, [[text for text, _ in row] for row in cells]
 
 
+def _columns(summaries: Sequence[Summary]) -> tuple[RankedColumn[Summary], ...]:
+    """Waits and use, with what stands apart where there is any of it."""
+    columns = list(_COLUMNS)
+    if any(each.lost_hours for each in summaries):
+        columns.insert(-1, _LOST_COLUMN)
+    if any(each.mean_wait_seconds > each.mean_eligible_wait_seconds for each in summaries):
+        columns.insert(2, _ELIGIBLE_COLUMN)
+    return tuple(columns)
+
+
+def _contends(summaries: Sequence[Summary]) -> Callable[[Summary], bool]:
+    """Whether a policy can be best: not where it killed more jobs than another did."""
+    fewest = min((each.killed_jobs for each in summaries), default=0)
+    return lambda each: each.killed_jobs == fewest
+
+
 def policy_rows(
     summaries: Sequence[Summary],
 ) -> tuple[list[str], list[list[tuple[str, bool]]]]:
@@ -129,10 +160,12 @@ def policy_rows(
     deadlines = any(summary.slo_jobs for summary in summaries)
     against = len(summaries) > 1
     columns = (
-        _COLUMNS + (_AGAINST_COLUMNS if against else ()) + (_DEADLINE_COLUMNS if deadlines else ())
+        _columns(summaries)
+        + (_AGAINST_COLUMNS if against else ())
+        + (_DEADLINE_COLUMNS if deadlines else ())
     )
     headings = [column.heading.replace("\n", " ") for column in columns]
-    return headings, ranked_rows(summaries, columns)
+    return headings, ranked_rows(summaries, columns, _contends(summaries))
 
 
 def as_table(summaries: Sequence[Summary]) -> pl.DataFrame:
@@ -175,6 +208,23 @@ def never_started_words(summaries: Sequence[Summary]) -> str:
     return (
         f"Never started, and in no figure of waits or use: {', '.join(left)}. With --events, "
         "foresail explain says of each job why."
+    )
+
+
+def killed_words(summaries: Sequence[Summary]) -> str:
+    """How many jobs each policy killed at their requested time; empty where none did."""
+    alike = len({each.killed_jobs for each in summaries}) == 1
+    killed = [
+        f"{each.killed_jobs:,} of {count(each.jobs, 'job')} under "
+        f"{'every policy' if alike and len(summaries) > 1 else each.policy}"
+        for each in (summaries[:1] if alike else summaries)
+        if each.killed_jobs
+    ]
+    if not killed:
+        return ""
+    return (
+        f"Killed at their requested time, unfinished: {', '.join(killed)}. That waits and "
+        "slowdowns are shorter for it is no better service."
     )
 
 

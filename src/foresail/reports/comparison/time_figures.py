@@ -157,7 +157,7 @@ def _findings(view: ReportView, lines: list[pl.DataFrame]) -> list[str]:
         longest = line["queued_jobs"].arg_max() or 0
         queue = float(line["queued_jobs"][longest])
         day = (line["from_seconds"][longest] - view.window.begin_seconds) / 86400
-        sentence = f"{style.label}: {percent(summary.utilization)} of the machine is used"
+        sentence = f"{style.label}: {percent(summary.steady_utilization)} of the machine is used"
         if queue >= 0.05:
             sentence += (
                 f"; the queue is longest on day {number(float(int(day) + 1))}, with "

@@ -1,0 +1,105 @@
+"""A simulated machine beside what its log recorded, job by job: what the one is worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from foresail.metrics.comparison import paired
+from foresail.metrics.statistics import Statistics, statistics
+from foresail.traces.schedule import Schedule
+
+LEAST_RANK_CORRELATION: Final = 0.5
+"""Below it a simulation explains less than a quarter of the order in which jobs waited."""
+MOST_TIMES: Final = 2.0
+"""Waits that are further apart than policies ever are from each other tell of another machine."""
+FEWEST_JOBS: Final = 10
+"""A rank correlation of fewer jobs is chance."""
+_NO_WAIT_SECONDS: Final = 60.0
+"""Added to waits before they are divided: below it nobody calls it a wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The jobs that are compared, as one side has them."""
+
+    policy: str
+    average_bounded_slowdown: float
+    wait_seconds: Statistics
+
+
+@dataclass(frozen=True, slots=True)
+class Resemblance:
+    """What a log recorded, and a simulation of the same jobs."""
+
+    jobs: int
+    """Jobs whose wait is recorded and simulated, and which ended alike."""
+    of_jobs: int
+    """Jobs that were simulated."""
+    recorded: Side
+    simulated: Side
+    rank_correlation: float
+    """Spearman's, of waits; NaN where one side knows only one wait."""
+    mean_ratio: float
+    median_ratio: float
+    """Simulated over recorded, a minute added to both."""
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether there are enough jobs to judge by."""
+        return self.jobs >= FEWEST_JOBS
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the model of the machine passes the bar."""
+        ratios = (self.mean_ratio, self.median_ratio)
+        return self.rank_correlation >= LEAST_RANK_CORRELATION and all(
+            1.0 / MOST_TIMES <= ratio <= MOST_TIMES for ratio in ratios
+        )
+
+
+def nearest(recorded: Schedule, simulated: Sequence[Schedule]) -> Resemblance | None:
+    """The one of some schedules that comes nearest to what was recorded; None: no job in common.
+
+    Which policy the machine had is not known, so its model is judged by the best of them.
+    """
+    found = [each for each in (_resemblance(recorded, one) for one in simulated) if each]
+    return max(found, key=_nearness, default=None)
+
+
+def _nearness(each: Resemblance) -> tuple[bool, float]:
+    rank = each.rank_correlation
+    return each.is_usable, -math.inf if math.isnan(rank) else rank
+
+
+def _resemblance(recorded: Schedule, simulated: Schedule) -> Resemblance | None:
+    jobs = paired(recorded, simulated)
+    if not jobs.height:
+        return None
+    real = _side(recorded.meta.policy, jobs, "")
+    made = _side(simulated.meta.policy, jobs, "_other")
+    ranks = [jobs[name].rank().to_numpy() for name in ("wait_seconds", "wait_seconds_other")]
+    varies = all(each.min() < each.max() for each in ranks)
+    return Resemblance(
+        jobs=jobs.height,
+        of_jobs=simulated.jobs["job_id"].n_unique(),
+        recorded=real,
+        simulated=made,
+        rank_correlation=float(np.corrcoef(np.stack(ranks))[0, 1]) if varies else math.nan,
+        mean_ratio=_ratio(made.wait_seconds.mean, real.wait_seconds.mean),
+        median_ratio=_ratio(made.wait_seconds.median, real.wait_seconds.median),
+    )
+
+
+def _side(policy: str, jobs: pl.DataFrame, suffix: str) -> Side:
+    slowdown = jobs[f"bounded_slowdown{suffix}"].to_numpy()
+    return Side(policy, float(slowdown.mean()), statistics(jobs[f"wait_seconds{suffix}"]))
+
+
+def _ratio(simulated_seconds: float, recorded_seconds: float) -> float:
+    return (simulated_seconds + _NO_WAIT_SECONDS) / (recorded_seconds + _NO_WAIT_SECONDS)
