@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from foresail.cli.cloud import app as cloud
+from foresail.cli.compare import app as compare
 from foresail.cli.db import app as db
 from foresail.cli.predict import app as predict
 from foresail.cli.simulate import app as simulate
@@ -222,6 +223,21 @@ def test_a_session_is_exported_into_a_folder(tmp_path):
 def test_endless_history_is_read_in_part():
     """As of a device that never ends."""
     assert RunHistory(Path("/dev/zero"), print).latest() == []
+
+
+def test_a_full_disk_leaves_no_part_of_a_report(log, tmp_path, monkeypatch):
+    """The disk is full once the page, its tables and the first schedule are written."""
+    folder, write = tmp_path / "out", pl.DataFrame.write_parquet
+
+    def full(table: pl.DataFrame, path: Path, **more: object) -> None:
+        if "schedule-2" in path.name:
+            raise OSError(28, "No space left on device")
+        write(table, path, **more)
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    said = refused(compare, log, "--with", "easy", "--with", "fcfs", "--output", folder)
+    assert f"{folder}/schedule-2.parquet: cannot be written: No space left on device" in said
+    assert [*folder.iterdir()] == []
 
 
 def test_a_full_disk_ends_an_event_log(tmp_path):

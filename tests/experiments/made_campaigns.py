@@ -47,7 +47,7 @@ def made_log(folder: Path, seed: int, jobs: int = 300) -> Path:
 def made_plan(folder: Path, seeds: Sequence[int] = (1, 2), jobs: int = 300) -> CampaignPlan:
     """``POLICIES`` on generated logs."""
     logs = tuple(LogSource(f"log-{seed}", made_log(folder, seed, jobs)) for seed in seeds)
-    return CampaignPlan(logs, policies_of(POLICIES, triples=False, conventions="standard"))
+    return CampaignPlan(logs, policies_of(POLICIES, triples=False))
 
 
 def carried_out(plan: CampaignPlan, folder: Path) -> Results:

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from foresail.cli.campaign import app
+from foresail.control.policy import parse_policy
 from foresail.experiments.figures import all_against_baseline, correlation_map
 from foresail.experiments.measuring import QUANTILE_LEVELS
 from foresail.experiments.page import findings_of, sentences
@@ -99,7 +100,7 @@ def test_choose_as_json(folder):
     only = json.loads(_invoke("choose", folder, "--among", "easy++", "--format", "json").stdout)[
         "rows"
     ]
-    assert {row["policy"] for row in only} == {"easy(order=shortest),recent,incremental"}
+    assert {row["policy"] for row in only} == {parse_policy("easy++").text}
 
 
 def test_choose_and_report_for_people(folder):
@@ -140,5 +141,5 @@ def test_run_says_what_it_did(tmp_path, monkeypatch):
     assert re.search(r"1 of 2: log-\d: easy: [\d.]+\n2 of 2: ", first.stderr)
     second = _invoke("run", *logs, "--with", "easy", "--with", "easy++", *output)
     assert "2 of 4 runs replayed, 2 were there" in second.stdout
-    assert "reading" not in second.stderr
+    assert "reading log" not in second.stderr
     assert "3 of 4: " in second.stderr

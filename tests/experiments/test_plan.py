@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from foresail.control.policy import parse_policy
 from foresail.experiments.plan import CampaignPlan, LogSource, log_name, policies_of, read_plan
 from foresail.model.errors import InputError, UnknownNameError
 
@@ -33,22 +34,22 @@ def test_a_whole_file(tmp_path):
             LogSource("a", tmp_path / "a.swf.gz"),
             LogSource("B", tmp_path / "sub/b.swf", "swf", 64),
         ),
-        ("easy(order=shortest)", "easy(order=shortest),recent,incremental"),
+        ("easy(order=shortest)", parse_policy("easy++").text),
         "predictsim",
         ("predictsim",),
         True,
     )
 
 
-def test_triples_follow_the_conventions(tmp_path):
-    """``triples = true`` adds 130 policies, read as the conventions read them."""
+def test_triples_come_behind(tmp_path):
+    """``triples = true`` adds 130 policies, EASY++ among them; conventions change none of these."""
     text = 'logs = ["a.swf"]\npolicies = ["fcfs"]\ntriples = true\n'
     ours = read_plan(_write(tmp_path, text))
     assert len(ours.policies) == 131
     assert ours.policies[0] == "fcfs"
     study = read_plan(_write(tmp_path, text + 'conventions = "predictsim"\n'))
-    assert any("whole_seconds" in policy for policy in study.policies)
-    assert not any("whole_seconds" in policy for policy in ours.policies)
+    assert study.policies == ours.policies
+    assert parse_policy("easy++").text in ours.policies
 
 
 @pytest.mark.parametrize(
@@ -72,10 +73,10 @@ def test_what_is_wrong_is_named(tmp_path, text, problem):
 
 def test_unknown_names(tmp_path):
     """Unknown conventions and policies are answered with known ones; a missing file is an error."""
-    with pytest.raises(UnknownNameError, match="predictsim"):
-        policies_of(["easy"], triples=False, conventions="predictsin")
+    with pytest.raises(InputError, match="predictsim"):
+        read_plan(_write(tmp_path, "logs = ['a']\ntriples = true\nconventions = 'predictsin'"))
     with pytest.raises(UnknownNameError, match="easy"):
-        policies_of(["eazy"], triples=False, conventions="standard")
+        policies_of(["eazy"], triples=False)
     with pytest.raises(InputError, match="cannot be read"):
         read_plan(tmp_path / "none.toml")
 

@@ -5,6 +5,8 @@ import math
 import polars as pl
 import pytest
 
+from foresail.control.policy import parse_policy
+from foresail.experiments.measuring import measure
 from foresail.experiments.page import HEADINGS, published
 from foresail.experiments.selection import SelectionRule, leave_one_out
 from foresail.experiments.study_tables import (
@@ -13,11 +15,16 @@ from foresail.experiments.study_tables import (
     headline,
     prediction_errors,
 )
-from foresail.experiments.triples import READINGS
+from foresail.experiments.triples import EASY_PLUS_PLUS
+from foresail.model.conventions import PREDICTSIM
+from foresail.simulator.replay import replay
+from foresail.traces.filtering import apply_filters, choices_of
+from foresail.traces.folder import load_workload
 from made_campaigns import results_table
+from shared import shared
 
 SJBF = "easy(order=shortest)"
-PLUS_PLUS = READINGS["standard"].easy_plus_plus
+PLUS_PLUS = EASY_PLUS_PLUS.text
 
 
 def test_correlations_by_hand():
@@ -60,7 +67,7 @@ def test_headline():
         "easy,recent": 1.0,
     }
     results = results_table({"one": scores, "two": {name: 2 * v for name, v in scores.items()}})
-    row = headline(results, "standard", leave_one_out(results, SelectionRule())).row(0, named=True)
+    row = headline(results, leave_one_out(results, SelectionRule())).row(0, named=True)
     assert row == {
         "log": "one",
         "easy": 10.0,
@@ -78,7 +85,7 @@ def test_headline():
 
 def test_headline_of_what_is_there():
     """What was not replayed is null, not a number."""
-    row = headline(results_table({"one": {"easy": 10.0}}), "standard", None).row(0, named=True)
+    row = headline(results_table({"one": {"easy": 10.0}}), None).row(0, named=True)
     assert row.pop("log") == "one"
     assert row.pop("easy") == 10.0
     assert set(row.values()) == {None}
@@ -101,8 +108,27 @@ def test_prediction_errors_by_predictor():
 
 
 def test_published_figures():
-    """The paper's figures are found by the log's name in ours; other logs have none."""
-    kth = dict(zip(HEADINGS, published("KTH-SP2"), strict=True))
+    """The paper's figures stand beside the jobs that they are of, and not beside some of these.
+
+    Nor beside the same jobs on another machine, or with other requests.
+    """
+
+    def figures(workload):
+        return published(measure(replay(workload, parse_policy("fcfs"))).jobs_digest)
+
+    log = shared("traces/pwa/KTH-SP2-1996-2.swf.gz")
+    workload = apply_filters(load_workload(log), choices_of(["predictsim"]))
+    kth = dict(zip(HEADINGS, figures(workload), strict=True))
     assert (kth["easy"], kth["learned_sjbf_best"], kth["chosen"]) == (92.6, 51.4, 51.4)
-    assert published("CEA-curie") is not None
-    assert published("my-cluster") is None
+    assert figures(workload.with_jobs(workload.jobs.head(5000))) is None
+    assert figures(workload.with_meta(processors=101)) is None
+    longer = pl.col("requested_seconds") + 1.0
+    assert figures(workload.with_jobs(workload.jobs.with_columns(longer))) is None
+    assert published(None) is None
+
+
+def test_easy_plus_plus_is_one():
+    """The policy of that name gives the figure that is published for it on KTH-SP2: 63.5."""
+    workload = load_workload(shared("traces/predictsim-sc15/KTH-SP2.filtered.swf.gz"))
+    schedule = replay(workload.with_meta(processors=100), parse_policy("easy++"), PREDICTSIM)
+    assert measure(schedule).average_bounded_slowdown == pytest.approx(63.5, abs=0.05)

@@ -2,21 +2,17 @@
 
 from collections import Counter
 
-import pytest
-
 from foresail.control.policy import parse_policy
 from foresail.experiments.triples import (
-    READINGS,
     clairvoyant_triples,
     heuristic_triples,
     is_clairvoyant,
 )
 
 
-@pytest.mark.parametrize("conventions", READINGS)
-def test_count(conventions):
+def test_count():
     """128 different triples: (20 regressions + AVE2) x 3 x 2, and the requested time x 2."""
-    parsed = [parse_policy(text) for text in heuristic_triples(READINGS[conventions])]
+    parsed = [parse_policy(text) for text in heuristic_triples()]
     assert len({policy.text for policy in parsed}) == 128
     families = Counter(policy.predictor.entry.name for policy in parsed)
     assert families == {"regression": 120, "recent": 6, "requested": 2}
@@ -43,15 +39,14 @@ def test_named_policies_are_among_them():
 
 
 def test_readings_of_the_study():
-    """Under predictsim, AVE2 is cut to whole seconds and Incremental is absolute, everywhere."""
-    triples = heuristic_triples(READINGS["predictsim"])
+    """AVE2 is cut to whole seconds and Incremental is absolute, everywhere."""
+    triples = heuristic_triples()
     recent = [text for text in triples if "recent" in text]
     assert len(recent) == 6
     assert all("recent(whole_seconds=true)" in text for text in recent)
     incremental = [text for text in triples if "incremental" in text]
     assert len(incremental) == 42
     assert all("incremental(reading=absolute)" in text for text in incremental)
-    assert READINGS["predictsim"].easy_plus_plus in triples
 
 
 def test_clairvoyant_triples_are_clairvoyant():

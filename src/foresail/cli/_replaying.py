@@ -227,13 +227,15 @@ def _write(
     course: RunCourse | None,
     verdict: ModelVerdict | None,
 ) -> None:
+    from foresail.model.whole_files import all_or_none
     from foresail.reports.comparison.report import write_report
     from foresail.reports.images import write_images
     from foresail.traces.schedule_file import write_schedule
 
     command = made_by()
-    report = write_report(schedules, folder, command=command, course=course, verdict=verdict)
-    for number, schedule in enumerate(schedules, start=1):
-        write_schedule(schedule, folder / f"schedule-{number}.parquet")
+    with all_or_none(folder) as drafts:
+        report = write_report(schedules, drafts, command=command, course=course, verdict=verdict)
+        for number, schedule in enumerate(schedules, start=1):
+            write_schedule(schedule, drafts / f"schedule-{number}.parquet")
     if png:
         write_images(report.figures, folder)

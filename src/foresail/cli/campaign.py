@@ -209,7 +209,7 @@ def _from_options(
 
     return CampaignPlan(
         tuple(LogSource(log_name(log), log) for log in logs),
-        policies_of(policies or (), triples=triples, conventions=conventions),
+        policies_of(policies or (), triples=triples),
         conventions,
         tuple(filters or ["replayable"]),
         enforce_limits,

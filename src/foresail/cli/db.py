@@ -16,7 +16,6 @@ from foresail.model.words import count
 
 if TYPE_CHECKING:
     from foresail.live.cluster_plugin import UseSample
-    from foresail.record.records import Record
     from foresail.service.archive import LogArchive
     from foresail.service.configuration import ServiceConfiguration
     from foresail.service.session import StateFolder
@@ -65,38 +64,32 @@ def export(
 
     DIR/events.jsonl is read by `foresail explain` and `replay`, DIR/workload by all that replays.
     """
-    from foresail.model.whole_files import make_folder, to_be_written
+    from foresail.cli._moments import log_of
+    from foresail.model.whole_files import all_or_none, to_be_written
     from foresail.record.log_text import parse_record, read_log, record_line
     from foresail.record.session_workload import workload_of
     from foresail.service.measured_use import with_usage
     from foresail.traces.folder import write_folder
 
+    if source.resolve() == output.resolve():
+        raise InputError("is the run itself", field="--output", value=output)
     samples: list[UseSample] = []
-    make_folder(output)
-    log = output / "events.jsonl"
-    if (source / "events.jsonl").is_file():
-        from foresail.cli._moments import log_of
-
-        if source.resolve() == output.resolve():
-            raise InputError("is the run itself", field="--output", value=output)
+    with all_or_none(output) as drafts:
+        log = drafts / "events.jsonl"
         with to_be_written(log), log.open("w", encoding="utf-8") as file:
-            for record in read_log(log_of(source)):
-                file.write(record_line(record))
-    else:
-        with _opened(source) as store, to_be_written(log), log.open("w", encoding="utf-8") as file:
-            archive = _archive_of(source)
-            for number, line in chain(archive.records(), store.records(after=archive.last)):
-                file.write(line)
-                parse_record(line, source, number)
-            samples = [*archive.samples(), *store.samples()]
-
-    def records() -> Iterator[Record]:
-        yield from read_log(log)
-
-    workload = with_usage(workload_of(records(), str(source.name)), samples)
-    if not len(workload):
-        raise InputError("no job has run to its end", source=source)
-    write_folder(workload, output / "workload")
+            if (source / "events.jsonl").is_file():
+                file.writelines(map(record_line, read_log(log_of(source))))
+            else:
+                with _opened(source) as store:
+                    archive = _archive_of(source)
+                    for number, line in chain(archive.records(), store.records(after=archive.last)):
+                        file.write(line)
+                        parse_record(line, source, number)
+                    samples = [*archive.samples(), *store.samples()]
+        workload = with_usage(workload_of(read_log(log), str(source.name)), samples)
+        if not len(workload):
+            raise InputError("no job has run to its end", source=source)
+        write_folder(workload, output / "workload")
     left = int(workload.meta.header["left out"])
     typer.echo(f"{count(len(workload), 'job')}; {left} that did not run to an end are left out")
     typer.echo(f"foresail compare {output / 'workload'} --with easy --with foresail")

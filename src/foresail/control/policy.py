@@ -88,12 +88,16 @@ def dropping(text: str) -> str:
     return ",".join([f"{name}({','.join([*settings, 'hopeless_jobs=drop'])})", *rest])
 
 
+_OF_THE_STUDY: Final = "incremental(reading=absolute)"
+"""As paper 004 came to its figures; it says that an increment is added to the last estimate
+(``docs/concepts/policies.md``)."""
+
 NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "easy++": "easy(order=shortest),recent,incremental",
+        "easy++": f"easy(order=shortest),recent(whole_seconds=true),{_OF_THE_STUDY}",
         "easy-sjbf": "easy(order=shortest)",
         "e-learning": "easy(order=shortest),"
-        "regression(over=squared,under=linear,weight=large_area),incremental",
+        f"regression(over=squared,under=linear,weight=large_area),{_OF_THE_STUDY}",
         "foresail": "guarded_backfilling,similar",
         **_PLANNING_AHEAD,
         **{f"{name}-published": dropping(text) for name, text in _PLANNING_AHEAD.items()},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final
 
 import numpy as np
@@ -30,6 +31,11 @@ class Measured:
 
     jobs: int
     processors: float
+
+    jobs_digest: str
+    """Of what was replayed, whatever it is called: the processors, and each job's submission, cpus,
+    runtime, request and user."""
+
     average_bounded_slowdown: float
     median_bounded_slowdown: float
 
@@ -74,6 +80,7 @@ def measure(schedule: Schedule) -> Measured:
     return Measured(
         jobs=jobs.height,
         processors=schedule.meta.processors,
+        jobs_digest=_digest(schedule),
         average_bounded_slowdown=float(slowdown.mean()),
         median_bounded_slowdown=float(np.median(slowdown)),
         extreme_share=float((slowdown >= EXTREME_SLOWDOWN).mean()),
@@ -110,3 +117,16 @@ def _quantiles(values: NDArray[np.float64]) -> tuple[float, ...]:
     if not values.size:
         return ()
     return tuple(float(f"{value:.6g}") for value in np.quantile(values, QUANTILE_LEVELS))
+
+
+def _digest(schedule: Schedule) -> str:
+    jobs = schedule.jobs.sort("submit_seconds", "job_id").select(
+        pl.col("submit_seconds") - pl.col("submit_seconds").min(),
+        "cpus",
+        "nominal_runtime_seconds",
+        "requested_seconds",
+        pl.col("user").rank("dense"),
+    )
+    digest = sha256(str(float(schedule.meta.processors)).encode())
+    digest.update(jobs.cast(pl.Float64).to_numpy(order="c").tobytes())
+    return digest.hexdigest()[:32]

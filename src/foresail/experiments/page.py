@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
 
@@ -18,7 +18,7 @@ from foresail.experiments.figures import (
 from foresail.experiments.results import Results
 from foresail.experiments.selection import SCORE, SelectionRule, candidates, leave_one_out, ranking
 from foresail.experiments.study_tables import correlations, headline, prediction_errors
-from foresail.experiments.triples import READINGS, clairvoyant_triples
+from foresail.experiments.triples import EASY_PLUS_PLUS, clairvoyant_triples
 from foresail.model.words import count, duration, number, percent, signed
 from foresail.reports.document import as_html, document, missing, section
 from foresail.reports.figure import Figure, MissingFigure
@@ -51,13 +51,12 @@ def findings_of(results: Results, rule: SelectionRule) -> Findings:
     """
     table = results.table()
     quantiles = results.quantiles()
-    conventions = table["conventions"][0]
     logs = table["log"].unique(maintain_order=True).to_list()
     choices = leave_one_out(table, rule) if len(logs) > 1 else None
     largest = table.sort("jobs", descending=True, maintain_order=True)["log"][0]
     return Findings(
         results=table,
-        headline=headline(table, conventions, choices),
+        headline=headline(table, choices),
         choices=choices,
         errors=prediction_errors(table),
         parts=(
@@ -75,9 +74,8 @@ def _named(
 ) -> dict[str, dict[str, str]]:
     """What the first figure names, on each log."""
     logs = results["log"].unique(maintain_order=True).to_list()
-    conventions = results["conventions"][0]
     named = {
-        "EASY++": dict.fromkeys(logs, READINGS[conventions].easy_plus_plus),
+        "EASY++": dict.fromkeys(logs, EASY_PLUS_PLUS.text),
         "clairvoyant SJBF": dict.fromkeys(logs, clairvoyant_triples()[1]),
     }
     best = ranking(results, rule, candidates(results))
@@ -106,10 +104,18 @@ _PUBLISHED: Final = {
     "SDSC-SP2": (87.9, 79.4, 70.5, 56.8, 70.9, 102.3, 69.7, 194.8, 75.0),
     "KTH-SP2": (92.6, 63.5, 71.7, 49.8, 62.6, 93.2, 51.4, 74.5, 51.4),
     "SDSC-BLUE": (36.5, 21.0, 30.6, 13.2, 16.5, 48.0, 12.6, 47.8, 34.7),
-    "Curie": (202.1, 193.5, 69.9, 12.1, 26.3, 9348.8, 24.3, 40100.0, 27.9),
-    "Metacentrum": (97.6, 87.2, 81.7, 67.2, 86.3, 98.1, 81.5, 89.8, 84.2),
+    "CEA-Curie": (202.1, 193.5, 69.9, 12.1, 26.3, 9348.8, 24.3, 40100.0, 27.9),
 }
 """Average bounded slowdowns as paper 004 prints them (Tables 2.1, 2.6, 2.7; spec section 10)."""
+
+_LOGS: Final = {
+    "9a5491e4261dac54a2d7e313c8ef5d68": "CTC-SP2",
+    "34be0e947385d6027dd9d3a0bd00a423": "SDSC-SP2",
+    "48d561ef6d028ce647f27955b7f3bb36": "KTH-SP2",
+    "3958152fd1bd00bdca80e3905e132303": "SDSC-BLUE",
+    "913bd1b2c7c10d3adceddc17588a8556": "CEA-Curie",
+}
+"""The logs that it replayed, by the digest of their jobs."""
 
 
 def write_report(results: Results, rule: SelectionRule, *, command: str | None = None) -> Findings:
@@ -191,7 +197,7 @@ def _slowdowns(found: Findings) -> str:
     rows = []
     for log in found.headline.iter_rows(named=True):
         rows.append(row([escape(log["log"]), *(number(log[column]) for column in HEADINGS)]))
-        known = published(log["log"])
+        known = published(_first_run(found, log["log"]).get("jobs_digest"))
         if known is not None:
             rows.append(row(["as published", *map(number, known)], kind="stated"))
     headings = ["log", *map(escape, HEADINGS.values())]
@@ -199,10 +205,13 @@ def _slowdowns(found: Findings) -> str:
     return numbers_section("slowdowns", title, table(title, headings, rows))
 
 
-def published(log: str) -> Sequence[float] | None:
-    """The paper's figures in the order of ``HEADINGS``, by a log's name within this one."""
-    names = (name for name in _PUBLISHED if name.lower() in log.lower())
-    return next((_PUBLISHED[name] for name in names), None)
+def _first_run(found: Findings, log: str) -> dict[str, Any]:
+    return found.results.filter(pl.col("log") == log).row(0, named=True)
+
+
+def published(jobs_digest: str | None) -> Sequence[float] | None:
+    """The paper's figures in the order of ``HEADINGS``, for the very jobs that it replayed."""
+    return _PUBLISHED[_LOGS[jobs_digest]] if jobs_digest in _LOGS else None
 
 
 def _choices(found: Findings) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from foresail.control.policy import parse_policy
-from foresail.experiments.triples import READINGS, clairvoyant_triples, heuristic_triples
+from foresail.experiments.triples import clairvoyant_triples, heuristic_triples
 from foresail.model.conventions import CONVENTIONS
 from foresail.model.documents import toml_of
 from foresail.model.errors import InputError, UnknownNameError, naming
@@ -60,24 +60,22 @@ class CampaignPlan:
                 )
 
 
-def policies_of(written: Sequence[str], *, triples: bool, conventions: str) -> tuple[str, ...]:
+def policies_of(written: Sequence[str], *, triples: bool) -> tuple[str, ...]:
     """Policies in canonical short form, each once.
 
     The written ones come first. With ``triples`` the 128 heuristic triples and the two clairvoyant
-    ones join them, as the conventions of this name read them.
+    ones join them.
 
     Raises
     ------
     InputError
         If a policy is malformed.
     UnknownNameError
-        If a policy has an unknown part, or the conventions are unknown.
+        If a policy has an unknown part.
     """
-    if conventions not in READINGS:
-        raise UnknownNameError("conventions", conventions, READINGS)
     texts = [parse_policy(text).text for text in written]
     if triples:
-        texts += [*heuristic_triples(READINGS[conventions]), *clairvoyant_triples()]
+        texts += [*heuristic_triples(), *clairvoyant_triples()]
     return tuple(dict.fromkeys(texts))
 
 
@@ -138,7 +136,7 @@ def read_plan(path: Path) -> CampaignPlan:
     with naming(path):
         return CampaignPlan(
             tuple(logs),
-            policies_of(given.policies, triples=given.triples, conventions=conventions),
+            policies_of(given.policies, triples=given.triples),
             conventions,
             tuple(given.filters),
             given.enforce_limits,

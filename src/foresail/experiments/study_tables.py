@@ -10,7 +10,7 @@ import polars as pl
 
 from foresail.control.policy import parse_policy
 from foresail.experiments.selection import SCORE, candidates
-from foresail.experiments.triples import READINGS, VARIANTS, clairvoyant_triples
+from foresail.experiments.triples import EASY_PLUS_PLUS, VARIANTS, clairvoyant_triples
 
 
 def correlations(results: pl.DataFrame) -> pl.DataFrame:
@@ -49,11 +49,10 @@ def is_learned(policy: str) -> bool:
     return parse_policy(policy).predictor.entry.name == "regression"
 
 
-def headline(results: pl.DataFrame, conventions: str, choices: pl.DataFrame | None) -> pl.DataFrame:
+def headline(results: pl.DataFrame, choices: pl.DataFrame | None) -> pl.DataFrame:
     """Average bounded slowdown per log as in the study's Tables 2.1, 2.6 and 2.7.
 
-    The name of the conventions says how AVE2 and Incremental are read in EASY++. ``choices`` are
-    those of ``leave_one_out``, for the last columns, which are null without.
+    ``choices`` are those of ``leave_one_out``, for the last columns, which are null without.
 
     Returns
     -------
@@ -68,7 +67,7 @@ def headline(results: pl.DataFrame, conventions: str, choices: pl.DataFrame | No
         "easy": "easy",
         "clairvoyant_fcfs": fcfs_bound,
         "clairvoyant_sjbf": sjbf_bound,
-        "easy_plus_plus": READINGS[conventions].easy_plus_plus,
+        "easy_plus_plus": EASY_PLUS_PLUS.text,
     }
     learned = {
         name: [

@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 
 from foresail.model.errors import InputError
 
@@ -33,6 +35,35 @@ def make_folder(folder: Path) -> None:
     """
     with to_be_written(folder, "the folder cannot be made"):
         folder.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def all_or_none(folder: Path) -> Iterator[Path]:
+    """Yield a folder for files of which all come into ``folder``, made if need be, or none.
+
+    Raises
+    ------
+    InputError
+        If they cannot be written, or one would take the place of something that is no file.
+    """
+    make_folder(folder)
+    with to_be_written(folder):
+        drafts = Path(mkdtemp(prefix=".drafts-", dir=folder))
+    try:
+        yield drafts
+        names = sorted(each.name for each in drafts.iterdir())
+        for name in names:
+            require_replaceable(folder / name)
+        with to_be_written(folder):
+            for name in names:
+                (drafts / name).replace(folder / name)
+    except InputError as error:
+        if isinstance(error.source, Path) and drafts in error.source.parents:
+            source = folder / error.source.name
+            raise InputError(error.problem, source=source, expected=error.expected) from error
+        raise
+    finally:
+        rmtree(drafts, ignore_errors=True)
 
 
 def require_replaceable(path: Path) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from foresail.model.errors import ForesailError
-from foresail.model.whole_files import make_folder, write_whole
+from foresail.model.whole_files import all_or_none
 from foresail.reports.figure import Figure
 from foresail.reports.style import LIGHT, themed
 
@@ -56,15 +55,9 @@ def write_images(figures: Sequence[Figure], folder: Path) -> list[Path]:
             "example: apt-get install chromium), or use the button at each figure of the HTML "
             "report"
         )
-    make_folder(folder)
-    with tempfile.TemporaryDirectory() as drawn:
-        _draw(figures, Path(drawn), found)
-        paths = []
-        for figure in figures:
-            path = folder / f"{figure.name}.png"
-            write_whole(path, (Path(drawn) / path.name).read_bytes())
-            paths.append(path)
-    return paths
+    with all_or_none(folder) as drafts:
+        _draw(figures, drafts, found)
+    return [folder / f"{figure.name}.png" for figure in figures]
 
 
 def _draw(figures: Sequence[Figure], folder: Path, found: str) -> None:

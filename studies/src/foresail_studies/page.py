@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
-from foresail.model.whole_files import write_whole
+from foresail.model.whole_files import all_or_none, write_whole
 from foresail.model.words import count
 from foresail.reports.document import as_html, behind, document, section
 from foresail.reports.files import write_page
@@ -49,9 +49,10 @@ def write_study_report(report: StudyReport, folder: Path) -> None:
     """
     tables = {figure.name: figure.table for figure in report.figures}
     tables |= {"summary": report.summary, "runs": report.runs}
-    write_page(folder / "report.html", study_page(report), tables)
-    write_whole(folder / "summary.json", as_json(report).encode())
-    write_whole(folder / f"{report.name}.md", as_markdown(report).encode())
+    with all_or_none(folder) as drafts:
+        write_page(drafts / "report.html", study_page(report), tables)
+        write_whole(drafts / "summary.json", as_json(report).encode())
+        write_whole(drafts / f"{report.name}.md", as_markdown(report).encode())
 
 
 def sentences(report: StudyReport) -> list[str]:

@@ -75,22 +75,21 @@ class AnswerOptions:
 
             make_folder(self.output)
 
-    def write_record(self, name: str, record: Mapping[str, Any]) -> None:
-        """A record for a machine, into the folder that was asked for."""
+    def write(self, page: CloudPage, **records: Mapping[str, Any]) -> None:
+        """Write the page, its numbers and records for programs into the folder asked for.
+
+        Records are named as their files are, but for ``.json``.
+        """
         from foresail.model.json_answer import json_answer
-        from foresail.model.whole_files import write_whole
-
-        assert self.output is not None
-        write_whole(self.output / name, json_answer(record).encode())
-
-    def write(self, page: CloudPage) -> None:
-        """The page and its numbers, into the folder that was asked for; says where."""
+        from foresail.model.whole_files import all_or_none, write_whole
         from foresail.reports.renting.page import write_cloud_page
 
         assert self.output is not None
-        with doing("writing the report"):
-            path = write_cloud_page(page, self.output, command=made_by())
-        typer.echo(f"report: {path}", err=True)
+        with doing("writing the report"), all_or_none(self.output) as drafts:
+            for name, record in records.items():
+                write_whole(drafts / f"{name}.json", json_answer(record).encode())
+            path = write_cloud_page(page, drafts, command=made_by())
+        typer.echo(f"report: {self.output / path.name}", err=True)
 
 
 @dataclass(frozen=True)
@@ -99,9 +98,9 @@ class PicturedAnswerOptions(AnswerOptions):
 
     png: Annotated[bool, typer.Option("--png", help="With --output: a PNG per figure.")] = False
 
-    def write(self, page: CloudPage) -> None:
-        """The page, its numbers and perhaps its pictures."""
-        AnswerOptions.write(self, page)
+    def write(self, page: CloudPage, **records: Mapping[str, Any]) -> None:
+        """Write the page, its numbers, and perhaps its pictures."""
+        AnswerOptions.write(self, page, **records)
         if self.png and self.output is not None:
             from foresail.reports.figure import Figure
             from foresail.reports.images import write_images

@@ -201,10 +201,7 @@ def command(
     if answering.output is not None:
         from foresail.reports.renting.advice_page import advice_page, record
 
-        with doing("writing the report"):
-            answering.make_folder()
-            answering.write_record("advice.json", record(advice, around))
-            answering.write(advice_page(advice, around))
+        answering.write(advice_page(advice, around), advice=record(advice, around))
     _show(advice, around, answering.output_format)
     if advice.missed:
         raise typer.Exit(_UNMET)

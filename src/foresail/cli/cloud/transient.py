@@ -54,8 +54,7 @@ def show(answer: TransientAnswer, answering: AnswerOptions) -> None:
         for sentence in sentences(answer):
             echo(sentence)
     if answering.output is not None:
-        answering.write_record("plan.json", answer.plan.to_record())
-        answering.write(transient_page(answer))
+        answering.write(transient_page(answer), plan=answer.plan.to_record())
 
 
 def show_tiers(answer: TieredAnswer, answering: AnswerOptions) -> None:
@@ -78,8 +77,7 @@ def show_tiers(answer: TieredAnswer, answering: AnswerOptions) -> None:
         for sentence in tier_sentences(answer):
             echo(sentence)
     if answering.output is not None:
-        answering.write_record("plan.json", answer.plan.to_record())
-        answering.write(tiers_page(answer))
+        answering.write(tiers_page(answer), plan=answer.plan.to_record())
 
 
 def answer_of(
