@@ -272,9 +272,9 @@ def _buying() -> None:
     from foresail.cli.cloud import app
     from foresail.cloud.kernels.heaps import timetable
     from foresail.cloud.kernels.packing import machines_of
-    from foresail.cloud.purchasing.kernels.reserved_placement import Pieces, place_jobs
     from foresail.cloud.purchasing.kernels.stacked_demand import best_intervals
     from foresail.traces.swf_writer import write_swf
+    from foresail_studies.purchasing.kernels.reserved_placement import Pieces, place_jobs
 
     workload = logs.generated(300)
     day = 86_400.0

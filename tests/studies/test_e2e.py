@@ -11,7 +11,6 @@ from foresail.model.errors import InputError
 from foresail.traces.folder import write_folder
 from foresail.traces.generating import generate
 from foresail.traces.load import offered_load
-from foresail.traces.runtime_samples import samples_of
 from foresail_studies.generators import _arrivals as arrivals
 from foresail_studies.generators import _population as population
 from foresail_studies.generators._demands import (
@@ -23,6 +22,7 @@ from foresail_studies.generators._demands import (
 from foresail_studies.generators._synthetic import JobClasses, k_means
 from foresail_studies.generators.e2e import DeadlineParameters, E2EParameters, E2ESampleParameters
 from foresail_studies.generators.scalability import ScalabilityParameters
+from foresail_studies.runtime_samples import samples_of
 from shared import shared
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from foresail.model.errors import InputError
 from foresail.traces.load import deadline_seconds, offered_load
-from foresail.traces.perturbation import perturbed
-from foresail.traces.runtime_samples import FEATURE, as_text, samples_of
+from foresail_studies.perturbation import perturbed
+from foresail_studies.runtime_samples import FEATURE, as_text, samples_of
 
 
 def test_golden_load():

@@ -57,19 +57,18 @@ def flat(text: str) -> str:
 
 
 def test_the_advice_first(log, tmp_path):
-    """What to reserve comes first, then hindsight, the policy and how the log was stretched."""
+    """What to reserve comes first, then hindsight and how the log was stretched."""
     out = tmp_path / "out"
     result = run(log, "--provider", "microsoft", "--output", out)
     assert result.exit_code == 0, result.exception
     said = flat(result.stdout)
     assert said.startswith("Reserve ")
     assert "In hindsight nothing could cost less than" in said
-    assert "A policy that could be followed" in said
     assert "shorter than the 3 years that are planned for: it is assumed to repeat" in said
     page = (out / "report.html").read_text()
     assert not page_faults(page, out)
     names = ("costs", "reserve", "demand", "options", "months", "forecast-error", "sensitivity")
-    for name in (*names, "runtime-error"):
+    for name in names:
         assert f"{name}.csv" in page
         assert len((out / f"{name}.csv").read_text().splitlines()) > 1
     rows = list(csv.DictReader((out / "demand.csv").read_text().splitlines()))
@@ -89,7 +88,6 @@ def test_numbers_agree(log):
     assert errors[0.0] == pytest.approx(costs["optimum"])
     assert set(errors) == {-0.5, 0.0, 0.5}
     assert min(errors.values()) >= costs["optimum"] * (1.0 - 1e-9)
-    assert record["policy"]["cost"] <= record["policy"]["all_on_demand_cost"]
     share = record["first_year_share"]["cores"]
     assert share["q05"] <= share["expected"] <= share["q95"]
 
@@ -130,7 +128,6 @@ def test_short_logs(log, tmp_path):
     result = run(one, "--output", tmp_path / "one")
     assert result.exit_code == 0, result.exception
     assert "Reserve" in result.stdout
-    assert "A policy that could be followed" not in flat(result.stdout)
 
 
 OWN = """
@@ -177,7 +174,6 @@ def test_what_is_committed_is_counted(log, tmp_path):
     cores = [sum(each["reserve_units"]["cores"].values()) for each in (without, having)]
     assert cores[1] < cores[0]
     assert having["costs"][-1]["cost"] < without["costs"][-1]["cost"]
-    assert having["policy"]["cost"] < without["policy"]["cost"]
     other = run(log, "--prices", own, "--types", "g8")
     assert "not counted: commitments to c4, which --types leaves out" in other.stderr
 
@@ -235,9 +231,6 @@ def test_options_from_a_file(log, tmp_path):
         (("--growth-spread=-1",), "--growth-spread"),
         (("--forecast-error=-2",), "--forecast-error"),
         (("--forecast-error", "much"), "--forecast-error"),
-        (("--runtime-error=-0.1",), "--runtime-error"),
-        (("--train", "0"), "--train"),
-        (("--train", "1000"), "--train"),
         (("--lifetime", "0"), "--lifetime"),
         (("--prices", "ec2-2017", "--lifetime", "5"), "--lifetime"),
         (("--without-transient", "--lifetime", "5"), "--without-transient"),

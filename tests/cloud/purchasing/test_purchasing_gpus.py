@@ -20,12 +20,13 @@ from foresail.cloud.purchasing.machines import (
 from foresail.cloud.purchasing.mix import mix
 from foresail.cloud.purchasing.mix_request import MixRequest
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
-from foresail.cloud.purchasing.placing import fleets_of, place
 from foresail.cloud.purchasing.resources import gpu_ratios, resources_of
 from foresail.cloud.purchasing.terms import PurchaseTerms, resource_prices
 from foresail.model.errors import InputError
 from foresail.traces.filtering import FilterChoice, apply_filters
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail_studies.purchasing.placing import fleets_of, place
+from foresail_studies.purchasing.practice import PracticeRequest, practise
 
 THESIS = load_prices("thesis")
 HOUR = 3600.0
@@ -171,8 +172,8 @@ def test_the_policy_reserves_and_rents_gpus():
     log = workload(
         np.arange(count) * 24.0, [24.0] * count, [1] * count, gpus_per_task=[1.0] * count
     )
-    report = mix(log, PRICES, MixRequest("microsoft", training_hours=100 * 24.0))
-    outcome = report.online.outcome
+    request = PracticeRequest(100 * 24.0)
+    outcome = practise(log, PRICES, MixRequest("microsoft"), request).outcome
     assert {each.instance.name for each in outcome.reserved} == {"g1"}
     assert outcome.cost == pytest.approx(0.4 * outcome.all_on_demand_cost, rel=1e-6)
 

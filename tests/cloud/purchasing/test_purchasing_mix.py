@@ -18,7 +18,6 @@ from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.demand import bought_jobs, horizon_slots
 from foresail.cloud.purchasing.forecast import ForecastSettings, reserve_at_risk
 from foresail.cloud.purchasing.job_prices import ON_DEMAND, SPOT_BLOCK, choose_options
-from foresail.cloud.purchasing.kernels.reserved_placement import Pieces, place_jobs
 from foresail.cloud.purchasing.machines import (
     Amount,
     machines_for,
@@ -30,10 +29,7 @@ from foresail.cloud.purchasing.mix import mix
 from foresail.cloud.purchasing.mix_request import MixRequest
 from foresail.cloud.purchasing.offline import plan_offline
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
-from foresail.cloud.purchasing.practice import ridge_beliefs, with_error
-from foresail.cloud.purchasing.renting import by_month
 from foresail.cloud.purchasing.revocation import CappedRevocation, ExponentialRevocation
-from foresail.cloud.purchasing.serving import serve
 from foresail.cloud.purchasing.terms import (
     PurchaseTerms,
     TransientTerms,
@@ -42,10 +38,19 @@ from foresail.cloud.purchasing.terms import (
     sold_by,
     terms_of,
 )
-from foresail.cloud.purchasing.training import train
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.traces.reading import read
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail_studies.purchasing.kernels.reserved_placement import Pieces, place_jobs
+from foresail_studies.purchasing.practice import (
+    PracticeRequest,
+    practise,
+    ridge_beliefs,
+    with_error,
+)
+from foresail_studies.purchasing.renting import by_month
+from foresail_studies.purchasing.serving import serve
+from foresail_studies.purchasing.training import train
 from shared import shared
 
 THESIS = load_prices("thesis")
@@ -186,8 +191,7 @@ def test_memory_is_bought_apart_where_the_log_knows_it():
 
 def test_the_practical_policy_pays_more_than_hindsight_and_less_than_on_demand():
     """And its hours and money add up; an oracle of runtimes does not pay more."""
-    report = mix(steady(360), THESIS, MixRequest("microsoft", training_hours=120 * 24.0))
-    online = report.online
+    online = practise(steady(360), THESIS, MixRequest("microsoft"), PracticeRequest(120 * 24.0))
     outcome = online.outcome
     assert online.optimum_cost < outcome.cost < outcome.all_on_demand_cost
     assert outcome.over_time["cost"].sum() == pytest.approx(outcome.cost)
@@ -225,11 +229,9 @@ def test_deciding_by_the_distribution_saves_where_blocks_are_sold():
     size = 2000
     log = workload(np.arange(size), np.where(np.arange(size) % 10 == 0, 20.0, 0.5), [1] * size)
     cost = {
-        way: mix(
-            log,
-            THESIS,
-            MixRequest("amazon", False, training_hours=500.0, decide_by=way),
-        ).online.outcome.cost
+        way: practise(
+            log, THESIS, MixRequest("amazon", False), PracticeRequest(500.0, decide_by=way)
+        ).outcome.cost
         for way in ("mean", "distribution")
     }
     assert cost["distribution"] < cost["mean"]
@@ -388,8 +390,8 @@ def test_a_log_shorter_than_a_term_is_refused_unless_it_repeats():
     ("make", "message"),
     [
         (lambda: mix(workload([0.0], [0.0], [1]), THESIS), "no jobs to buy for"),
-        (lambda: mix(LOG, THESIS, MixRequest(training_hours=1e6)), "one side of the end"),
-        (lambda: MixRequest(training_hours=0.0), "'training_hours': out of range"),
+        (lambda: practise(LOG, THESIS, MixRequest(), PracticeRequest(1e6)), "one side of the end"),
+        (lambda: PracticeRequest(0.0), "'training_hours': out of range"),
         (lambda: MixRequest(demand_errors=(-1.1,)), "'demand_errors': out of range"),
         (lambda: OfflineSettings(slot_hours=0.0), "'slot_hours': out of range"),
         (lambda: OfflineSettings(level_units=-1.0), "'level_units': out of range"),

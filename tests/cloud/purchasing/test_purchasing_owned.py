@@ -17,12 +17,13 @@ from foresail.cloud.purchasing.mix import mix
 from foresail.cloud.purchasing.mix_request import MixRequest
 from foresail.cloud.purchasing.offline import plan_offline
 from foresail.cloud.purchasing.owned import HeldCapacity, held_by_slot, held_in_year, hours_left
-from foresail.cloud.purchasing.placing import fleets_of, place
 from foresail.cloud.purchasing.schedules import LevelSchedule
-from foresail.cloud.purchasing.serving import serve
 from foresail.cloud.purchasing.terms import PurchaseTerms, ScheduledTerms, terms_of
-from foresail.cloud.purchasing.training import train
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail_studies.purchasing.placing import fleets_of, place
+from foresail_studies.purchasing.practice import PracticeRequest, practise
+from foresail_studies.purchasing.serving import serve
+from foresail_studies.purchasing.training import train
 
 THESIS = load_prices("thesis")
 HOUR = 3600.0
@@ -200,10 +201,10 @@ def test_the_policy_uses_what_is_committed_and_buys_less():
     """Machines that one has serve jobs for nothing until they are given back."""
     start = np.arange(0.0, 4000.0, 10.0)
     log = jobs_of(start, [10.0] * start.size, [8] * start.size)
-    request = MixRequest("microsoft", transient=False, training_hours=1000.0)
+    request, practice = MixRequest("microsoft", transient=False), PracticeRequest(1000.0)
     ends = ((), (Commitment("standard-8", 1),), (_until_march(),))
-    reports = [mix(log, replace(THESIS, commitments=held), request) for held in ends]
-    without, for_good, ending = (report.online.outcome for report in reports)
+    prices = [replace(THESIS, commitments=held) for held in ends]
+    without, for_good, ending = (practise(log, each, request, practice).outcome for each in prices)
     assert without.cost == pytest.approx(0.4 * without.all_on_demand_cost)
     assert for_good.cost == 0.0
     assert [each.option for each in for_good.reserved] == ["committed"]
@@ -213,8 +214,9 @@ def test_the_policy_uses_what_is_committed_and_buys_less():
     there = 60 * 24 * 8
     assert committed["used_hours"].sum() + committed["idle_hours"].sum() == pytest.approx(there)
     assert committed["used_hours"].sum() > 0.99 * there - 80.0
-    assert reports[2].held_units("cores") == 8.0
-    assert reports[2].sunk_cost == pytest.approx(0.1 * 60 * 24)
+    report = mix(log, prices[2], request)
+    assert report.held_units("cores") == 8.0
+    assert report.sunk_cost == pytest.approx(0.1 * 60 * 24)
 
 
 def _until_march():

@@ -25,9 +25,7 @@ from foresail.model.errors import InputError
 if TYPE_CHECKING:
     from foresail.cloud.prices import PriceCatalogue
     from foresail.cloud.purchasing.terms import TransientTerms
-    from foresail.traces.workload import Workload
 
-_DAY_HOURS = 24.0
 _OPTIONS = {
     "risk": "--risk",
     "growth": "--growth",
@@ -36,13 +34,6 @@ _OPTIONS = {
     "extension": "--short-log",
     "time_limit_seconds": "--exact-seconds",
 }
-
-
-class DecideBy(StrEnum):
-    """What the policy goes by where it rents."""
-
-    MEAN = "mean"
-    DISTRIBUTION = "distribution"
 
 
 class Amounts(StrEnum):
@@ -94,17 +85,6 @@ def command(
             metavar="SHARES", help="Errors of what is reserved [-0.5,-0.2,-0.1,0,0.1,0.2,0.5]."
         ),
     ] = None,
-    runtime_error: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SHARES", help="Mean errors of predicted runtimes [0,0.1,0.5,1]."),
-    ] = None,
-    train: Annotated[
-        float | None,
-        typer.Option(metavar="DAYS", help="What the policy learns from [a third of the log]."),
-    ] = None,
-    decide_by: Annotated[
-        DecideBy, typer.Option(help="Whether it rents by mean runtimes or by all that may be.")
-    ] = DecideBy.MEAN,
     amounts: Annotated[
         Amounts,
         typer.Option(help="What hindsight buys: any amounts, or parts of machines on sale."),
@@ -116,15 +96,14 @@ def command(
     short_log: Annotated[
         Short, typer.Option(help="What to do if the log is shorter than a commitment.")
     ] = Short.REPEAT,
-    seed: Annotated[int, typer.Option(min=0, help="Of the futures and the errors.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the futures.")] = 0,
     filters: Filters = None,
     log_options: LogOptions = LogOptions(),
     answering: PicturedAnswerOptions = PicturedAnswerOptions(),
 ) -> None:
     """What to reserve and what to rent for a log whose jobs never wait, at a stated risk.
 
-    Beside the advice: what would have been best in hindsight, what a policy pays that must learn
-    and predict, and what errors of the forecast cost.
+    Beside the advice: what would have been best in hindsight, and what errors of the forecast cost.
     """
     from foresail.cli._replaying import load_cleaned
     from foresail.cloud.purchasing.advising import advised_course, advised_machines
@@ -143,10 +122,6 @@ def command(
     )
     from foresail.reports.renting.purchase_words import sentences
 
-    if train is not None and not train > 0.0:
-        raise InputError(
-            "not a training period", field="--train", value=train, expected="days above 0"
-        )
     if provider not in PROVIDERS:
         raise UnknownNameError("provider", provider, PROVIDERS)
     with told_by_options(_OPTIONS):
@@ -154,18 +129,13 @@ def command(
     given: dict[str, tuple[float, ...]] = {}
     if forecast_error:
         given["demand_errors"] = numbers_of(forecast_error, "--forecast-error")
-    if runtime_error:
-        given["runtime_errors"] = _above(numbers_of(runtime_error, "--runtime-error"))
     with told_by_options(_OPTIONS):
         request = MixRequest(
             provider=provider,
             transient=not without_transient,
             settings=OfflineSettings(extension=short_log.value, amounts=amounts.value),
-            training_hours=None if train is None else train * _DAY_HOURS,
-            decide_by=decide_by.value,
             forecast=forecast,
             exact_seconds=exact_seconds or None,
-            seed=seed,
             **given,  # type: ignore[arg-type]
         )
     answering.make_folder()
@@ -178,11 +148,8 @@ def command(
             expected="neither --lifetime nor --histories with it",
         )
     workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
-    request = replace(
-        request, transient_terms=lives, training_hours=request.training_hours or _third(workload)
-    )
-    options = {**_OPTIONS, "training_hours": "--train"}
-    with told_by_options(options), doing("choosing what to buy"):
+    request = replace(request, transient_terms=lives)
+    with told_by_options(_OPTIONS), doing("choosing what to buy"):
         report = mix(workload, catalogue, request)
     answer = PurchaseAnswer(
         log=log.name,
@@ -230,21 +197,3 @@ def _transient(
         )
     with told_by_options({"mean_hours": "--lifetime"}):
         return replace(sold, revocation=ExponentialRevocation(lifetime))
-
-
-def _third(workload: Workload) -> float | None:
-    """Hours of the log's first third; None where all jobs come at once."""
-    submit = workload.jobs["submit_seconds"]
-    first, last = submit.min(), submit.max()
-    if not isinstance(first, float) or not isinstance(last, float) or last <= first:
-        return None
-    return (last - first) / 3600.0 / 3.0
-
-
-def _above(errors: tuple[float, ...]) -> tuple[float, ...]:
-    for error in errors:
-        if not error >= 0.0:
-            raise InputError(
-                "not an error", field="--runtime-error", value=error, expected="0 or more"
-            )
-    return errors

@@ -17,7 +17,6 @@ from foresail.cloud.purchasing.mix_request import DEFAULT_REQUEST, MixRequest
 from foresail.cloud.purchasing.offline import plan_offline
 from foresail.cloud.purchasing.offline_plan import OfflinePlan
 from foresail.cloud.purchasing.owned import hours_left, running_commitments
-from foresail.cloud.purchasing.practice import practise
 from foresail.cloud.purchasing.resources import Resource, resources_of
 from foresail.cloud.purchasing.terms import PurchaseTerms, resource_prices, sold_by, terms_of
 from foresail.traces.workload import Workload
@@ -36,12 +35,12 @@ def mix(
     Raises
     ------
     InputError
-        If the log cannot be bought for, is shorter than a term and not to be repeated, or holds
-        nothing before or after the training period; or if jobs ask for GPUs and none are on sale.
+        If the log cannot be bought for, or is shorter than a term and not to be repeated; or if
+        jobs ask for GPUs and none are on sale.
     UnknownNameError
         If no such provider is known.
     """
-    terms = _terms(catalogue, request)
+    terms = asked_terms(catalogue, request)
     jobs = bought_jobs(workload)
     prices = resource_prices(catalogue)
     resources = resources_of(jobs, catalogue, request.settings.amounts, terms.customised_markup)
@@ -73,9 +72,6 @@ def mix(
         exact = compare_exactly(
             jobs, resources, terms, request.settings.extension, request.exact_seconds
         )
-    online = None
-    if request.training_hours is not None:
-        online = practise(workload, jobs, catalogue, terms, request)
     return MixReport(
         provider=request.provider,
         terms=terms,
@@ -100,11 +96,11 @@ def mix(
         by_demand_error=_by_demand_error(plans, resources, request.demand_errors),
         risk=risk,
         exact=exact,
-        online=online,
     )
 
 
-def _terms(catalogue: PriceCatalogue, request: MixRequest) -> PurchaseTerms:
+def asked_terms(catalogue: PriceCatalogue, request: MixRequest) -> PurchaseTerms:
+    """What is on sale of what was asked for."""
     terms = terms_of(catalogue)
     if request.transient_terms is not None:
         terms = replace(terms, transient=request.transient_terms)

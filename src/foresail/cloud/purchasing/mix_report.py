@@ -1,4 +1,4 @@
-"""What was found of the mix: the optimum in hindsight, what to reserve, and the policy."""
+"""What was found of the mix: the optimum in hindsight, and what to reserve."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from foresail.cloud.prices import Commitment
 from foresail.cloud.purchasing.exact import ExactComparison
 from foresail.cloud.purchasing.forecast import RiskPlan
 from foresail.cloud.purchasing.offline_plan import OfflinePlan
-from foresail.cloud.purchasing.practice import OnlineReport
 from foresail.cloud.purchasing.resources import Resource
 from foresail.cloud.purchasing.terms import PurchaseTerms, ResourcePrices
 
@@ -57,8 +56,6 @@ class MixReport:
     """What to reserve of each resource at the stated risk."""
     exact: ExactComparison | None
     """How far the optimum's heuristic is from the exact optimum; None: not asked, or too large."""
-    online: OnlineReport | None
-    """The practical policy."""
 
     def share(self, policy: str) -> float:
         """Cost of a policy of ``costs``, relative to all on demand."""

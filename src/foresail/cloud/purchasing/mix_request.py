@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from foresail.cloud.purchasing.forecast import ForecastSettings
 from foresail.cloud.purchasing.offline_plan import DEFAULT_SETTINGS, OfflineSettings
@@ -30,11 +30,6 @@ class MixRequest:
     24 hours stands in for what it does not say."""
     settings: OfflineSettings = DEFAULT_SETTINGS
     """Of the optimum in hindsight."""
-    training_hours: float | None = None
-    """The beginning of the log from which the practical policy learns; None: leave it out."""
-    decide_by: Literal["mean", "distribution"] = "mean"
-    """Whether the practical policy rents by the mean of what its regression believes of a runtime,
-    as published, or by the expected cost over all that it believes."""
     forecast: ForecastSettings | None = None
     """How uncertain the coming years are; None: no plan at a stated risk."""
     exact_seconds: float | None = None
@@ -42,14 +37,8 @@ class MixRequest:
     held against; None: not at all."""
     demand_errors: tuple[float, ...] = (-0.5, -0.2, -0.1, 0.0, 0.1, 0.2, 0.5)
     """Relative errors of the amounts reserved, to see what they cost."""
-    runtime_errors: tuple[float, ...] = (0.0, 0.1, 0.5, 1.0)
-    """Mean relative errors of predicted runtimes, to see what they cost the practical policy."""
-    seed: int = 0
-    """Of these errors."""
 
     def __post_init__(self) -> None:
-        lasts = self.training_hours is None or self.training_hours > 0.0
-        require(lasts, self, "training_hours", "above 0")
         some = all(error >= -1.0 for error in self.demand_errors)
         require(some, self, "demand_errors", "-1 (nothing is reserved) or more")
 

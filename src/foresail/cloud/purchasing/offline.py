@@ -6,7 +6,7 @@ Amounts of money are in hours of one unit (core, GiB) on demand.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -35,11 +35,29 @@ from foresail.cloud.purchasing.offline_plan import (
     reserved_name,
 )
 from foresail.cloud.purchasing.owned import HeldCapacity, held_by_slot
-from foresail.cloud.purchasing.renting import Row, month_table
 from foresail.cloud.purchasing.schedules import ScheduleFinder
 from foresail.cloud.purchasing.sustained import month_cost
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.model.arrays import Floats
+
+Row = tuple[str, Floats, Floats, Floats]
+"""An option, and by month (shape (months,)): hours used and idle, cost."""
+
+
+def month_table(rows: Iterable[Row]) -> pl.DataFrame:
+    """``month``, ``option``, ``used_hours``, ``idle_hours`` and ``cost`` of some options."""
+    return pl.concat(
+        pl.DataFrame(
+            {
+                "month": np.arange(used.size),
+                "option": [option] * used.size,
+                "used_hours": used,
+                "idle_hours": idle,
+                "cost": cost,
+            }
+        )
+        for option, used, idle, cost in rows
+    )
 
 
 def settled(

@@ -55,7 +55,6 @@ class PurchaseAnswer:
 def record(answer: PurchaseAnswer) -> dict[str, Any]:
     """All of it for machines to read."""
     report = answer.report
-    online = report.online
     return {
         "log": answer.log,
         "prices": {
@@ -109,16 +108,5 @@ def record(answer: PurchaseAnswer) -> dict[str, Any]:
             "slot_hours": report.exact.slot_hours,
             "share": report.exact.exact,
             "levels_share": report.exact.levels,
-        },
-        "policy": None
-        if online is None
-        else {
-            "jobs": online.outcome.jobs,
-            "hours": online.outcome.hours,
-            "cost": online.outcome.cost,
-            "all_on_demand_cost": online.outcome.all_on_demand_cost,
-            "optimum_cost": online.optimum_cost,
-            "mean_runtime_error": online.mean_error,
-            "by_runtime_error": online.by_runtime_error.to_dicts(),
         },
     }

@@ -12,7 +12,6 @@ from foresail.reports.renting.purchase_tables import (
     costs_table,
     errors_table,
     options_table,
-    policy_table,
 )
 from foresail.reports.renting.purchase_words import notes, period, sentences
 
@@ -30,8 +29,6 @@ def purchase_page(answer: PurchaseAnswer) -> CloudPage:
         errors_table(report),
         errors_figure(report),
     ]
-    if report.online is not None:
-        parts.append(policy_table(report, report.online))
     return CloudPage(
         title="What to reserve, and what to rent?",
         situation=(

@@ -6,8 +6,7 @@ import polars as pl
 
 from foresail.cloud.purchasing.demand import HOURS_PER_YEAR
 from foresail.cloud.purchasing.mix_report import MixReport
-from foresail.cloud.purchasing.practice import OnlineReport
-from foresail.model.words import count, number, percent, signed
+from foresail.model.words import number, percent, signed
 from foresail.reports.renting.page import NumbersTable
 from foresail.reports.renting.purchase_answer import PurchaseAnswer
 from foresail.reports.renting.purchase_words import counted_unit, of_counted, period
@@ -174,37 +173,6 @@ def errors_table(report: MixReport) -> NumbersTable:
         rows,
         report.by_demand_error,
         "All of the optimum's commitments made smaller or larger by a share; the rest is rented.",
-    )
-
-
-def policy_table(report: MixReport, online: OnlineReport) -> NumbersTable:
-    """What the practical policy pays with runtimes that are wrong."""
-    outcome = online.outcome
-    share = outcome.cost / outcome.all_on_demand_cost
-    tried = [("as predicted", online.mean_error, outcome.cost, share)]
-    tried += [
-        ("right" if error == 0.0 else "wrong at random", error, cost, relative)
-        for error, cost, relative in online.by_runtime_error.iter_rows()
-    ]
-    rows = [
-        (name, percent(error), number(round(cost)), percent(relative))
-        for name, error, cost, relative in tried
-    ]
-    predicted = pl.DataFrame(
-        {
-            "error": [online.mean_error],
-            "cost": [outcome.cost],
-            "share": [share],
-        }
-    )
-    return NumbersTable(
-        "runtime-error",
-        "What do wrong runtimes cost a policy that must predict them?",
-        ("runtimes", "mean error", f"cost, {report.prices.currency}", "of all on demand"),
-        rows,
-        pl.concat([predicted, online.by_runtime_error]),
-        f"{count(outcome.jobs, 'job')} after the part of the log that it learned from; on real "
-        "machines, of which a job takes whole ones.",
     )
 
 

@@ -12,7 +12,6 @@ from foresail.cloud.purchasing.exact import ExactComparison
 from foresail.cloud.purchasing.forecast import RiskPlan
 from foresail.cloud.purchasing.mix_report import MixReport
 from foresail.cloud.purchasing.offline_plan import COMMITTED
-from foresail.cloud.purchasing.practice import OnlineReport
 from foresail.model.words import count, duration, listed, number, percent
 from foresail.reports.renting.purchase_answer import PurchaseAnswer
 
@@ -32,8 +31,6 @@ def sentences(answer: PurchaseAnswer) -> list[str]:
     if "all reserved" in report.costs["policy"]:
         rest += f"; reserving for the busiest hour {percent(report.share('all reserved'))}"
     said.append(f"{rest}, relative to all on demand ({money(yearly, report)} a year).")
-    if report.online is not None:
-        said.append(_policy(report.online))
     said.append(_sensitivity(report))
     if report.hours > report.log_hours * _LONGER:
         times = report.hours / report.log_hours
@@ -101,16 +98,6 @@ def _term(option: str) -> str:
     """The term of a reservation in words, from its name."""
     years = int(option.removeprefix("reserved-").removesuffix("y"))
     return f"for {count(years, 'year')}"
-
-
-def _policy(online: OnlineReport) -> str:
-    outcome = online.outcome
-    share = outcome.cost / outcome.all_on_demand_cost
-    return (
-        f"A policy that could be followed, which learned from the log's first part, pays "
-        f"{percent(share)} for the rest of it: {number(outcome.cost / online.optimum_cost)} times "
-        "what could have been with hindsight and machines of any size."
-    )
 
 
 def _sensitivity(report: MixReport) -> str:

@@ -13,9 +13,9 @@ import polars as pl
 from foresail.model.limits import require_at_least, require_each_at_least
 from foresail.model.registry import register
 from foresail.traces.generating import generator
-from foresail.traces.runtime_samples import FEATURE, as_text
 from foresail.traces.workload import Workload
 from foresail_studies.generators._synthetic import SyntheticParameters, synthesise
+from foresail_studies.runtime_samples import FEATURE, as_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def e2e_sample(parameters: E2ESampleParameters, random: np.random.Generator) -> 
     """3Sigma's E2E-SAMPLE-n: for one seed the jobs of E2E, with samples of their classes.
 
     The feature ``runtime_samples`` holds seconds, comma-separated, drawn from the distribution that
-    the job's runtime was drawn from; ``foresail.traces.runtime_samples.samples_of`` reads it.
+    the job's runtime was drawn from; ``foresail_studies.runtime_samples.samples_of`` reads it.
     """
     made = synthesise(parameters, parameters.slack_percents, random)
     kinds = np.repeat(made.drawn.of_class[:, None], parameters.samples, axis=1)

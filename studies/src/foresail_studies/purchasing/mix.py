@@ -21,7 +21,6 @@ from foresail.cloud.purchasing.mix import mix
 from foresail.cloud.purchasing.mix_report import MixReport
 from foresail.cloud.purchasing.mix_request import MixRequest
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
-from foresail.cloud.purchasing.practice import OnlineReport
 from foresail.cloud.purchasing.revocation import ExponentialRevocation
 from foresail.cloud.purchasing.terms import TransientTerms
 from foresail.model.limits import require, require_at_least
@@ -29,6 +28,7 @@ from foresail.model.registry import register
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies import cloud as cloud
 from foresail_studies.generated import log_of
+from foresail_studies.purchasing.practice import OnlineReport, PracticeRequest, practise
 from foresail_studies.stand_ins import university_year
 from foresail_studies.study import (
     Bound,
@@ -117,11 +117,13 @@ class Purchase:
             transient=terms is not None,
             transient_terms=terms,
             settings=_SETTINGS,
-            training_hours=training_hours,
             demand_errors=(),
-            runtime_errors=(),
         )
-        return _figures(mix(workload, load_prices(_PRICES), request))
+        prices = load_prices(_PRICES)
+        practice = PracticeRequest(training_hours, runtime_errors=())
+        return _figures(
+            mix(workload, prices, request), practise(workload, prices, request, practice)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +169,7 @@ def _small_demand(random: np.random.Generator) -> PricedDemand:
     return priced_demand(jobs, units, prices, 1.0, _SMALL_SLOTS, _SMALL_SLOTS)
 
 
-def _figures(report: MixReport) -> Mapping[str, float]:
-    online = report.online
-    assert isinstance(online, OnlineReport)
+def _figures(report: MixReport, online: OnlineReport) -> Mapping[str, float]:
     outcome = online.outcome
     policy = outcome.cost / outcome.all_on_demand_cost
     found = {

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from foresail.cloud.prices import PriceCatalogue
-from foresail.cloud.purchasing.demand import BoughtJobs
+from foresail.cloud.purchasing.demand import BoughtJobs, bought_jobs
+from foresail.cloud.purchasing.mix import asked_terms
 from foresail.cloud.purchasing.mix_request import MixRequest
 from foresail.cloud.purchasing.offline import plan_offline
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
 from foresail.cloud.purchasing.resources import resources_of
-from foresail.cloud.purchasing.serving import OnlineOutcome, serve
 from foresail.cloud.purchasing.terms import PurchaseTerms
-from foresail.cloud.purchasing.training import OnlinePolicy, train
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
+from foresail.model.limits import require
 from foresail.traces.workload import Workload
+from foresail_studies.purchasing.serving import OnlineOutcome, serve
+from foresail_studies.purchasing.training import OnlinePolicy, train
 
 _RIDGE: Final = 1.0
 _DAY_HOURS: Final = 24.0
@@ -139,6 +141,30 @@ def with_error(hours: Floats, mean_error: float, seed: int) -> Floats:
     return np.asarray(hours * np.maximum(factor, 0.05))
 
 
+@dataclass(frozen=True, slots=True)
+class PracticeRequest:
+    """What is asked of the practical policy.
+
+    Raises
+    ------
+    InputError
+        If the training period is not above 0.
+    """
+
+    training_hours: float
+    """The beginning of the log from which it learns."""
+    decide_by: Literal["mean", "distribution"] = "mean"
+    """Whether it rents by the mean of what its regression believes of a runtime, as published, or
+    by the expected cost over all that it believes."""
+    runtime_errors: tuple[float, ...] = (0.0, 0.1, 0.5, 1.0)
+    """Mean relative errors of predicted runtimes, to see what they cost."""
+    seed: int = 0
+    """Of these errors."""
+
+    def __post_init__(self) -> None:
+        require(self.training_hours > 0.0, self, "training_hours", "above 0")
+
+
 @dataclass(frozen=True, eq=False)
 class OnlineReport:
     """The practical policy after its training period."""
@@ -154,11 +180,7 @@ class OnlineReport:
 
 
 def practise(
-    workload: Workload,
-    jobs: BoughtJobs,
-    catalogue: PriceCatalogue,
-    terms: PurchaseTerms,
-    request: MixRequest,
+    workload: Workload, catalogue: PriceCatalogue, mix: MixRequest, request: PracticeRequest
 ) -> OnlineReport:
     """Let the policy learn from the log's beginning, and serve the rest (spec section 4.2).
 
@@ -169,7 +191,7 @@ def practise(
     InputError
         If there are no jobs before or after the end of the training period.
     """
-    assert request.training_hours is not None
+    jobs, terms = bought_jobs(workload), asked_terms(catalogue, mix)
     before = jobs.start_hours < request.training_hours
     if before.all() or not before.any():
         raise InputError(
@@ -179,14 +201,14 @@ def practise(
             value=f"{request.training_hours / 24.0:g} days",
             expected=f"less than the log's {jobs.start_hours.max() / 24.0:.4g} days of submissions",
         )
-    policy = train(jobs.between(0.0, request.training_hours), catalogue, terms, request.settings)
+    policy = train(jobs.between(0.0, request.training_hours), catalogue, terms, mix.settings)
     evaluated = jobs.between(request.training_hours, np.inf)
     beliefs = ridge_beliefs(workload, jobs, before)
     mean = beliefs.mean_hours[~before]
     believed = beliefs.hours[~before] if request.decide_by == "distribution" else mean
     return OnlineReport(
         outcome=serve(policy, evaluated, believed, request.training_hours),
-        optimum_cost=_optimum_cost(evaluated, catalogue, terms, request.settings),
+        optimum_cost=_optimum_cost(evaluated, catalogue, terms, mix.settings),
         mean_error=float(np.mean(np.abs(mean - evaluated.hours) / evaluated.hours)),
         by_runtime_error=_by_runtime_error(policy, evaluated, request, request.training_hours),
     )
@@ -205,7 +227,7 @@ def _optimum_cost(
 
 
 def _by_runtime_error(
-    policy: OnlinePolicy, jobs: BoughtJobs, request: MixRequest, elapsed_hours: float
+    policy: OnlinePolicy, jobs: BoughtJobs, request: PracticeRequest, elapsed_hours: float
 ) -> pl.DataFrame:
     rows = []
     for error in request.runtime_errors:

@@ -9,7 +9,7 @@ from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.registry import NoParameters, register
 from foresail.predictors.stepped import DAY_SECONDS
-from foresail.traces.runtime_samples import FEATURE, samples_of
+from foresail_studies.runtime_samples import FEATURE, samples_of
 
 
 @register("predictor", "sampled")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH, BoughtJobs
@@ -18,28 +15,10 @@ from foresail.cloud.purchasing.job_prices import (
     block_cost,
     transient_cost,
 )
+from foresail.cloud.purchasing.offline import Row
 from foresail.cloud.purchasing.sustained import month_cost
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.model.arrays import Floats
-
-Row = tuple[str, Floats, Floats, Floats]
-"""An option, and by month (shape (months,)): hours used and idle, cost."""
-
-
-def month_table(rows: Iterable[Row]) -> pl.DataFrame:
-    """``month``, ``option``, ``used_hours``, ``idle_hours`` and ``cost`` of some options."""
-    return pl.concat(
-        pl.DataFrame(
-            {
-                "month": np.arange(used.size),
-                "option": [option] * used.size,
-                "used_hours": used,
-                "idle_hours": idle,
-                "cost": cost,
-            }
-        )
-        for option, used, idle, cost in rows
-    )
 
 
 class RentedJobs:

@@ -16,7 +16,7 @@ from foresail.model.job import Job
 from foresail.model.limits import require, require_at_least
 from foresail.model.outcome import Outcome
 from foresail.model.registry import register
-from foresail.traces.perturbation import perturbed
+from foresail_studies.perturbation import perturbed
 
 _SHORTEST_SECONDS = 1e-3
 

@@ -13,11 +13,11 @@ from foresail.cloud.kernels.heaps import timetable
 from foresail.cloud.kernels.packing import machines_of
 from foresail.cloud.prices import GIB, InstanceType
 from foresail.cloud.purchasing.demand import BoughtJobs
-from foresail.cloud.purchasing.kernels.reserved_placement import Pieces, place_jobs
 from foresail.cloud.purchasing.machines import MachineSizes, ReservedMachines, pieces_of
 from foresail.cloud.purchasing.offline_plan import COMMITTED
 from foresail.cloud.purchasing.schedules import LevelSchedule
 from foresail.model.arrays import Booleans, Floats
+from foresail_studies.purchasing.kernels.reserved_placement import Pieces, place_jobs
 
 _PARTS_OF_GPU: Final = 1000.0
 

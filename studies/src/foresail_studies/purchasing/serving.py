@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH, BoughtJobs
 from foresail.cloud.purchasing.job_prices import ON_DEMAND, choose_options
 from foresail.cloud.purchasing.machines import ReservedMachines, pieces_of, rent_per_hour, sizes_of
+from foresail.cloud.purchasing.offline import Row, month_table
 from foresail.cloud.purchasing.offline_plan import COMMITTED, SCHEDULED
-from foresail.cloud.purchasing.placing import Fleet, FleetPlacement, fleets_of, place
-from foresail.cloud.purchasing.renting import RentedJobs, Row, by_month, month_table
 from foresail.cloud.purchasing.schedules import price_of_hours
 from foresail.cloud.purchasing.terms import resource_prices
-from foresail.cloud.purchasing.training import OnlinePolicy
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
+from foresail_studies.purchasing.placing import Fleet, FleetPlacement, fleets_of, place
+from foresail_studies.purchasing.renting import RentedJobs, by_month
+from foresail_studies.purchasing.training import OnlinePolicy
 
 RESERVED = "reserved"
 

@@ -1,0 +1,1 @@
+"""Predictors of the publications: beliefs wrong on purpose, or of so many samples."""

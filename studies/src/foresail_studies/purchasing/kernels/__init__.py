@@ -1,0 +1,1 @@
+"""Compiled steps of the study of purchasing."""
