@@ -38,29 +38,27 @@ def test_clean():
 @pytest.mark.parametrize(
     ("changes", "name", "job_id", "value"),
     [
-        ({"job_id": ["a", "a"]}, "duplicate_id", "a", "job_id = a"),
-        ({"submit_seconds": [-5.0, 1.0]}, "negative_submit_seconds", "a", "submit_seconds = -5.0"),
-        ({"submit_seconds": [0.0, None]}, "unknown_submit", None, None),
         ({"runtime_seconds": [50.0, None]}, "unknown_runtime", "b", None),
         ({"runtime_seconds": [0.0, 9.0]}, "zero_runtime", "a", "runtime_seconds = 0.0"),
         ({"runtime_seconds": [51.0, 9.0]}, "runtime_beyond_request", "a", "runtime_seconds = 51.0"),
         ({"requested_seconds": [None, 1e9]}, "unknown_requested_time", "a", None),
-        ({"requested_seconds": [0.0, 1e9]}, "unknown_requested_time", "a", None),
+        (
+            {"requested_seconds": [0.0, 1e9]},
+            "unknown_requested_time",
+            "a",
+            "requested_seconds = 0.0",
+        ),
         ({"tasks": [None, 8]}, "unknown_width", "a", None),
         ({"tasks": [8, 9]}, "wider_than_machine", "b", "tasks = 9"),
         ({"status": ["done", "failed"]}, "unknown_status", "a", "status = done"),
         ({"status": ["partial", None]}, "partial_execution", "a", "status = partial"),
-        ({"runtime_seconds": [50.0, float("inf")]}, "infinite_runtime_seconds", "b", None),
     ],
 )
 def test_findings(changes, name, job_id, value):
     """Each oddity is found under its name with the first job that has it."""
     found = {finding.name: finding for finding in validate(workload(**changes)).findings}
     assert found[name].count == 1
-    if job_id is not None:
-        assert found[name].job_id == job_id
-    if value is not None:
-        assert found[name].value == value
+    assert found[name].example == f"job {job_id}" + ("" if value is None else f", {value}")
 
 
 def test_cancelled_and_long():
@@ -73,18 +71,18 @@ def test_cancelled_and_long():
     names = {finding.name for finding in validate(odd).findings}
     assert names == {
         "cancelled_before_start",
+        "most_dropped",
         "no_requested_times",
-        "runtime_beyond_a_year",
+        "runtime_beyond_the_log",
         "unknown_runtime",
     }
 
 
 def test_whole_workload_findings():
-    """Repairs of the reader, an unknown machine and a wrong order are findings too."""
+    """Repairs of the reader and an unknown machine are findings too."""
     odd = workload().with_meta(processors=None, repairs={"sorted_by_submit": 3})
-    odd = odd.with_jobs(odd.jobs.reverse())
     found = {finding.name: finding.count for finding in validate(odd).findings}
-    assert found == {"sorted_by_submit": 3, "unknown_processors": 1, "unsorted": 1}
+    assert found == {"sorted_by_submit": 3, "unknown_processors": 1}
 
 
 @pytest.mark.parametrize(
@@ -101,7 +99,7 @@ def test_tasks_that_cannot_be(changes, value):
     rows = {"job_id": ["b", "b"], "task": [0, 0], "stage": ["map", "reduce"]}
     stages = {"after_stages": [None, "map"], "runtime_seconds": [20.0, 60.0]}
     odd = replace(workload(), tasks=tasks_table({**rows, **stages, **changes}))
-    values = [(each.name, each.value) for each in validate(odd).findings]
+    values = [(each.name, each.example) for each in validate(odd).findings]
     assert values == ([] if value is None else [("impossible_tasks", value)])
     assert validate(replace(odd, jobs=odd.jobs.clear())).clean
 
@@ -114,7 +112,6 @@ def test_remedies_name_filters_that_exist():
         runtime_seconds=[99.0, None],
         requested_seconds=[50.0, 0.0],
         tasks=[9, None],
-        submit_seconds=[-1.0, None],
     )
     named = [
         word
@@ -122,7 +119,7 @@ def test_remedies_name_filters_that_exist():
         for word in finding.remedy.replace(",", " ").split()
         if "_" in word
     ]
-    assert len(set(named)) >= 6
+    assert len(set(named)) >= 5
     for name in named:
         find("filter", name)
 
@@ -157,4 +154,4 @@ def test_use_beyond_the_processors_is_told():
     assert validate(apart).clean
     (found,) = validate(workload(**together, recorded_wait_seconds=[0.0, 0.0])).findings
     assert found.name == "use_beyond_processors"
-    assert "8 processors during 33.3 % of the time, 12 at most" in found.meaning
+    assert "8 processors during 33.3 % of the time, 12 at most" in found.sentence

@@ -50,13 +50,16 @@ def load(
     filters: Sequence[str] | None,
     usual: Callable[[Workload], str] = lambda _: "replayable",
 ) -> Workload:
-    """Read a log and clean it as asked, else by its ``usual`` filter; standard error says so."""
+    """Read a log and clean it as asked, else by its ``usual`` filter; standard error says so.
+
+    What is odd about what is left is said as well, and what cannot be is refused.
+    """
     from foresail.traces.filtering import choices_of
 
     if filters:
         return load_cleaned(log, log_options, filters)
     workload = log_options.on_machine(read_log(log, log_options))
-    return _cleaned(log, workload, choices_of([usual(workload)]))
+    return _cleaned(log, workload, choices_of([usual(workload)]), strict=log_options.strict)
 
 
 def load_cleaned(log: Path, log_options: LogOptions, filters: Sequence[str]) -> Workload:
@@ -64,11 +67,15 @@ def load_cleaned(log: Path, log_options: LogOptions, filters: Sequence[str]) -> 
     from foresail.traces.filtering import choices_of
 
     choices = choices_of(filters)
-    return _cleaned(log, log_options.on_machine(read_log(log, log_options)), choices)
+    workload = log_options.on_machine(read_log(log, log_options))
+    return _cleaned(log, workload, choices, strict=log_options.strict)
 
 
-def _cleaned(log: Path, workload: Workload, choices: Sequence[FilterChoice]) -> Workload:
+def _cleaned(
+    log: Path, workload: Workload, choices: Sequence[FilterChoice], *, strict: bool | None
+) -> Workload:
     from foresail.traces.filtering import apply_filters
+    from foresail.traces.plausibility import require_plausible
 
     before = len(workload.meta.filters)
     with doing(f"cleaning {log.name}"):
@@ -79,6 +86,8 @@ def _cleaned(log: Path, workload: Workload, choices: Sequence[FilterChoice]) -> 
         typer.echo(f"cleaned: {', '.join(touched)}", err=True)
     for each in workload.meta.lost:
         typer.echo(each.words, err=True)
+    for found in require_plausible(workload, strict):
+        typer.echo(f"odd: {found.words}", err=True)
     return workload
 
 

@@ -15,6 +15,7 @@ from foresail.scenario.scenario import Scenario
 from foresail.simulator.truth import real_runtimes
 from foresail.traces.filtering import apply_filters, choices_of
 from foresail.traces.folder import load_workload, write_folder
+from foresail.traces.plausibility import require_plausible
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 
@@ -71,7 +72,7 @@ def prepared(log: LogSource, filters: Sequence[str]) -> Workload:
     Raises
     ------
     InputError
-        If it cannot be read or replayed, or a filter's parameters do not fit.
+        If it cannot be read or replayed, holds what cannot be, or a filter's parameters do not fit.
     UnknownNameError
         If a reader or filter does not exist.
     """
@@ -80,6 +81,7 @@ def prepared(log: LogSource, filters: Sequence[str]) -> Workload:
         options["processors"] = log.processors
     workload = load_workload(log.path, log.reader, **options)
     workload = apply_filters(workload, choices_of(filters))
+    require_plausible(workload)
     real_runtimes(workload)
     return workload
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from foresail.traces import schema
+from foresail.traces.load import in_window
 from foresail.traces.workload import Workload
 
 QUANTILES = (0.1, 0.5, 0.9, 0.99, 1.0)
@@ -27,11 +28,13 @@ class Facts:
     time_zone: str | None
 
     span_seconds: float
-    """From the first submission to the last."""
+    """From the first submission to the last of the window that the log is of."""
+    outside_window: int
+    """Jobs submitted long before or after it."""
     work_cpu_seconds: float
 
     offered_load: float | None
-    """Work of all jobs (cpu-seconds) over what the machine could do in the span."""
+    """Work of all jobs within it (cpu-seconds) over what the machine could do in the span."""
     quantiles: Mapping[str, tuple[float, ...]]
     """Column name to values at ``QUANTILES`` (seconds, or cpus) over jobs where it is known."""
     mean: Mapping[str, float]
@@ -51,8 +54,8 @@ def facts(workload: Workload) -> Facts:
     """Facts of a workload that has at least one job."""
     jobs, meta = workload.jobs, workload.meta
     cpus = (jobs["tasks"] * jobs["cpus_per_task"]).alias("cpus")
-    work = float((cpus * jobs["runtime_seconds"]).fill_null(0.0).to_numpy().sum())
-    submit = jobs["submit_seconds"].drop_nulls()
+    kept = in_window(jobs["submit_seconds"])
+    submit = jobs["submit_seconds"].filter(kept).drop_nulls()
     span = submit[-1] - submit[0] if submit.len() else 0.0
     columns = (
         *(jobs[name] for name in ("runtime_seconds", "requested_seconds", "recorded_wait_seconds")),
@@ -60,6 +63,8 @@ def facts(workload: Workload) -> Facts:
     )
     known = {column.name: column.drop_nulls() for column in columns}
     known = {name: column for name, column in known.items() if column.len()}
+    held = (cpus * jobs["runtime_seconds"]).filter(kept)
+    work = float(held.fill_null(0.0).to_numpy().sum())
     capacity = (meta.processors or 0) * span
     return Facts(
         source=meta.source,
@@ -73,6 +78,7 @@ def facts(workload: Workload) -> Facts:
         span_seconds=span,
         work_cpu_seconds=work,
         offered_load=work / capacity if capacity else None,
+        outside_window=int((~kept).sum()),
         quantiles={name: _quantiles(column) for name, column in known.items()},
         mean={name: float(column.to_numpy().mean()) for name, column in known.items()},
         known={name: 1.0 - jobs[name].null_count() / jobs.height for name in schema.JOBS},

@@ -87,8 +87,10 @@ def apply_filters(workload: Workload, choices: Sequence[FilterChoice]) -> Worklo
             workload = apply_filters(workload, built.choices)
             continue
         cleaned, touched = built(workload)
-        done = (*workload.meta.filters, (choice.name, touched))
-        workload = _rejoined(workload, cleaned).with_meta(filters=done)
+        done, examples = (*workload.meta.filters, (choice.name, touched)), workload.meta.examples
+        if touched and choice.name not in examples:
+            examples = {**examples, choice.name: _first_touched(workload.jobs, cleaned.jobs)}
+        workload = _rejoined(workload, cleaned).with_meta(filters=done, examples=examples)
     return workload
 
 
@@ -121,6 +123,17 @@ def _rejoined(before: Workload, after: Workload) -> Workload:
         list(links), list(links.values()), default=pl.col("after_jobs"), return_dtype=pl.String
     )
     return after.with_jobs(after.jobs.with_columns(after_jobs=rejoined))
+
+
+def _first_touched(before: pl.DataFrame, after: pl.DataFrame) -> str:
+    """The first job of a table that is no more, or has changed."""
+    columns = before.columns if before.height == after.height else ["job_id"]
+    least = min(before.height, after.height)
+    differs = pl.repeat(False, least, eager=True)
+    for name in columns:
+        differs |= before[name].head(least).ne_missing(after[name].head(least))
+    row = differs.arg_max() if differs.any() else min(least, before.height - 1)
+    return f"job {before['job_id'][row or 0]}"
 
 
 def keep(workload: Workload, condition: pl.Expr) -> tuple[Workload, int]:

@@ -67,12 +67,14 @@ class MetaFile(BaseModel):
     repairs: dict[str, int] = {}
     lost: tuple[LostRows, ...] = ()
     filters: tuple[tuple[str, int], ...] = ()
+    examples: dict[str, str] = {}
     sha256: str | None = None
 
     @classmethod
     def of(cls, meta: WorkloadMeta) -> MetaFile:
         """The file's content for what is known of a workload."""
-        return cls(**asdict(meta) | {"repairs": dict(meta.repairs), "header": dict(meta.header)})
+        plain = {name: dict(getattr(meta, name)) for name in ("repairs", "header", "examples")}
+        return cls(**asdict(meta) | plain)
 
     def meta(self) -> WorkloadMeta:
         """What is known of the workload."""

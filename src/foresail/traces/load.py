@@ -1,11 +1,39 @@
-"""Offered load: what jobs ask of a machine over a length of time."""
+"""Offered load: what jobs ask of a machine over a length of time, and which time a log is of."""
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from foresail.model.arrays import Floats
+
+_MOST_OUTSIDE: Final = 100
+"""One job in so many may be outside of a log's window at either end,"""
+_LEAST_GAP: Final = 0.1
+"""if no job was submitted for such a share of the log's span between these and all others."""
+
+
+def in_window(submit_seconds: pl.Series) -> pl.Series:
+    """Which submissions are in the window that a log is of; unknown ones are.
+
+    Accounting of a week has the jobs that ran in it, of which one may have been submitted long
+    before: that is no month of an idle machine.
+    """
+    ordered = submit_seconds.drop_nulls().sort().to_numpy()
+    most = ordered.size // _MOST_OUTSIDE
+    inside = pl.repeat(True, submit_seconds.len(), eager=True)
+    if not most:
+        return inside
+    wide = np.flatnonzero(np.diff(ordered) > _LEAST_GAP * (ordered[-1] - ordered[0]))
+    before, after = wide[wide < most], wide[wide >= ordered.size - 1 - most]
+    if before.size:
+        inside &= submit_seconds >= ordered[before[-1] + 1]
+    if after.size:
+        inside &= submit_seconds <= ordered[after[0]]
+    return inside.fill_null(value=True)
 
 
 def offered_load(

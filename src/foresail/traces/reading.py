@@ -100,6 +100,7 @@ class Notes:
     """Set by a reader of something that has meta facts of its own already."""
     repairs: Counter[str] = field(default_factory=Counter)
     lost: dict[str, LostRows] = field(default_factory=dict)
+    examples: dict[str, str] = field(default_factory=dict)
 
     def source(self) -> LogFile:
         """The log's bytes, with progress."""
@@ -128,8 +129,12 @@ class Notes:
                 problem, source=self.path, line=line, field=field, value=value, expected=expected
             )
         self.repairs[name] += count
+        where = "" if line is None else f"line {line}: "
+        example = f"{where}{value!r}" if value is not None else where.removesuffix(": ")
+        if example:
+            self.examples.setdefault(name, example)
         if name in LOSSES:
-            self._lose(name, count, line, field, value, expected or "a job")
+            self._lose(name, count, field, expected or "a job", example)
 
     def repair_rows(
         self, name: str, rows: pl.DataFrame, wrong: pl.Series, field: str, expected: str
@@ -150,15 +155,13 @@ class Notes:
         self,
         name: str,
         count: int,
-        line: int | None,
         field: str | None,
-        value: object | None,
         expected: str,
+        example: str,
     ) -> None:
         """Count rows by what is wrong with them, remembering the first of each cause."""
         cause = expected if field is None else f"{expected} in {field!r}"
-        where = "" if line is None else f"line {line}: "
-        first = LostRows(name, 0, cause, f"{where}{value!r}")
+        first = LostRows(name, 0, cause, example or "unknown")
         before = self.lost.get(f"{name}: {cause}", first)
         self.lost[f"{name}: {cause}"] = replace(before, rows=before.rows + count)
 
@@ -185,6 +188,7 @@ class Notes:
             header=dict(self.header),
             repairs=dict(Counter(base.repairs) + self.repairs),
             lost=(*base.lost, *self.lost.values()),
+            examples=self.examples | dict(base.examples),
             sha256=self.sha256 or base.sha256,
         )
 

@@ -85,6 +85,8 @@ class WorkloadMeta:
     """Of the rows that were dropped because no job could be made of them: each cause."""
     filters: tuple[tuple[str, int], ...] = ()
     """Cleaning filters applied since, in order, each with the number of jobs it touched."""
+    examples: Mapping[str, str] = field(default_factory=dict)
+    """The first row that a repair or a filter of this name touched, as far as known."""
     sha256: str | None = None
     """Digest of the source file."""
     stated_processors: int | None = None

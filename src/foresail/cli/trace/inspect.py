@@ -53,17 +53,19 @@ def _print_json(found: Facts) -> None:
 
 def _print_tables(found: Facts) -> None:
     from foresail.cli.formats import print_table
-    from foresail.model.words import duration, number, percent
+    from foresail.model.words import count, duration, number, percent
 
     def unknown_or(text: str | None) -> str:
         return "unknown" if text is None else text
 
     load = None if found.offered_load is None else percent(found.offered_load)
     processors = None if found.processors is None else number(found.processors)
+    far = count(found.outside_window, "job")
+    outside = f" (without {far} submitted long before or after)" if found.outside_window else ""
     rows = [
         ("source", f"{found.source} (reader {found.reader})"),
         ("jobs", number(found.jobs)),
-        ("span", duration(found.span_seconds)),
+        ("span", duration(found.span_seconds) + outside),
         ("begins", unknown_or(_date(found.origin_unix_seconds))),
         ("users", number(found.users) if found.users else "unknown"),
         ("queues", number(found.queues) if found.queues else "unknown"),
@@ -85,8 +87,8 @@ def _print_tables(found: Facts) -> None:
     for said, names in (
         ("never known", found.missing),
         ("sometimes unknown", partly),
-        ("repairs", [f"{name} ({count:,})" for name, count in sorted(found.repairs.items())]),
-        ("filters", [f"{name} ({count:,})" for name, count in found.filters]),
+        ("repairs", [f"{name} ({rows:,})" for name, rows in sorted(found.repairs.items())]),
+        ("filters", [f"{name} ({rows:,})" for name, rows in found.filters]),
     ):
         typer.echo(f"{said}: {', '.join(names) or 'none'}")
 

@@ -22,7 +22,8 @@ def command(
 ) -> None:
     """What is impossible, missing or doubtful, and what to do about it.
 
-    Ends with status 2 if more than 1 % of the rows are no jobs, unless lenient.
+    Ends with status 2 if something cannot be, as it is refused by what replays a log, or more than
+    1 % of the rows are no jobs, unless lenient.
     """
     from foresail.traces.validation import validate
 
@@ -36,7 +37,7 @@ def command(
     else:
         _print_words(report)
     strict = log_options.strict
-    if (strict and not report.clean) or (strict is None and report.loses_too_many):
+    if (strict and not report.clean) or (strict is None and report.is_unusable):
         raise typer.Exit(2)
 
 
@@ -46,8 +47,7 @@ def _print_words(report: ValidationReport) -> None:
     found = count(len(report.findings), "finding")
     typer.echo(f"{report.source}: {count(report.jobs, 'job')}, {found}")
     for finding in report.findings:
-        job = None if finding.job_id is None else f"job {finding.job_id}"
-        example = ", ".join(part for part in (job, finding.value) if part is not None)
-        first = f" (first: {example})" if example else ""
-        typer.echo(f"\n{finding.name}: {finding.count:,}{first}\n  {finding.meaning}")
+        first = f" (first: {finding.example})" if finding.example else ""
+        kind = "" if finding.severity == "minor" else f"{finding.severity}: "
+        typer.echo(f"\n{kind}{finding.name}: {finding.count:,}{first}\n  {finding.sentence}")
         typer.echo(f"  remedy: {finding.remedy}")

@@ -24,9 +24,12 @@ def predictsim(_: NoParameters) -> Bundle:
 def replayable(_: NoParameters) -> Bundle:
     """Drop jobs that cannot be replayed: without processors or runtime, or wider than the machine.
 
-    A job whose processors are known only as allocated is kept with those.
+    A job whose processors are known only as allocated is kept with those. The few that were
+    submitted far outside of the time that the log is of are dropped as well.
     """
-    return Bundle.of("fill_processors", "drop_no_runtime", "drop_wider_than_machine")
+    return Bundle.of(
+        *("fill_processors", "drop_no_runtime", "drop_wider_than_machine", "drop_outside_window")
+    )
 
 
 @register("filter", "replayable_by_task")
@@ -35,4 +38,7 @@ def replayable_by_task(_: NoParameters) -> Bundle:
 
     As ``replayable``, for schedulers that start the tasks of a job apart.
     """
-    return Bundle.of("fill_processors", "drop_no_runtime", "drop_tasks_wider_than_machine")
+    return Bundle.of(
+        *("fill_processors", "drop_no_runtime", "drop_tasks_wider_than_machine"),
+        "drop_outside_window",
+    )

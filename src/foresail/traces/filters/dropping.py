@@ -6,7 +6,9 @@ import polars as pl
 
 from foresail.model.registry import register
 from foresail.traces.filtering import keep, plain
+from foresail.traces.load import in_window
 from foresail.traces.partitions import largest_partitions
+from foresail.traces.plausibility import LONGEST_RUNTIME_SECONDS
 from foresail.traces.workload import Workload
 
 
@@ -45,6 +47,26 @@ def drop_no_request(workload: Workload) -> tuple[Workload, int]:
 def drop_no_runtime(workload: Workload) -> tuple[Workload, int]:
     """Drop jobs whose runtime is unknown or not above zero."""
     return keep(workload, pl.col("runtime_seconds") > 0)
+
+
+@register("filter", "drop_runtime_beyond_a_year")
+@plain
+def drop_runtime_beyond_a_year(workload: Workload) -> tuple[Workload, int]:
+    """Drop jobs that ran for more than 366 days, which is most often a mistake of the record."""
+    runtime = pl.col("runtime_seconds").fill_null(0.0)
+    return keep(workload, runtime <= LONGEST_RUNTIME_SECONDS)
+
+
+@register("filter", "drop_outside_window")
+@plain
+def drop_outside_window(workload: Workload) -> tuple[Workload, int]:
+    """Drop the few jobs that were submitted long before or after all others.
+
+    They are at most one in a hundred at either end, and nobody submitted anything for a tenth of
+    the whole time between them and the others: accounting of a week has a job that ran in it, and
+    was submitted a month before.
+    """
+    return keep(workload, pl.lit(in_window(workload.jobs["submit_seconds"])))
 
 
 @register("filter", "drop_wider_than_machine")

@@ -1,0 +1,372 @@
+"""The one check that what a reader understood of a log can be, before anything is made of it.
+
+``docs/reference/plausibility.md`` says what is looked for, from which bound on, and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+import polars as pl
+
+from foresail.model.errors import InputError
+from foresail.model.words import count, duration, number, percent
+from foresail.traces.accounting_rows import STEP
+from foresail.traces.load import in_window, offered_load
+from foresail.traces.workload import Workload
+
+Severity = Literal["impossible", "odd", "minor"]
+"""Refused; said with every result; said by ``foresail trace validate`` alone, for most logs have
+it."""
+
+LONGEST_RUNTIME_SECONDS: Final = 366 * 86400.0
+LONGEST_SPAN_SECONDS: Final = 100 * LONGEST_RUNTIME_SECONDS
+LATEST_UNIX_SECONDS: Final = 4102444800.0
+"""The beginning of 2100: a log of such times has them in another unit."""
+LEAST_SPAN_SECONDS: Final = 86400.0
+"""Of shorter logs it says nothing that runs last longer."""
+LEAST_LOADED_SECONDS: Final = 3600.0
+"""A burst of submissions within less says nothing about a machine's load."""
+HIGHEST_LOAD: Final = 2.0
+LEAST_SHARE: Final = 0.5
+"""Of the jobs: what half of them have is no exception."""
+LEAST_TIME_BEYOND: Final = 0.01
+"""Of the time; clocks that run apart make jobs seem to overlap for less of it."""
+LONGEST_GAP_SECONDS: Final = 7 * 86400.0
+FEWEST_JOBS: Final = 100
+"""Of fewer it says nothing that all are alike."""
+
+_NOBODY: Final = ("unknown", "none", "n/a", "null", "nan", "(null)", "-1", "4294967295")
+_SUFFIX: Final = r"#\d+$"
+_WIDTH: Final = pl.col("tasks") * pl.col("cpus_per_task")
+_RUNTIME: Final = pl.col("runtime_seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Oddity:
+    """Something that cannot be, or is odd, about a workload."""
+
+    severity: Severity
+    name: str
+    """Short name, as code may test for it."""
+    sentence: str
+    count: int
+    """How many jobs have it; 1 for what concerns the workload as a whole."""
+    example: str | None
+    """The first such job and what it has there, where there is one."""
+    remedy: str
+    """What to do about it: a filter, or an option of reading."""
+
+    @property
+    def words(self) -> str:
+        """What was found, and the first of it, for people."""
+        first = "" if self.example is None else f" (the first is {self.example})"
+        return f"{self.sentence}{first}; {self.remedy}"
+
+
+def plausibility(workload: Workload) -> tuple[Oddity, ...]:
+    """What cannot be and what is odd about a workload as it would be simulated, worst first."""
+    if not len(workload):
+        return ()
+    found = [each for check in _CHECKS for each in check(workload)]
+    return tuple(sorted(found, key=lambda each: each.severity != "impossible"))
+
+
+def require_plausible(workload: Workload, strict: bool | None = None) -> tuple[Oddity, ...]:
+    """What is odd about a workload.
+
+    Raises
+    ------
+    InputError
+        If something about it cannot be; when strict, if something is odd.
+    """
+    found = plausibility(workload)
+    for each in found:
+        if strict or each.severity == "impossible":
+            raise InputError(
+                each.sentence,
+                source=workload.meta.source,
+                field=each.name,
+                value=each.example,
+                expected=each.remedy,
+            )
+    return found
+
+
+def oddities(
+    workload: Workload,
+    severity: Severity,
+    name: str,
+    sentence: str,
+    which: pl.Expr,
+    column: str,
+    remedy: str,
+) -> Iterator[Oddity]:
+    """A finding about the jobs for which the expression holds, if there are any.
+
+    ``{}`` in the sentence becomes how many there are, in words.
+    """
+    jobs = workload.jobs.filter(which.fill_null(value=False))
+    if jobs.height:
+        job_id, value = jobs["job_id"][0], jobs[column][0]
+        example = f"job {job_id}" + ("" if value is None else f", {column} = {value}")
+        told = sentence.format(count(jobs.height, "job"))
+        yield Oddity(severity, name, told, jobs.height, example, remedy)
+
+
+def _times(workload: Workload) -> Iterator[Oddity]:
+    submit, origin = workload.jobs["submit_seconds"], workload.meta.origin_unix_seconds
+    last = _number(submit.max())
+    if (origin or 0.0) + last <= LATEST_UNIX_SECONDS and _span(workload) <= LONGEST_SPAN_SECONDS:
+        return
+    yield Oddity(
+        "impossible",
+        "times",
+        "jobs are submitted after the year 2100, or over more than a century",
+        1,
+        f"job {workload.jobs['job_id'][submit.arg_max() or 0]}, submit_seconds = {last}",
+        "times in seconds: a mapping with the unit that the log has, such as milliseconds",
+    )
+
+
+def _runtimes(workload: Workload) -> Iterator[Oddity]:
+    span, column = _span(workload), "runtime_seconds"
+    beyond_a_year, beyond_span = _RUNTIME > LONGEST_RUNTIME_SECONDS, span < _RUNTIME
+    yield from oddities(
+        workload,
+        "impossible",
+        "runtime_beyond_the_log",
+        "{} ran for more than a year, and for longer than there were submissions: "
+        + duration(span),
+        beyond_a_year & beyond_span,
+        column,
+        "a log or mapping put right, or the filter drop_runtime_beyond_a_year",
+    )
+    yield from oddities(
+        workload,
+        "odd",
+        "runtime_beyond_a_year",
+        "{} ran for more than a year",
+        beyond_a_year & ~beyond_span,
+        column,
+        "correct the source, or filter drop_runtime_beyond_a_year",
+    )
+    if span >= LEAST_SPAN_SECONDS:
+        yield from oddities(
+            workload,
+            "odd",
+            "runtime_longer_than_log",
+            "{} ran for longer than there were submissions, " + duration(span),
+            beyond_span & ~beyond_a_year,
+            column,
+            "see whether the log is whole, and end times are right",
+        )
+    yield from _of_half(
+        workload,
+        "runtime_beyond_most_requests",
+        "of {} that asked for a time, {} ran for longer",
+        pl.col("requested_seconds") > 0,
+        pl.col("requested_seconds") < _RUNTIME,
+        column,
+        "see whether the unit of requested times is right",
+    )
+
+
+def _load(workload: Workload) -> Iterator[Oddity]:
+    """The median runtime is added to the span, so that one burst of jobs is no load without end."""
+    processors, kept = workload.meta.processors, in_window(workload.jobs["submit_seconds"])
+    jobs = workload.jobs.filter(kept).drop_nulls(["runtime_seconds", "tasks", "cpus_per_task"])
+    if processors is None or not jobs.height:
+        return
+    widths, runtimes = jobs.select(_WIDTH)["tasks"].to_numpy(), jobs["runtime_seconds"].to_numpy()
+    submit = jobs["submit_seconds"].to_numpy()
+    seconds = float(submit.max() - submit.min() + np.median(runtimes))
+    if seconds < LEAST_LOADED_SECONDS:
+        return
+    load = offered_load(widths, runtimes, processors, seconds)
+    if load > HIGHEST_LOAD:
+        yield Oddity(
+            "odd",
+            "load",
+            f"jobs ask for {number(load)} times what {count(processors, 'processor')} can do while "
+            f"they are submitted, {duration(seconds)}",
+            1,
+            None,
+            "see whether --processors, widths and the unit of runtimes are right",
+        )
+
+
+def _recorded_use(workload: Workload) -> Iterator[Oddity]:
+    processors = workload.meta.processors
+    if processors is None:
+        return
+    start = pl.col("submit_seconds") + pl.col("recorded_wait_seconds")
+    ran = workload.jobs.select(start=start, end=start + _RUNTIME, cpus=_WIDTH).filter(
+        pl.col("end") > pl.col("start"), pl.col("end").is_finite(), pl.col("cpus") > 0
+    )
+    changes = pl.concat(
+        [ran.select(at="start", by="cpus"), ran.select(at="end", by=-pl.col("cpus"))]
+    )
+    use = changes.group_by("at").agg(pl.col("by").sum()).sort("at")
+    used = use["by"].cum_sum().to_numpy()[:-1]
+    seconds = np.diff(use["at"].to_numpy())
+    share = float(seconds[used > processors].sum() / max(seconds.sum(), 1.0))
+    if share >= LEAST_TIME_BEYOND:
+        yield Oddity(
+            "odd",
+            "use_beyond_processors",
+            f"as recorded, jobs held more than the machine's {processors} processors during "
+            f"{percent(share)} of the time, {number(float(used.max()))} at most",
+            1,
+            None,
+            "give --processors as many as there were, or leave out jobs that shared some",
+        )
+
+
+def _widths(workload: Workload) -> Iterator[Oddity]:
+    held = pl.col("allocated_cpus")
+    yield from _of_half(
+        workload,
+        "narrower_than_allocated",
+        "of {} whose allocation is known, {} held at least twice as many cpus as they are wide",
+        (held > 0) & (_WIDTH > 0),
+        held >= 2 * _WIDTH,
+        "allocated_cpus",
+        "map the column that says how many cpus jobs held as tasks",
+    )
+    if len(workload) >= FEWEST_JOBS:
+        one = (_WIDTH == 1.0).fill_null(value=False).all()
+        yield from oddities(
+            workload,
+            "odd",
+            "all_of_one_cpu",
+            "all {} are one cpu wide",
+            (_WIDTH == 1.0) & one,
+            "tasks",
+            "map the column that says how many cpus jobs held as tasks, if there is one",
+        )
+
+
+def _users(workload: Workload) -> Iterator[Oddity]:
+    nobody = pl.col("user").is_null() | pl.col("user").str.to_lowercase().is_in(_NOBODY)
+    if workload.jobs["user"].null_count() < len(workload):
+        yield from _of_half(
+            workload,
+            "unknown_users",
+            "of {}, the user of {} is unknown",
+            pl.col("job_id").is_not_null(),
+            nobody,
+            "user",
+            "see whether the column of users is right, and rows are jobs",
+        )
+
+
+def _statuses(workload: Workload) -> Iterator[Oddity]:
+    if workload.jobs["status"].null_count() < len(workload):
+        yield from _of_half(
+            workload,
+            "unknown_statuses",
+            "of {}, the status of {} is unknown",
+            pl.col("job_id").is_not_null(),
+            pl.col("status").is_null(),
+            "status",
+            "name all states in the mapping's values",
+        )
+
+
+def _ids(workload: Workload) -> Iterator[Oddity]:
+    job_id = pl.col("job_id")
+    if workload.jobs["job_id"].str.contains(r"[.#]").any():
+        same = pl.struct(job_id.str.replace(_SUFFIX, ""), "submit_seconds", _RUNTIME, "tasks")
+        yield from oddities(
+            workload,
+            "odd",
+            "repeated_jobs",
+            "{} are copies: there is one of the same id, submission, runtime and width",
+            ~same.is_first_distinct(),
+            "submit_seconds",
+            "filter merge_duplicates",
+        )
+        parents = job_id.str.extract(STEP, 1)
+        yield from oddities(
+            workload,
+            "odd",
+            "steps_among_jobs",
+            "{} are steps of other jobs by their id",
+            parents.is_in(workload.jobs["job_id"].implode()) | job_id.str.contains(_NAMED_STEP),
+            "job_id",
+            "leave out steps (sacct -X), or let the rows of a job follow each other",
+        )
+
+
+def _gaps(workload: Workload) -> Iterator[Oddity]:
+    kept = in_window(workload.jobs["submit_seconds"])
+    yield from oddities(
+        workload,
+        "odd",
+        "outside_window",
+        "{} were submitted far from all others, before or after a tenth of the whole time",
+        pl.lit(~kept),
+        "submit_seconds",
+        "filter drop_outside_window",
+    )
+    submit = workload.jobs["submit_seconds"].filter(kept).drop_nulls().sort()
+    gap = _number(submit.diff().max())
+    if gap > max(LONGEST_GAP_SECONDS, LEAST_SHARE * _number(submit.max())):
+        yield Oddity(
+            "odd",
+            "gap",
+            f"no job was submitted for {duration(gap)}, most of the time that the log is of",
+            1,
+            None,
+            "filter keep_between, for one part of the log",
+        )
+
+
+def _dropped(workload: Workload) -> Iterator[Oddity]:
+    dropped = sum(jobs for name, jobs in workload.meta.filters if name.startswith("drop_"))
+    if dropped >= LEAST_SHARE * (dropped + len(workload)):
+        yield Oddity(
+            "odd",
+            "most_dropped",
+            f"cleaning dropped {count(dropped, 'job')}, and {number(len(workload))} are left",
+            dropped,
+            None,
+            "see which filter did, and whether the log says what it should",
+        )
+
+
+def _of_half(
+    workload: Workload,
+    name: str,
+    sentence: str,
+    known: pl.Expr,
+    odd: pl.Expr,
+    column: str,
+    remedy: str,
+) -> Iterator[Oddity]:
+    """What is odd if half of the jobs of which something is known have it."""
+    of = int(workload.jobs.select(known.fill_null(value=False).sum()).item() or 0)
+    odd = known & odd
+    having = int(workload.jobs.select(odd.fill_null(value=False).sum()).item() or 0)
+    if of and having >= LEAST_SHARE * of:
+        told = sentence.format(count(of, "job"), number(having))
+        yield from oddities(workload, "odd", name, told, odd, column, remedy)
+
+
+def _span(workload: Workload) -> float:
+    submit = workload.jobs["submit_seconds"]
+    return _number(submit.max()) - _number(submit.min())
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+_NAMED_STEP: Final = r"\.(?:batch|extern|interactive)$"
+_CHECKS: Final[tuple[Callable[[Workload], Iterator[Oddity]], ...]] = (
+    *(_times, _runtimes, _load, _recorded_use, _widths, _users, _statuses, _ids, _gaps, _dropped),
+)

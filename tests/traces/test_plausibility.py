@@ -1,0 +1,207 @@
+"""The one check of what was read: what cannot be is refused, what is odd is told."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from foresail.model.errors import InputError
+from foresail.traces.facts import facts
+from foresail.traces.filtering import apply_filters, choices_of
+from foresail.traces.plausibility import plausibility, require_plausible
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+
+DAY = 86400.0
+JOBS = 200
+BUSY = 4 * 1800.0 * JOBS / (10 * DAY)
+"""Processors that the log below keeps busy, on average."""
+
+
+def log(processors: int | None = 8, **columns) -> Workload:
+    """Ten days of jobs of half an hour on four cpus each, by four users; some columns changed."""
+    sound = {
+        "job_id": [str(number) for number in range(JOBS)],
+        "submit_seconds": np.linspace(0.0, 10 * DAY, JOBS),
+        "recorded_wait_seconds": np.zeros(JOBS),
+        "runtime_seconds": np.full(JOBS, 1800.0),
+        "requested_seconds": np.full(JOBS, 3600.0),
+        "tasks": np.full(JOBS, 4),
+        "allocated_cpus": np.full(JOBS, 4.0),
+        "status": ["completed"] * JOBS,
+        "user": [f"u{number % 4}" for number in range(JOBS)],
+    }
+    return Workload(jobs_table(sound | columns), WorkloadMeta("log", "test", processors))
+
+
+def changed(values, **at) -> list:
+    """A list with some of its values replaced."""
+    values = list(values)
+    for place, value in at.items():
+        values[int(place.removeprefix("_"))] = value
+    return values
+
+
+HALF = np.arange(JOBS) < JOBS / 2
+JUST_LESS = np.arange(JOBS) < JOBS / 2 - 1
+RUNTIMES = [1800.0] * JOBS
+
+
+@pytest.mark.parametrize("processors", [8, None])
+def test_a_sound_log(processors):
+    """Nothing is said of it."""
+    assert plausibility(log(processors)) == ()
+    assert plausibility(log().with_jobs(log().jobs.clear())) == ()
+
+
+@pytest.mark.parametrize(
+    ("columns", "name", "count", "example"),
+    [
+        (
+            {"runtime_seconds": changed(RUNTIMES, _3=1.7e9)},
+            "runtime_beyond_the_log",
+            1,
+            "job 3, runtime_seconds = 1700000000.0",
+        ),
+        (
+            {"submit_seconds": np.linspace(0.0, 101 * 366 * DAY, JOBS)},
+            "times",
+            1,
+            f"job 199, submit_seconds = {101 * 366 * DAY}",
+        ),
+    ],
+)
+def test_what_cannot_be(columns, name, count, example):
+    """It is refused with an example, and what to do."""
+    first = plausibility(log(**columns))[0]
+    assert (first.severity, first.name, first.count, first.example) == (
+        *("impossible", name, count),
+        example,
+    )
+    with pytest.raises(InputError, match=f"field '{name}'.*found '{first.example}'.*expected"):
+        require_plausible(log(**columns))
+
+
+def test_times_in_milliseconds():
+    """An origin that far ahead is one of milliseconds; today's is not."""
+    meta = {"origin_unix_seconds": 1.7e12}
+    assert [each.name for each in plausibility(log().with_meta(**meta))] == ["times"]
+    assert plausibility(log().with_meta(origin_unix_seconds=1.7e9)) == ()
+
+
+@pytest.mark.parametrize(
+    ("columns", "name", "count"),
+    [
+        ({"runtime_seconds": changed(RUNTIMES, _7=11 * DAY)}, "runtime_longer_than_log", 1),
+        (
+            {"requested_seconds": np.where(HALF, 1799.0, 3600.0)},
+            "runtime_beyond_most_requests",
+            100,
+        ),
+        ({"allocated_cpus": np.where(HALF, 8.0, 4.0)}, "narrower_than_allocated", 100),
+        ({"tasks": np.ones(JOBS, int), "allocated_cpus": [None] * JOBS}, "all_of_one_cpu", 200),
+        ({"user": [None if half else "u" for half in HALF]}, "unknown_users", 100),
+        ({"user": ["Unknown" if half else "u" for half in HALF]}, "unknown_users", 100),
+        ({"status": [None if half else "failed" for half in HALF]}, "unknown_statuses", 100),
+        ({"tasks": np.where(np.arange(JOBS) < 8, 12, 4)}, "use_beyond_processors", 1),
+        ({"submit_seconds": np.where(HALF, 0.0, 20 * DAY) + np.arange(JOBS)}, "gap", 1),
+        (
+            {"submit_seconds": changed(np.linspace(0.0, DAY, JOBS), _199=40 * DAY)},
+            "outside_window",
+            1,
+        ),
+    ],
+)
+def test_what_is_odd(columns, name, count):
+    """It is told with a number and an example where there is one, and is an error when strict."""
+    found = {each.name: each for each in plausibility(log(**columns))}
+    assert (found[name].severity, found[name].count) == ("odd", count)
+    assert found[name].example or count == 1
+    assert name in {each.name for each in require_plausible(log(**columns))}
+    with pytest.raises(InputError):
+        require_plausible(log(**columns), strict=True)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"runtime_seconds": changed(RUNTIMES, _7=10 * DAY)},
+        {"requested_seconds": np.where(JUST_LESS, 1799.0, 3600.0)},
+        {"allocated_cpus": np.where(JUST_LESS, 8.0, 4.0)},
+        {"tasks": changed([1] * JOBS, _9=2), "allocated_cpus": [None] * JOBS},
+        {"user": [None if half else "u" for half in JUST_LESS]},
+        {"user": [None] * JOBS},
+        {"status": [None] * JOBS},
+        {"submit_seconds": np.where(HALF, 0.0, 6 * DAY) + np.arange(JOBS)},
+        {"submit_seconds": changed(np.linspace(0.0, 9 * DAY, JOBS), _199=9.9 * DAY)},
+    ],
+)
+def test_what_is_not_odd(columns):
+    """A little less of the same is no finding."""
+    assert plausibility(log(**columns)) == ()
+
+
+def test_load():
+    """Twice what the machine can do is the bound; a burst of short jobs is not without end."""
+    for factor, names in ((2.05, ["load"]), (1.95, [])):
+        runtimes = np.full(JOBS, 1800.0) * factor * 8 / BUSY
+        workload = log(runtime_seconds=runtimes, requested_seconds=runtimes)
+        workload = workload.with_jobs(workload.jobs.with_columns(recorded_wait_seconds=None))
+        workload = workload.with_jobs(
+            workload.jobs.with_columns(pl.col("recorded_wait_seconds").cast(pl.Float64))
+        )
+        assert [each.name for each in plausibility(workload)] == names
+    hours = {"runtime_seconds": np.full(JOBS, 3600.0), "recorded_wait_seconds": [None] * JOBS}
+    burst = log(4 * JOBS, submit_seconds=np.zeros(JOBS), **hours)
+    assert plausibility(burst) == ()
+    (found,) = plausibility(burst.with_meta(processors=40))
+    assert found.sentence.startswith("jobs ask for 20 times what 40 processors can do")
+    shorter = log(40, submit_seconds=np.zeros(JOBS), recorded_wait_seconds=[None] * JOBS)
+    assert plausibility(shorter) == (), "less than an hour says nothing"
+
+
+def test_a_year_in_a_longer_log():
+    """Runs of more than a year are odd in a log that is long enough, and can be dropped."""
+    columns = {"submit_seconds": np.linspace(0.0, 800 * DAY, JOBS), "recorded_wait_seconds": None}
+    columns |= {"runtime_seconds": changed(RUNTIMES, _0=400 * DAY), "requested_seconds": None}
+    columns = {k: [None] * JOBS if v is None else v for k, v in columns.items()}
+    (found,) = plausibility(log(**columns))
+    assert (found.severity, found.name) == ("odd", "runtime_beyond_a_year")
+    dropped = apply_filters(log(**columns), choices_of(["drop_runtime_beyond_a_year"]))
+    assert plausibility(dropped) == ()
+    assert dropped.meta.filters == (("drop_runtime_beyond_a_year", 1),)
+
+
+def test_ids_that_tell_of_copies_and_steps():
+    """Copies have the id and all else of another; steps the id of a job before a point."""
+    ids = changed(log().jobs["job_id"], _1="0#2", _5="4.0", _6="x.batch", _7="y.5")
+    submit = changed(log().jobs["submit_seconds"], _1=0.0)
+    found = {each.name: each for each in plausibility(log(job_id=ids, submit_seconds=submit))}
+    assert set(found) == {"repeated_jobs", "steps_among_jobs"}
+    assert found["repeated_jobs"].example == "job 0#2, submit_seconds = 0.0"
+    assert found["steps_among_jobs"].count == 2
+
+
+def test_the_window_of_a_log():
+    """The few jobs far before and after it are in no load, and are dropped before a replay."""
+    submit = log().jobs["submit_seconds"].to_list()
+    early = log(submit_seconds=changed(submit, _0=-40 * DAY, _1=-39 * DAY))
+    assert facts(early).offered_load == pytest.approx(facts(log()).offered_load, rel=0.02)
+    assert facts(early).outside_window == 2
+    cleaned = apply_filters(early, choices_of(["replayable"]))
+    assert cleaned.meta.filters[-1] == ("drop_outside_window", 2)
+    assert cleaned.meta.examples["drop_outside_window"] == "job 0"
+    assert plausibility(cleaned) == ()
+    third = log(submit_seconds=changed(submit, _0=-40 * DAY, _1=-39 * DAY, _2=-38 * DAY))
+    assert facts(third).outside_window == 0, "three of two hundred are no exception"
+
+
+def test_most_of_a_log_dropped():
+    """It is said where cleaning leaves less than half."""
+    half = log(runtime_seconds=np.where(HALF, 0.0, 1800.0))
+    less = log(runtime_seconds=np.where(JUST_LESS, 0.0, 1800.0))
+    named = [
+        [each.name for each in plausibility(apply_filters(each, choices_of(["replayable"])))]
+        for each in (half, less)
+    ]
+    assert named == [["most_dropped"], []]
