@@ -1,9 +1,24 @@
 """What is compiled is remarked while it is, and no longer."""
 
+import random
+import subprocess
+import sys
+from dataclasses import replace
+
 import numba
 import pytest
+from numba.core.caching import Cache
 
+from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.event import Ended, EstimateExpired, Submitted, Tick
+from foresail.model.job import Job, Stage
+from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.resources import Resources
+from foresail.scenario.beginning import controller_of
+from foresail.scenario.rehearsing import rehearse
+from foresail.service.configuration import ServiceConfiguration
 from foresail.service.metrics import CompileWatch
+from foresail.service.session import scenario_of_service
 
 
 @pytest.fixture
@@ -28,3 +43,63 @@ def test_what_is_compiled_is_remarked_while_it_is(watch, monkeypatch):
     seen.clear()
     assert outer(2) == 6
     assert seen == []
+
+
+def test_what_jobs_need_is_remarked_until_all_of_it_is_there(watch):
+    """Also between two kernels; nothing is said where all comes from the cache."""
+    watch.goes_on = True
+    assert watch.remark == ""
+    assert numba.njit(lambda number: number + 3)(1) == 4
+    assert "jobs start when that is done" in watch.remark
+    watch.goes_on = False
+    assert watch.remark == ""
+
+
+def test_after_a_rehearsal_jobs_need_nothing_more_to_be_compiled():
+    """In a process of its own, whose kernels nothing else has loaded."""
+    done = subprocess.run(
+        [sys.executable, __file__], capture_output=True, text=True, timeout=600, check=True
+    )
+    assert done.stdout.splitlines() == ["(True, 0)"] * 2
+
+
+def kernels_after_rehearsal(policy):
+    """Whether a rehearsal needs kernels, and how many more a few hundred steps of jobs do."""
+    loaded = []
+    load = Cache.load_overload
+    Cache.load_overload = lambda *asked: loaded.append(asked) or load(*asked)
+    node = Resources(4.0, 8e9)
+    cluster = Cluster((Partition("all", node, (Node("node-1", node),)),))
+    scenario = replace(scenario_of_service(ServiceConfiguration(policy=policy)), place=cluster)
+    rehearse(scenario)
+    needs_some = bool(loaded)
+    loaded.clear()
+    work(controller_of(scenario), random.Random(1))
+    Cache.load_overload = load
+    return needs_some, len(loaded)
+
+
+def work(controller, dice):
+    """Jobs of several users come, outlive what was expected of them, end or fail."""
+    now = 0.0
+    for number in range(300):
+        now += 60.0 * dice.random()
+        asked = Resources(1.0, dice.choice((0.0, 1e9)))
+        requested = dice.choice((None, 60.0, 3600.0))
+        jobs = [
+            Job(f"{number}-{which}", now, (Stage(dice.randint(1, 4), asked),), requested, user)
+            for which, user in enumerate(dice.sample(("ann/a", "ann/b", "bob/a"), 2))
+        ]
+        events = [Submitted(now, job) for job in jobs[: dice.randint(0, 2)]]
+        for job_id, running in controller.running.items():
+            if dice.random() < 0.3:
+                because = dice.choice((EndedBecause.COMPLETED, EndedBecause.FAILED))
+                events.append(Ended(now, Outcome(job_id, running.start_seconds, now, because)))
+            elif running.expected_end_seconds <= now:
+                events.append(EstimateExpired(now, job_id))
+        controller.step(now, [*events, Tick(now)])
+
+
+if __name__ == "__main__":
+    for each in ("foresail", "easy,recent,incremental"):
+        sys.stdout.write(f"{kernels_after_rehearsal(each)}\n")

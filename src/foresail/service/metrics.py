@@ -113,7 +113,10 @@ class ServiceMetrics:
 
 
 _LOG: Final = logging.getLogger("foresail.service")
-_WORDS: Final = "what the policy needs is being compiled, once on this machine: that takes a while"
+_WORDS: Final = "something is being compiled, once on this machine: some answers take a while"
+_WORDS_FOR_JOBS: Final = (
+    "what the policy needs is being compiled, once on this machine: jobs start when that is done"
+)
 
 
 class CompileWatch(event.Listener):
@@ -122,6 +125,8 @@ class CompileWatch(event.Listener):
     def __init__(self) -> None:
         self._depth = 0
         self._is_told = False
+        self.goes_on = False
+        """Whether what jobs need is looked for, of which more is to be compiled if any was."""
 
     def listen(self) -> None:
         """Begin to take note."""
@@ -134,6 +139,8 @@ class CompileWatch(event.Listener):
     @property
     def remark(self) -> str:
         """What people should know now; empty if nothing is compiled."""
+        if self.goes_on:
+            return _WORDS_FOR_JOBS if self._is_told else ""
         return _WORDS if self._depth else ""
 
     def on_start(self, event: Any) -> None:  # noqa: ARG002 - the signature is Numba's
@@ -141,7 +148,7 @@ class CompileWatch(event.Listener):
         self._depth += 1
         if not self._is_told:
             self._is_told = True
-            _LOG.info("%s", _WORDS)
+            _LOG.info("%s", self.remark)
 
     def on_end(self, event: Any) -> None:  # noqa: ARG002 - the signature is Numba's
         """What was begun last is compiled."""

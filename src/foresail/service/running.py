@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import FrameType
@@ -26,6 +27,8 @@ from foresail.live.daemon import Daemon
 from foresail.live.run_clock import RunClock
 from foresail.model.errors import ForesailError
 from foresail.scenario.engines import engine_of
+from foresail.scenario.rehearsing import rehearse
+from foresail.scenario.scenario import Scenario
 from foresail.service.acceptance import Acceptance
 from foresail.service.api.app import application
 from foresail.service.configuration import (
@@ -293,11 +296,25 @@ class RunningService:
                 self._served,
             )
             self._clock = daemon.clock
+            scenario = replace(
+                scenario_of_service(self._configuration), place=daemon.controller.cluster
+            )
+            threading.Thread(target=self._rehearse, args=(scenario,), daemon=True).start()
             return daemon
         finally:
             give_back_free_memory()  # that reading the log took
             gc.freeze()  # of what was recovered, little is garbage
             gc.enable()
+
+    def _rehearse(self, scenario: Scenario) -> None:
+        """Have compiled what the policy needs, before jobs do and beside everything else."""
+        self._compilations.goes_on = True
+        try:
+            rehearse(scenario)
+        except Exception:  # where jobs are decided on, it is told to all
+            _LOG.exception("the policy %s has failed in a rehearsal", scenario.policy.text)
+        finally:
+            self._compilations.goes_on = False
 
     def _wait_for_store(self, error: StoreUnavailable, pause: float) -> float:
         """Wait a while; what runs runs on. Returns how long to wait the next time."""

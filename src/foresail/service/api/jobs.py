@@ -123,6 +123,9 @@ async def submit(
         for each in accepted.requests
         if isinstance(each.request, Submit)
     ]
+    if busy := parts.gallery.busy_because():
+        for job in jobs:
+            job.warnings.append(busy)
     return SubmittedAnswer(jobs=jobs)
 
 
