@@ -39,6 +39,15 @@ def test_nodes_that_only_go_need_no_further_columns(tmp_path):
     assert read(tmp_path, "seconds,change,node\n1,removed,a\n") == (NodeRemoved(1.0, "a"),)
 
 
+def test_removals_may_be_known_beforehand(tmp_path):
+    """From when on, where the column says so; other changes are not announced."""
+    text = "seconds,change,node,partition,cpus,known_from_seconds\n"
+    rows = "9,removed,a,,,0\n9,removed,b,,,\n"
+    assert read(tmp_path, text + rows) == (NodeRemoved(9.0, "a", 0.0), NodeRemoved(9.0, "b"))
+    with pytest.raises(InputError, match="nothing where a node is not removed"):
+        read(tmp_path, text + "9,added,a,r,1,0\n")
+
+
 @pytest.mark.parametrize(
     ("row", "field"),
     [

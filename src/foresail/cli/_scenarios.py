@@ -103,7 +103,8 @@ class ScenarioOptions:
             "--node-changes",
             metavar="FILE",
             help="With --on-nodes: nodes that come, change and go, as CSV with the columns "
-            "seconds,change,node,partition,cpus (change: added, changed, removed).",
+            "seconds,change,node,partition,cpus (change: added, changed, removed), and "
+            "known_from_seconds of maintenance that is known beforehand.",
         ),
     ] = None
     conditions_seed: Annotated[

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from foresail.control.check import NOTHING_DECIDED, Verdict, check_decision
+from foresail.control.departures import Departures
 from foresail.control.plug_ins import blamed, no_decision
 from foresail.control.predecessors import earliest_begin
 from foresail.control.step_log import StepLog
@@ -169,6 +170,7 @@ class Controller:
         if not (log is None or isinstance(log, NullLog)):
             self._log = StepLog(log, self._state, self._reasons)
         self._now = 0.0
+        self._departures = Departures(())
         self._planned: Sequence[PlannedStart] = ()
         self._head: PlannedStart | None = None
         self._instructions: list[Instruction] = []
@@ -705,25 +707,33 @@ class Controller:
         for job_id, due in reference.found(self._now):
             self._state.falls_due(job_id, due)
 
+    def foresee(self, removals: Iterable[NodeRemoved]) -> Departures:
+        """Know beforehand which nodes go, those that say from when on; what follows from that."""
+        self._departures = Departures(removals)
+        return self._departures
+
     def _decide(self, free: FreeResources, running: Sequence[RunningJob]) -> Decision:
         """Ask the scheduler; what it said before need not be kept."""
-        state = self._state
+        state, departures = self._state, self._departures
         self._reasons.of_pass = {}
+        pending = state.startable_roster.listed()
+        shown, kept_back = departures.shown(pending, state, self._now)
         decision = self.scheduler.decide(
             ClusterView(
                 self._now,
                 state.cluster,
                 free.by_partition(),
-                state.startable_roster.listed(),
+                shown,
                 running,
                 free.by_node(),
                 state.waiting_for_roster.listed() if state.waiting_for else (),
                 self._planned,
                 self._room_came,
+                departures.leaving(self._now),
             )
         )
         if isinstance(decision, Decision):
-            return decision
+            return departures.allowed(decision, kept_back, state, self._now)
         raise no_decision(self.scheduler, decision, self._now)
 
     def _tell_solution(self, log: StepLog) -> None:

@@ -49,7 +49,7 @@ def table_of_run(jobs: JobsFold) -> pl.DataFrame:
     schemas = {name: schema.SCHEDULE[name] for name in _OF_JOB}
     table = pl.DataFrame(specified, schema=schemas, orient="row")
     waited = (each.job for each in latest.values() if each.job.after or each.job.conditions)
-    return with_eligibility(schedule_table(map(_row, jobs.past), table), waited)
+    return with_eligibility(schedule_table(map(_row, jobs.past), table), waited, {})
 
 
 def _row(past: EndedAttempt) -> ScheduleRow:

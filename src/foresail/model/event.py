@@ -153,6 +153,8 @@ class NodeRemoved:
 
     time: float
     node: str
+    known_from_seconds: float | None = None
+    """From when on schedulers know that it will go; None: not before it has gone."""
 
 
 NodeChange = NodeAdded | NodeChanged | NodeRemoved

@@ -84,6 +84,10 @@ class Job:
         begin = None if self.conditions is None else self.conditions.begin_seconds
         return self.submit_seconds if begin is None else max(begin, self.submit_seconds)
 
+    def ends_by(self, seconds: float, now: float) -> bool:
+        """Whether it will have reached its requested time by then if it starts now."""
+        return self.requested_seconds is not None and now + self.requested_seconds <= seconds
+
     @property
     def deadline_seconds(self) -> float | None:
         """When its result stops being worth its full value; None for a best-effort job."""

@@ -62,6 +62,7 @@ _SILENT: Final[Mapping[type, Mapping[str, object]]] = {
     event.Cancelled: _BY_NOBODY,
     event.Held: _BY_NOBODY,
     event.NodeDrained: _BY_NOBODY,
+    event.NodeRemoved: {"known_from_seconds": None},
     Outcome: {**_WHOLE_JOB, "used": {}, "reason": ""},
     Cluster: {"shared": False},
     Node: {"speed": 1.0},

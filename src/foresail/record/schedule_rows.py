@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import polars as pl
@@ -106,17 +106,20 @@ def schedule_table(rows: Iterable[ScheduleRow], jobs: pl.DataFrame) -> pl.DataFr
     )
 
 
-def with_eligibility(table: pl.DataFrame, jobs: Iterable[Job]) -> pl.DataFrame:
+def with_eligibility(
+    table: pl.DataFrame, jobs: Iterable[Job], kept_back_until: Mapping[str, float]
+) -> pl.DataFrame:
     """The schedule, saying of some jobs when they were eligible: of all that waited for anything.
 
-    That is their submission or begin, or the last end of a job that they waited for; and their
-    start, if one of those was only to have started, or failed, before.
+    That is their submission or begin, the last end of a job that they waited for, or what is said
+    of them (seconds, by id); and their start, if a job was only to have started, or failed, before.
     """
     ends = dict(table.group_by("job_id").agg(pl.col("end_seconds").max()).drop_nulls().iter_rows())
     since = {
         job.job_id: max([job.eligible_seconds, *(ends.get(each, 0.0) for each in job.after)])
         for job in jobs
     }
+    since |= {each: max(since.get(each, 0.0), kept_back_until[each]) for each in kept_back_until}
     if not since:
         return table
     told = pl.col("job_id").replace_strict(since, default=None, return_dtype=pl.Float64)

@@ -105,6 +105,7 @@ class FreeRoom:
         self._nodes: Mapping[str, Resources] = view.free_nodes
         self._changed: dict[str, Resources] = {}
         self._fullest_first: _Orders | None = None
+        self._leaving, self._now = view.leaving, view.now
         self.cpus = sum([room.cpus for room in self._partitions.values()])
 
     def has_cpus_for(self, cpus: float) -> bool:
@@ -151,6 +152,7 @@ class FreeRoom:
             return None
         if not self._places.position or len(job.stages) > 1:
             return self._whole_partition(job)
+        self._bar(job)
         preference = job.preference
         if preference is not None:
             for names in self._places.preferred(preference):
@@ -162,6 +164,11 @@ class FreeRoom:
                     return found
         return self._packed(job, self._places.position)
 
+    def _bar(self, job: Job) -> None:
+        """Leave out nodes that will go before the job must have ended, until the next one."""
+        leaving = self._leaving.items()
+        self._barred = {name for name, at in leaving if not job.ends_by(at, self._now)}
+
     def in_partition(self, job: Job, name: str) -> Placement | None:
         """The whole job in a partition without named nodes; None if it does not fit."""
         fits = job.total.fits_in(self._partitions[name])
@@ -169,6 +176,7 @@ class FreeRoom:
 
     def within(self, job: Job, shares: Iterable[tuple[Sequence[int], int]]) -> Placement | None:
         """The gang with so many tasks in each of some sets of groups; None if they do not fit."""
+        self._bar(job)
         request = job.stages[0].request
         placed: list[tuple[str, int]] = []
         for groups, tasks in shares:
@@ -215,6 +223,8 @@ class FreeRoom:
         """
         quota: dict[str, int] = {}
         for name in names:
+            if name in self._barred:
+                continue
             partition = self._places.partition(name)
             if partition not in quota:
                 quota[partition] = tasks_within(request, self._partitions[partition])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from foresail.control.loop import Controller
 from foresail.model.allocation import Allocation, unit_of
 from foresail.model.errors import InputError
-from foresail.model.event import Event
+from foresail.model.event import Event, NodeRemoved
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reservation import Reservation
@@ -205,6 +205,8 @@ def simulate_events(
             enforces_limits=enforce_limits,
         )
     cluster = SimulatedCluster(controller.cluster, execution, job_of, conditions)
+    removals = (each for each in conditions.node_changes if isinstance(each, NodeRemoved))
+    departures = controller.foresee(removals)
     cpus: list[float] = []
     dependent: list[Job] = []
 
@@ -227,7 +229,11 @@ def simulate_events(
                 ends[outcome.allocation] = outcome.end_seconds
     if used is not None and isinstance(execution, SharedMachines):
         used(use_over_time(news, execution.task_names, execution.machine_names, ends))
-    jobs = with_eligibility(schedule_table(rows, _jobs(workload, cpus, controller)), dependent)
+    jobs = with_eligibility(
+        schedule_table(rows, _jobs(workload, cpus, controller)),
+        dependent,
+        departures.eligible_seconds,
+    )
     return Schedule(
         jobs=jobs,
         meta=ScheduleMeta(

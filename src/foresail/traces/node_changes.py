@@ -14,7 +14,15 @@ from foresail.model.resources import Resources
 from foresail.traces.nodes import node_of
 
 _NEEDED: Final = ("seconds", "change", "node")
-_OFFERED: Final = ("partition", "cpus", "memory_bytes", "gpus", "model", "speed")
+_OFFERED: Final = (
+    "partition",
+    "cpus",
+    "memory_bytes",
+    "gpus",
+    "model",
+    "speed",
+    "known_from_seconds",
+)
 _KINDS: Final = ("added", "changed", "removed")
 
 
@@ -23,7 +31,7 @@ def read_node_changes(path: Path) -> tuple[NodeChange, ...]:
 
     Columns are ``seconds``, ``change`` (added, changed or removed), ``node``, and of a node that is
     added or changed ``partition`` and ``cpus``, if need be ``memory_bytes``, ``gpus``, ``model``
-    and ``speed``.
+    and ``speed``; of one that is removed, ``known_from_seconds``, if that is known beforehand.
 
     Raises
     ------
@@ -83,7 +91,10 @@ def _change(row: Mapping[str, str], path: Path, line: int) -> NodeChange:
     if kind not in _KINDS:
         raise _wrong("change", " or ".join(_KINDS))
     if kind == "removed":
-        return NodeRemoved(seconds, name)
+        known = number("known_from_seconds") if row.get("known_from_seconds") else None
+        return NodeRemoved(seconds, name, known)
+    if row.get("known_from_seconds"):
+        raise _wrong("known_from_seconds", "nothing where a node is not removed")
     total = Resources(number("cpus"), number("memory_bytes"), number("gpus"))
     if total.cpus == 0.0:
         raise _wrong("cpus", "above 0")

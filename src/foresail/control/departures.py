@@ -1,0 +1,123 @@
+"""Departures that are known beforehand: what could not end before does not start on such nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from operator import attrgetter
+
+from foresail.model.changing_nodes import without
+from foresail.model.cluster import Cluster
+from foresail.model.decision import Decision, Start
+from foresail.model.event import NodeRemoved
+from foresail.model.free_resources import FreeResources
+from foresail.model.reason import Reason, ReasonCode
+from foresail.model.view import PendingJob
+from foresail.model.words import listed
+from foresail.record.state import State
+
+_Rooms = list[tuple[float, FreeResources]]
+"""When nodes go, and all that stays then, and after those that went before."""
+
+
+class Departures:
+    """Nodes that are known to go, and which jobs they keep back.
+
+    A job ends before, or may, if its requested time says so; without one it could run for ever.
+    """
+
+    def __init__(self, removals: Iterable[NodeRemoved]) -> None:
+        known = (each for each in removals if each.known_from_seconds is not None)
+        self._known = sorted(known, key=attrgetter("time"))
+        self._kept_back: set[str] = set()
+        self._of: tuple[Cluster, Mapping[str, float], _Rooms] | None = None
+        self.eligible_seconds: dict[str, float] = {}
+        """When jobs that were kept back no longer were, by id."""
+
+    def leaving(self, now: float) -> Mapping[str, float]:
+        """When nodes will go (seconds) that are known to go by now, by name."""
+        leaving: dict[str, float] = {}
+        for each in self._known:
+            if (each.known_from_seconds or 0.0) <= now < each.time:
+                leaving.setdefault(each.node, each.time)
+        return leaving
+
+    def shown(
+        self, pending: Sequence[PendingJob], state: State, now: float
+    ) -> tuple[Sequence[PendingJob], Mapping[str, Reason]]:
+        """The jobs that may start somewhere now, and why others may not, by id."""
+        if not self._known:
+            return pending, {}
+        leaving = self.leaving(now)
+        rooms = self._rooms(state.cluster, leaving)
+        may_start, reasons = [], {}
+        for each in pending:
+            job = each.job
+            at = next((at for at, stays in rooms if _needs_what_goes(each, at, stays, now)), None)
+            if at is None or state.parts_of(job.job_id) is not None:
+                may_start.append(each)
+                if job.job_id in self._kept_back:
+                    self.eligible_seconds[job.job_id] = now
+                    self._kept_back.discard(job.job_id)
+            else:
+                gone = sorted(node for node, time in leaving.items() if time <= at)
+                nodes = f"{listed(gone)}, known to go at {at:.0f} s"
+                reasons[job.job_id] = Reason(ReasonCode.NODES_OUT, {"nodes": nodes})
+                self._kept_back.add(job.job_id)
+        return may_start if reasons else pending, reasons
+
+    def allowed(
+        self, decision: Decision, kept_back: Mapping[str, Reason], state: State, now: float
+    ) -> Decision:
+        """The decision without starts of what would still run where nodes have gone."""
+        if kept_back:
+            decision = replace(decision, reasons={**decision.reasons, **kept_back})
+        leaving = self.leaving(now)
+        if not leaving or not decision.starts:
+            return decision
+        rooms = [(at, stays.copy()) for at, stays in self._rooms(state.cluster, leaving)]
+        for running in state.running.values():
+            limit = running.job.requested_seconds
+            end = math.inf if limit is None else running.start_seconds + limit
+            for at, stays in rooms:
+                if end > at and not _on_any(running.placement.tasks_by_node, leaving, at):
+                    stays.take(running.held, running.placement)
+        starts = tuple(each for each in decision.starts if _stays(each, state, rooms, leaving, now))
+        return decision if len(starts) == len(decision.starts) else replace(decision, starts=starts)
+
+    def _rooms(self, cluster: Cluster, leaving: Mapping[str, float]) -> _Rooms:
+        if self._of is None or self._of[0] is not cluster or self._of[1] != leaving:
+            rooms = []
+            for at in sorted({*leaving.values()}):
+                gone = {node for node, time in leaving.items() if time <= at}
+                rooms.append((at, FreeResources(without(cluster, gone))))
+            self._of = cluster, leaving, rooms
+        return self._of[2]
+
+
+def _needs_what_goes(pending: PendingJob, at: float, stays: FreeResources, now: float) -> bool:
+    return not (pending.job.ends_by(at, now) or stays.could_hold(pending.job))
+
+
+def _stays(
+    start: Start, state: State, rooms: _Rooms, leaving: Mapping[str, float], now: float
+) -> bool:
+    """Whether what starts has its place to its end; it has taken that then."""
+    pending = state.startable.get(start.job_id)
+    if pending is None:
+        return True
+    held = pending.job.held(start.stage, start.tasks)
+    crossed = [(at, stays) for at, stays in rooms if not pending.job.ends_by(at, now)]
+    for at, stays in crossed:
+        if _on_any(start.placement.tasks_by_node, leaving, at):
+            return False
+        if not stays.has_room(held, start.placement):
+            return False
+    for _, stays in crossed:
+        stays.take(held, start.placement)
+    return True
+
+
+def _on_any(places: Sequence[tuple[str, int]], leaving: Mapping[str, float], at: float) -> bool:
+    return any(leaving.get(node, math.inf) <= at for node, _ in places)
