@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from foresail.reports.plan.page import RunCourse
     from foresail.scenario.scenario import Scenario
     from foresail.traces.filtering import FilterChoice
+    from foresail.traces.provenance import Provenance
     from foresail.traces.schedule import Schedule
     from foresail.traces.workload import Workload
 
@@ -184,6 +185,8 @@ def show(
     png: bool,
     course: Callable[[], RunCourse | None] | None = None,
     recorded_in: Workload | None = None,
+    *,
+    provenance: Provenance,
 ) -> None:
     """Print the summaries and, with a folder, write the report and everything behind it.
 
@@ -204,7 +207,9 @@ def show(
     verdict = None if recorded_in is None else verdict_of(recorded_in, schedules)
     if folder is not None:
         with doing("writing the report"):
-            _write(schedules, folder, png, None if course is None else course(), verdict)
+            _write(
+                schedules, folder, png, None if course is None else course(), verdict, provenance
+            )
     with doing("measuring the schedules"):
         every = summaries(schedules)
         by_partition = [partition_summaries(each) for each in schedules]
@@ -215,7 +220,8 @@ def show(
             each.as_json() | {"partitions": [part.as_json() for part in parts]}
             for each, parts in zip(every, by_partition, strict=True)
         ]
-        print_json({"policies": policies, "partitions": said or None} | recorded)
+        told = {"policies": policies, "partitions": said or None} | provenance.as_json()
+        print_json(told | recorded)
     elif output is TableFormat.CSV:
         typer.echo(as_csv(every), nl=False)
     else:
@@ -235,6 +241,7 @@ def _write(
     png: bool,
     course: RunCourse | None,
     verdict: ModelVerdict | None,
+    provenance: Provenance,
 ) -> None:
     from foresail.model.whole_files import all_or_none
     from foresail.reports.comparison.report import write_report
@@ -243,7 +250,14 @@ def _write(
 
     command = made_by()
     with all_or_none(folder) as drafts:
-        report = write_report(schedules, drafts, command=command, course=course, verdict=verdict)
+        report = write_report(
+            schedules,
+            drafts,
+            command=command,
+            course=course,
+            verdict=verdict,
+            provenance=provenance,
+        )
         for number, schedule in enumerate(schedules, start=1):
             write_schedule(schedule, drafts / f"schedule-{number}.parquet")
     if png:

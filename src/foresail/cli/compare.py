@@ -42,8 +42,17 @@ def compare(
     png: replaying.Png = False,
 ) -> None:
     """Say how waiting, slowdown and use would have been under other schedulers and predictions."""
+    from foresail.traces.provenance import provenance_of
+
     standard = STANDARD_ON_NODES if options.on_nodes else STANDARD
     read = partial(replaying.load, log, log_options, filters)
     asked = policies or standard
     workload, schedules = replaying.schedules_of(options, asked, output, read)
-    replaying.show(schedules, output_format, output, png, recorded_in=workload)
+    replaying.show(
+        schedules,
+        output_format,
+        output,
+        png,
+        recorded_in=workload,
+        provenance=provenance_of(workload),
+    )

@@ -47,11 +47,14 @@ def simulate(
     ] = None,
 ) -> None:
     """Replay a log under one policy."""
+    from foresail.traces.provenance import provenance_of
+
     if moment is not None:
         duration_of(moment, "--moment")
         if options.events is None or output is None:
             raise InputError("only with --events and --output", field="--moment", value=moment)
     read = partial(replaying.load, log, log_options, filters)
-    _, schedules = replaying.schedules_of(options, [policy], output, read)
+    workload, schedules = replaying.schedules_of(options, [policy], output, read)
     course = None if options.events is None else partial(moments.course_of, options.events, moment)
-    replaying.show(schedules, output_format, output, png, course)
+    provenance = provenance_of(workload)
+    replaying.show(schedules, output_format, output, png, course, provenance=provenance)

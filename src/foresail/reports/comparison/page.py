@@ -13,6 +13,7 @@ from foresail.metrics.partitions import partition_summaries
 from foresail.metrics.prediction import worst_predicted_users
 from foresail.model.words import count, duration, number, percent, signed
 from foresail.reports.comparison.prediction_figures import coverage
+from foresail.reports.comparison.provenance_parts import odd_words, provenance_section
 from foresail.reports.comparison.recorded_words import COLUMNS as RECORDED_COLUMNS
 from foresail.reports.comparison.recorded_words import ModelVerdict
 from foresail.reports.comparison.sentences import (
@@ -48,6 +49,7 @@ from foresail.reports.html_parts import (
 )
 from foresail.reports.plan.page import RunCourse
 from foresail.reports.style import PolicyStyle
+from foresail.traces.provenance import Provenance
 
 _MOST_MOVER_TABLES: Final = 3
 _MOST_WORST_TABLES: Final = 3
@@ -59,6 +61,7 @@ def page(
     command: str | None = None,
     course: RunCourse | None = None,
     verdict: ModelVerdict | None = None,
+    provenance: Provenance | None = None,
 ) -> str:
     """The whole page as text.
 
@@ -70,6 +73,7 @@ def page(
     drawn += [] if course is None else course.figures
     body = [
         f"<header><h1>{as_html(title)}</h1><p class='situation'>{as_html(situation(view))}</p>",
+        "" if provenance is None else odd_words(provenance),
         "" if verdict is None else f"<p class='lead'>{as_html(verdict.words)}</p>",
         _words(view),
         "</header>",
@@ -81,6 +85,7 @@ def page(
         _coverage_section(view),
         _worst_predicted_section(view, command),
         _movers_section(view),
+        "" if provenance is None else provenance_section(provenance),
         "</main>",
         _footer(view, command),
     ]

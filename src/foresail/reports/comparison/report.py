@@ -28,6 +28,7 @@ from foresail.reports.comparison.view import ReportView, view_of
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.files import write_page
 from foresail.reports.plan.page import RunCourse
+from foresail.traces.provenance import Provenance
 from foresail.traces.schedule import Schedule
 
 
@@ -80,12 +81,13 @@ def write_report(
     command: str | None = None,
     course: RunCourse | None = None,
     verdict: ModelVerdict | None = None,
+    provenance: Provenance | None = None,
 ) -> Report:
     """Write ``report.html``, ``summary.csv`` and a CSV per figure into a folder, made if need be.
 
     The schedules are of the same workload, the baseline first; ``command`` is printed beneath each
     figure; ``course`` is a moment of the only schedule and why its jobs waited, from its event log;
-    ``verdict`` is what the log's own waits say of them.
+    ``verdict`` is what the log's own waits say of them; ``provenance`` what was done to the log.
 
     Raises
     ------
@@ -103,6 +105,6 @@ def write_report(
         number = "" if len(report.view.jobs) == 1 else f"-{position + 1}"
         tables[f"by-user{number}"] = by_user(jobs)
         tables[f"by-size{number}"] = by_size(jobs)
-    text = page(report.view, report.parts, command, course, verdict)
+    text = page(report.view, report.parts, command, course, verdict, provenance)
     write_page(folder / "report.html", text, tables)
     return report
