@@ -40,7 +40,10 @@ UNIX_TIMES_BEGIN: Final = 5e8
 MOST_LOST: Final = 0.01
 """Share of a log's rows of which no job can be made, beyond which it is probably read wrongly."""
 
-LOSSES: Final = ("dropped_malformed_line", "dropped_without_id", "dropped_without_submit")
+LOSSES: Final = (
+    *("dropped_malformed_line", "dropped_local_time_that_does_not_exist"),
+    *("dropped_without_id", "dropped_without_submit"),
+)
 """Repairs that drop rows of which no job can be made."""
 
 _NOT_NEGATIVE: Final = (

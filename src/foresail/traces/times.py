@@ -8,7 +8,7 @@ import polars as pl
 
 from foresail.model.errors import InputError
 from foresail.traces.delimited import count_malformed
-from foresail.traces.reading import Notes
+from foresail.traces.reading import LINE, Notes
 
 
 def unix_seconds(
@@ -16,11 +16,12 @@ def unix_seconds(
 ) -> pl.DataFrame:
     """The chunk with a string column of times turned into Unix seconds (float).
 
-    Rows whose time does not follow the pattern are dropped and counted.
+    Rows whose time does not follow the pattern, or was skipped in the zone when clocks were put
+    forward, are dropped and counted.
 
     The pattern is as ``strptime`` has it; an offset from UTC within it takes precedence over
-    ``zone``. Of an hour that a zone repeated the first is taken; one that it skipped is no time.
-    ``said`` is what errors call the column.
+    ``zone``. Of a time that a zone had twice, when clocks were put back, the first is taken, and
+    counted. ``said`` is what errors call the column.
 
     Raises
     ------
@@ -31,7 +32,7 @@ def unix_seconds(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pl.exceptions.PolarsWarning)
-            time = _parsed(text, pattern, zone)
+            written, time, later = _parsed(text, pattern, zone)
     except (pl.exceptions.PolarsError, pl.exceptions.PolarsWarning) as error:
         raise InputError(
             f"the time format is unusable: {str(error).partition(chr(10))[0]}",
@@ -39,14 +40,24 @@ def unix_seconds(
             field=said,
             value=f"{pattern} in zone {zone}",
         ) from error
-    wrong = text.is_not_null() & time.is_null()
+    wrong = text.is_not_null() & written.is_null()
+    skipped = written.is_not_null() & time.is_null()
+    rows = pl.DataFrame([chunk[LINE], text.alias(said)])
+    notes.repair_rows(
+        "dropped_local_time_that_does_not_exist", rows, skipped, said, f"a time of clocks in {zone}"
+    )
+    expected = f"an offset from UTC beside a time that clocks in {zone} showed twice"
+    notes.repair_rows("took_first_of_two_local_times", rows, time != later, said, expected)
     chunk = chunk.with_columns((time.dt.epoch("ms") / 1000.0).alias(column))
     count_malformed(chunk, wrong, text, notes, said, f"a time like {pattern}")
-    return chunk.filter(~wrong)
+    return chunk.filter(~(wrong | skipped))
 
 
-def _parsed(text: pl.Series, pattern: str, zone: str) -> pl.Series:
+def _parsed(text: pl.Series, pattern: str, zone: str) -> tuple[pl.Series, pl.Series, pl.Series]:
+    """Times as they are written, and in the zone; of one that the zone had twice, both."""
     if "%z" in pattern or "%:z" in pattern:
-        return text.str.to_datetime(pattern, strict=False, time_zone="UTC", time_unit="ms")
+        time = text.str.to_datetime(pattern, strict=False, time_zone="UTC", time_unit="ms")
+        return time, time, time
     local = text.str.to_datetime(pattern, strict=False, time_unit="ms")
-    return local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+    time = local.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+    return local, time, local.dt.replace_time_zone(zone, ambiguous="latest", non_existent="null")

@@ -9,6 +9,7 @@ from typing import Any
 
 NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 WHOLE = (0, 4, 7, 10, 11, 12, 13, 14, 15, 16)
+IDS = (0, 11, 12, 13, 14, 15, 16)
 STATUS = {0: "failed", 1: "completed", 2: "partial", 3: "partial", 4: "partial", 5: "cancelled"}
 MEASURED = {
     "recorded_wait_seconds": 2,
@@ -40,8 +41,11 @@ def numbers(words: list[bytes]) -> list[float] | None:
     values = [float(word) for word in words[:18]]
     if not all(map(math.isfinite, values)):
         return None
-    if any(values[at] != int(values[at]) or abs(values[at]) >= 2**53 for at in WHOLE):
-        return None
+    for at in WHOLE:
+        if at in IDS and words[at].isdigit() and int(words[at]) < 2**64:
+            values[at] = int(words[at])
+        elif values[at] != int(values[at]) or abs(values[at]) >= 2**53:
+            return None
     return values if values[0] >= 0 else None
 
 

@@ -126,6 +126,7 @@ def test_lines_across_blocks(tmp_path, monkeypatch):
         (FIRST.replace(b"100", b"1e999"), "line 1, field 'run time': no usable number"),
         (FIRST.replace(b" 4 200", b" 4.5 200"), "'requested processors'.*a whole number"),
         (b"-" + FIRST, "field 'job number'"),
+        (b"18446744073709551616" + FIRST[1:], "'job number'.*551616.*whole number of 64 bits"),
         (b"\xff\xfe\x00garbage\x80\n", "too few fields"),
     ],
 )
@@ -163,13 +164,23 @@ def test_repairs_are_counted_and_strict_refuses(tmp_path, text, repair, jobs):
         load(tmp_path, text, strict=True)
 
 
+def test_ids_of_64_bits(tmp_path):
+    """Two that are one as floats stay apart, and what follows one of them follows that one."""
+    low, high = b"9007199254740992", b"9007199254740993"
+    after = FIRST.replace(b" -1 -1\n", b" " + high + b" -1\n")
+    text = low + FIRST[1:] + high + FIRST[1:] + b"18446744073709551615" + after[1:]
+    jobs = load(tmp_path, text, strict=True).jobs
+    assert jobs["job_id"].to_list() == [low.decode(), high.decode(), "18446744073709551615"]
+    assert jobs["after_job_id"].to_list() == [None, None, high.decode()]
+
+
 def test_strict_names_the_line_of_a_duplicate(tmp_path):
     """A duplicate id in strict reading is reported with its line."""
     with pytest.raises(InputError, match=r"line 6, field 'job_id': renamed duplicate id .*'1'"):
         load(tmp_path, HEADER + FIRST + FIRST, strict=True)
 
 
-_INTEGERS = st.one_of(st.just(-1), st.integers(-3, 12), st.integers(-(2**60), 2**60))
+_INTEGERS = st.one_of(st.just(-1), st.integers(-3, 12), st.integers(-(2**66), 2**66))
 _TOKENS = st.one_of(
     _INTEGERS.map(str),
     _INTEGERS.map(str),

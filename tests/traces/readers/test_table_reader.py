@@ -95,6 +95,27 @@ def test_malformed_times_are_counted(tmp_path, mapping):
         read(log, mapping=mapping, strict=True)
 
 
+def test_times_when_clocks_are_changed(tmp_path, mapping):
+    """A time that a spring skipped does not exist; of one that an autumn had twice it is the first.
+
+    Clocks in Prague went from 2:00 to 3:00 on 29 March 2020, and from 3:00 to 2:00 on 25 October.
+    """
+    log = tmp_path / "log.csv"
+    log.write_text(ROWS.replace("2020-07-01 12:05", "2020-03-29 02:30"))
+    kept = read(log, mapping=mapping, strict=False)
+    assert kept.meta.repairs == {"dropped_local_time_that_does_not_exist": 1}
+    problem = "line 3, field 'Submit': dropped local time that does not exist .*'2020-03-29 02:30'"
+    with pytest.raises(InputError, match=f"{problem}.*clocks in Europe/Prague"):
+        read(log, mapping=mapping, strict=True)
+    log.write_text(ROWS.replace("2020-07-01 12:05", "2020-10-25 02:30"))
+    kept = read(log, mapping=mapping, strict=False)
+    assert kept.meta.repairs == {"took_first_of_two_local_times": 1}
+    last = kept.meta.origin_unix_seconds + kept.jobs["submit_seconds"][-1]
+    assert datetime.fromtimestamp(last, UTC) == datetime(2020, 10, 25, 0, 30, tzinfo=UTC)
+    with pytest.raises(InputError, match=r"line 3, .*took first of two .*an offset from UTC"):
+        read(log, mapping=mapping, strict=True)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

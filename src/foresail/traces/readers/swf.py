@@ -45,9 +45,12 @@ FIELDS: Final = (
 """The 18 fields of a line, in order, as the format's definition names them."""
 
 _WHOLE_FIELDS: Final = (0, 4, 7, 10, 11, 12, 13, 14, 15, 16)
+_IDS: Final = (0, 11, 12, 13, 14, 15, 16)
+"""Those of the whole numbers that are names: up to 64 bits, and not to be rounded."""
 _FEWEST_NUMBERS: Final = 14
 """Of a line of this layout; what else is in it is refused with its line."""
 _LARGEST_WHOLE: Final = 2.0**53
+_IDS_BELOW: Final = 2**64
 _KIBIBYTE: Final = 1024.0
 _LONGEST_LINE_BYTES: Final = 64 << 20
 _SHOWN_CHARACTERS: Final = 80
@@ -162,10 +165,10 @@ class _Log:
         block, lines = swf_text.parse_block(np.frombuffer(text, dtype=np.uint8))
         if not self._first_job_seen:
             self._header += [self._decoded(text[start:end]) for start, end in block.comments]
-        _finish_slow_numbers(block, text)
-        _demand_whole_numbers(block)
+        long_ids = _finish_slow_numbers(block, text)
+        _demand_whole_numbers(block, long_ids)
         self._drop_malformed(block, text)
-        raw = self._raw(block, text)
+        raw = self._raw(block, text, long_ids)
         if raw.height and not self._first_job_seen:
             self._first_job_seen = True
             self._notes.unix_times = raw["submit time"][0] >= UNIX_TIMES_BEGIN
@@ -250,12 +253,22 @@ class _Log:
             line=line,
             field=FIELDS[detail],
             value=words[detail][:_SHOWN_CHARACTERS].decode("utf-8", errors="backslashreplace"),
-            expected="a whole number" if detail in _WHOLE_FIELDS else "a number",
+            expected="a whole number of 64 bits"
+            if detail in _IDS
+            else "a whole number"
+            if detail in _WHOLE_FIELDS
+            else "a number",
         )
 
-    def _raw(self, block: swf_text.Block, text: bytes) -> pl.DataFrame:
-        """The good job lines: a column per field (-1 for unknown), ``LINE`` and ``extra``."""
+    def _raw(self, block: swf_text.Block, text: bytes, long_ids: LongIds) -> pl.DataFrame:
+        """The good job lines: a column per field (-1 for unknown), ``LINE`` and ``extra``.
+
+        Where a field has long ids, there is a further column of these alone.
+        """
         raw = pl.DataFrame({name: block.values[at] for at, name in enumerate(FIELDS)})
+        for field, ids in long_ids.items():
+            exact = pl.Series([ids.get(row) for row in range(raw.height)], dtype=pl.String)
+            raw = raw.with_columns(exact.alias(_LONG + FIELDS[field]))
         raw = raw.with_columns(pl.Series(LINE, block.lines + self._lines_before + 1))
         good = block.kinds == swf_text.GOOD
         starts, ends = block.rest[:, 0], block.rest[:, 1]
@@ -322,19 +335,31 @@ def _is_number(word: str) -> bool:
         return False
 
 
-def _finish_slow_numbers(block: swf_text.Block, text: bytes) -> None:
+LongIds = dict[int, dict[int, str]]
+"""Ids of so many digits that a float does not tell them apart, by field and row."""
+
+_LONG: Final = "long "
+
+
+def _finish_slow_numbers(block: swf_text.Block, text: bytes) -> LongIds:
+    """Read the numbers of many digits; returns those that are ids."""
+    long_ids: LongIds = {}
     for row, field, start, end in block.slow.tolist():
         value = float(text[start:end])
         if math.isfinite(value):
             block.values[field, row] = value
         else:
             _mark(block, np.array([row]), field)
+        if field in _IDS and text[start:end].isdigit() and int(text[start:end]) < _IDS_BELOW:
+            long_ids.setdefault(field, {})[row] = str(int(text[start:end]))
+    return long_ids
 
 
-def _demand_whole_numbers(block: swf_text.Block) -> None:
+def _demand_whole_numbers(block: swf_text.Block, long_ids: LongIds) -> None:
     for field in _WHOLE_FIELDS:
         values = block.values[field]
         wrong = (np.floor(values) != values) | (np.abs(values) >= _LARGEST_WHOLE)
+        wrong[list(long_ids.get(field, ()))] = False
         if field == 0:
             wrong |= values < 0
         wrong &= block.kinds == swf_text.GOOD
@@ -355,7 +380,9 @@ def _in_canonical_columns(raw: pl.DataFrame) -> pl.DataFrame:
         return pl.when(pl.col(name) > 0).then(pl.col(name))
 
     def text(name: str) -> pl.Expr:
-        return pl.when(pl.col(name) >= 0).then(pl.col(name)).cast(pl.Int64).cast(pl.String)
+        short = pl.when(pl.col(name) >= 0).then(pl.col(name)).cast(pl.Int64, strict=False)
+        written = [pl.col(_LONG + name)] if _LONG + name in raw.columns else []
+        return pl.coalesce(*written, short.cast(pl.String))
 
     tasks = pl.coalesce(positive("requested processors"), positive("allocated processors"))
     memory, queue = known("requested memory") * _KIBIBYTE, text("queue")
@@ -366,7 +393,7 @@ def _in_canonical_columns(raw: pl.DataFrame) -> pl.DataFrame:
         memory = pl.when(extended).then(per_task).otherwise(memory)
         queue = pl.coalesce(pl.col("extra").str.extract(_NAMED_QUEUE), queue)
     return raw.select(
-        pl.col("job number").cast(pl.Int64).cast(pl.String).alias("job_id"),
+        text("job number").alias("job_id"),
         pl.col("submit time").alias("submit_seconds"),
         known("wait time").alias("recorded_wait_seconds"),
         known("run time").alias("runtime_seconds"),
