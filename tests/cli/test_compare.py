@@ -282,3 +282,18 @@ def test_a_file_that_is_no_schedule(tmp_path):
     for path in (text, table, tmp_path / "none"):
         with pytest.raises(InputError, match=r"not a schedule|the Parquet file is damaged"):
             read_schedule(path)
+
+
+def test_gpus_that_stand_for_processors_are_called_so(foresail, tmp_path):
+    """Philly's log knows gpus alone: the machine, jobs and figures are told in these."""
+    path = tmp_path / "philly.csv"
+    rows = [f"2017-10-09 0{hour}:13:03,2951.0,2,5902.0,6214e9" for hour in range(9)]
+    path.write_text("\n".join(["timestamp,duration,num_gpus,gpu_time,cluster", *rows]) + "\n")
+    both = ("--with", "easy", "--with", "fcfs", "--processors", 8)
+    status, out, _ = foresail("compare", path, *both, "--output", tmp_path / "out")
+    assert (status, "9 jobs on 8 gpus" in out, "processor" in out) == (0, True, False)
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "on 8 gpus" in page
+    assert "on 8 processors" not in page
+    _, out, _ = foresail("compare", path, *both, "--format", "json")
+    assert {each["unit"] for each in json.loads(out)["policies"]} == {"gpu"}

@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from foresail import __version__
 from foresail.cli.progress_line import progress_shown
 from foresail.model.errors import ForesailError
+from foresail.model.plug_in_errors import blaming_plug_ins
 from foresail.model.renamed import DeprecatedWordWarning
 
 COMMANDS: Final = {
@@ -133,7 +134,7 @@ def main() -> None:
     if sys.stdout is None:  # the caller has closed it
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - until the end
     try:
-        with progress_shown(sys.argv):
+        with progress_shown(sys.argv), blaming_plug_ins():
             try:
                 app()
             finally:

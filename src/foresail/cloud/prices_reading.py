@@ -120,7 +120,10 @@ def load_prices(reference: str, source: str | None = None) -> PriceCatalogue:
     """
     known, found = _chosen(reference, source, CatalogueSource, "prices")  # type: ignore[type-abstract]
     with naming(reference):
-        return found.catalogue(known)
+        catalogue = found.catalogue(known)
+        if not isinstance(catalogue, PriceCatalogue):
+            raise TypeError(f"{catalogue!r} is no PriceCatalogue")
+        return catalogue
 
 
 def load_histories(reference: str, source: str | None = None) -> tuple[MarketHistory, ...]:

@@ -10,6 +10,7 @@ from foresail.experiments.measuring import Measured, measure
 from foresail.experiments.plan import CampaignPlan, LogSource
 from foresail.experiments.results import Results, Run, runs_of, workload_digest
 from foresail.model.conventions import CONVENTIONS
+from foresail.model.plug_in_errors import blaming_plug_ins
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.truth import real_runtimes
@@ -86,6 +87,7 @@ def prepared(log: LogSource, filters: Sequence[str]) -> Workload:
     return workload
 
 
+@blaming_plug_ins()
 def replayed(workload: Workload, run: Run) -> Measured:
     """What a campaign keeps of one run."""
     scenario = Scenario(

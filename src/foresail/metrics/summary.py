@@ -34,6 +34,8 @@ class Summary:
     workload: str
     engine: str | None
     processors: float
+    unit: str
+    """What each of them is: a processor, or a gpu."""
     jobs: int
     never_started: int
     average_bounded_slowdown: float
@@ -114,6 +116,7 @@ def summary(schedule: Schedule) -> Summary:
         workload=schedule.meta.workload,
         engine=schedule.meta.engine,
         processors=schedule.meta.processors,
+        unit=schedule.meta.unit,
         jobs=jobs.height,
         never_started=int(schedule.jobs["start_seconds"].is_null().sum()),
         **_spread(jobs, "bounded_slowdown", mean="average"),

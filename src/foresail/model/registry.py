@@ -25,6 +25,7 @@ from functools import cache
 from importlib.machinery import FileFinder
 from importlib.metadata import entry_points
 from pathlib import Path
+from traceback import walk_tb
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -172,12 +173,15 @@ def load_plugin(path: Path) -> None:
     if spec is None or spec.loader is None or not path.is_file():
         raise InputError("not a Python file", source=path, expected="a file ending in .py")
     module = importlib.util.module_from_spec(spec)
+    here = module.__dict__
     sys.modules[spec.name] = module  # where dataclasses look for the names of their types
     try:
         spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[spec.name]
-        raise InputError(f"the plug-in fails on import: {error}", source=path) from error
+        lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_globals is here]
+        problem = f"the plug-in fails on import: {error}"
+        raise InputError(problem, source=path, line=lines[-1] if lines else None) from error
     for entry in _ENTRIES.values():
         if entry.build.__module__ == spec.name:
             _require_takes_parameters(entry, path)
@@ -187,6 +191,17 @@ def load_plugin(path: Path) -> None:
 def loaded_plugins() -> Mapping[Path, str]:
     """The files outside the package that were imported, with the digests of their contents."""
     return MappingProxyType(_PLUGINS)
+
+
+def family_in(module: str) -> str | None:
+    """Return the family, in words, of what a module registers that is a file of the user's.
+
+    None: it is no such file.
+    """
+    if not module.startswith(_PLUGIN_PREFIX):
+        return None
+    families = {each.family for each in _ENTRIES.values() if each.build.__module__ == module}
+    return families.pop().replace("_", " ") if len(families) == 1 else "plug-in"
 
 
 def _require_takes_parameters(entry: Entry, path: Path) -> None:

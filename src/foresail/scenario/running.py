@@ -32,7 +32,7 @@ def run_scenario(scenario: Scenario, watch: Watch | None = None) -> Schedule:
     schedule = _carried_out(scenario, watch)
     jobs = scenario.jobs
     lost = tuple(each.words for each in jobs.meta.lost)
-    told = replace(schedule, meta=replace(schedule.meta, lost=lost))
+    told = replace(schedule, meta=replace(schedule.meta, lost=lost, unit=jobs.meta.unit))
     if scenario.place == "processors":
         return with_partitions(told, jobs.jobs, jobs.partitions, jobs.partitions_said)
     cluster = scenario.cluster

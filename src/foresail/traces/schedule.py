@@ -32,6 +32,8 @@ class ScheduleMeta:
 
     engine: str | None = None
     """What carried it out; None: a real run, as earlier versions wrote it."""
+    unit: str = "processor"
+    """What a cpu of the workload stands for."""
     lost: Sequence[str] = ()
     """What of the workload's source is in no job, for people."""
     partitions: Mapping[str, float] = field(default_factory=dict)

@@ -92,6 +92,11 @@ class WorkloadMeta:
     stated_processors: int | None = None
     """Those that the source states, where others were given in their place."""
 
+    @property
+    def unit(self) -> str:
+        """What a cpu of the jobs stands for: a processor, or what the source counts instead."""
+        return self.header.get("unit of cpus", "processor")
+
     def nothing_left(self, problem: str, expected: str) -> InputError:
         """What to say of a workload without jobs: which filters dropped or changed how many."""
         touched = [f"{name} {jobs:,}" for name, jobs in self.filters if jobs]

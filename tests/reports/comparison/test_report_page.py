@@ -112,7 +112,7 @@ def test_caveat_when_the_interval_includes_zero():
         waits_schedule(workload, generator.exponential(1000, 500), processors=64) for _ in range(2)
     )
     view = report_of([left, right]).view
-    words = " ".join(against_baseline(view.comparisons[0], view.pairs[0]))
+    words = " ".join(against_baseline(view.comparisons[0], view.pairs[0], "processor"))
     assert "includes no change at all" in words
 
 
@@ -122,7 +122,7 @@ def test_nobody_pays():
     left = waits_schedule(workload, np.full(50, 60.0))
     right = waits_schedule(workload, np.full(50, 30.0))
     view = report_of([left, right]).view
-    words = against_baseline(view.comparisons[0], view.pairs[0])
+    words = against_baseline(view.comparisons[0], view.pairs[0], "processor")
     assert "The mean wait falls from 60 s to 30 s (50 % less)." in words
     assert "No job pays for it: none waits longer." in words
     assert "Too little data for intervals" in words[-1]

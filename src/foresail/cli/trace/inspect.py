@@ -35,7 +35,7 @@ def command(
     if output_format == Format.JSON:
         _print_json(found)
     else:
-        _print_tables(found)
+        _print_tables(found, workload.meta.unit)
 
 
 def _print_json(found: Facts) -> None:
@@ -51,7 +51,7 @@ def _print_json(found: Facts) -> None:
     print_json(content | {"missing": found.missing})
 
 
-def _print_tables(found: Facts) -> None:
+def _print_tables(found: Facts, unit: str) -> None:
     from foresail.cli.formats import print_table
     from foresail.model.words import count, duration, number, percent
 
@@ -69,7 +69,7 @@ def _print_tables(found: Facts) -> None:
         ("begins", unknown_or(_date(found.origin_unix_seconds))),
         ("users", number(found.users) if found.users else "unknown"),
         ("queues", number(found.queues) if found.queues else "unknown"),
-        ("processors", unknown_or(processors)),
+        (f"{unit}s", unknown_or(processors)),
         ("offered load", unknown_or(load)),
     ]
     print_table(("", ""), rows)
@@ -79,6 +79,7 @@ def _print_tables(found: Facts) -> None:
         if name in found.quantiles:
             say = number if name == "cpus" else duration
             values = (found.mean[name], *found.quantiles[name])
+            said = f"{unit}s" if name == "cpus" and unit != "processor" else said
             summary.append((said, *(say(value) for value in values)))
     headings = ("", "mean", "10 %", "median", "90 %", "99 %", "max")
     print_table(headings, summary, right=6)

@@ -175,7 +175,8 @@ def size_map(view: ReportView) -> Figure:
                 "text": text.tolist(),
                 "texttemplate": "%{text}",
                 "customdata": hover.tolist(),
-                "hovertemplate": "%{y} processors, %{x}<br>%{customdata}<extra></extra>",
+                "hovertemplate": f"%{{y}} {view.baseline.unit}s, %{{x}}<br>"
+                "%{customdata}<extra></extra>",
                 "hoverongaps": False,
                 "zmin": -4,
                 "zmax": 4,
@@ -198,7 +199,7 @@ def size_map(view: ReportView) -> Figure:
             tickangle=0,
         )
         axes[f"yaxis{suffix}"] = axis(
-            "processors",
+            f"{view.baseline.unit}s",
             anchor=f"x{suffix}",
             domain=[max(bottom, 0.0), top],
             showgrid=False,

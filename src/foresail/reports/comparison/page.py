@@ -120,7 +120,7 @@ def _words(view: ReportView) -> str:
         versus = f"{policy_name(style)} <small>against {as_html(view.styles[0].label)}</small>"
         sentences = [
             *deadlines_against(view.baseline, other),
-            *against_baseline(comparison, pair),
+            *against_baseline(comparison, pair, view.baseline.unit),
         ]
         blocks.append(f"<h2 class='versus'>{versus}</h2>{leading(sentences)}")
     return "".join(blocks)
@@ -270,7 +270,7 @@ def _movers_table(what: str, jobs: pl.DataFrame, view: ReportView) -> str:
         ("job", lambda job: as_html(str(job["job_id"]))),
         ("user", lambda job: user_name(job["user"])),
         ("day", lambda job: f"{int((job['submit_seconds'] - begin) // 86400) + 1:,}"),
-        ("processors", lambda job: number(job["cpus"])),
+        (f"{view.baseline.unit}s", lambda job: number(job["cpus"])),
         ("runtime", lambda job: duration(job["runtime_seconds"])),
         ("wait before", lambda job: duration(job["wait_seconds"])),
         ("wait now", lambda job: duration(job["wait_seconds_other"])),

@@ -27,7 +27,7 @@ _FEWEST_JOBS: Final = 10
 def situation(view: ReportView) -> str:
     """What was replayed: jobs, machine, time."""
     first = view.baseline
-    machine = count(round(first.processors), "processor")
+    machine = count(round(first.processors), first.unit)
     if not first.jobs:
         return f"No job of {first.workload} has started on {machine}, so there is nothing to tell."
     replayed = (
@@ -109,11 +109,11 @@ def _capital(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
 
 
-def against_baseline(comparison: Comparison, pair: pl.DataFrame) -> list[str]:
+def against_baseline(comparison: Comparison, pair: pl.DataFrame, unit: str) -> list[str]:
     """A policy against the baseline: headlines, the price, who pays, how sure it is."""
     sentences = [_headline(comparison.change(metric)) for metric in _HEADLINES]
     sentences.append(_longest(comparison.change("max_wait_seconds")))
-    sentences += _who_pays(pair)
+    sentences += _who_pays(pair, unit)
     sentences += _caveats(comparison)
     return sentences
 
@@ -158,7 +158,7 @@ def _longest(change: Change) -> str:
     return f"The longest wait {verb} from {duration(before)} to {duration(after)}."
 
 
-def _who_pays(pair: pl.DataFrame) -> list[str]:
+def _who_pays(pair: pl.DataFrame, unit: str) -> list[str]:
     difference = pair["wait_seconds_other"] - pair["wait_seconds"]
     gained, lost = (int(moved.sum()) / pair.height for moved in (difference < 0, difference > 0))
     if not gained and not lost:
@@ -174,14 +174,14 @@ def _who_pays(pair: pl.DataFrame) -> list[str]:
         (pl.col("jobs") >= _FEWEST_JOBS) & (pl.col("ratio") > 1.1)
     )
     loser = movers(pair, 1)[1].row(0, named=True)
-    who = f"job {loser['job_id']} ({count(round(loser['cpus']), 'processor')}, "
+    who = f"job {loser['job_id']} ({count(round(loser['cpus']), unit)}, "
     who += f"{duration(loser['runtime_seconds'])} long) waits "
     who += f"{duration(loser['difference_seconds'])} longer"
     if classes.height:
         worst = classes.sort("ratio", descending=True).row(0, named=True)
         width = width_labels(bounds)[worst["width_class"]]
         sentences.append(
-            f"Those who pay most: jobs on {width} processor{'' if width == '1' else 's'} running "
+            f"Those who pay most: jobs on {width} {unit}{'' if width == '1' else 's'} running "
             f"{RUNTIME_LABELS[worst['runtime_class']]} ({count(worst['jobs'], 'job')}), whose "
             f"median wait goes from {duration(worst['median_wait_seconds'])} to "
             f"{duration(worst['median_wait_seconds_other'])}; {who}."

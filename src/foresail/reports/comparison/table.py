@@ -182,7 +182,7 @@ def _caption(summaries: Sequence[Summary]) -> str:
     if not summaries:
         return "no schedule"
     first = summaries[0]
-    words = f"{count(first.jobs, 'job')} on {count(round(first.processors), 'processor')}"
+    words = f"{count(first.jobs, 'job')} on {count(round(first.processors), first.unit)}"
     return words + ("; * best of its column" if len(summaries) > 1 else "")
 
 

@@ -73,7 +73,7 @@ def use_over_time(view: ReportView) -> Figure | MissingFigure:
         "lines": zoomed_lines,
         **zoomed_gantts(range(len(traces), len(traces) + shown), laid, view.window),
     }
-    headings = [("share of processors in use", "@ink"), ("jobs waiting", "@ink")]
+    headings = [(f"share of {view.baseline.unit}s in use", "@ink"), ("jobs waiting", "@ink")]
     for position, schedule in enumerate(view.schedules[:shown]):
         style = view.styles[position]
         cells = gantt(laid[position], view.window, _GANTT_BINS, _GANTT_ROWS)
@@ -91,13 +91,13 @@ def use_over_time(view: ReportView) -> Figure | MissingFigure:
                 "zsmooth": False,
                 "colorscale": [[0, "@cell"], [1, style.colour]],
                 "showscale": False,
-                "hovertemplate": f"%{{x:.4~g}} {unit}, processor %{{y:.0f}}: %{{z}} % used"
-                f"<extra>{style.drawn}</extra>",
+                "hovertemplate": f"%{{x:.4~g}} {unit}, {schedule.meta.unit} %{{y:.0f}}: "
+                f"%{{z}} % used<extra>{style.drawn}</extra>",
                 "xaxis": "x",
                 "yaxis": f"y{position + 3}",
             }
         )
-        headings.append((f"processors: {style.drawn}", style.colour))
+        headings.append((f"{schedule.meta.unit}s: {style.drawn}", style.colour))
     axes: dict[str, Any] = {
         "yaxis": axis("", domain=domains[0], tickformat=".0%", range=[0, 1.04], nticks=4),
         "yaxis2": axis("", domain=domains[1], rangemode="tozero", nticks=5, tickformat=",~r"),

@@ -42,6 +42,7 @@ class PhillyReader(PlainReader):
     def chunks(self, notes: Notes) -> Iterator[pl.DataFrame]:
         """The jobs, some ten thousand lines at a time."""
         notes.unix_times = True
+        notes.header["unit of cpus"] = "gpu"
         for chunk in read_delimited(notes.source(), notes, _COLUMNS):
             gpus = ("num_gpus",)
             table = with_numbers(chunk, ("duration", *gpus), notes, required=gpus, whole=gpus)

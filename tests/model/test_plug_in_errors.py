@@ -1,0 +1,132 @@
+"""Mistakes of plug-ins are told in a sentence, with file and line."""
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from foresail.cli.cloud import app as cloud
+from foresail.cli.simulate import app as simulate
+from foresail.model.errors import InputError
+from foresail.model.plug_in_errors import blaming_plug_ins
+
+LOG = "; MaxProcs: 4\n1 0 -1 100 2 -1 -1 2 200 -1 1 1 1 -1 1 -1 -1 -1\n"
+
+HEAD = """\
+from foresail.distributions.point import Point
+from foresail.model.registry import register
+
+@register("{family}", "{name}")
+class Plug:
+    \"\"\"Has a mistake.\"\"\"
+
+    def __init__(self, parameters):
+        pass
+
+"""
+PREDICTOR = """\
+    def predict(self, job, now):
+        {mistake}
+        return Point(1.0)
+
+    def observe(self, job, outcome):
+        pass
+"""
+CORRECTION = """\
+    def correct(self, job, prediction, initial, current, count):
+        {mistake}
+"""
+SHORT = """
+@register("predictor", "short-{name}")
+class Short(Plug):
+    \"\"\"A second.\"\"\"
+
+    def predict(self, job, now):
+        return Point(1.0)
+
+    def observe(self, job, outcome):
+        pass
+"""
+READER = """\
+    def recognises(self, sample):
+        return False
+
+    def chunks(self, notes):
+        {mistake}
+"""
+FILTER = """\
+    def __call__(self, workload):
+        {mistake}
+"""
+PRICES = """\
+    def recognises(self, reference):
+        return False
+
+    def catalogue(self, reference):
+        {mistake}
+"""
+KINDS = {
+    "predictor": (PREDICTOR, ["--with", "easy,{name}"], "predictor"),
+    "correction": (CORRECTION + SHORT, ["--with", "easy,short-{name},{name}"], "plug-in"),
+    "reader": (READER, ["--reader", "{name}"], "reader"),
+    "filter": (FILTER, ["--filter", "{name}"], "filter"),
+    "price_source": (PRICES, ["--prices", "{name}:file"], "price source"),
+}
+
+
+def written(folder, family, mistake):
+    """A plug-in that makes a mistake, and what to call it with."""
+    body, options, _ = KINDS[family]
+    name = f"has-a-mistake-{family}-{len(mistake)}"
+    plug_in = folder / f"{family}_{len(mistake)}.py"
+    plug_in.write_text((HEAD + body).format(family=family, name=name, mistake=mistake))
+    (folder / "log.swf").write_text(LOG)
+    (folder / "file").write_text("a price")
+    command = [folder / "log.swf", "--plugin", plug_in]
+    command += [each.format(name=name).replace("file", str(folder / "file")) for each in options]
+    return plug_in, [*map(str, command)]
+
+
+def call(folder, family, mistake):
+    """What is said of a plug-in that makes a mistake, and its file."""
+    plug_in, command = written(folder, family, mistake)
+    app = cloud if family == "price_source" else simulate
+    before = ["buy"] if family == "price_source" else []
+    with pytest.raises(InputError) as raised, blaming_plug_ins():
+        raise CliRunner().invoke(app, [*before, *command]).exception
+    return str(raised.value), plug_in
+
+
+@pytest.mark.parametrize("family", KINDS)
+def test_a_mistake_in_the_file(tmp_path, family):
+    """The line that raised is named."""
+    said, plug_in = call(tmp_path, family, "raise KeyError('of mine')")
+    number = 1 + plug_in.read_text().splitlines().index("        raise KeyError('of mine')")
+    assert said == f"{plug_in}, line {number}: the {KINDS[family][2]} fails: KeyError: 'of mine'"
+
+
+@pytest.mark.parametrize("family", KINDS)
+def test_an_answer_of_no_use(tmp_path, family):
+    """What returns nothing raises nothing itself: it is named, with the line where it begins."""
+    said, plug_in = call(tmp_path, family, "return None")
+    number = 1 + plug_in.read_text().splitlines().index("class Plug:")
+    assert f"{plug_in}, line {number - 1}: Plug" in said
+    assert " returns what cannot be used: " in said
+    assert ("Short" in said) == (family == "correction")  # which of the two is not known
+
+
+def test_the_command_ends_with_a_sentence(tmp_path):
+    """Exit status 2, and nothing of a traceback; a plug-in that leaves Python is one that fails."""
+    plug_in, arguments = written(tmp_path, "predictor", "raise SystemExit(0)")
+    command = [sys.executable, "-c", "from foresail.cli.main import main; main()", "simulate"]
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert [*filter(None, done.stderr.splitlines())][-1].startswith(f"foresail: {plug_in}, line ")
+    assert "Traceback" not in done.stderr
+
+
+def test_our_own_mistakes_stay_ours():
+    """An error in which no plug-in had part is not turned into a sentence about one."""
+    with pytest.raises(ZeroDivisionError), blaming_plug_ins():
+        1 / 0  # noqa: B018
