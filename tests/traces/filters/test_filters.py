@@ -55,6 +55,23 @@ def test_wider_than_machine():
     assert (ids(result), touched) == (["1", "4"], 2)
 
 
+@pytest.mark.parametrize(
+    ("after", "left"),
+    [
+        ([None, "1", "2", "2"], [None, "1", "1"]),
+        (["2", "1", "2", None], ["1", "1", None]),  # a circle is no reason to look for ever
+        ([None, None, "2", "1,2,1"], [None, None, "1"]),
+        ([None, "9", "2", "4"], [None, "9", "4"]),  # what is not there is left as it is
+    ],
+)
+def test_a_chain_outlives_a_step_that_is_dropped(after, left):
+    """Who waited for job 2, which takes no time, waits for those that it waited for."""
+    log = workload(runtime_seconds=[60.0, 0.0, 60.0, 60.0], after_jobs=after)
+    result, touched = cleaned(log, "drop_no_runtime")
+    assert touched == 1
+    assert result.jobs["after_jobs"].to_list() == left
+
+
 def test_tasks_wider_than_machine():
     """Many tasks are no trouble if each fits; one that does not drops its job."""
     log = workload(tasks=[100, 1, 3], cpus_per_task=[1.0, 9.0, 1.0])
