@@ -10,9 +10,14 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from foresail.metrics.comparison import paired
+from foresail.metrics.jobs import bounded_slowdown, per_job
 from foresail.metrics.statistics import Statistics, statistics
+from foresail.model.outcome import EndedBecause
 from foresail.traces.schedule import Schedule
+from foresail.traces.workload import Workload
+
+RECORDED: Final = "recorded"
+_LEAST_KNOWN: Final = 0.5
 
 LEAST_RANK_CORRELATION: Final = 0.5
 """Below it a simulation explains less than a quarter of the order in which jobs waited."""
@@ -38,7 +43,7 @@ class Resemblance:
     """What a log recorded, and a simulation of the same jobs."""
 
     jobs: int
-    """Jobs whose wait is recorded and simulated, and which ended alike."""
+    """Jobs whose wait is recorded, and which were simulated to their end."""
     of_jobs: int
     """Jobs that were simulated."""
     recorded: Side
@@ -63,7 +68,20 @@ class Resemblance:
         )
 
 
-def nearest(recorded: Schedule, simulated: Sequence[Schedule]) -> Resemblance | None:
+def recorded_waits(workload: Workload) -> pl.DataFrame | None:
+    """Jobs whose wait the log recorded: ``job_id``, ``wait_seconds``, ``runtime_seconds``.
+
+    None where these are fewer than half of the jobs, or none of them waited.
+    """
+    known = workload.jobs.select(
+        "job_id", "runtime_seconds", wait_seconds="recorded_wait_seconds"
+    ).drop_nulls()
+    if known.height < _LEAST_KNOWN * len(workload) or not (known["wait_seconds"] > 0.0).any():
+        return None
+    return known
+
+
+def nearest(recorded: pl.DataFrame, simulated: Sequence[Schedule]) -> Resemblance | None:
     """The one of some schedules that comes nearest to what was recorded; None: no job in common.
 
     Which policy the machine had is not known, so its model is judged by the best of them.
@@ -77,13 +95,14 @@ def _nearness(each: Resemblance) -> tuple[bool, float]:
     return each.is_usable, -math.inf if math.isnan(rank) else rank
 
 
-def _resemblance(recorded: Schedule, simulated: Schedule) -> Resemblance | None:
-    jobs = paired(recorded, simulated)
+def _resemblance(recorded: pl.DataFrame, simulated: Schedule) -> Resemblance | None:
+    ended = per_job(simulated).filter(pl.col("ended_because") != EndedBecause.LIMIT.value)
+    jobs = recorded.join(ended, on="job_id", suffix="_simulated", maintain_order="left")
     if not jobs.height:
         return None
-    real = _side(recorded.meta.policy, jobs, "")
-    made = _side(simulated.meta.policy, jobs, "_other")
-    ranks = [jobs[name].rank().to_numpy() for name in ("wait_seconds", "wait_seconds_other")]
+    real = _side(RECORDED, jobs, "")
+    made = _side(simulated.meta.policy, jobs, "_simulated")
+    ranks = [jobs[name].rank().to_numpy() for name in ("wait_seconds", "wait_seconds_simulated")]
     varies = all(each.min() < each.max() for each in ranks)
     return Resemblance(
         jobs=jobs.height,
@@ -97,8 +116,9 @@ def _resemblance(recorded: Schedule, simulated: Schedule) -> Resemblance | None:
 
 
 def _side(policy: str, jobs: pl.DataFrame, suffix: str) -> Side:
-    slowdown = jobs[f"bounded_slowdown{suffix}"].to_numpy()
-    return Side(policy, float(slowdown.mean()), statistics(jobs[f"wait_seconds{suffix}"]))
+    wait, runtime = pl.col(f"wait_seconds{suffix}"), pl.col(f"runtime_seconds{suffix}")
+    slowdown = jobs.select(bounded_slowdown(wait, runtime).mean()).item()
+    return Side(policy, slowdown, statistics(jobs[f"wait_seconds{suffix}"]))
 
 
 def _ratio(simulated_seconds: float, recorded_seconds: float) -> float:

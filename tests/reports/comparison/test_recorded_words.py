@@ -8,9 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from foresail.cli.compare import app
-from foresail.metrics.summary import summary
+from foresail.metrics.resemblance import recorded_waits
 from foresail.traces.folder import convert
-from foresail.traces.recorded import recorded_schedule
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 
@@ -29,19 +28,16 @@ def made(waits) -> Workload:
     return Workload(table, WorkloadMeta("made", "made", 4))
 
 
-def test_metrics_of_the_recorded_schedule_are_the_logs_own():
-    """Mean and longest wait, slowdown and use by hand; what is unknown is left out."""
-    found = summary(recorded_schedule(made([0.0, 60.0, None, 180.0]), 4.0))
-    assert (found.policy, found.jobs, found.processors) == ("recorded", 3, 4.0)
-    assert (found.mean_wait_seconds, found.max_wait_seconds) == (80.0, 180.0)
-    assert found.average_bounded_slowdown == pytest.approx((1.0 + 1.5 + 2.5) / 3)
-    assert found.predicted_jobs == 0
+def test_what_was_recorded_is_the_logs_own():
+    """Its waits; what is unknown is left out."""
+    found = recorded_waits(made([0.0, 60.0, None, 180.0]))
+    assert found.select("job_id", "wait_seconds").rows() == [("0", 0.0), ("1", 60.0), ("3", 180.0)]
 
 
 @pytest.mark.parametrize("waits", [[None] * 4, [0.0] * 4, [5.0, None, None, None]])
 def test_a_log_without_waits_has_no_such_schedule(waits):
     """None recorded, none that waited, or hardly any known."""
-    assert recorded_schedule(made(waits), 4.0) is None
+    assert recorded_waits(made(waits)) is None
 
 
 def lines(wait, ran=300):
@@ -145,5 +141,5 @@ def test_killed_jobs_are_compared_with_nothing_that_ended(tmp_path):
     words, told = told_of(log, "--enforce-limits")
     assert "unfinished: 20 of 20 jobs under every policy" in words
     assert "no better service" in words
-    assert told["recorded"]["words"].startswith("No job whose wait was recorded ended alike")
+    assert told["recorded"]["words"].startswith("No job whose wait was recorded came to its end")
     assert told["policies"][0]["killed_jobs"] == 20

@@ -16,10 +16,10 @@ from foresail.metrics.resemblance import (
     Resemblance,
     Side,
     nearest,
+    recorded_waits,
 )
 from foresail.model.words import count, duration, number
 from foresail.reports.ranked_table import RankedColumn, ranked_table
-from foresail.traces.recorded import recorded_schedule
 from foresail.traces.schedule import Schedule
 from foresail.traces.workload import Workload
 
@@ -52,7 +52,7 @@ class ModelVerdict:
         if found is None:
             return ""
         jobs = f"{found.jobs:,} of {count(found.of_jobs, 'job')}"
-        return f"{jobs}: with a recorded wait, and ended alike"
+        return f"{jobs}: with a recorded wait, and simulated to their end"
 
     def table(self) -> Table | None:
         """The two sides, for a terminal."""
@@ -76,7 +76,7 @@ def verdict_of(workload: Workload, schedules: Sequence[Schedule]) -> ModelVerdic
 
     Of a machine of another size they say nothing, and are not compared.
     """
-    recorded = recorded_schedule(workload, schedules[0].meta.processors)
+    recorded = recorded_waits(workload)
     if recorded is None:
         return None
     stated, simulated = workload.meta.stated_processors, workload.meta.processors
@@ -87,7 +87,9 @@ def verdict_of(workload: Workload, schedules: Sequence[Schedule]) -> ModelVerdic
         )
     found = nearest(recorded, schedules)
     if found is None:
-        return ModelVerdict("No job whose wait was recorded ended alike here: none is compared.")
+        return ModelVerdict(
+            "No job whose wait was recorded came to its end here: none is compared."
+        )
     return ModelVerdict(_said(found), found)
 
 
