@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, Final, get_type_hints
 
 import pydantic
@@ -27,6 +26,7 @@ from foresail.model.reason import AlikeReasons, ReasonCode
 from foresail.model.start_conditions import StartConditions
 from foresail.model.value import DeadlineValue, DecayingValue
 from foresail.record import records
+from foresail.record.frequent_lines import fixed, frequent_record, shared
 from foresail.record.records import Record
 
 _KINDS: Final[Mapping[str, type]] = {
@@ -173,6 +173,9 @@ def parse_record(line: str, source: object, number: int) -> Record:
     InputError
         If the line is not a record; names the source and the line.
     """
+    frequent = frequent_record(line)
+    if frequent is not None:
+        return frequent
     try:
         plain = _read(line)
         name = plain.pop("kind")
@@ -244,19 +247,6 @@ def _way_to_show(kind: type) -> Callable[[Any], Any]:
     return _plain_fields if is_dataclass(kind) else lambda value: value
 
 
-@lru_cache(maxsize=4_096, typed=True)
-def _shared(value: Any) -> Any:
-    """One for all that are equal, as much is of thousands of jobs."""
-    return value
-
-
-def _fixed(attributes: dict[str, str]) -> Mapping[str, str]:
-    return MappingProxyType(attributes) if attributes else _NO_ATTRIBUTES
-
-
-_NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
-
-
 class _AlikeFields(pydantic.BaseModel):
     """Reasons of one kind as they stand in the log."""
 
@@ -276,7 +266,7 @@ class _JobFields:
 
     job_id: str
     submit_seconds: float
-    stages: Annotated[tuple[Stage, ...], pydantic.AfterValidator(_shared)]
+    stages: Annotated[tuple[Stage, ...], pydantic.AfterValidator(shared)]
     requested_seconds: float | None
     user: str | None
     group: str | None
@@ -285,7 +275,7 @@ class _JobFields:
     name: str | None
     after: tuple[str, ...]
     value: DeadlineValue | DecayingValue | None
-    attributes: Annotated[dict[str, str], pydantic.AfterValidator(_fixed)]
+    attributes: Annotated[dict[str, str], pydantic.AfterValidator(fixed)]
     preference: Preference | None
     options: tuple[PlacementOption, ...]
     conditions: StartConditions | None
@@ -306,7 +296,7 @@ def _typed(plain: dict[str, Any], types: Mapping[str, type]) -> object:
 def _checked(kind: type, plain: dict[str, Any]) -> Any:
     """A record of a kind from its fields, each checked; what is built apart is left as it is."""
     for name in _OFTEN_ALIKE.intersection(plain):
-        plain[name] = plain[name] and _shared(plain[name])
+        plain[name] = plain[name] and shared(plain[name])
     return _maker(kind, tuple(plain))(plain)
 
 
