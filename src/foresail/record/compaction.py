@@ -8,9 +8,12 @@ folds to the same state
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Container, Iterator
 from dataclasses import asdict, replace
-from typing import Any, Final
+from itertools import chain
+from operator import itemgetter
+from typing import Final, TypeAlias
 
 from foresail.model.allocation import Unit, job_of, unit_of
 from foresail.model.decision import Instruction, Preempt, Start, TickAt, WakeAt, Withdraw
@@ -53,13 +56,16 @@ from foresail.record.records import (
     ReservationAnswered,
 )
 
-_LAST_EVENT: Final = ("event",)
-_LAST_PASS: Final = ("pass",)
+_LAST_EVENT: Final = "event"
+_LAST_PASS: Final = "pass"
 _OF_NO_JOB: Final = frozenset(
-    {*_LAST_EVENT, *_LAST_PASS, "history", "nodes", "drain", "node", "clock"}
+    {_LAST_EVENT, _LAST_PASS, "history", "nodes", "drain", "node", "clock"}
     | {Manifest, Remembered, PolicyChanged, Drained, Reopened}
 )
-"""What keys begin with whose lines are of no job; of all others, the job or a part is next."""
+"""Kinds of lines that are of no job; all others are of a job or a part of one."""
+
+_Kind: TypeAlias = str | type | tuple[str, int | None]
+"""Of a line there is one of a kind for each job: with a number where there may be more."""
 
 
 class Compaction:
@@ -74,7 +80,9 @@ class Compaction:
         self._begin()
 
     def _begin(self) -> None:
-        self._lines: dict[tuple[Any, ...], str | int] = {}
+        self._numbers: dict[_Kind, dict[Unit, int]] = {}
+        self._texts: dict[tuple[_Kind, Unit], tuple[tuple[int, int], str]] = {}  # with their places
+        self._last = 0
         self._attempts: dict[Unit, int] = {}
         self._dependent: dict[str, tuple[EventTaken, Job]] = {}  # submitted after other jobs
         self._recalled = 0
@@ -87,18 +95,23 @@ class Compaction:
 
     def __len__(self) -> int:
         """How many lines are kept."""
-        return len(self._lines)
+        return len(self._texts) + sum(map(len, self._numbers.values()))
 
     def lines(self) -> Iterator[str]:
         """The lines that are kept, in order; in place of one that can be read, its number."""
-        for key, kept in self._lines.items():
-            line = kept if isinstance(kept, str) else f"{kept}\n"
-            yield record_line(self._whole_plan()) if key == _LAST_PASS else line
+        if (_LAST_PASS, "") in self._texts:
+            place, _ = self._texts[_LAST_PASS, ""]
+            self._texts[_LAST_PASS, ""] = place, record_line(self._whole_plan())
+        numbers = sorted(chain.from_iterable(each.values() for each in self._numbers.values()))
+        numbered = (((number, 0), f"{number}\n") for number in numbers)
+        by_place = itemgetter(0)
+        texts = sorted(self._texts.values(), key=by_place)
+        yield from map(itemgetter(1), heapq.merge(numbered, texts, key=by_place))
         yield record_line(Counted(**asdict(self._counted)))
 
     def take(self, record: Record, line: str, number: int | None = None) -> None:
         """Take the next record; with its number, if that is where it can be read."""
-        self._number = number
+        self._number, self._last = number, number or self._last
         match record:
             case EventTaken(event=event):
                 self._happen(event, line)
@@ -107,46 +120,58 @@ class Compaction:
             case Instructed(instruction=instruction):
                 self._obey(instruction, line)
             case Predicted(job_id=job_id):
-                first = ("belief", job_id)
-                again = ("belief again", job_id, self._attempts.get(job_id))
-                self._put(again if first in self._lines else first, line)
+                again = "belief again", self._attempts.get(job_id)
+                self._put(again if self._has("belief", job_id) else "belief", job_id, line)
             case Corrected():
                 unit = unit_of(record)
-                self._put(("correction", unit, self._attempts[unit]), line)
+                self._put(("correction", self._attempts[unit]), unit, line)
             case Decided():
                 self._last_pass = record
-                self._put(_LAST_PASS, "")
+                self._put(_LAST_PASS, "", "")
             case Remembered():
-                self._put((Remembered,), line)
+                self._put(Remembered, "", line)
             case PolicyChanged():
-                self._lines.pop((Remembered,), None)
-                self._put((PolicyChanged,), line)
+                self._drop(Remembered, "")
+                self._put(PolicyChanged, "", line)
             case ReservationAnswered(job_id=job_id):
-                self._put(("answer", job_id), line)
+                self._put("answer", job_id, line)
             case Drained() | Reopened():
-                self._put((type(record),), line)
+                self._put(type(record), "", line)
             case Forgotten(job_ids=job_ids):
                 self._forget(set(job_ids))
             case Manifest():
                 self._begin()
-                self._put((Manifest,), line)
+                self._put(Manifest, "", line)
         self._counted.take(record)
         self._plan.take(record)
 
-    def _put(self, key: tuple[Any, ...], line: str) -> None:
+    def _put(self, kind: _Kind, unit: Unit, line: str) -> None:
         """Keep a line in place of the one before, at the end."""
-        self._lines.pop(key, None)
-        self._lines[key] = self._kept(key, line)
+        self._drop(kind, unit)
+        if self._number is None or kind in _OF_NO_JOB:
+            self._texts[kind, unit] = (self._last, 1), line
+        else:
+            self._numbers.setdefault(kind, {})[unit] = self._number
 
-    def _kept(self, key: tuple[Any, ...], line: str) -> str | int:
-        return line if self._number is None or key[0] in _OF_NO_JOB else self._number
+    def _drop(self, kind: _Kind, unit: Unit) -> None:
+        """Keep no such line."""
+        self._numbers.get(kind, {}).pop(unit, None)
+        self._texts.pop((kind, unit), None)
+
+    def _has(self, kind: _Kind, unit: Unit) -> bool:
+        return unit in self._numbers.get(kind, ()) or (kind, unit) in self._texts
 
     def _forget(self, gone: Container[str]) -> None:
         """Keep nothing of these jobs."""
-        self._lines = {
-            key: line
-            for key, line in self._lines.items()
-            if key[0] in _OF_NO_JOB or job_of(key[1]) not in gone
+        for kind, numbers in tuple(self._numbers.items()):
+            kept = {unit: each for unit, each in numbers.items() if job_of(unit) not in gone}
+            self._numbers[kind] = kept
+            if not kept:
+                del self._numbers[kind]
+        self._texts = {
+            (kind, unit): text
+            for (kind, unit), text in self._texts.items()
+            if kind in _OF_NO_JOB or job_of(unit) not in gone
         }
         for unit in [unit for unit in self._attempts if job_of(unit) in gone]:
             del self._attempts[unit]
@@ -159,42 +184,44 @@ class Compaction:
                 event = Submitted(record.event.time, _without(job, gone))
                 known = replace(record, event=event)
                 self._dependent[job_id] = known, event.job
-                self._lines["submission", job_id] = record_line(known)
+                number = self._numbers.get("submission", {}).pop(job_id, 0)
+                place, _ = self._texts.get(("submission", job_id), ((number, 0), ""))
+                self._texts["submission", job_id] = place, record_line(known)
 
     def _happen(self, event: Event, line: str) -> None:
         match event:
             case Submitted(job=job):
-                self._put(("submission", job.job_id), line)
+                self._put("submission", job.job_id, line)
             case Ended(outcome=outcome):
                 unit = unit_of(outcome)
                 attempt = self._attempts[unit]
-                self._lines.pop(("wake", unit), None)
-                self._lines.pop(("preemption", unit), None)
-                self._put(("end", unit, attempt), line)
+                self._drop("wake", unit)
+                self._drop("preemption", unit)
+                self._put(("end", attempt), unit, line)
             case Cancelled(job_id=job_id):
-                key = ("cancellation", job_id)
-                self._lines.setdefault(key, self._kept(key, line))  # any other came too late
+                if not self._has("cancellation", job_id):  # any other came too late
+                    self._put("cancellation", job_id, line)
             case (
                 Held(job_id=job_id) | Released(job_id=job_id)
             ):  # which job is the first in line follows from it
                 self._holds += 1
-                self._put(("hold", job_id, self._holds), line)
+                self._put(("hold", self._holds), job_id, line)
             case NodeDrained(node=node) | NodeResumed(node=node):
-                self._put(("drain", node), line)
+                self._put("drain", node, line)
             case ClockRead():
-                self._put(("clock",), line)
+                self._put("clock", "", line)
             case HistoryOutcome():
                 self._recalled += 1
-                self._put(("history", self._recalled), line)
+                self._put("history", str(self._recalled), line)
             case NodeDown(node=node) | NodeUp(node=node):
-                self._put(("node", node), line)
+                self._put("node", node, line)
             case NodeAdded() | NodeChanged() | NodeRemoved():  # what ran there ran in between
                 self._node_changes += 1
-                self._put(("nodes", self._node_changes), line)
+                self._put("nodes", str(self._node_changes), line)
             case _:
                 if isinstance(event, EstimateExpired):
-                    self._lines.pop(("wake", unit_of(event)), None)
-                self._put(_LAST_EVENT, line)
+                    self._drop("wake", unit_of(event))
+                self._put(_LAST_EVENT, "", line)
 
     def _obey(self, instruction: Instruction, line: str) -> None:
         job_id = instruction.job_id
@@ -202,15 +229,15 @@ class Compaction:
             case Start():
                 unit = unit_of(instruction)
                 self._attempts[unit] = self._attempts.get(unit, 0) + 1
-                self._put(("start", unit, self._attempts[unit]), line)
+                self._put(("start", self._attempts[unit]), unit, line)
             case Preempt():
-                self._put(("preemption", unit_of(instruction)), line)
+                self._put("preemption", unit_of(instruction), line)
             case WakeAt():
-                self._put(("wake", unit_of(instruction)), line)
+                self._put("wake", unit_of(instruction), line)
             case TickAt():
-                self._put(("tick", job_id), line)
+                self._put("tick", job_id, line)
             case Withdraw():
-                self._put(("withdrawal", job_id), line)
+                self._put("withdrawal", job_id, line)
 
     def _whole_plan(self) -> Decided:
         """The last pass with all that is planned, as if nothing had been planned before."""

@@ -382,10 +382,13 @@ class State:
 
     def believe_again(self, job_id: str, first: Distribution, latest: Distribution) -> None:
         """Give a pending or running job the very beliefs that the state was made without."""
-        self._living[job_id] = replaced(self._living[job_id], prediction=first)
+        before = self._living[job_id]
+        living = self._living[job_id] = replaced(before, prediction=first)
         for roster in self.pending_rosters:
-            if job_id in roster.by_id:
-                roster.put(job_id, replaced(roster.by_id[job_id], prediction=latest))
+            waiting = roster.by_id.get(job_id)
+            if waiting is not None:
+                alike = waiting is before and latest is first
+                roster.put(job_id, living if alike else replaced(waiting, prediction=latest))
                 break
         if job_id in self.running:
             running = replaced(self.running[job_id], prediction=latest)
