@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from foresail.control.loop import Controller
+from foresail.model.construction import quickly_made
 from foresail.model.job import Job
 from foresail.model.resources import Resources
 from foresail.model.view import PendingJob, RunningJob
@@ -19,6 +20,7 @@ MOST_RECENT: Final = 2_000
 """Of how many of the latest jobs arrivals are drawn."""
 
 
+@quickly_made
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
     """A job that waits.
