@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import logging
 import os
@@ -15,7 +14,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -51,6 +49,11 @@ from foresail.service.forecasts import QueueForecaster
 from foresail.service.given_numbers import GivenNumbers
 from foresail.service.inbox import Inbox
 from foresail.service.mail import MailHook
+from foresail.service.memory import (
+    give_back_free_memory,
+    let_go_of_libraries,
+    share_one_heap,
+)
 from foresail.service.metrics import CompileWatch, CycleWatch, ServiceMetrics
 from foresail.service.overview import JobCounts, Overview
 from foresail.service.parts import Condition, ServiceParts
@@ -65,41 +68,6 @@ from foresail.service.session import (
 )
 from foresail.service.store.protocol import StoreUnavailable
 from foresail.service.tokens import SqlAccess, Tokens
-
-_MMAP_THRESHOLD: Final = -3
-_ARENA_MAX: Final = -8
-"""Options of ``mallopt``, by their names with ``M_``."""
-
-_LARGE_BYTES: Final = 262_144
-
-
-def share_one_heap() -> bool:
-    """Have all threads take memory from one heap, but for large blocks; whether that could be set.
-
-    glibc gives each thread a heap of its own, so that what one has freed is of no use to others,
-    who mostly hold the interpreter's lock when they ask; and after a large block was freed, it
-    takes the next ones from a heap, too, where they leave holes.
-    """
-    set_option = _of_c_library("mallopt")
-    if set_option is None:
-        return False
-    return bool(set_option(_ARENA_MAX, 1) and set_option(_MMAP_THRESHOLD, _LARGE_BYTES))
-
-
-def give_back_free_memory() -> bool:
-    """Have the C library return what it keeps for later; whether it could.
-
-    What jobs leave behind is freed in pieces between what stays. glibc keeps these pages unless it
-    is asked; other C libraries have no such call.
-    """
-    trim = _of_c_library("malloc_trim")
-    return trim is not None and bool(trim(0))
-
-
-@cache
-def _of_c_library(name: str) -> ctypes._NamedFuncPointer | None:
-    return getattr(ctypes.CDLL(None), name, None)
-
 
 _LOG: Final = logging.getLogger("foresail.service")
 _SHUTDOWN_SECONDS: Final = 5
@@ -303,6 +271,7 @@ class RunningService:
             return daemon
         finally:
             give_back_free_memory()  # that reading the log took
+            let_go_of_libraries()
             gc.freeze()  # of what was recovered, little is garbage
             gc.enable()
 
@@ -376,6 +345,7 @@ class RunningService:
             gc.freeze()
             if is_of_all:
                 give_back_free_memory()
+                let_go_of_libraries()
         if now - self._last_pass >= self._configuration.cycle_seconds:
             self._last_pass = now
             if controller.state.startable:

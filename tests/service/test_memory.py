@@ -8,7 +8,7 @@ import sys
 import psutil
 import pytest
 
-from foresail.service.running import give_back_free_memory
+from foresail.service.memory import give_back_free_memory
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other C libraries do not")
@@ -25,7 +25,7 @@ def test_what_was_freed_in_pieces_is_given_back():
 
 _IN_TURN = """
 import threading, psutil
-from foresail.service.running import share_one_heap
+from foresail.service.memory import share_one_heap
 share_one_heap()
 kept, threads, turn, end = [], [], threading.Lock(), threading.Barrier(6)
 def fill():
@@ -50,3 +50,28 @@ def test_what_one_thread_has_freed_another_can_use():
     """Five threads that take and free 30 MB one after the other take that once, not five times."""
     told = subprocess.run([sys.executable, "-c", _IN_TURN], capture_output=True, check=True)
     assert int(told.stdout) < 75e6
+
+
+_LET_GO = """
+import psutil
+from llvmlite import binding
+from foresail.service.memory import let_go_of_libraries
+held = psutil.Process().memory_info
+before = held().rss
+let_go_of_libraries()
+print(before - held().rss)
+binding.initialize_native_target()
+binding.initialize_native_asmprinter()
+machine = binding.Target.from_default_triple().create_target_machine()
+text = "define i64 @one() { ret i64 1 }"
+print(len(machine.emit_object(binding.parse_assembly(text))) > 0)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems tell less")
+def test_libraries_are_let_go_and_go_on_working():
+    """Their pages come from the file again, but for those that were written to."""
+    told = subprocess.run([sys.executable, "-c", _LET_GO], capture_output=True, check=True)
+    freed, works = told.stdout.split()
+    assert int(freed) > 20e6
+    assert works == b"True"
