@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -35,9 +35,8 @@ class _Job(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     preference: None = None
 
 
-class _Submitted(
-    msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field="type", tag="Submitted"
-):
+class _Submitted(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    type: Literal["Submitted"]
     time: float
     job: _Job
 
