@@ -28,7 +28,9 @@ FREQUENT = [
 ]
 UNUSUAL = [
     EventTaken(1, 2.5, Submitted(2.5, Job("3", 2.5, STAGES, value=DeadlineValue(9.0, 1.0)))),
-    EventTaken(1, 2.5, Submitted(2.5, Job("3", 2.5, STAGES, conditions=StartConditions(begin_seconds=7.0)))),
+    EventTaken(
+        1, 2.5, Submitted(2.5, Job("3", 2.5, STAGES, conditions=StartConditions(begin_seconds=7.0)))
+    ),
     Predicted(1, 2.5, "1", 30.0, 10.0, 20.0, float("inf"), 60.0),
 ]
 
