@@ -48,7 +48,7 @@ SCHEDULERS = (
     "las(first_threshold_seconds=100),recent,doubling",
     "predicted_queues,recent,doubling",
     "slearn(first_threshold_seconds=100,pilot_percent=20),recent,doubling",
-    "slearn(trials=1,statistic=bootstrap,work_conserving=no),similar,incremental",
+    "slearn(trials=1,statistic=median,work_conserving=no),similar,incremental",
     "slearn(deadlines=by_odds,hopeless_below=0.5,thin_limit=adaptive,tail=counted),recent,doubling",
     "task_edf,recent,doubling",
     "task_fifo,recent,incremental",

@@ -25,7 +25,7 @@ POLICIES = (
     f"slearn({RULES},thin_limit=adaptive,room_spreads=0.3,tail=counted)",
     "task_edf",
     f"slearn({RULES},deadlines=by_odds,hopeless_below=0.3)",
-    f"slearn({RULES},pilot_percent=50,statistic=bootstrap,dedicated_sampling_queue=yes)",
+    f"slearn({RULES},pilot_percent=50,dedicated_sampling_queue=yes)",
     f"slearn({RULES},deadlines=by_odds,speeds=ignored)",
 )
 

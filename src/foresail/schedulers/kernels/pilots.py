@@ -18,43 +18,34 @@ from foresail.kernels.compile import bare_kernel, part
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-FLOOR: Final = 0
-CEIL: Final = 1
-ROUND: Final = 2
-"""What becomes of a number of pilots that is not whole."""
-
 MEAN: Final = 0
 MEDIAN: Final = 1
-BOOTSTRAP: Final = 2
-POSTERIOR: Final = 3
-LOG_POSTERIOR: Final = 4
-"""What stands for a task of the job: the mean of the pilots, their median, a quantile of the means
-of samples drawn from them with replacement, or what is believed when history is joined with them:
-the mean if both are normal, the median if both are log-normal."""
+POSTERIOR: Final = 2
+LOG_POSTERIOR: Final = 3
+"""What stands for a task of the job: the mean of the pilots, their median, or what is believed when
+history is joined with them: the mean if both are normal, the median if both are log-normal."""
 
 PERCENT: Final = 0
-ROUNDING: Final = 1
-STATISTIC: Final = 2
-LEVEL: Final = 3
-SEED: Final = 4
-TRIALS: Final = 5
-MARGIN: Final = 6
-ASKED: Final = 7
-VARIATION: Final = 8
-VARIATION_JOBS: Final = 9
-CHOOSES: Final = 10
-SPREADS: Final = 11
-ROOM_SPREADS: Final = 12
-MOST_RUNNING: Final = 13
-COUNTS_TAIL: Final = 14
-HOPELESS_BELOW: Final = 15
-COUNTS_RUNNING: Final = 16
-IGNORES_SPEEDS: Final = 17
-HELD: Final = 18
-WORKED: Final = 19
-PILOT_NUMBERS: Final = 20
-"""The numbers: percent of a job's tasks that are pilots (0: learned), the rounding, the statistic
-and its level, the seed of what is drawn; of the learned ratio, the jobs that each of the first
+STATISTIC: Final = 1
+SEED: Final = 2
+TRIALS: Final = 3
+MARGIN: Final = 4
+ASKED: Final = 5
+VARIATION: Final = 6
+VARIATION_JOBS: Final = 7
+CHOOSES: Final = 8
+SPREADS: Final = 9
+ROOM_SPREADS: Final = 10
+MOST_RUNNING: Final = 11
+COUNTS_TAIL: Final = 12
+HOPELESS_BELOW: Final = 13
+COUNTS_RUNNING: Final = 14
+IGNORES_SPEEDS: Final = 15
+HELD: Final = 16
+WORKED: Final = 17
+PILOT_NUMBERS: Final = 18
+"""The numbers: percent of a job's tasks that are pilots (0: learned), the statistic, the seed
+of what is drawn; of the learned ratio, the jobs that each of the first
 ratios is tried with, and the factor by which one must be better before the next is tried; what was
 learned: jobs that have asked for a ratio, and the sum of squared coefficients of variation within
 jobs, with their number; 1 if jobs of which history knows more than pilots would are not sampled;
@@ -76,8 +67,6 @@ where the next one goes, their mean, and from there on the outcomes."""
 
 _BEGINNING: Final = (3, 2, 4)
 _USUAL: Final = 3
-_RESAMPLES: Final = 200
-_RESAMPLING: Final = 2**40
 _SHIFT_30: Final = np.uint64(30)
 _SHIFT_27: Final = np.uint64(27)
 _SHIFT_31: Final = np.uint64(31)
@@ -177,16 +166,9 @@ def learn_ratio(scores: Floats, ratio: int, outcome: float) -> None:
 
 
 @bare_kernel
-def pilot_count(percent: float, rounding: float, tasks: int) -> int:
+def pilot_count(percent: float, tasks: int) -> int:
     """How many of so many tasks are pilots: one at least, all at most."""
-    share = percent * tasks / 100.0
-    if rounding == CEIL:
-        whole = math.ceil(share)
-    elif rounding == ROUND:
-        whole = math.floor(share + 0.5)
-    else:
-        whole = math.floor(share)
-    return min(max(int(whole), 1), tasks)
+    return min(max(math.floor(percent * tasks / 100.0), 1), tasks)
 
 
 @part
@@ -198,15 +180,15 @@ def _mean(values: Floats) -> float:
 
 
 @part
-def _place_in_order(values: Floats, level: float) -> float:
-    """The quantile of a few values at a level, in linear time; they are left in order."""
+def _median(values: Floats) -> float:
+    """Median of a few values, which are left in order."""
     for i in range(1, values.size):
         value, at = values[i], i
         while at > 0 and values[at - 1] > value:
             values[at] = values[at - 1]
             at -= 1
         values[at] = value
-    place = level * (values.size - 1)
+    place = 0.5 * (values.size - 1)
     low = math.floor(place)
     high = min(low + 1, values.size - 1)
     return float(values[low] + (place - low) * (values[high] - values[low]))
@@ -316,7 +298,7 @@ class Prior(NamedTuple):
 
 
 @bare_kernel
-def task_seconds(numbers: Floats, pilots: Floats, room: Floats, prior: Prior, job: int) -> float:
+def task_seconds(numbers: Floats, pilots: Floats, room: Floats, prior: Prior) -> float:
     """What a task of the job is expected to take, by its pilots.
 
     Parameters
@@ -326,26 +308,16 @@ def task_seconds(numbers: Floats, pilots: Floats, room: Floats, prior: Prior, jo
     pilots
         Seconds of each.
     room
-        To work in, as long as the longer of the pilots and of 200.
+        To work in, at least as long as the pilots.
     prior
         Belief about the mean of the job's tasks before (nan: none).
-    job
-        Counts the jobs in order of submission.
     """
     statistic = numbers[STATISTIC]
     count = pilots.size
     if statistic == MEDIAN:
         for i in range(count):
             room[i] = pilots[i]
-        return _place_in_order(room[:count], 0.5)
-    if statistic == BOOTSTRAP:
-        seed = int(numbers[SEED])
-        for sample in range(_RESAMPLES):
-            total = 0.0
-            for i in range(count):
-                total += pilots[int(drawn(seed, job, _RESAMPLING + sample * count + i) * count)]
-            room[sample] = total / count
-        return _place_in_order(room[:_RESAMPLES], numbers[LEVEL])
+        return _median(room[:count])
     if statistic == POSTERIOR:
         return posterior_mean(pilots, _task_variance(numbers, pilots), prior.mean, prior.variance)
     if statistic == LOG_POSTERIOR:

@@ -32,7 +32,6 @@ from foresail.schedulers.kernels.pilots import (
     PERCENT,
     PILOTS,
     ROOM_SPREADS,
-    ROUNDING,
     SEED,
     SPREADS,
     WORKED,
@@ -195,7 +194,7 @@ def _sample(at: TaskJobs, job: int) -> int:
         percent = row[RATIO]
     else:
         numbers[ASKED] += 1.0
-    return pilot_count(percent, numbers[ROUNDING], width)
+    return pilot_count(percent, width)
 
 
 @part
@@ -441,7 +440,6 @@ def estimate_job(at: TaskJobs, job: int, told: Floats, now: float) -> None:
             row[LOG_PRIOR],
             proved_variance(at.pilots.proved, row[LOG_PRIOR_VARIANCE]),
         ),
-        int(row[ORDINAL]),
     )
     first = row[FIRST_TASKS]
     share = (row[TASKS] - first) / first

@@ -22,8 +22,8 @@ from foresail.schedulers.kernels.task_jobs import (
 
 Floats = NDArray[np.float64]
 
-RESAMPLES: Final = 200
-"""Room that a bootstrap takes (``pilots.task_seconds``)."""
+FIRST_ROOM: Final = 200
+"""Room to work in at first (``pilots.task_seconds``)."""
 _MOST_QUEUES: Final = 100
 
 
@@ -91,7 +91,7 @@ class CompiledTaskScheduler(NamedTuple):
                 narrow_jobs.nothing_done(),
             ),
             self.way.copy(),
-            np.zeros(max(widest, RESAMPLES)),
+            np.zeros(max(widest, FIRST_ROOM)),
         )
 
 

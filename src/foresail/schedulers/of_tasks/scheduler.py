@@ -26,7 +26,7 @@ from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._placing import FreeRoom, NodesByPreference
 from foresail.schedulers.kernels import pilots, task_calls, task_jobs, task_queues
 from foresail.schedulers.kernels.task_jobs import ORDINAL, PILOTS_OF_JOB, TOLD
-from foresail.schedulers.of_tasks.queueing import RESAMPLES, CompiledTaskScheduler
+from foresail.schedulers.of_tasks.queueing import FIRST_ROOM, CompiledTaskScheduler
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -96,7 +96,7 @@ class TaskScheduler:
     def __init__(self, compiled: CompiledTaskScheduler) -> None:
         self._compiled = compiled
         self._places = NodesByPreference(Cluster(()))
-        self._tables = compiled.without_jobs(_FIRST_ROWS, RESAMPLES)
+        self._tables = compiled.without_jobs(_FIRST_ROWS, FIRST_ROOM)
         self._rows: list[str] = []
         self._known: dict[str, _UnfinishedJob] = {}
         self._running: dict[tuple[str, str, int], tuple[int, int, float]] = {}
@@ -208,7 +208,7 @@ class TaskScheduler:
         """Go on from what another kept, and from what it was told of parts that ended since."""
         self._places = NodesByPreference(cluster)
         rows = memory["rows"]
-        self._tables = self._compiled.without_jobs(max(rows, _FIRST_ROWS), RESAMPLES)
+        self._tables = self._compiled.without_jobs(max(rows, _FIRST_ROWS), FIRST_ROOM)
         queues = self._tables.queues
         queues.used[:] = memory["used"]
         for number, heap in enumerate(memory["heaps"]):

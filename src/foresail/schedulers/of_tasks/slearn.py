@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from foresail.model.limits import require, require_at_least, require_positive, require_share
+from foresail.model.limits import require, require_at_least, require_positive
 from foresail.model.registry import register
 from foresail.schedulers.kernels import pilots, task_queues
 from foresail.schedulers.kernels.task_jobs import SAMPLING
@@ -18,11 +18,9 @@ from foresail.schedulers.of_tasks.queueing import (
 )
 from foresail.schedulers.of_tasks.scheduler import TaskScheduler
 
-_ROUNDINGS: Final = {"floor": pilots.FLOOR, "ceil": pilots.CEIL, "round": pilots.ROUND}
 _STATISTICS: Final = {
     "mean": pilots.MEAN,
     "median": pilots.MEDIAN,
-    "bootstrap": pilots.BOOTSTRAP,
     "posterior": pilots.POSTERIOR,
     "log_posterior": pilots.LOG_POSTERIOR,
 }
@@ -44,15 +42,11 @@ class SLearnParameters(QueueParameters):
     likely, in logarithms, by how far off beliefs like the one about a job have been."""
     pilot_percent: float | None = None
     """Percent of a job's tasks that are pilots; learned from the jobs that have ended if not
-    given."""
-    rounding: Literal["floor", "ceil", "round"] = "floor"
-    """What becomes of a number of pilots that is not whole; one at least is a pilot."""
-    statistic: Literal["mean", "median", "bootstrap", "posterior", "log_posterior"] = "mean"
-    """What stands for all tasks: the ``mean`` of the pilots, their ``median``, a quantile of
-    ``bootstrap`` means, or what follows when the predictor's belief is joined with them: the mean
-    if all is normal (``posterior``), the median if it is log-normal (``log_posterior``)."""
-    bootstrap_level: float = 0.5
-    """Which quantile that is."""
+    given. Parts of a pilot do not count; one task at least is a pilot."""
+    statistic: Literal["mean", "median", "posterior", "log_posterior"] = "mean"
+    """What stands for all tasks: the ``mean`` of the pilots, their ``median``, or what follows
+    when the predictor's belief is joined with them: the mean if all is normal (``posterior``), the
+    median if it is log-normal (``log_posterior``)."""
     later_stages: Literal["sampled", "history"] = "sampled"
     """What the stages after the first are taken to last: each task as long as those of the first
     (``sampled``), or as the predictor says, corrected by how wrong it was of the first
@@ -96,7 +90,6 @@ class SLearnParameters(QueueParameters):
         require((self.pilot_percent or 0.0) <= 100.0, self, "pilot_percent", "above 0, to 100")
         require_positive(self, "pilot_percent", "likely_spreads", "room_spreads")
         require(0.0 < self.hopeless_below <= 1.0, self, "hopeless_below", "above 0, to 1")
-        require_share(self, "bootstrap_level")
         require_at_least(self, 1, "thin_below", "trials")
         require(0 <= self.seed < 2**32, self, "seed", "from 0 to 2^32 - 1")
 
@@ -116,9 +109,7 @@ class SLearn(TaskScheduler):
         rules[task_queues.CONSERVES] = parameters.work_conserving
         numbers = np.zeros(pilots.PILOT_NUMBERS)
         numbers[pilots.PERCENT] = parameters.pilot_percent or 0.0
-        numbers[pilots.ROUNDING] = _ROUNDINGS[parameters.rounding]
         numbers[pilots.STATISTIC] = _STATISTICS[parameters.statistic]
-        numbers[pilots.LEVEL] = parameters.bootstrap_level
         numbers[pilots.SEED] = parameters.seed
         numbers[pilots.TRIALS] = parameters.trials
         numbers[pilots.MARGIN] = _MARGIN
