@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.cloud.transient.batch import Surplus
-from foresail.cloud.transient.machines import TransientMachines, taken_at_random
+from foresail.cloud.transient.machines import TransientMachines
 from foresail.cloud.transient.overload import overload
 from foresail.cloud.transient.serving import Cordoned, Unprotected
 from foresail.model.errors import InputError
@@ -22,6 +22,7 @@ from foresail_studies.transient.kernels.service import (
     Outages,
     serve_clients,
 )
+from foresail_studies.transient.taken import taken_at_random
 
 
 def steps(*pairs, end):

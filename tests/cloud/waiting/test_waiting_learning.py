@@ -17,23 +17,23 @@ from foresail.cloud.waiting.learning import (
     WaitRows,
     boosted_waits,
     forest_waits,
-    learn_runtimes,
     linear_waits,
-    perturbed,
     predicted_waits,
-    score_waits,
-    split_rows,
     wait_rows,
 )
-from foresail.cloud.waiting.metrics import (
-    matthews_correlation,
-    matthews_correlation_of,
-    mean_absolute_percentage_error,
-    measured,
-)
+from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.policies import Beliefs, WaitingPolicy, waiting_policy
 from foresail.cloud.waiting.simulating import simulate
 from foresail.model.errors import InputError, UnknownNameError
+from foresail_studies.waiting.learned import (
+    learn_runtimes,
+    matthews_correlation,
+    matthews_correlation_of,
+    mean_absolute_percentage_error,
+    perturbed,
+    score_waits,
+    split_rows,
+)
 from foresail_studies.waiting.side_by_side import lost_in_trials, standard_variants, taken_by
 
 FAMILY = proportional_family()

@@ -1,9 +1,9 @@
-"""Models that learn waits and runtimes; trees come from scikit-learn, and run as arrays."""
+"""Models that learn waits; trees come from scikit-learn, and run as arrays."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -11,24 +11,16 @@ from numpy.typing import NDArray
 
 from foresail.cloud.waiting.kernels.wait_model import WaitModel, predict_waits, without_trees
 from foresail.cloud.waiting.kernels.waiting import EXPIRED, FIXED
-from foresail.cloud.waiting.metrics import (
-    matthews_correlation,
-    mean_absolute_percentage_error,
-)
 from foresail.cloud.waiting.policies import WaitingPolicy
 from foresail.cloud.waiting.simulating import Simulated
 from foresail.model.arrays import Floats
-from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.errors import InputError
 
 DEPTH: Final = 114
 SEED: Final = 137
 _BEYOND: Final = 1.5
-_LEARNED_SHARE: Final = 0.7
 _RATE: Final = 0.1
 _SMALLEST_LEAF: Final = 5
-
-RuntimeModel = Callable[[Floats], Floats]
-"""Estimated seconds by rows of job features."""
 
 
 class WaitRows(NamedTuple):
@@ -41,16 +33,6 @@ class WaitRows(NamedTuple):
     features: Floats
     wait_seconds: Floats
     cut: NDArray[np.bool_]
-
-
-class WaitScore(NamedTuple):
-    """How well waits are predicted: against a threshold (MCC), and in seconds (MAPE).
-
-    The MAPE is that of jobs which waited, and whose whole wait is known.
-    """
-
-    correlation: float
-    percentage_error: float
 
 
 def wait_rows(simulated: Simulated, policy: WaitingPolicy) -> WaitRows:
@@ -72,17 +54,6 @@ def wait_rows(simulated: Simulated, policy: WaitingPolicy) -> WaitRows:
     known = cut | (place == FIXED)
     waited = np.where(cut, _BEYOND * policy.rules.patience_seconds, waited)
     return WaitRows(simulated.features[known], waited[known], cut[known])
-
-
-def split_rows(rows: WaitRows) -> tuple[WaitRows, WaitRows]:
-    """Seven tenths of the rows at random, and the others."""
-    order = np.random.default_rng(SEED).permutation(rows.wait_seconds.size)
-    cut = int(_LEARNED_SHARE * order.size)
-    first, second = (
-        WaitRows(rows.features[part], rows.wait_seconds[part], rows.cut[part])
-        for part in (order[:cut], order[cut:])
-    )
-    return first, second
 
 
 def linear_waits(rows: WaitRows) -> WaitModel:
@@ -110,7 +81,7 @@ def forest_waits(
     InputError
         If scikit-learn is not installed.
     """
-    forest = _sklearn("ensemble").RandomForestRegressor(
+    forest = scikit_learn("ensemble").RandomForestRegressor(
         n_estimators=trees, max_depth=DEPTH, min_samples_leaf=smallest_leaf, random_state=SEED
     )
     inputs = rows.features.astype(np.float32)
@@ -134,7 +105,7 @@ def boosted_waits(rows: WaitRows, trees: int = 100, depth: int = DEPTH) -> WaitM
     InputError
         If scikit-learn is not installed.
     """
-    boosting = _sklearn("ensemble").GradientBoostingRegressor(
+    boosting = scikit_learn("ensemble").GradientBoostingRegressor(
         n_estimators=trees,
         max_depth=depth,
         min_samples_leaf=_SMALLEST_LEAF,
@@ -152,64 +123,6 @@ def predicted_waits(model: WaitModel, features: Floats) -> Floats:
     quantiles = np.empty((features.shape[0], model.base.size))
     predict_waits(model, np.ascontiguousarray(features, dtype=np.float64), quantiles)
     return quantiles
-
-
-def score_waits(model: WaitModel, rows: WaitRows, threshold_seconds: float) -> WaitScore:
-    """How well a model does on rows that it has not seen."""
-    predicted = predicted_waits(model, rows.features).mean(axis=1)
-    whole = ~rows.cut
-    error = mean_absolute_percentage_error(predicted[whole], rows.wait_seconds[whole])
-    beyond = predicted > threshold_seconds, rows.wait_seconds > threshold_seconds
-    return WaitScore(matthews_correlation(*beyond), error)
-
-
-RUNTIME_MODELS: Final = ("linear", "forest", "svr", "network")
-
-
-def learn_runtimes(kind: str, features: Floats, runtime_seconds: Floats) -> RuntimeModel:
-    """A model of runtimes from rows of what is known on submission (section 7.2's comparison).
-
-    ``kind`` is linear regression, a random forest, support vectors or a neural network. Learning
-    support vectors takes a time that grows with the square of the rows.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such kind.
-    InputError
-        If scikit-learn is not installed.
-    """
-    if kind not in RUNTIME_MODELS:
-        raise UnknownNameError("runtime model", kind, RUNTIME_MODELS)
-    if kind == "linear":
-        model = _sklearn("linear_model").LinearRegression()
-    elif kind == "forest":
-        model = _sklearn("ensemble").RandomForestRegressor(
-            n_estimators=50, max_depth=DEPTH, random_state=SEED
-        )
-    elif kind == "svr":
-        model = _sklearn("svm").SVR()
-    else:
-        model = _sklearn("neural_network").MLPRegressor(
-            hidden_layer_sizes=(64, 32), max_iter=1000, early_stopping=True, random_state=SEED
-        )
-    scaled = _sklearn("pipeline").make_pipeline(_sklearn("preprocessing").StandardScaler(), model)
-    scaled.fit(features, runtime_seconds)
-
-    def estimate(rows: Floats) -> Floats:
-        return np.maximum(np.asarray(scaled.predict(rows), dtype=np.float64), 0.0)
-
-    return estimate
-
-
-def perturbed(runtime_seconds: Floats, mean_error: float, seed: int = SEED) -> Floats:
-    """Runtimes as a model of this mean absolute percentage error might tell them (0.1 is 10 %).
-
-    Each is multiplied by 1 + e, with e normal and E|e| the error; never below 0.
-    """
-    deviation = mean_error * np.sqrt(np.pi / 2.0)
-    errors = np.random.default_rng(seed).normal(0.0, deviation, runtime_seconds.size)
-    return runtime_seconds * np.maximum(1.0 + errors, 0.0)
 
 
 def _leaf_quantiles(leaf: NDArray[np.int64], waits: Floats, nodes: int, parts: int) -> Floats:
@@ -243,7 +156,7 @@ def _as_arrays(trees: Sequence[Any], leaves: Sequence[Floats], base: Floats) -> 
     )
 
 
-def _sklearn(module: str) -> Any:
+def scikit_learn(module: str) -> Any:
     """A module of scikit-learn, imported when something is really to be learned."""
     try:
         return importlib.import_module(f"sklearn.{module}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from foresail.cloud.waiting.jobs import FixedMachines, in_shares
 from foresail.cloud.waiting.kernels import waiting_totals as totals_of
@@ -129,34 +128,3 @@ def _used(totals: Floats, fixed: FixedMachines, period_seconds: float) -> float:
         float(totals[totals_of.FIXED_CORE_SECONDS] / cores) if cores else 0.0,
         float(totals[totals_of.FIXED_GPU_SECONDS] / in_shares(gpus)) if gpus else 0.0,
     )
-
-
-def matthews_correlation(predicted: ArrayLike, true: ArrayLike) -> float:
-    """Correlation of two yes-or-no sequences (MCC): 1 is perfect, 0 as good as chance."""
-    said, was = np.asarray(predicted, dtype=bool), np.asarray(true, dtype=bool)
-    return matthews_correlation_of(
-        int(np.sum(said & was)),
-        int(np.sum(~said & ~was)),
-        int(np.sum(said & ~was)),
-        int(np.sum(~said & was)),
-    )
-
-
-def matthews_correlation_of(
-    true_positives: int, true_negatives: int, false_positives: int, false_negatives: int
-) -> float:
-    """The same from the four counts; 0 where one of the margins is empty."""
-    tp, tn = float(true_positives), float(true_negatives)
-    fp, fn = float(false_positives), float(false_negatives)
-    product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
-    return float((tp * tn - fp * fn) / np.sqrt(product)) if product > 0.0 else 0.0
-
-
-def mean_absolute_percentage_error(predicted: ArrayLike, true: ArrayLike) -> float:
-    """Mean of |predicted - true| / true over what is above 0 (MAPE); 1 is 100 %."""
-    said = np.asarray(predicted, dtype=np.float64)
-    was = np.asarray(true, dtype=np.float64)
-    some = was > 0.0
-    if not np.any(some):
-        return float("nan")
-    return float(np.mean(np.abs(said[some] - was[some]) / was[some]))

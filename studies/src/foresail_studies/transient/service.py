@@ -8,7 +8,6 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from foresail.cloud.transient.machines import taken_at_random
 from foresail.cloud.transient.serving import Cordoned, Protection, Unprotected
 from foresail.model.limits import require_at_least
 from foresail.model.registry import register
@@ -23,6 +22,7 @@ from foresail_studies.study import (
     published,
 )
 from foresail_studies.transient.clients import Clients, Quickness, serve_waiting_clients
+from foresail_studies.transient.taken import taken_at_random
 
 _THROUGHPUT: Final = Measure("throughput", "requests answered a second")
 _KEPT: Final = Measure("throughput_kept", "throughput, of that without revocations", "share")

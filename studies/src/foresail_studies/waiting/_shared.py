@@ -10,12 +10,7 @@ from typing import Final
 
 from foresail.cloud.waiting.customised import customised_family
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs, proportional_family
-from foresail.cloud.waiting.metrics import (
-    WaitingMetrics,
-    matthews_correlation,
-    mean_absolute_percentage_error,
-    measured,
-)
+from foresail.cloud.waiting.metrics import WaitingMetrics, measured
 from foresail.cloud.waiting.policies import Beliefs, WaitingPolicy, waiting_policy
 from foresail.cloud.waiting.simulating import Simulated, simulate
 from foresail.model.arrays import Floats
@@ -33,6 +28,7 @@ from foresail_studies.stand_ins import (
 )
 from foresail_studies.study import Measure, StudyParameters
 from foresail_studies.university import Runtimes
+from foresail_studies.waiting.learned import matthews_correlation, mean_absolute_percentage_error
 
 SOURCE: Final = cloud.SOURCE
 

@@ -15,8 +15,6 @@ from foresail.cloud.waiting.learning import (
     boosted_waits,
     forest_waits,
     linear_waits,
-    score_waits,
-    split_rows,
     wait_rows,
 )
 from foresail.cloud.waiting.metrics import WaitingMetrics, measured
@@ -24,6 +22,7 @@ from foresail.cloud.waiting.policies import Beliefs, Foresight, WaitingPolicy, w
 from foresail.cloud.waiting.simulating import simulate
 from foresail_studies.study import Measure
 from foresail_studies.waiting import _shared as waiting
+from foresail_studies.waiting.learned import score_waits, split_rows
 from foresail_studies.waiting.long_jobs import long_jobs_of
 from foresail_studies.waiting.side_by_side import standard_variants
 

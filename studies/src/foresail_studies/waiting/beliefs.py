@@ -12,7 +12,6 @@ from typing import ClassVar, Final
 import numpy as np
 
 from foresail.cloud.waiting.jobs import TraceJobs
-from foresail.cloud.waiting.learning import perturbed
 from foresail.cloud.waiting.policies import Beliefs, Foresight, WaitingPolicy
 from foresail.evaluation.believed_runtimes import told_quantiles
 from foresail.model.arrays import Floats
@@ -30,6 +29,7 @@ from foresail_studies.study import (
     published,
 )
 from foresail_studies.waiting import _shared as waiting
+from foresail_studies.waiting.learned import perturbed
 from foresail_studies.waiting.long_jobs import long_jobs_of
 
 _ORACLE: Final = "oracle"

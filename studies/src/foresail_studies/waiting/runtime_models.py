@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 
 from foresail.cloud.waiting.jobs import TraceJobs
-from foresail.cloud.waiting.learning import RUNTIME_MODELS, learn_runtimes, perturbed
 from foresail.cloud.waiting.policies import Beliefs, Foresight, waiting_policy
 from foresail.evaluation.believed_runtimes import believed_runtimes
 from foresail.model.arrays import Floats
@@ -30,6 +29,7 @@ from foresail_studies.study import (
     published,
 )
 from foresail_studies.waiting import _shared as waiting
+from foresail_studies.waiting.learned import RUNTIME_MODELS, learn_runtimes, perturbed
 
 _ORACLE: Final = "oracle"
 _CLOSE: Final = "10 % off"

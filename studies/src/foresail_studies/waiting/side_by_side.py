@@ -10,9 +10,9 @@ import numpy as np
 
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.kernels.wait_model import WaitModel
-from foresail.cloud.waiting.learning import perturbed
 from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, WaitingPolicy
 from foresail.model.arrays import Floats
+from foresail_studies.waiting.learned import perturbed
 
 SPOT_PRICE: Final = 0.3
 _MEAN_ERROR: Final = 0.1
