@@ -80,11 +80,11 @@ def test_partitions_are_shown(foresail, arguments, tmp_path):
     assert status == 0
     assert "Partitions as given: A 8, B 2 processors." in out
     assert "5 jobs on 10 processors" in out
-    for row in ("easy: B", "fcfs: A", "recorded  "):
+    for row in ("easy: B", "fcfs: A", "as recorded"):
         assert row in out
     page = (tmp_path / "out/report.html").read_text()
     assert "Partitions as given: A 8, B 2 processors." in page
-    assert "What did the log record?" in page
+    assert "as recorded" in page
 
 
 @pytest.mark.parametrize(

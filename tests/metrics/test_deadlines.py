@@ -8,7 +8,7 @@ import pytest
 
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.metrics.summary import summary
-from foresail.reports.comparison.table import terminal_tables
+from foresail.reports.comparison.table import policy_rows, terminal_tables
 from made_schedules import made_schedule
 
 HOUR = 3600.0
@@ -133,3 +133,26 @@ def test_attainment_by_what_was_promised():
     assert nobody.accepted_slo_jobs == 0
     assert math.isnan(nobody.accepted_slo_attainment)
     assert math.isnan(nobody.unreserved_slo_attainment)
+
+
+def test_who_kills_more_jobs_is_best_of_nothing():
+    """Its waits are shorter for it: no star; with as many killed under both there is one."""
+
+    def stars(*because):
+        told = [
+            summary(
+                made_schedule(
+                    {
+                        "submit_seconds": [0.0, 0.0],
+                        "start_seconds": [0.0, wait],
+                        "end_seconds": [50.0, wait + 50.0],
+                        "ended_because": ["completed", end],
+                    }
+                )
+            )
+            for wait, end in zip((50.0, 20.0), because, strict=True)
+        ]
+        return sum(best for row in policy_rows(told)[1] for _, best in row)
+
+    assert stars("limit", "limit") > 0
+    assert stars("completed", "limit") == 0

@@ -19,7 +19,6 @@ from foresail.model.errors import InputError
 if TYPE_CHECKING:
     from foresail.cli._scenarios import ScenarioOptions
     from foresail.kernels.beside import CompilingBeside
-    from foresail.reports.comparison.recorded_words import ModelVerdict
     from foresail.reports.plan.page import RunCourse
     from foresail.scenario.scenario import Scenario
     from foresail.traces.filtering import FilterChoice
@@ -204,7 +203,8 @@ def show(
         terminal_tables,
     )
 
-    verdict = None if recorded_in is None else verdict_of(recorded_in, schedules)
+    recorded = None if recorded_in is None else verdict_of(recorded_in, schedules)
+    verdict = "" if recorded is None else recorded["words"]
     if folder is not None:
         with doing("writing the report"):
             _write(
@@ -215,20 +215,18 @@ def show(
         by_partition = [partition_summaries(each) for each in schedules]
         said = schedules[0].meta.partitions_said if schedules else ""
     if output is TableFormat.JSON:
-        recorded = {} if verdict is None else {"recorded": verdict.as_json()}
         policies = [
             each.as_json() | {"partitions": [part.as_json() for part in parts]}
             for each, parts in zip(every, by_partition, strict=True)
         ]
         told = {"policies": policies, "partitions": said or None} | provenance.as_json()
-        print_json(told | recorded)
+        print_json(told if recorded is None else {**told, "recorded": recorded})
     elif output is TableFormat.CSV:
         typer.echo(as_csv(every), nl=False)
     else:
         printer = console()
         tables = (*terminal_tables(every), *partition_tables([*chain(*by_partition)]))
-        beside = () if verdict is None else (verdict.table(), verdict.words)
-        for part in (*tables, said, never_started_words(every), killed_words(every), *beside):
+        for part in (verdict, *tables, said, never_started_words(every), killed_words(every)):
             if part:
                 printer.print(part)
     if folder is not None:
@@ -240,7 +238,7 @@ def _write(
     folder: Path,
     png: bool,
     course: RunCourse | None,
-    verdict: ModelVerdict | None,
+    verdict: str,
     provenance: Provenance,
 ) -> None:
     from foresail.model.whole_files import all_or_none

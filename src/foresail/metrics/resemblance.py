@@ -11,12 +11,10 @@ import numpy as np
 import polars as pl
 
 from foresail.metrics.jobs import bounded_slowdown, per_job
-from foresail.metrics.statistics import Statistics, statistics
 from foresail.model.outcome import EndedBecause
 from foresail.traces.schedule import Schedule
 from foresail.traces.workload import Workload
 
-RECORDED: Final = "recorded"
 _LEAST_KNOWN: Final = 0.5
 
 LEAST_RANK_CORRELATION: Final = 0.5
@@ -33,15 +31,17 @@ _NO_WAIT_SECONDS: Final = 60.0
 class Side:
     """The jobs that are compared, as one side has them."""
 
-    policy: str
+    mean_wait_seconds: float
+    median_wait_seconds: float
+    max_wait_seconds: float
     average_bounded_slowdown: float
-    wait_seconds: Statistics
 
 
 @dataclass(frozen=True, slots=True)
 class Resemblance:
     """What a log recorded, and a simulation of the same jobs."""
 
+    policy: str
     jobs: int
     """Jobs whose wait is recorded, and which were simulated to their end."""
     of_jobs: int
@@ -100,25 +100,30 @@ def _resemblance(recorded: pl.DataFrame, simulated: Schedule) -> Resemblance | N
     jobs = recorded.join(ended, on="job_id", suffix="_simulated", maintain_order="left")
     if not jobs.height:
         return None
-    real = _side(RECORDED, jobs, "")
-    made = _side(simulated.meta.policy, jobs, "_simulated")
+    real, made = _side(jobs, ""), _side(jobs, "_simulated")
     ranks = [jobs[name].rank().to_numpy() for name in ("wait_seconds", "wait_seconds_simulated")]
     varies = all(each.min() < each.max() for each in ranks)
     return Resemblance(
+        policy=simulated.meta.policy,
         jobs=jobs.height,
         of_jobs=simulated.jobs["job_id"].n_unique(),
         recorded=real,
         simulated=made,
         rank_correlation=float(np.corrcoef(np.stack(ranks))[0, 1]) if varies else math.nan,
-        mean_ratio=_ratio(made.wait_seconds.mean, real.wait_seconds.mean),
-        median_ratio=_ratio(made.wait_seconds.median, real.wait_seconds.median),
+        mean_ratio=_ratio(made.mean_wait_seconds, real.mean_wait_seconds),
+        median_ratio=_ratio(made.median_wait_seconds, real.median_wait_seconds),
     )
 
 
-def _side(policy: str, jobs: pl.DataFrame, suffix: str) -> Side:
+def _side(jobs: pl.DataFrame, suffix: str) -> Side:
     wait, runtime = pl.col(f"wait_seconds{suffix}"), pl.col(f"runtime_seconds{suffix}")
-    slowdown = jobs.select(bounded_slowdown(wait, runtime).mean()).item()
-    return Side(policy, slowdown, statistics(jobs[f"wait_seconds{suffix}"]))
+    told = jobs.select(
+        mean_wait_seconds=wait.mean(),
+        median_wait_seconds=wait.median(),
+        max_wait_seconds=wait.max(),
+        average_bounded_slowdown=bounded_slowdown(wait, runtime).mean(),
+    )
+    return Side(**told.row(0, named=True))
 
 
 def _ratio(simulated_seconds: float, recorded_seconds: float) -> float:

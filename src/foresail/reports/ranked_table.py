@@ -26,27 +26,19 @@ class RankedColumn(Generic[Compared]):
 
 
 def ranked_rows(
-    compared: Sequence[Compared],
-    columns: Sequence[RankedColumn[Compared]],
-    contends: Callable[[Compared], bool] = lambda _: True,
+    compared: Sequence[Compared], columns: Sequence[RankedColumn[Compared]]
 ) -> list[list[tuple[str, bool]]]:
     """For each its cells as (text, whether it is the best of its column).
 
-    The best of those that contend is told as it is printed: values that read the same are all best,
-    and none is where all are.
+    The best is told as it is printed: values that read the same are all best, and none is where all
+    are.
     """
     values = [[float(column.value(each)) for column in columns] for each in compared]
-    ranked = [contends(each) for each in compared]
-    best = [
-        _best([row[at] for row, is_ranked in zip(values, ranked, strict=True) if is_ranked], column)
-        for at, column in enumerate(columns)
-    ]
+    best = [_best([row[at] for row in values], column) for at, column in enumerate(columns)]
     rows = []
-    for row, is_ranked in zip(values, ranked, strict=True):
+    for row in values:
         texts = [column.say(value) for column, value in zip(columns, row, strict=True)]
-        rows.append(
-            [(text, is_ranked and text == top) for text, top in zip(texts, best, strict=True)]
-        )
+        rows.append([(text, text == top) for text, top in zip(texts, best, strict=True)])
     return rows
 
 
@@ -66,12 +58,10 @@ def ranked_table(
     width: int,
     caption: str,
     title: str | None = None,
-    contends: Callable[[Compared], bool] = lambda _: True,
 ) -> Table:
     """A table for a terminal; ``*`` marks the best of each column.
 
-    ``contends`` says what can be best; ``heading`` and ``width`` are those of the column of names;
-    the caption is said below.
+    ``heading`` and ``width`` are those of the column of names; the caption is said below.
     """
     table = Table(
         box=None,
@@ -87,7 +77,7 @@ def ranked_table(
     table.add_column(heading, vertical="bottom", max_width=width)
     for column in columns:
         table.add_column(column.heading, justify="right", no_wrap=True, vertical="bottom")
-    for name, row in zip(names, ranked_rows(compared, columns, contends), strict=True):
+    for name, row in zip(names, ranked_rows(compared, columns), strict=True):
         cells = [
             Text(text + ("*" if best else " "), style="bold" if best else "") for text, best in row
         ]

@@ -63,13 +63,12 @@ def test_a_model_that_comes_near_passes(tmp_path):
     log = tmp_path / "log.swf"
     log.write_text(lines(lambda n: 200 * (n - 1) + 60))
     words, told = told_of(log, "--output", str(tmp_path / "out"))
-    assert "The model of the machine passes: the log's jobs waited 33 min on average" in words
+    assert "The model of the machine passes: 20 of 20 jobs, those with a recorded wait" in words
     assert "Do not use" not in words
     assert told["recorded"]["is_usable"] is True
     assert told["recorded"]["rank_correlation"] == pytest.approx(1.0)
     page = " ".join((tmp_path / "out" / "report.html").read_text().split())
-    assert "The model of the machine passes: the log" in page
-    assert "What did the log record?" in page
+    assert "The model of the machine passes: 20 of 20 jobs" in page
 
 
 @pytest.mark.parametrize(
@@ -86,7 +85,7 @@ def test_a_model_below_the_bar_is_not_to_be_used(tmp_path, wait):
     log = tmp_path / "log.swf"
     log.write_text(lines(lambda n: int(wait(n))))
     words, told = told_of(log)
-    assert "Do not use this model of the machine: the log's jobs waited" in words
+    assert words.startswith("Do not use this model of the machine: 20 of 20 jobs")
     assert told["recorded"]["is_usable"] is False
     assert [each["policy"] for each in told["policies"]] == ["easy", "fcfs"]
 
@@ -98,10 +97,10 @@ def test_only_jobs_with_a_recorded_wait_are_compared(tmp_path):
     words, told = told_of(log)
     recorded = told["recorded"]
     assert (recorded["jobs"], recorded["of_jobs"]) == (15, 20)
-    assert recorded["recorded"]["wait_seconds"] == recorded["simulated"]["wait_seconds"]
-    assert recorded["recorded"]["wait_seconds"]["max"] == 2800.0
+    assert recorded["recorded"] == recorded["simulated"]
+    assert recorded["recorded"]["max_wait_seconds"] == 2800.0
     assert told["policies"][0]["max_wait_seconds"] == 3800.0
-    assert "15 of 20 jobs: with a recorded wait" in words
+    assert "15 of 20 jobs, those with a recorded wait" in words
 
 
 def test_what_was_recorded_is_no_policy_and_earns_no_star(tmp_path):

@@ -14,8 +14,6 @@ from foresail.metrics.prediction import worst_predicted_users
 from foresail.model.words import count, duration, number, percent, signed
 from foresail.reports.comparison.prediction_figures import coverage
 from foresail.reports.comparison.provenance_parts import odd_words, provenance_section
-from foresail.reports.comparison.recorded_words import COLUMNS as RECORDED_COLUMNS
-from foresail.reports.comparison.recorded_words import ModelVerdict
 from foresail.reports.comparison.sentences import (
     against_baseline,
     alone,
@@ -60,7 +58,7 @@ def page(
     parts: Sequence[Figure | MissingFigure],
     command: str | None = None,
     course: RunCourse | None = None,
-    verdict: ModelVerdict | None = None,
+    verdict: str = "",
     provenance: Provenance | None = None,
 ) -> str:
     """The whole page as text.
@@ -74,12 +72,11 @@ def page(
     body = [
         f"<header><h1>{as_html(title)}</h1><p class='situation'>{as_html(situation(view))}</p>",
         "" if provenance is None else odd_words(provenance),
-        "" if verdict is None else f"<p class='lead'>{as_html(verdict.words)}</p>",
+        _paragraphs([verdict]) if verdict else "",
         _words(view),
         "</header>",
         "<main id='numbers'>",
         _summary_section(view, command),
-        "" if verdict is None else _recorded_section(verdict),
         *(_part(part, view.styles, command) for part in parts),
         "" if course is None else course.html(command),
         _coverage_section(view),
@@ -150,23 +147,6 @@ def _summary_section(view: ReportView, command: str | None) -> str:
         table("Partitions", ["partition", *map(as_html, titles)], partitions) if partitions else "",
     ]
     return numbers_section("summary", "The numbers", "".join(numbers), command)
-
-
-def _recorded_section(verdict: ModelVerdict) -> str:
-    if not verdict.sides:
-        return ""
-    headings = ["same jobs", *(column.heading.replace("\n", " ") for column in RECORDED_COLUMNS)]
-    rows = [
-        row(
-            [as_html(side.policy), *(column.say(column.value(side)) for column in RECORDED_COLUMNS)]
-        )
-        for side in verdict.sides
-    ]
-    shown = table("What the log recorded", headings, rows)
-    return (
-        "<section id='recorded'><h2>What did the log record?</h2>"
-        f"{shown}{note(verdict.caption + '.')}</section>"
-    )
 
 
 def _key(figure: Figure, styles: Sequence[PolicyStyle]) -> str:

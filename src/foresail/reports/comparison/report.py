@@ -21,7 +21,6 @@ from foresail.reports.comparison.prediction_figures import (
     prediction_sharpness,
     worst_predicted,
 )
-from foresail.reports.comparison.recorded_words import ModelVerdict
 from foresail.reports.comparison.table import as_table
 from foresail.reports.comparison.time_figures import use_over_time
 from foresail.reports.comparison.view import ReportView, view_of
@@ -80,7 +79,7 @@ def write_report(
     *,
     command: str | None = None,
     course: RunCourse | None = None,
-    verdict: ModelVerdict | None = None,
+    verdict: str = "",
     provenance: Provenance | None = None,
 ) -> Report:
     """Write ``report.html``, ``summary.csv`` and a CSV per figure into a folder, made if need be.

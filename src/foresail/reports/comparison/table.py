@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Final
 
@@ -95,15 +96,9 @@ def terminal_tables(summaries: Sequence[Summary]) -> list[Table]:
 def _terminal_table(
     summaries: Sequence[Summary], columns: Sequence[RankedColumn[Summary]], caption: str
 ) -> Table:
-    names = [summary.policy for summary in summaries]
+    names, ranked = [summary.policy for summary in summaries], _ranked(columns, summaries)
     return ranked_table(
-        names,
-        summaries,
-        columns,
-        heading="policy",
-        width=_POLICY_WIDTH,
-        caption=caption,
-        contends=_contends(summaries),
+        names, summaries, ranked, heading="policy", width=_POLICY_WIDTH, caption=caption
     )
 
 
@@ -147,10 +142,13 @@ def _columns(summaries: Sequence[Summary]) -> tuple[RankedColumn[Summary], ...]:
     return tuple(columns)
 
 
-def _contends(summaries: Sequence[Summary]) -> Callable[[Summary], bool]:
-    """Whether a policy can be best: not where it killed more jobs than another did."""
-    fewest = min((each.killed_jobs for each in summaries), default=0)
-    return lambda each: each.killed_jobs == fewest
+def _ranked(
+    columns: Sequence[RankedColumn[Summary]], summaries: Sequence[Summary]
+) -> Sequence[RankedColumn[Summary]]:
+    """The columns, none of which has a best where policies killed different numbers of jobs."""
+    if len({each.killed_jobs for each in summaries}) < 2:
+        return columns
+    return [replace(column, better=0) for column in columns]
 
 
 def policy_rows(
@@ -165,7 +163,7 @@ def policy_rows(
         + (_DEADLINE_COLUMNS if deadlines else ())
     )
     headings = [column.heading.replace("\n", " ") for column in columns]
-    return headings, ranked_rows(summaries, columns, _contends(summaries))
+    return headings, ranked_rows(summaries, _ranked(columns, summaries))
 
 
 def as_table(summaries: Sequence[Summary]) -> pl.DataFrame:
