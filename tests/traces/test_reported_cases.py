@@ -116,6 +116,26 @@ def test_a_name_that_holds_delimiters_and_lines(read_as):
     assert (lost.rows, lost.example) == (1, "line 6: '2 fields'")
 
 
+def test_a_name_in_the_last_column(read_as):
+    """It goes on in lines without any delimiter; what comes next is the next record."""
+    mapping = "[table]\ndelimiter = '|'\n[columns]\njob_id = 'id'\nsubmit_seconds = 'at'\n"
+    table = "id|at|JobName\n1|0|two\nlines\n2|1|\n3|2|a|b\n"
+    workload = read_as(table, mapping + "executable = 'JobName'")
+    assert column(workload, "executable") == {"1": "two\nlines", "2": None, "3": "a|b"}
+
+
+def test_words_for_unknown_times(read_as):
+    """A start or end that the table calls unknown is, with a list of such words or without."""
+    mapping = (
+        "[columns]\nsubmit_seconds='at'\nrecorded_wait_seconds={column='start',since='at'}\n"
+        "runtime_seconds={column='end',since='start'}"
+    )
+    for rows in ("0,Unknown,Unknown", "0,None,9", "0,3,N/A"):
+        workload = read_as(f"at,start,end\n{rows}\n", mapping)
+        assert workload.jobs["runtime_seconds"].to_list() == [None]
+        assert not workload.meta.repairs
+
+
 def test_requeued_jobs_are_one_job(read_as):
     """Of several attempts under one id the last counts, and what the earlier ones ran is kept."""
     workload = read_as(case("slurm-22.05/duplicates.txt"), SACCT)

@@ -10,8 +10,10 @@ UNSET: Final = (2.0**32 - 1, 2.0**32 - 2, 2.0**64)
 """Numbers that Slurm's database holds in place of an amount that is unlimited or was not set; of 64
 bits there are two such as well, which are one float."""
 
-UNKNOWN_WORDS: Final = ("Unknown", "None", "N/A", "(null)", "INVALID")
-UNLIMITED_WORDS: Final = ("UNLIMITED", "Partition_Limit")
+UNKNOWN_WORDS: Final = (
+    *("Unknown", "None", "N/A", "(null)", "INVALID"),
+    *("UNLIMITED", "Partition_Limit"),
+)
 """What is written in place of an amount that is not known, and of a limit where there is none."""
 
 PER_TASK: Final = ("memory_bytes_per_task", "gpus_per_task")
@@ -38,8 +40,6 @@ def with_amounts(
     of ``PER_TASK``, which share of the job each is of is kept for ``of_one_task``.
     """
     text = pl.col(column)
-    unknown = (*UNKNOWN_WORDS, *UNLIMITED_WORDS)
-    table = table.with_columns(pl.when(~text.is_in(unknown)).then(text).alias(column))
     amount, share = pl.lit(None, pl.Float64), pl.lit(None, pl.String)
     if canonical.endswith("_seconds"):
         amount = clock_seconds(text)

@@ -13,8 +13,9 @@ def quoted(text: bytes, names: Sequence[str], free: Sequence[str], delimiter: st
     """The text of a table without its header, with quotes around such fields where they are needed.
 
     A record with fields to spare has as many in each of the ``free`` columns (the command that
-    submitted a job holds its name again); one that lacks some goes on in lines that do, too. Where
-    that does not come out even, lines stay as they are.
+    submitted a job holds its name again); one that lacks some goes on in lines that do, too, and
+    one whose last column is free in lines without any delimiter. Where that does not come out even,
+    lines stay as they are.
     """
     columns = [at for at, name in enumerate(names) if name in free]
     between, most = delimiter.encode(), len(names) - 1
@@ -25,8 +26,9 @@ def quoted(text: bytes, names: Sequence[str], free: Sequence[str], delimiter: st
     at = 0
     while at < len(lines):
         end, record = at + 1, lines[at]
-        while record.count(between) < most and end < min(len(lines), at + _MOST_LINES):
-            if lines[end].count(between) >= most:
+        while end < min(len(lines), at + _MOST_LINES) and lines[end].count(between) < most:
+            is_last = len(names) - 1 in columns and lines[end] and between not in lines[end]
+            if record.count(between) >= most and not is_last:
                 break
             record, end = record + b"\n" + lines[end], end + 1
         fields = record.split(between)

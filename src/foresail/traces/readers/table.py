@@ -16,6 +16,7 @@ from foresail.model.registry import register
 from foresail.traces import schema
 from foresail.traces.accounting_amounts import (
     PER_TASK,
+    UNKNOWN_WORDS,
     UNSET,
     of_one_task,
     with_amounts,
@@ -323,6 +324,9 @@ def _with_constant(
 def _as_numbers(
     table: pl.DataFrame, column: str, source: ColumnSource, notes: Notes, said: str
 ) -> pl.DataFrame:
+    if table.schema[column] == pl.String:
+        known = ~pl.col(column).is_in(UNKNOWN_WORDS)
+        table = table.with_columns(pl.when(known).then(pl.col(column)).alias(column))
     if source.time is not None and table.schema[column] == pl.String:
         return unix_seconds(table, column, source.time, notes, source.zone, said)
     return with_numbers(table, [column], notes, said=said)
