@@ -165,6 +165,8 @@ class FreeResources:
     @property
     def down(self) -> frozenset[str]:
         """Names of the nodes that are down."""
+        if not self._down:  # asked at every pass
+            return frozenset()
         return frozenset(name for name in self._down if name in self._home)
 
     def has_room(self, job: Job, placement: Placement) -> bool:

@@ -488,9 +488,11 @@ class QueueTable:
         if not in_order or slot == len(self._tables.jobs):
             return False
         self._last_arrival, self._last_submit = pending.arrival, submitted
-        others = self._tables.others[slot] = others_of(job)
+        others = others_of(job)
+        if any(others):  # of few jobs; a new slot has none
+            self._tables.others[slot] = others
+            self._asking += 1
         self._tables.specs[slot] = -1.0
-        self._asking += any(others)
         self.jobs_by_slot.append(pending)
         self.slot_of[job.job_id] = slot
         known = math.nan
@@ -532,7 +534,8 @@ class QueueTable:
         if slot is None:
             self.wide.pop(job_id, None)
         else:
-            self._asking -= bool(self._tables.others[slot].any())
+            if self._asking:
+                self._asking -= any(others_of(self.jobs_by_slot[slot].job))
             self._note(table.LEAVES, slot)
 
     def _believe(self, pending: PendingJob) -> None:
