@@ -19,6 +19,8 @@ from foresail.model.limits import require, require_share
 GIB: Final = float(1 << 30)
 HIGHEST_PRICE: Final = 1e9
 """No price is above it, in any currency: sums over years stay numbers."""
+LOWEST_PRICE: Final = 1e-9
+"""Nor is any below it: what costs less is a mistake of units, and quotients stay numbers."""
 
 
 class Option(StrEnum):
@@ -34,15 +36,16 @@ class Option(StrEnum):
 
 
 def checked_price(value: float, name: str, *, of: str | None = None) -> float:
-    """The price, if it is a number above 0 and not above ``HIGHEST_PRICE``.
+    """The price, if it is a number from ``LOWEST_PRICE`` to ``HIGHEST_PRICE``.
 
     Raises
     ------
     InputError
         If it is not; the message names the field and whose price it is.
     """
-    if not 0.0 < value <= HIGHEST_PRICE:
-        expected = "a number above 0" + (" up to 1e9" if value > HIGHEST_PRICE else "")
+    if not LOWEST_PRICE <= value <= HIGHEST_PRICE:
+        within = "" if value == 0.0 else f", from {LOWEST_PRICE:g} to {HIGHEST_PRICE:g}"
+        expected = f"a number above 0{within}"
         raise InputError("not a price", source=of, field=name, value=value, expected=expected)
     return value
 

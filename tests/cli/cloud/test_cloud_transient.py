@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from foresail.cli.cloud import app
 from foresail.cli.main import main
 from foresail.cloud.transient.plan import from_record
 from foresail.model.errors import ForesailError, InputError
+from foresail.reports.renting.transient_page import how_often
 from reading_pages import page_faults
 
 TYPES = """\
@@ -137,6 +139,38 @@ def test_dearer_than_on_demand(types):
     result = run("--types", types, "--capacity", 20, "--on-demand-price", 0.1)
     assert result.exit_code == 0
     assert "rent it on demand instead" in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize("price", [1e-300, 1e300])
+def test_prices_that_are_none(types, price):
+    """What is far below or above any price is refused, not divided by."""
+    with pytest.raises(InputError, match="'--on-demand-price': not a price"):
+        raise run("--types", types, "--capacity", 20, "--on-demand-price", price).exception
+
+
+def test_the_headline_is_what_the_check_found(market):
+    """Where the time after showed less than the model says, that is what leads, and is expected."""
+    asked = (*market, "--capacity", 40, "--availability", 0.99, "--check-window", 7)
+    record = json.loads(run(*asked, "--format", "json").stdout)
+    found = {}
+    for each in record["windows"]:
+        if each["planned"] and each["window"] != "oracle":
+            seconds = each["end_seconds"] - each["begin_seconds"]
+            found[each["begin_seconds"]] = seconds, each["availability"]
+    after = sum(s * a for s, a in found.values()) / sum(s for s, _ in found.values())
+    by_model = record["availability"]
+    least = min(after, by_model, record["availability_in_history"])
+    assert record["availability_expected"] == pytest.approx(least)
+    said = " ".join(run(*asked).stdout.split())
+    assert ("the history does not bear that out" in said) == (least < by_model)
+
+
+def test_how_often():
+    """The worst of model and checks leads; where the model is the worst, nothing is said of it."""
+    words = how_often(1e-5, {"after A": 0.998, "in B": 0.9999, "in C": math.nan})
+    assert words.startswith("0.99800 of the time, missing 18 h a year, as it was after A. By the")
+    assert words.endswith("model it would be 0.9999900: the history does not bear that out.")
+    assert how_often(0.002, {"after A": 0.999}) == "0.99800 of the time, missing 18 h a year."
 
 
 def test_tiers(types, tmp_path):

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.advising import demand_course
 from foresail.cloud.purchasing.demand import BoughtJobs
-from foresail.cloud.waiting.blocks import block_draws, block_seconds, block_sums
+from foresail.cloud.waiting.blocks import BlockSums, block_draws, block_seconds, block_sums
+from foresail.cloud.waiting.certainty import drawn
 from foresail.cloud.waiting.frontier import FrontierPoint, advised, best_by_value, pareto
 from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
 from foresail.cloud.waiting.metrics import measured
@@ -105,7 +106,25 @@ def test_draws():
     assert (draws.sum(axis=1) == 10).all()
     assert draws.mean(axis=0) == pytest.approx(np.ones(10), abs=0.06)
     assert block_seconds(np.array([0.0, 4.9 * DAY])) is None
-    assert block_seconds(np.array([0.0, 35.0 * DAY])) == 7.0 * DAY
+    assert block_seconds(np.arange(0.0, 35.5 * DAY, DAY)) == 7.0 * DAY
+
+
+def test_blocks_few_of_which_have_jobs():
+    """A gap of two years leaves nothing to draw from but itself; five busy days are enough."""
+    ends = np.array([0.0, 600.0, 730.0 * DAY, 730.0 * DAY + 600.0])
+    assert block_seconds(ends) is None
+    busy = np.append(np.arange(0.0, 4.9 * DAY, 3600.0), 730.0 * DAY)
+    assert block_seconds(busy) == DAY
+
+
+def test_periods_without_a_job_are_not_drawn():
+    """Of 300 days five have jobs: what has no price is not counted, and nothing is NaN."""
+    amounts = np.where(np.arange(300) % 60 == 0, 1.0, 0.0)
+    found = drawn(BlockSums(amounts, amounts, amounts, amounts, amounts), None)
+    assert 900 < found.price.size < 1000
+    assert np.isfinite(found.price).all()
+    assert np.isfinite(found.wait_seconds).all()
+    assert np.isfinite(found.delay_cost).all()
 
 
 def test_intervals_hold_other_years():

@@ -132,7 +132,7 @@ def checked(
 ) -> list[TrailingWindow]:
     """Every window, and an oracle; all begin where the longest window allows."""
     from foresail.cloud.transient.estimating import rolled
-    from foresail.reports.renting.transient_page import TrailingWindow
+    from foresail.reports.renting.transient_page import ORACLE, TrailingWindow
 
     for days in windows:
         demand_days("--check-window", days)
@@ -162,5 +162,5 @@ def checked(
                 extra_nines=planned.extra_nines,
             ),
         )
-        for name, seconds in [*kinds, ("oracle", None)]
+        for name, seconds in [*kinds, (ORACLE, None)]
     ]

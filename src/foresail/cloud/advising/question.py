@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from foresail.cloud.prices import checked_price
 from foresail.cloud.waiting.policies import QUEUES, Queue, WaitingPolicy, waiting_policy
 from foresail.model.errors import UnknownNameError
 from foresail.model.limits import require, require_at_least, require_each_at_least, require_positive
@@ -105,6 +106,9 @@ class AdviceQuestion:
         if self.queue not in QUEUES:
             raise UnknownNameError("queue", self.queue, QUEUES)
         require_at_least(self, 0, "owned", "node_price_per_hour", "wait_price_per_hour")
+        for name in ("node_price_per_hour", "wait_price_per_hour"):
+            if getattr(self, name):
+                checked_price(getattr(self, name), name)
         require_at_least(self, 0, "most_wait_seconds", "most_cost_per_month", "growth_spread")
         require_at_least(self, 1, "futures", "workers")
         require_each_at_least(self, 0, "waiting_seconds", "short_seconds")

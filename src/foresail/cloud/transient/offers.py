@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.cloud.prices import checked_price
 from foresail.cloud.transient.shocks import CommonShocks
 from foresail.model.errors import InputError
 
@@ -44,9 +45,7 @@ class TransientType:
         self._check_positive("capacity", self.capacity)
         self._check_positive("price_per_unit_hour", self.price_per_unit_hour)
         if self.on_demand_price_per_unit_hour is not None:
-            self._check_positive(
-                "on_demand_price_per_unit_hour", self.on_demand_price_per_unit_hour
-            )
+            checked_price(self.on_demand_price_per_unit_hour, "on_demand_price_per_unit_hour")
         if not 0.0 <= self.availability <= 1.0:
             raise InputError(
                 f"no availability of {self.name}",

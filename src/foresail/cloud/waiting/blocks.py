@@ -37,7 +37,8 @@ class BlockSums:
     def drawn(self, weights: Floats) -> tuple[Floats, Floats]:
         """Effective price and mean wait (s) of periods put together anew, shape (draws,).
 
-        ``weights`` has how often each draw has each block, shape (draws, blocks).
+        ``weights`` has how often each draw has each block, shape (draws, blocks): of blocks in one
+        of which at least a job was submitted.
         """
         return (
             (weights @ self.cost) / (weights @ self.on_demand_cost),
@@ -51,9 +52,17 @@ class BlockSums:
 
 
 def block_seconds(submit_seconds: Floats) -> float | None:
-    """Weeks where the submissions span five of them, else days where five; else None."""
-    span = float(submit_seconds[-1] - submit_seconds[0])
-    return next((length for length in (_WEEK, _DAY) if span >= _FEWEST * length), None)
+    """Return a week where submissions span five and are of five, else a day where so, else None.
+
+    What is drawn anew from blocks few of which have jobs says nothing of other periods.
+    """
+    since = submit_seconds - submit_seconds[0]
+
+    def are_enough(length: float) -> bool:
+        with_jobs = np.unique(np.minimum(since, since[-1] * (1.0 - 1e-12)) // length)
+        return bool(since[-1] >= _FEWEST * length and with_jobs.size >= _FEWEST)
+
+    return next((length for length in (_WEEK, _DAY) if are_enough(length)), None)
 
 
 def block_sums(

@@ -46,11 +46,12 @@ def period_draws(blocks: int) -> Floats:
 
 
 def drawn(sums: BlockSums, hour_value: float | None) -> Draws:
-    """Periods of as many blocks as the log has, alike for all settings.
+    """Periods of as many blocks as the log has, alike for all settings; none that has no jobs.
 
     ``hour_value`` is what an hour of any job's waiting is worth; None: to each its own.
     """
     weights = period_draws(sums.jobs.size)
+    weights = weights[weights @ sums.jobs > 0.0]
     prices, waits = sums.drawn(weights)
     if hour_value is None:
         return Draws(prices, waits, sums.drawn_delay_cost(weights))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from foresail.cloud.prices import HIGHEST_PRICE, Offer, PriceCatalogue
+from foresail.cloud.prices import Offer, PriceCatalogue, checked_price
 from foresail.cloud.waiting.jobs import (
     FixedMachines,
     RentedType,
@@ -96,13 +96,8 @@ def owned_machines(offer: Offer, years: int | None, price_per_hour: float | None
                 expected="a price per hour of its own (--fixed-price), or another machine or term",
             )
         price_per_hour = term.price_per_hour
-    elif not 0.0 < price_per_hour <= HIGHEST_PRICE:
-        raise InputError(
-            "not a price",
-            field="--fixed-price",
-            value=price_per_hour,
-            expected=f"a number above 0 up to {HIGHEST_PRICE:g}",
-        )
+    else:
+        checked_price(price_per_hour, "--fixed-price")
     return FixedMachines(
         1,
         max(int(instance.cores), 1),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from foresail.cloud.prices import HIGHEST_PRICE
 from foresail.cloud.waiting.jobs import RentedType, TraceJobs, rents
 from foresail.model.errors import InputError
 
@@ -30,9 +31,10 @@ class Worth:
     """What counts for the jobs of all others, where some say their own."""
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.hour_value < math.inf:
+        if not 0.0 <= self.hour_value <= HIGHEST_PRICE:
+            expected = f"0 or more, up to {HIGHEST_PRICE:g}"
             raise InputError(
-                "out of range", field="hour value", value=self.hour_value, expected="0 or more"
+                "out of range", field="hour value", value=self.hour_value, expected=expected
             )
 
 

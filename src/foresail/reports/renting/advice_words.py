@@ -309,7 +309,7 @@ def _on_demand(advice: Advice, prices: PricesTold) -> str:
 def _certain(advice: Advice, prices: PricesTold) -> list[str]:
     blocks = advice.futures.draws.shape[1]
     if not advice.futures.informative:
-        return ["The log is too short to say how sure this is: five days are the least."]
+        return ["The log is too short to say how sure this is: jobs on five days are the least."]
     best = advice.advised
     low, high = best.certainty.cost
     brief, long = best.certainty.mean_wait_seconds

@@ -90,7 +90,7 @@ def _certain(answer: GreenAnswer) -> list[str]:
     """What weeks drawn anew make of it."""
     sure = answer.points[-1].certainty
     if sure is None:
-        return ["The log is too short to say how sure that is: five days are the least."]
+        return ["The log is too short to say how sure that is: jobs on five days are the least."]
     unit = "week" if answer.block_seconds > _DAY else "day"
     low, high = sure.saved
     brief, long = sure.mean_wait_seconds

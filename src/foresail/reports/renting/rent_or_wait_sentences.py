@@ -186,6 +186,7 @@ def _cautions(answer: OwningAnswer, asked: Circumstances) -> list[str]:
         )
     if not asked.by_formula and answer.certainty is None:
         said.append(
-            f"The log is of {duration(answer.period_seconds)}, too short to say how sure this is."
+            f"The log is of {duration(answer.period_seconds)}, too short to say how sure this is: "
+            "jobs on five days are the least."
         )
     return said

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import polars as pl
 
 from foresail.cloud.transient.offers import Offers
 from foresail.cloud.transient.planning import said_availability
 from foresail.cloud.transient.tiers import TieredPlan
-from foresail.model.words import count, duration, number, percent
+from foresail.model.words import count, number, percent
 from foresail.reports.renting.page import CloudPage, NumbersTable
 from foresail.reports.renting.transient_figures import (
     capacity_figure,
@@ -20,12 +20,11 @@ from foresail.reports.renting.transient_figures import (
 )
 from foresail.reports.renting.transient_page import (
     against_on_demand,
+    how_often,
     how_types_fail,
     plan_table,
     said_often,
 )
-
-_YEAR: Final = 365.25 * 86_400.0
 
 
 @dataclass(frozen=True)
@@ -74,12 +73,11 @@ def tiers_page(answer: TieredAnswer) -> CloudPage:
 def tier_sentences(answer: TieredAnswer) -> list[str]:
     """The plan in words."""
     planned = answer.plan
-    short = 1.0 - planned.availability
+    checked = {} if answer.realised is None else {"in all of the history": answer.realised}
     machines = sum(each.count for part in planned.plans for each in part.rented)
     said = [
         f"Rent {count(machines, 'machine')} for {number(planned.price_per_hour)} an hour: all "
-        f"tiers are up {said_availability(short)} of the time, and one or another is short "
-        f"{duration(short * _YEAR)} a year."
+        "tiers are up " + how_often(1.0 - planned.availability, checked)
     ]
     said += against_on_demand(planned.on_demand_share)
     said.append(
@@ -159,4 +157,5 @@ def tier_record(answer: TieredAnswer) -> dict[str, Any]:
     record["frontier"] = frontier_table(answer.frontier).to_dicts()
     if answer.realised is not None:
         record["availability_in_history"] = answer.realised
+        record["availability_expected"] = min(answer.plan.availability, answer.realised)
     return record

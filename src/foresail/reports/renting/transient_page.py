@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -30,6 +30,8 @@ from foresail.reports.renting.transient_figures import (
 
 _YEAR: Final = 365.25 * 86_400.0
 _MOST_PAIRS: Final = 10
+ORACLE: Final = "oracle"
+"""The window whose plans are made of the time that they are held to."""
 
 
 @dataclass(frozen=True)
@@ -116,11 +118,10 @@ def sentences(answer: TransientAnswer) -> list[str]:
     """The plan in words."""
     planned = answer.plan
     machines = sum(each.count for each in planned.rented)
-    short = planned.availability_shortfall
     said = [
         f"Rent {count(machines, 'machine')} of {count(len(planned.rented), 'type')} for "
         f"{number(planned.price_per_hour)} an hour: the capacity is there "
-        f"{said_availability(short)} of the time, missing {duration(short * _YEAR)} a year."
+        + how_often(planned.availability_shortfall, _checked(answer))
     ]
     said += against_on_demand(planned.on_demand_share)
     said.append(
@@ -136,6 +137,35 @@ def sentences(answer: TransientAnswer) -> list[str]:
         )
         said += _in_use(answer.held)
     return said
+
+
+def _checked(answer: TransientAnswer) -> dict[str, float]:
+    """Availability in the history: of the plan in all of it, and of others in what came after."""
+    windows = [each for each in answer.windows if each.name != ORACLE]
+    checked = {
+        f"after plans made like it of {each.name}": mean_availability(each.found)
+        for each in windows
+    }
+    if answer.held is not None:
+        checked["in all of the history"] = answer.held.realised.availability
+    return checked
+
+
+def how_often(short: float, checked: Mapping[str, float]) -> str:
+    """How often there is enough, and what is missed a year, by what says least of it.
+
+    ``short`` is the share of the time in which by the model there is too little; ``checked`` are
+    availabilities that were found, by where.
+    """
+    least = {1.0 - known: where for where, known in checked.items() if known < 1.0 - short}
+    worst = max(least, default=short)
+    words = f"{said_availability(worst)} of the time, missing {duration(worst * _YEAR)} a year"
+    if not least:
+        return f"{words}."
+    return (
+        f"{words}, as it was {least[worst]}. By the model it would be {said_availability(short)}: "
+        "the history does not bear that out."
+    )
 
 
 def how_types_fail(offers: Offers) -> str:
@@ -317,6 +347,8 @@ def transient_record(answer: TransientAnswer) -> dict[str, Any]:
             done = getattr(answer.held, name)
             if done is not None:
                 record[name] = asdict(done)
+    found = [each for each in _checked(answer).values() if not math.isnan(each)]
+    record["availability_expected"] = min([1.0 - answer.plan.availability_shortfall, *found])
     if answer.windows:
         table = windows_table(answer.windows).table.fill_nan(None)
         record["windows"] = table.to_dicts()
