@@ -142,8 +142,9 @@ class Compaction:
             case Manifest():
                 self._begin()
                 self._put(Manifest, "", line)
-        self._counted.take(record)
-        self._plan.take(record)
+        if not isinstance(record, EventTaken | Predicted):  # as most are
+            self._counted.take(record)
+            self._plan.take(record)
 
     def _put(self, kind: _Kind, unit: Unit, line: str) -> None:
         """Keep a line in place of the one before, at the end."""

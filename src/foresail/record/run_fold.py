@@ -177,7 +177,10 @@ class RunFold:
             if (
                 self._state.of(job_id) in _LIVING
                 and is_told(beliefs.first, first[job_id])
-                and is_told(beliefs.latest, latest[job_id])
+                and (
+                    (beliefs.latest is beliefs.first and latest[job_id] is first[job_id])
+                    or is_told(beliefs.latest, latest[job_id])
+                )
             ):
                 self._state.believe_again(job_id, beliefs.first, beliefs.latest)
                 self._believed.discard(job_id)
@@ -246,9 +249,10 @@ class RunFold:
                 self.draining, self.has_news = False, True
             case Remembered(memory=memory):
                 self.memory, self.remembered_on = memory, self._state.cluster
-        self.counters.take(record)
         self.jobs.take(record)
-        self.plan.take(record)
+        if not isinstance(record, EventTaken | Predicted):  # as most are
+            self.counters.take(record)
+            self.plan.take(record)
 
     def forget(self, job_ids: Collection[str]) -> None:
         """Know nothing more of jobs that have ended, nor what could be learned of them."""

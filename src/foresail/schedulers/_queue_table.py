@@ -359,6 +359,8 @@ class QueueTable:
 
     def others(self, slots: Sequence[int]) -> dict[str, tuple[float, ...]]:
         """Memory (bytes) and gpus of jobs, as reasons have them; nothing if none asks for any."""
+        if not self._asking:
+            return {}
         memory, gpus = self._tables.others[slots].T
         if not (memory.any() or gpus.any()):
             return {}
