@@ -407,9 +407,8 @@ def wrong_answers(number: int, folder: Path) -> Iterator[str]:
     yield from _unaccounted(workload, cleaned)
     yield from _impossible(cleaned, schedule, summary, limited)
     if number % _EVERY == 0:
-        verdict = verdict_of(cleaned, [schedule])
-        told = [summary.as_json(), provenance_of(cleaned).as_json()]
-        json_answer({"told": [*told, None if verdict is None else verdict.as_json()]})
+        recorded = verdict_of(cleaned, [schedule])
+        json_answer({"told": [summary.as_json(), provenance_of(cleaned).as_json(), recorded]})
 
 
 def _untrue(log: OddLog, cleaned: Workload) -> Iterator[str]:
@@ -444,8 +443,13 @@ def _impossible(
     workload: Workload, schedule: Schedule, summary: Summary, limited: bool
 ) -> Iterator[str]:
     jobs = schedule.jobs
+    if jobs["start_seconds"].null_count() != summary.never_started:
+        yield f"{summary.never_started} jobs never started, or others"
     if sorted(jobs["job_id"]) != sorted(workload.jobs["job_id"]):
         yield "not every job has one row"
+    jobs = jobs.drop_nulls("start_seconds")
+    if not jobs.height:
+        return
     begin, start, end = (jobs[f"{name}_seconds"].to_numpy() for name in ("submit", "start", "end"))
     ran = workload.jobs.join(jobs, on="job_id", how="right", suffix="_run")["runtime_seconds"]
     size = max(float(np.abs(end).max()), 1.0)

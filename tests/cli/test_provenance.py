@@ -86,3 +86,19 @@ def test_impossible_is_refused(foresail, log, command):
         assert "job 1, runtime_seconds" in err
         assert not out
     assert words in out + err
+
+
+def test_inspect_says_what_a_replay_would(foresail, log):
+    """What is odd stands beneath the facts, and a burst's load is said to say little."""
+    log.write_text(log.read_text().replace(" 7 1 -1", " -1 1 -1", 3).replace("no job\n", ""))
+    status, out, _ = foresail("trace", "inspect", log)
+    assert status == 0
+    assert "odd: of 19 jobs, the user of 12 is unknown" in out
+    (found,) = json.loads(foresail("trace", "inspect", log, "--format", "json")[1])["findings"]
+    assert found["name"] == "unknown_users"
+    assert "which says little" not in out
+    log.write_text(
+        "; MaxProcs: 4\n"
+        + "".join(LINE.format(id=at, submit=at, run=900, user=1) for at in range(9))
+    )
+    assert "(of a burst of 8 s, which says little)" in foresail("trace", "inspect", log)[1]

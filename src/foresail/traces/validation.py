@@ -46,7 +46,7 @@ def validate(workload: Workload) -> ValidationReport:
     The first are of the workload as the filter ``replayable`` leaves it. Nothing is changed.
     """
     findings = [
-        *plausibility(_replayable(workload)),
+        *plausibility(as_replayed(workload)),
         *_of_reading(workload),
         *_of_whole(workload),
         *_of_nodes(workload),
@@ -57,7 +57,8 @@ def validate(workload: Workload) -> ValidationReport:
     return ValidationReport(workload.meta.source, len(workload), tuple(findings))
 
 
-def _replayable(workload: Workload) -> Workload:
+def as_replayed(workload: Workload) -> Workload:
+    """The workload as a replay of it would have it, where its machine is known."""
     if workload.meta.processors is None:
         return workload
     return apply_filters(workload, choices_of(["replayable"]))

@@ -11,7 +11,10 @@ from foresail.cli.log_options import LogOptions, LogPath, read_log
 from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from foresail.traces.facts import Facts
+    from foresail.traces.plausibility import Oddity
 
 _COLUMNS = {
     "runtime_seconds": "runtime",
@@ -26,19 +29,23 @@ def command(
     log_options: LogOptions = LogOptions(),
     output_format: FormatOption = Format.TABLE,
 ) -> None:
-    """Jobs, span, load, runtimes, widths, waits; what is missing."""
+    """Jobs, span, load, runtimes, widths, waits; what is missing, and what is odd or cannot be."""
     from foresail.traces.facts import facts
+    from foresail.traces.plausibility import plausibility
+    from foresail.traces.validation import as_replayed
 
     workload = read_log(path, log_options)
     with doing(f"inspecting {path.name}"):
-        found = facts(workload)
+        found, odd = facts(workload), plausibility(as_replayed(workload))
     if output_format == Format.JSON:
-        _print_json(found)
+        _print_json(found, odd)
     else:
         _print_tables(found, workload.meta.unit)
+        for each in odd:
+            typer.echo(f"{each.severity}: {each.words}")
 
 
-def _print_json(found: Facts) -> None:
+def _print_json(found: Facts, odd: Sequence[Oddity]) -> None:
     from dataclasses import asdict
 
     from foresail.traces.facts import QUANTILES
@@ -48,17 +55,21 @@ def _print_json(found: Facts) -> None:
     content["quantiles"] = {
         name: dict(zip(levels, values, strict=True)) for name, values in found.quantiles.items()
     }
-    print_json(content | {"missing": found.missing})
+    findings = [asdict(each) for each in odd]
+    print_json(content | {"missing": found.missing, "findings": findings})
 
 
 def _print_tables(found: Facts, unit: str) -> None:
     from foresail.cli.formats import print_table
     from foresail.model.words import count, duration, number, percent
+    from foresail.traces.plausibility import LEAST_LOADED_SECONDS
 
     def unknown_or(text: str | None) -> str:
         return "unknown" if text is None else text
 
     load = None if found.offered_load is None else percent(found.offered_load)
+    if load is not None and found.span_seconds < LEAST_LOADED_SECONDS:
+        load += f" (of a burst of {duration(found.span_seconds)}, which says little)"
     processors = None if found.processors is None else number(found.processors)
     far = count(found.outside_window, "job")
     outside = f" (without {far} submitted long before or after)" if found.outside_window else ""
