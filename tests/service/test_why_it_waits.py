@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 
 import pytest
 from typer.testing import CliRunner
 
-from foresail.cli import explain
+from foresail.cli import explain, show
 from foresail.client import connection
 from live_service import live_service
 
@@ -151,6 +152,25 @@ def test_explain_prints_it_in_plain_words(service, ann, queue, monkeypatch):
     assert "another user's job" in result.output
     assert "2 cpus, a limit of 2 h." in result.output
     assert "2 tasks" not in result.output
+
+
+def test_explain_and_show_say_the_same_numbers(service, ann, queue, monkeypatch):
+    """Why it waits, when it should start, and how long it should run; a minute may end between."""
+    monkeypatch.setenv(connection.ADDRESS_VARIABLE, service.address)
+    monkeypatch.setenv(connection.TOKEN_VARIABLE, service.token("ann", "user"))
+    for _ in range(10):
+        shown = CliRunner().invoke(show.app, [queue[2]]).output
+        told = dict(re.split(r" {2,}", line, maxsplit=1) for line in shown.splitlines())
+        explained = CliRunner().invoke(explain.app, [queue[2]]).output
+        same = (
+            f"waits: {told['why']}.",
+            f"should start in {told['starts in']}.",
+            f"should run for {told['should run for']}.",
+        )
+        missing = [each for each in same if each not in explained]
+        if not missing:
+            return
+    raise AssertionError(f"{missing} of {shown} is not in {explained}")
 
 
 def test_every_end_says_why(service, ann, queue):

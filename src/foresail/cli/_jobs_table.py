@@ -75,7 +75,7 @@ def _row(group: Sequence[Mapping[str, Any]], now: float) -> tuple[str, ...]:
         together(ids) if len(ids) > 1 else ids[0] or "-",
         job["name"] or "-",
         job["user"] or "-",
-        _LETTERS[job["state"]],
+        "OOM" if job["state"] == "limit" and "memory" in why(job) else _LETTERS[job["state"]],
         clock(0.0 if start is None else (end or now) - start),
         "" if job.get("requested_seconds") is None else clock(job["requested_seconds"]),
         f"{job['cpus']:g}",

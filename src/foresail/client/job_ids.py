@@ -34,7 +34,7 @@ def _ids(word: str) -> Iterator[str]:
         if of is None:
             raise _no_id(word)
         some = range(int(of[1]), int(of[2] or of[1]) + 1, int(of[3] or 1))
-        if len(indices) + len(some) > _MOST:
+        if not some or len(indices) + len(some) > _MOST:
             raise _no_id(word)
         indices += some
     yield from (f"{number}_{index}" for index in indices)

@@ -176,8 +176,10 @@ function drawNodes(nodes) {
       });
       cell.append(button);
     }
+    const memory = [node.free_memory_bytes, node.memory_bytes].map((bytes) => (bytes / 2 ** 30).toFixed(1));
+    const free = [[node.free_cpus, node.cpus], memory, [node.free_gpus, node.gpus]];
     return element("tr", {}, element("td", {}, node.name), element("td", {}, node.state),
-      element("td", { class: "number" }, `${node.cpus}`), element("td", { class: "number" }, `${node.free_cpus}`), cell);
+      ...free.map((of) => element("td", { class: "number" }, of.join(" of "))), cell);
   });
   at("nodes").tBodies[0].replaceChildren(...rows);
   at("nodes").hidden = rows.length === 0;
