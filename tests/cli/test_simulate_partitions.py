@@ -99,6 +99,7 @@ def test_partitions_are_shown(foresail, arguments, tmp_path):
             "partitions are as the nodes have them",
         ),
         ([], "the number of processors is unknown"),
+        (["--partitions", "A=8,B=8", "--policy", "las"], "start tasks apart know none"),
     ],
 )
 def test_what_does_not_fit_is_refused(foresail, arguments, options, said):

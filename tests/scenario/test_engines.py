@@ -45,11 +45,15 @@ NEEDING = {
     Need.SHARED_NODES: {"conditions": ClusterConditions(share_nodes=True)},
     Need.TASKS: {"workload": in_parts(), "policy": parse_policy("distsched")},
 }
-NEEDING[Need.PARTITIONS] = {"workload": replace(workload(), partitions={"A": 2, "B": 2})}
+DIVIDED = replace(workload(), partitions={"A": 4, "B": 2})
+NEEDING[Need.TOGETHER] = {"workload": DIVIDED}
 ANY_SIMULATION = {
     Need.WORKLOAD: {"workload": workload()},
     Need.TRUTH: {"policy": parse_policy("easy,clairvoyant")},
     Need.CONVENTIONS: {"conventions": PREDICTSIM},
+    Need.PARTITIONS: {
+        "workload": DIVIDED.with_jobs(DIVIDED.jobs.with_columns(partition=pl.lit("A")))
+    },
 }
 COMMANDS = replace(PLAIN, workload=None, commands=RunDirectory(Path("run")))
 

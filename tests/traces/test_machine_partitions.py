@@ -72,7 +72,8 @@ def test_partitions_that_held_more_than_there_is_share_some():
     ("jobs", "said"),
     [
         ([*FULL, ("B", 0, None, 100, 2)], "no starts are known that tell the size of B"),
-        ([*FULL, ("A,B", 0, 0, 100, 2)], "some jobs name several (A, B)"),
+        ([*FULL, ("A,B", 0, 0, 100, 2)], "no starts are known that tell the size of B"),
+        ([*FULL, *LOOSE, (None, 0, 0, 100, 9)], "wider than each that they may run in (A 8, B 8)"),
         ([*FULL, (None, 0, 0, 100, 2)], "2 jobs of 3 name A, the others none"),
     ],
 )
@@ -153,6 +154,13 @@ def test_jobs_wider_than_their_partition_are_dropped():
     assert told.jobs.select(largest_partitions(told)).to_series().to_list() == [8, 10, 10, 10]
     kept, dropped = drop_wider_than_machine(NoParameters())(told)
     assert (kept.jobs["job_id"].to_list(), dropped) == (["1", "2"], 2)
+
+
+def test_jobs_of_several_tell_no_size():
+    """Where they ran is not recorded; nor is it of those that name none, which is said."""
+    told = divided(log(*FULL, *LOOSE, ("A,B", 0, 0, 100, 8), (None, 0, 0, 9, 1)))
+    assert told.partitions == {"A": 8, "B": 8}
+    assert "jobs that name none run in any" in told.partitions_said
 
 
 def test_names():

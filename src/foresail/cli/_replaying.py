@@ -125,10 +125,12 @@ def schedules_of(
         if said := memory_left_out(workload):
             typer.echo(said, err=True)
         in_parts = any(each.policy.starts_tasks or task_queues_of(each.policy) for each in asked)
-        one_pool = partial(
-            in_one_pool, because="policies that start tasks apart know no partitions"
-        )
-        workload = (one_pool if in_parts and named_partitions(workload) else divided)(workload)
+        because = "policies that start tasks apart know none"
+        if in_parts and workload.partitions:
+            raise InputError(because, field="--partitions")
+        if in_parts and named_partitions(workload):
+            workload = in_one_pool(workload, because)
+        workload = divided(workload)
     schedules = []
     for number, each in enumerate(asked, start=1):
         of_how_many = f"policy {number} of {len(asked)}: " if len(asked) > 1 else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Final
 
@@ -158,6 +159,7 @@ class Controller:
         self._learned_of: set[str | None] = set()
         self._has_news = True
         self._room_came = True
+        self._touched: dict[str, bool] | None = None
         self._let_through = False
         self.compares_with = can.compares_with
         self._state = State(
@@ -280,6 +282,7 @@ class Controller:
             for job_id, due in run.state.reference.found(run.plan.made_at):
                 run.state.falls_due(job_id, due)
         self._has_news, self._room_came = run.has_news, run.room_came
+        self._touched = self._nothing_touched
         self.counters = run.counters
         self._reservations = run.reservations
         self._reasons = WaitingReasons(run.state)
@@ -325,6 +328,7 @@ class Controller:
         twin._planned, twin._head = self._planned, self._head
         twin._learned_of, twin._has_news = set(self._learned_of), self._has_news
         twin._let_through, twin._room_came = self._let_through, self._room_came
+        twin._touched = copy(self._touched)
         here, there = self.scheduler_can.remembers, twin.scheduler_can.remembers
         if here is not None and there is not None and type(here) is type(there):
             there.remember(here.memory(), self.cluster)
@@ -380,7 +384,7 @@ class Controller:
         self._instructions = []
         self._let_through = False
         if self._state.let_begin(now):
-            self._has_news = True
+            self._has_news, self._touched = True, None
         ordered = list(events)
         if len(ordered) > 1:
             ordered.sort(key=self._rank)
@@ -455,6 +459,7 @@ class Controller:
         if not isinstance(event, Tick):
             self._has_news = True
         self._room_came = self._room_came or isinstance(event, MakesRoom)
+        self._touch(event)
         match event:
             case Ended():
                 self._end(event)
@@ -479,6 +484,30 @@ class Controller:
             case Tick():
                 return self._has_news or not self.scheduler_can.ignores_time
         return not self._passes_per_tick
+
+    @property
+    def _nothing_touched(self) -> dict[str, bool] | None:
+        """After a pass; of a single partition it is not counted."""
+        return {} if len(self.cluster.partitions) > 1 else None
+
+    def _touch(self, event: Event) -> None:
+        """Note which partitions an event is of."""
+        if self._touched is None or isinstance(event, EstimateExpired | HistoryOutcome):
+            return
+        records: Sequence[str] = ()
+        match event:
+            case Submitted(job=job) if not job.after:
+                records = self._state.free.records_of(job.partition)
+            case Ended(outcome=outcome) if not self._state.waiting_for:
+                running = self._state.running.get(unit_of(outcome))
+                if running is not None and outcome.ended_because not in GOES_BACK:
+                    records = [name for name, _ in running.placement.tasks_by_partition]
+        if records:
+            self._touched |= dict.fromkeys(records, isinstance(event, Ended)) | {
+                each: True for each in records if self._touched.get(each)
+            }
+        else:
+            self._touched = None
 
     def as_if_submitted(self, job: Job) -> PendingJob:
         """A job as it would wait had it just been submitted; nothing comes of it."""
@@ -668,6 +697,7 @@ class Controller:
     def _schedule(self) -> None:
         """One scheduling pass, if any job may start."""
         state = self._state
+        touched, self._touched = self._touched, self._nothing_touched
         if self._reasons.draining or not state.startable:
             self._note_plan(_NOTHING)
             return
@@ -678,7 +708,7 @@ class Controller:
             self._refresh_predictions()
         free, running = self._visible()
         try:
-            decision = self._decide(free, running)
+            decision = self._decide(free, running, touched)
             verdict = check_decision(decision, state.startable, state.running, state.stopping, free)
         except (Exception, SystemExit) as error:
             raise blamed(self.scheduler, error, self._now) from error
@@ -712,7 +742,12 @@ class Controller:
         self._departures = Departures(removals)
         return self._departures
 
-    def _decide(self, free: FreeResources, running: Sequence[RunningJob]) -> Decision:
+    def _decide(
+        self,
+        free: FreeResources,
+        running: Sequence[RunningJob],
+        touched: Mapping[str, bool] | None,
+    ) -> Decision:
         """Ask the scheduler; what it said before need not be kept."""
         state, departures = self._state, self._departures
         self._reasons.of_pass = {}
@@ -730,6 +765,7 @@ class Controller:
                 self._planned,
                 self._room_came,
                 departures.leaving(self._now),
+                touched,
             )
         )
         if isinstance(decision, Decision):

@@ -139,8 +139,8 @@ def _scarce(job: Job, state: State) -> Reason | None:
 def _free_for(job: Job, state: State) -> Resources:
     """What is free where a job may run: a single task has no use for several partitions."""
     free = state.free.by_partition()
-    if job.partition is not None and job.partition in free:
-        return free[job.partition]
+    if named := state.free.of_named(job.partition):
+        return max(named, key=_cpus)
     if job.tasks > 1:
         return sum(free.values(), Resources())
     return max(free.values(), key=_cpus, default=Resources())

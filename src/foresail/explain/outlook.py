@@ -9,7 +9,9 @@ from typing import Final
 
 from foresail.control.loop import Controller
 from foresail.model.construction import quickly_made
+from foresail.model.errors import InputError
 from foresail.model.job import Job
+from foresail.model.named_partitions import NamedPartitions
 from foresail.model.resources import Resources
 from foresail.model.view import PendingJob, RunningJob
 from foresail.record.beliefs import belief_of
@@ -211,10 +213,15 @@ def _partition(controller: Controller, job: Job) -> str | None:
     """The partition that a job names, else the only one that it fits in; None if others do too."""
     partitions = controller.cluster.partitions
     names = [each.name for each in partitions]
-    if job.partition in names:
-        return job.partition
+    named = NamedPartitions(controller.cluster)
+    if any(records != (name,) for name, records in named.records.items()):
+        raise InputError(
+            "forecasts know no nodes of several partitions", field="partition", value=job.partition
+        )
     if len(names) > 1:
-        names = [each.name for each in partitions if job.total.fits_in(each.total)]
+        asked = named.asked(job.partition) or names
+        fitting = {each.name for each in partitions if job.total.fits_in(each.total)}
+        names = [name for name in asked if name in fitting or len(asked) == 1]
     return names[0] if len(names) == 1 else None
 
 

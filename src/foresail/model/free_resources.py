@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
 from foresail.model.job import Job
+from foresail.model.named_partitions import NamedPartitions
 from foresail.model.resources import Resources
 
 _ROUNDING = 1e-9
@@ -55,13 +56,13 @@ class FreeResources:
         self._shared = cluster.shared
         self._home = {node.name: (p.name, node) for p in cluster.partitions for node in p.nodes}
         self._partition_of |= {name: home for name, (home, _) in self._home.items()}
-        self._largest = [p.total for p in cluster.partitions]
-        self._rooms = Counter(  # the smallest places known: one task never spans two of them
-            total
+        self._largest = {p.name: p.total for p in cluster.partitions}
+        self._rooms = {  # the smallest places known: one task never spans two of them
+            p.name: Counter([node.total for node in p.nodes] or [p.total])
             for p in cluster.partitions
-            for total in ([node.total for node in p.nodes] or [p.total])
-        )
-        self._most_tasks: dict[tuple[float, float, float], float] = {}
+        }
+        self._most_tasks: dict[tuple[object, ...], float] = {}
+        self._named = NamedPartitions(cluster)
 
     def copy(self) -> FreeResources:
         """An independent account with the same amounts free."""
@@ -79,6 +80,16 @@ class FreeResources:
         if self._shown_partitions is None:
             self._shown_partitions = MappingProxyType(self._partitions)
         return self._shown_partitions
+
+    def of_named(self, partition: str | None) -> list[Resources]:
+        """Unused resources of each partition that a job names."""
+        records = [self._named.records[name] for name in self._named.asked(partition)]
+        return [sum((self._partitions[each] for each in some), Resources()) for some in records]
+
+    def records_of(self, partition: str | None) -> list[str]:
+        """Names of all that the partitions which a job names consist of."""
+        asked = self._named.asked(partition)
+        return [each for name in asked for each in self._named.records[name]]
 
     def by_node(self) -> Mapping[str, Resources]:
         """Unused resources by node name, of nodes that are up, in the cluster's order."""
@@ -205,7 +216,8 @@ class FreeResources:
         if len(places) == len(job.stages) == 1 and not placement.tasks_by_node:
             name, tasks = places[0]
             stage, room = job.stages[0], self._partitions.get(name)
-            if room is not None and tasks == stage.tasks > 0:
+            fits = job.partition is None or self._named.allows(job.partition, name)
+            if room is not None and tasks == stage.tasks > 0 and fits:
                 request = stage.request
                 if (
                     request.cpus * tasks <= room.cpus
@@ -215,22 +227,35 @@ class FreeResources:
                     return None  # as nearly all are
         return (
             self._unknown_place(placement)
+            or self._other_partition(job, placement)
             or self._broken_gang(job, placement)
             or self._lack_of_room(job, placement)
         )
 
     def could_hold(self, job: Job) -> bool:
         """Whether the empty cluster has room for all of the job's tasks at once."""
+        asked = self._named.asked(job.partition)
         if len(job.stages) > 1:
-            return any(job.total.fits_in(total) for total in self._largest)
+            largest = self._largest.items()
+            return any(
+                job.total.fits_in(total) and self._named.allows(job.partition, name)
+                for name, total in largest
+            )
         request = job.stages[0].request
-        amounts = (request.cpus, request.memory_bytes, request.gpus)
-        most = self._most_tasks.get(amounts)
+        key = (request.cpus, request.memory_bytes, request.gpus, asked)
+        most = self._most_tasks.get(key)
         if most is None:
-            rooms = self._rooms.items()
-            most = sum(count * tasks_within(request, room) for room, count in rooms)
+            whole = [self._named.records[name] for name in asked] or [tuple(self._rooms)]
+            most = max(
+                sum(
+                    count * tasks_within(request, room)
+                    for record in records
+                    for room, count in self._rooms[record].items()
+                )
+                for records in whole
+            )
             most = math.inf if self._shared and most else most
-            self._most_tasks[amounts] = most
+            self._most_tasks[key] = most
         return most >= job.tasks
 
     def _unknown_place(self, placement: Placement) -> tuple[Misplacement, str] | None:
@@ -241,6 +266,12 @@ class FreeResources:
             if name not in self._home:
                 return Misplacement.NO_SUCH_PLACE, f"the cluster has no {_NODE} {name!r}"
         return None
+
+    def _other_partition(self, job: Job, placement: Placement) -> tuple[Misplacement, str] | None:
+        records = [name for name, _ in placement.tasks_by_partition]
+        if self._named.allows(job.partition, *records):
+            return None
+        return Misplacement.NO_SUCH_PLACE, f"the job is for {_PARTITION} {job.partition}"
 
     def _broken_gang(self, job: Job, placement: Placement) -> tuple[Misplacement, str] | None:
         tasks = job.tasks

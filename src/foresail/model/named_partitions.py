@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from foresail.model.cluster import Cluster
+from foresail.model.cluster import Cluster, Partition
+from foresail.model.resources import Resources
 
 _BETWEEN = ","
 
@@ -13,6 +14,11 @@ def names_in(text: str | None) -> tuple[str, ...]:
     """The partitions that a job or a node names: ``a,b`` is two of them."""
     names = () if text is None else (name.strip() for name in text.split(_BETWEEN))
     return tuple(dict.fromkeys(name for name in names if name))
+
+
+def belongs(record: str, names: Iterable[str]) -> bool:
+    """Whether nodes of a record belong to any of these partitions."""
+    return not {record, *names_in(record)}.isdisjoint(names)
 
 
 class NamedPartitions:
@@ -34,6 +40,16 @@ class NamedPartitions:
         """Names of records by name of the partition, those that belong to the fewest first."""
         self._asked: dict[str | None, tuple[str, ...]] = {None: ()}
 
+    def whole(self, cluster: Cluster) -> Iterator[Partition]:
+        """Each partition as a record of its own: what all of its nodes have."""
+        known = {each.name: each for each in cluster.partitions}
+        for name, records in self.records.items():
+            if records == (name,):
+                yield known[name]
+            else:
+                total = sum((known[each].total for each in records), Resources())
+                yield Partition(name, total, tuple(n for r in records for n in known[r].nodes))
+
     def asked(self, text: str | None) -> tuple[str, ...]:
         """The partitions in any one of which a job is to run; none if it names none there is."""
         known = self._asked.get(text)
@@ -42,7 +58,7 @@ class NamedPartitions:
             self._asked[text] = known
         return known
 
-    def allows(self, text: str | None, record: str) -> bool:
-        """Whether a job that names these partitions may run on nodes of a record."""
+    def allows(self, text: str | None, *records: str) -> bool:
+        """Whether a job that names these partitions may run on nodes of these records at once."""
         asked = self.asked(text)
-        return not asked or any(record in self.records[name] for name in asked)
+        return not asked or any({*self.records[name]}.issuperset(records) for name in asked)

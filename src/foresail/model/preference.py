@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from foresail.model.cluster import Node
 from foresail.model.errors import InputError
+from foresail.model.named_partitions import belongs
 
 
 class PreferenceKind(StrEnum):
@@ -87,7 +88,7 @@ class Preference:
         placed = list(tasks_by_node)
         match self.kind:
             case PreferenceKind.PARTITION:
-                return all(partition in self.names for _, partition, _ in placed)
+                return all(belongs(record, self.names) for _, record, _ in placed)
             case PreferenceKind.ATTRIBUTE:
                 return all(_has_any(node.attributes, self.names) for node, _, _ in placed)
             case PreferenceKind.SAME:

@@ -7,6 +7,7 @@ from typing import Final
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
 from foresail.model.job import Job
+from foresail.model.named_partitions import belongs
 from foresail.model.option import option_of
 from foresail.model.preference import PreferenceKind
 
@@ -53,7 +54,9 @@ class Slowdowns:
             return 1.0
         placed = [(*self._nodes[name], tasks) for name, tasks in placement.tasks_by_node]
         if not placed and job.preference.kind is PreferenceKind.PARTITION:
-            held = all(name in job.preference.names for name, _ in placement.tasks_by_partition)
+            held = all(
+                belongs(name, job.preference.names) for name, _ in placement.tasks_by_partition
+            )
         else:
             held = bool(placed) and job.preference.holds(placed)
         return 1.0 if held else job.preference.slowdown

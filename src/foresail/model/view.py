@@ -126,6 +126,9 @@ class ClusterView:
     leaving: Mapping[str, float] = field(default_factory=dict)
     """When nodes will go (seconds), by name, of those that are known to go: what could still run
     then does not start there."""
+    touched: Mapping[str, bool] | None = None
+    """Names of the partitions that any event since the last decision is of, expired estimates left
+    out, and whether room may have come there; None: events may be of all."""
 
     @property
     def plan(self) -> dict[str, float]:

@@ -12,12 +12,14 @@ import polars as pl
 
 from foresail.control.loop import Controller
 from foresail.control.plug_ins import nothing_started
+from foresail.model.errors import InputError
 from foresail.model.event import Event
+from foresail.model.named_partitions import NamedPartitions
 from foresail.model.watching import Watch
 from foresail.model.whole_files import make_folder, require_replaceable, to_be_written
 from foresail.record.log import EventLog, JsonLinesLog, NullLog
 from foresail.scenario.beginning import controller_of, manifest_of
-from foresail.scenario.engines import EVENT_ENGINE
+from foresail.scenario.engines import EVENT_ENGINE, task_queues_of
 from foresail.scenario.own_requests import with_options
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.engine import simulate_events
@@ -43,6 +45,16 @@ def run_logged(scenario: Scenario, watch: Watch | None = None) -> Schedule:
         real_runtimes(jobs)
     if scenario.place != "processors":
         require_known_preferences(jobs.jobs, scenario.cluster, jobs.meta.source)
+    named = NamedPartitions(scenario.cluster)
+    first = next((each for each in jobs.jobs["partition"].unique() if named.asked(each)), None)
+    if first is not None and (scenario.policy.starts_tasks or task_queues_of(scenario.policy)):
+        raise InputError(
+            "policies that start tasks apart know no partitions, and jobs name some",
+            source=jobs.meta.source,
+            field="partition",
+            value=first,
+            expected="another policy, or a log that names none",
+        )
     with _event_log(scenario) as log:
         controller = controller_of(scenario, log)
         schedule = run_by_events(scenario, controller, watch=watch, used=_use_beside(scenario))

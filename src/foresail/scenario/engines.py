@@ -14,6 +14,7 @@ from foresail.scenario.own_requests import require_places_by_options
 from foresail.scenario.scenario import Scenario, says_speeds
 from foresail.schedulers.of_tasks.queueing import QueuesTasks
 from foresail.simulator.conditions import IDEAL
+from foresail.simulator.replay import replays_apart
 
 
 class Need(StrEnum):
@@ -24,6 +25,7 @@ class Need(StrEnum):
     TRUTH = "predictors that are told how long jobs will run"
     PLACES = "places other than one pool of processors"
     PARTITIONS = "partitions with processors of their own"
+    TOGETHER = "partitions that are decided about together"
     SPEEDS = "processors of different speeds"
     DEPENDENCIES = "jobs that wait for others"
     OWN_REQUESTS = "jobs with STRL of their own"
@@ -53,7 +55,12 @@ class ScenarioEngine:
 
 COMPILED_REPLAY: Final = ScenarioEngine(
     "compiled-replay",
-    frozenset({Need.GANGS, Need.LIMITS, Need.WORKLOAD, Need.TRUTH, Need.CONVENTIONS}),
+    frozenset(
+        {
+            *(Need.GANGS, Need.LIMITS, Need.WORKLOAD, Need.TRUTH, Need.CONVENTIONS),
+            Need.PARTITIONS,
+        }
+    ),
 )
 _OF_TASKS: Final = frozenset({Need.TASKS, Need.TASK_QUEUES, Need.TASK_BELIEFS, Need.TASKS_OF_GANGS})
 TASK_REPLAY: Final = ScenarioEngine(
@@ -127,6 +134,8 @@ def _needs(scenario: Scenario) -> Iterator[Need]:
         yield Need.PLACES
     elif workload is not None and workload.partitions:
         yield Need.PARTITIONS
+        if not replays_apart(workload, scenario.policy, scenario.conventions):
+            yield Need.TOGETHER
     elif workload is not None and says_speeds(workload) and scenario.cluster.has_speeds:
         yield Need.SPEEDS
     if workload is not None and workload.has_dependencies:

@@ -20,6 +20,7 @@ from foresail.kernels.waiting_jobs import LIKELY, PLANNED, WIDTH
 from foresail.model.construction import replaced
 from foresail.model.decision import Placement
 from foresail.model.job import Job
+from foresail.model.resources import Resources
 from foresail.model.view import ClusterView
 from foresail.schedulers._passed import Passed
 from foresail.schedulers.kernels.waiting_queue import AGED
@@ -54,8 +55,8 @@ class AllResources:
 
     Parameters
     ----------
-    view, partition
-        The moment, and the name of the partition.
+    view, records
+        The moment, and the names of what the partition consists of.
     queue
         Slots of the jobs that wait there, in queue order.
     jobs, others
@@ -69,7 +70,7 @@ class AllResources:
     def __init__(
         self,
         view: ClusterView,
-        partition: str,
+        records: Sequence[str],
         queue: Integers,
         jobs: Floats,
         others: Floats,
@@ -78,7 +79,7 @@ class AllResources:
         promises: bool,
         hopes: bool,
     ) -> None:
-        self._view, self._partition = view, partition
+        self._view, self._records = view, records
         self._queue, self._jobs = queue, jobs
         self._columns = (jobs[:, WIDTH], *others.T)
         self._overtakes, self._promises, self._hopes = overtakes, promises, hopes
@@ -94,7 +95,7 @@ class AllResources:
 
         The pass was made for all other jobs that wait.
         """
-        room = self._view.free[self._partition]
+        room = sum((self._view.free[name] for name in self._records), Resources())
         left = np.array([passed.free, room.memory_bytes, room.gpus])
         left -= self._needs(list(started)).sum(axis=0)
         head, ahead, shadow, spare = self._first_that_waits(left, started, elsewhere)
@@ -166,9 +167,9 @@ class AllResources:
 
     def _shadow(self, free: Floats, needed: Floats, started: Sequence[int]) -> tuple[float, Floats]:
         """When so much should be free, and how much more; slots ``started`` run from now on."""
-        now, name = self._view.now, self._partition
+        now, records = self._view.now, self._records
         ends = [max(each.expected_end_seconds, now) for each in self._view.running]
-        held = [_held(each.held, each.placement, name) for each in self._view.running]
+        held = [_held(each.held, each.placement, records) for each in self._view.running]
         ends += (now + self._jobs[started, PLANNED]).tolist()
         held += self._needs(started).tolist()
         if not ends:
@@ -191,9 +192,9 @@ class AllResources:
         return late
 
 
-def _held(job: Job, placement: Placement, partition: str) -> tuple[float, float, float]:
+def _held(job: Job, placement: Placement, records: Sequence[str]) -> tuple[float, float, float]:
     """What a running job holds of a partition: cpus, memory and gpus."""
-    tasks = sum(count for name, count in placement.tasks_by_partition if name == partition)
+    tasks = sum(count for name, count in placement.tasks_by_partition if name in records)
     share = tasks / job.tasks
     memory, gpus = others_of(job)
     return job.cpus * share, memory * share, gpus * share

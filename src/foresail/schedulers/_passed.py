@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from foresail.model.construction import quickly_made
+from foresail.model.decision import Placement
 
 
 @quickly_made
@@ -25,6 +26,8 @@ class Passed:
     started_elsewhere: Collection[int] = ()
     promised_elsewhere: Mapping[int, float] = field(default_factory=dict)
     left: tuple[float, float] | None = None
+    placements: Mapping[int, Placement] = field(default_factory=dict)
+    """Of starts, by slot, where the partition shares nodes with others."""
 
     @property
     def started(self) -> set[int]:

@@ -17,6 +17,7 @@ from heapq import merge
 from foresail.model.cluster import Cluster, Node
 from foresail.model.decision import Placement
 from foresail.model.job import Job
+from foresail.model.named_partitions import NamedPartitions, belongs
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.resources import Resources
 from foresail.model.view import ClusterView
@@ -50,6 +51,8 @@ class NodesByPreference:
         self.groups = range(1 if groups is None else 1 + max(groups.values(), default=0))
         pools = sorted(cluster.partitions, key=lambda each: -each.speed)
         self.partitions = [partition.name for partition in pools]
+        self.named = NamedPartitions(cluster)
+        self._within: dict[tuple[str, ...], frozenset[str]] = {}
         self._sets: dict[tuple[PreferenceKind, tuple[str, ...]], tuple[frozenset[str], ...]] = {}
 
     def partition(self, node: str) -> str:
@@ -59,6 +62,14 @@ class NodesByPreference:
     def attribute(self, node: str, name: str) -> str:
         """What a node offers under a name that it has."""
         return self._nodes[node][0].attributes[name]
+
+    def within(self, partitions: Iterable[str]) -> frozenset[str]:
+        """The nodes that belong to any of these partitions."""
+        asked = tuple(partitions)
+        if asked not in self._within:
+            nodes = self._nodes.items()
+            self._within[asked] = frozenset(n for n, (_, home) in nodes if belongs(home, asked))
+        return self._within[asked]
 
     def preferred(self, preference: Preference) -> tuple[frozenset[str], ...]:
         """The sets of nodes within which a placement is a preferred one."""
@@ -71,7 +82,7 @@ class NodesByPreference:
         names = preference.names
         match preference.kind:
             case PreferenceKind.PARTITION:
-                yield frozenset(name for name, (_, home) in self._nodes.items() if home in names)
+                yield self.within(names)
             case PreferenceKind.ATTRIBUTE:
                 yield self._with_any(names)
             case PreferenceKind.SPREAD:
@@ -150,19 +161,33 @@ class FreeRoom:
         """Where the gang can start now: preferred nodes if it fits there, else any; None if not."""
         if not self.has_cpus_for(job.cpus):
             return None
+        asked = self._places.named.asked(job.partition)
         if not self._places.position or len(job.stages) > 1:
-            return self._whole_partition(job)
+            if not asked:
+                return self._whole_partition(job)
+            records = self._places.named.records
+            every = (placed(job, records[name], self._partitions) for name in asked)
+            return next((each for each in every if each is not None), None)
         self._bar(job)
+        every = (self._on_nodes(job, self._places.within([name])) for name in asked)
+        if asked:
+            return next((each for each in every if each is not None), None)
+        return self._on_nodes(job, None)
+
+    def _on_nodes(self, job: Job, within: frozenset[str] | None) -> Placement | None:
+        """On the nodes of a partition, or on any."""
         preference = job.preference
         if preference is not None:
             for names in self._places.preferred(preference):
+                if within is not None:
+                    names &= within
                 if preference.kind is PreferenceKind.SPREAD:
                     found = self._spread(job, names, preference.names[0])
                 else:
                     found = self._packed(job, names)
                 if found is not None:
                     return found
-        return self._packed(job, self._places.position)
+        return self._packed(job, self._places.position if within is None else within)
 
     def _bar(self, job: Job) -> None:
         """Leave out nodes that will go before the job must have ended, until the next one."""
@@ -188,8 +213,7 @@ class FreeRoom:
 
     def _whole_partition(self, job: Job) -> Placement | None:
         for name in self._partitions_in_order(job.preference):
-            asked = job.partition is None or job.partition == name
-            if asked and job.total.fits_in(self._partitions[name]):
+            if job.total.fits_in(self._partitions[name]):
                 return Placement.whole(name, job.tasks)
         return None
 
@@ -198,7 +222,7 @@ class FreeRoom:
         names = self._places.partitions
         if preference is None or preference.kind is not PreferenceKind.PARTITION:
             return names
-        return sorted(names, key=lambda name: name not in preference.names)
+        return sorted(names, key=lambda name: not belongs(name, preference.names))
 
     def _in_order(self, request: Resources, groups: Sequence[int]) -> Iterator[str]:
         """Nodes of some groups with cpus for a task, in the order of this module."""
@@ -286,6 +310,20 @@ class FreeRoom:
             partition = self._places.partition(name)
             by_partition[partition] = by_partition.get(partition, 0) + tasks
         return Placement(tuple(by_partition.items()), tuple(sorted(by_node)))
+
+
+def placed(job: Job, records: Sequence[str], room: Mapping[str, Resources]) -> Placement | None:
+    """All tasks on what is free of some records, the first filled first; None: no room."""
+    if len(job.stages) > 1:
+        whole = (name for name in records if job.total.fits_in(room[name]))
+        return next((Placement.whole(name, job.tasks) for name in whole), None)
+    left, places = job.tasks, list[tuple[str, int]]()
+    for name in records:
+        tasks = min(tasks_within(job.stages[0].request, room[name]), left)
+        if tasks > 0:
+            places.append((name, tasks))
+            left -= tasks
+    return None if left else Placement(tuple(places))
 
 
 def _from(order: _Order, least: tuple[float]) -> Iterator[tuple[float, int, str]]:

@@ -30,6 +30,7 @@ from foresail.kernels.waiting_jobs import (
     LATEST,
     PLANNED,
     QUEUE,
+    QUEUE_KEY,
     RELEASE_COLUMNS,
     RESERVATION,
     SUBMITTED,
@@ -46,7 +47,7 @@ from foresail.schedulers._beside_cpus import OTHERS, AllResources, others_of
 from foresail.schedulers._passed import Passed
 from foresail.schedulers.kernels import queue_table as table
 from foresail.schedulers.kernels import waiting_queue as queue
-from foresail.schedulers.kernels.easy import in_order_pass
+from foresail.schedulers.kernels.easy import easy_pass, in_order_pass
 
 _FEW: Final = 64
 """Changes that are always followed one by one; rows that tables begin with."""
@@ -156,9 +157,12 @@ class QueueTable:
     """The jobs that wait for one partition and that run there, in the order of a scheduler.
 
     It has the jobs that it ``takes`` (None: all), and is silent about those that it ``mutes``, of
-    which the table of another partition tells. ``jobs_by_slot`` are those that wait or waited,
-    ``slot_of`` the slots by id of those that wait, ``wide`` those that never fit, by id.
-    ``version`` counts passes.
+    which the table of another partition tells. The partition consists of these ``records`` of the
+    cluster (``foresail.model.named_partitions``), if it is not one of them. ``jobs_by_slot`` are
+    those that wait or waited, ``slot_of`` the slots by id of those that wait, ``wide`` those that
+    never fit, by id.
+    ``version`` counts passes; ``overtakes`` says whether jobs may start before their turn,
+    ``starts_in_order`` whether all do whose turn it is.
     """
 
     def __init__(
@@ -168,8 +172,10 @@ class QueueTable:
         summaries: Summaries,
         takes: Callable[[Job], bool] | None = None,
         mutes: Callable[[Job], bool] | None = None,
+        records: Sequence[str] = (),
     ) -> None:
         self.partition = partition
+        self.records = tuple(records) or (partition.name,)
         self.version = 0
         self.slot_of: dict[str, int] = {}
         self.jobs_by_slot: list[PendingJob] = []
@@ -179,7 +185,9 @@ class QueueTable:
         self._mutes = mutes
         self._total = partition.total.cpus
         self._follows_probes = queue.follows_probes(scheduler)
-        self._overtakes = scheduler.one_pass is not in_order_pass
+        self._scheduler = scheduler
+        self.overtakes = scheduler.one_pass is not in_order_pass
+        self.starts_in_order = scheduler.one_pass in (in_order_pass, easy_pass)
         self._asking = 0
         self._view: ClusterView | None = None
         self._falls_due = scheduler.shares is not None or scheduler.age_limit_seconds < math.inf
@@ -227,11 +235,14 @@ class QueueTable:
             if slot is not None:
                 self._tables.jobs[slot, RESERVATION] = start
         held = self._held_grains
-        total = view.free[self.partition.name].cpus + (held + self._held_beyond / _PER_CPU)
+        total = sum([view.free[name].cpus for name in self.records])
+        total += held + self._held_beyond / _PER_CPU
         free = nearest_grain(total) - held
         now = float(view.now)
         self._soonest = math.nextafter(now, math.inf)  # wake-ups may come late where jobs run
-        self._counts[queue.ROOM_CAME] = view.room_came
+        self._counts[queue.ROOM_CAME] = view.room_came and (
+            view.touched is None or any(view.touched.get(name) for name in self.records)
+        )
         count = table.pass_over(now, self._soonest, free, self._changed, self._places)
         self._changed = 0
         starts = self._tables.starts[:count].tolist() if count else []
@@ -265,11 +276,11 @@ class QueueTable:
         numbers, tables = self._tables.numbers, self._tables
         resources = AllResources(
             self._view,
-            self.partition.name,
+            self.records,
             tables.order[: tables.counters[queue.WAITING], QUEUE].astype(np.int64),
             tables.jobs,
             tables.others,
-            overtakes=self._overtakes,
+            overtakes=self.overtakes,
             promises=numbers[queue.MOST_RESERVED] > 0.0,
             hopes=numbers[queue.IS_GUARDED] != 0.0,
         )
@@ -302,6 +313,20 @@ class QueueTable:
         """Slots of all waiting jobs, in queue order."""
         rows = self._tables.order[: self._tables.counters[queue.WAITING], QUEUE]
         return rows.astype(np.int64).tolist()  # type: ignore[no-any-return] # of integers
+
+    def line(self) -> list[tuple[bool, float, int]]:
+        """Of all waiting jobs in queue order: whether it is not due, its key, and its slot."""
+        aged, waiting = self._counts[queue.AGED_FIRST], self._counts[queue.WAITING]
+        rows = self._tables.order[:waiting, [QUEUE_KEY, QUEUE]].tolist()
+        return [(place >= aged, key, int(slot)) for place, (key, slot) in enumerate(rows)]
+
+    def waiting(self) -> list[PendingJob]:
+        """All waiting jobs, in order of arrival."""
+        return [self.jobs_by_slot[slot] for slot in sorted(self.queue())]
+
+    def alike(self) -> QueueTable:
+        """A table of the same partition without a job, for jobs of the same kind."""
+        return QueueTable(self._scheduler, self.partition, self._summaries, records=self.records)
 
     def first_but(self, started: Container[int]) -> int:
         """The first slot in queue order that is not one of these; -1 if there is none."""
@@ -576,7 +601,7 @@ class QueueTable:
         if self._follows_probes:
             self._note(table.RUNS, self._kind(running.job))
         number = running.start_order
-        cpus = held_cpus(running.job, running.placement, self.partition.name)
+        cpus = held_cpus(running.job, running.placement, self.records)
         beyond, grains = self._holds[number] = _exactly(cpus)
         if grains or beyond:
             self._held_beyond += beyond
@@ -661,11 +686,10 @@ class QueueTable:
             self._make_room_for_changes(len(view.running))
             for each in view.running:
                 self._note(table.RUNS, self._kind(each.job))
-        name = self.partition.name
         releases = sorted(
             (each.expected_end_seconds, each.start_order, cpus)
             for each in view.running
-            if (cpus := held_cpus(each.job, each.placement, name)) > 0
+            if (cpus := held_cpus(each.job, each.placement, self.records)) > 0
         )
         count = len(releases)
         if count > len(self._tables.release):
@@ -700,12 +724,12 @@ def _exactly(cpus: float) -> tuple[int, float]:
     return int((cpus - grains) * _PER_CPU), grains
 
 
-def held_cpus(job: Job, placement: Placement, partition: str) -> float:
-    """Cpus that a running job holds in a partition."""
+def held_cpus(job: Job, placement: Placement, records: Container[str]) -> float:
+    """Cpus that a running job holds in a partition of these records."""
     places = placement.tasks_by_partition
     if len(places) == 1:  # asked for many times a pass
-        return job.cpus if places[0][0] == partition else 0.0
-    tasks = sum(count for name, count in places if name == partition)
+        return job.cpus if places[0][0] in records else 0.0
+    tasks = sum(count for name, count in places if name in records)
     return job.cpus * tasks / job.tasks
 
 

@@ -197,7 +197,8 @@ class _PartitionQueue:
         starts: list[Start] = []
         for slot in passed.starts:
             job = jobs[slot].job
-            starts.append(Start(job.job_id, placements[job.tasks]))
+            placement = passed.placements.get(slot) or placements[job.tasks]
+            starts.append(Start(job.job_id, placement))
         planned: list[PlannedStart] = []
         for slot, start_seconds in passed.reserved.items():
             job = jobs[slot].job

@@ -15,6 +15,7 @@ from foresail.kernels.waiting_jobs import HOLDER
 from foresail.model.cluster import Cluster, Partition
 from foresail.model.due import Due
 from foresail.model.job import Job
+from foresail.model.named_partitions import NamedPartitions
 from foresail.model.view import PendingJob
 from foresail.schedulers.kernels import reference as tables
 
@@ -26,18 +27,18 @@ _LONGEST_SECONDS = 1e9
 class EasyReference:
     """A ``foresail.model.protocols.ReferenceSchedule``: EASY with requested times, per partition.
 
-    A job that names no partition, or one that there is not, is for the one that it fits in where
+    A job that names several partitions, or none that there is, is for that it fits in where
     jobs that wait and run are likely to need the least per cpu; of equals, the first. Where no time
     was requested the runtime counts that is planned with. A job counts by that resource of which it
     asks for the largest share: where others are short, its turn comes later than with all counted.
     """
 
     def __init__(self, cluster: Cluster, shares: Shares) -> None:
-        self._parts = [_PartitionReference(each, shares) for each in cluster.partitions]
-        self._by_name = {
-            each.name: part for each, part in zip(cluster.partitions, self._parts, strict=True)
-        }
-        self._totals = [each.total for each in cluster.partitions]
+        self._named = NamedPartitions(cluster)
+        partitions = [*self._named.whole(cluster)]
+        self._parts = [_PartitionReference(each, shares) for each in partitions]
+        self._numbers = {each.name: number for number, each in enumerate(partitions)}
+        self._totals = [each.total for each in partitions]
         self._home: dict[str, _PartitionReference] = {}
         self._work: dict[str, int] = {}  # cpu-seconds, by job; whole, so that sums are exact
         self._dues: list[tuple[float, str]] = []  # a heap; jobs that wait no more are among them
@@ -92,13 +93,11 @@ class EasyReference:
 
     def _home_of(self, job: Job) -> _PartitionReference:
         """The part of the schedule that a job is for, which is told of what came before it."""
-        named = self._by_name.get(job.partition or "")
-        if named is not None:
-            return named
+        asked = self._named.asked(job.partition)
+        numbers = [self._numbers[name] for name in asked or self._numbers]
         needed = job.total
-        rooms = zip(self._parts, self._totals, strict=True)
-        fitting = [part for part, total in rooms if needed.fits_in(total)]
-        return min(fitting, key=_work_per_cpu) if fitting else self._parts[0]
+        fitting = [self._parts[each] for each in numbers if needed.fits_in(self._totals[each])]
+        return min(fitting, key=_work_per_cpu) if fitting else self._parts[numbers[0]]
 
     def _waits(self, job_id: str) -> bool:
         return job_id in self._home and self._home[job_id].waits(job_id)

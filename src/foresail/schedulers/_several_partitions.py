@@ -1,5 +1,7 @@
 """One pass over several partitions, in which jobs that name none wait for each that they fit in.
 
+So do those that name several, for each of these.
+
 Such a job is in the queue of each of these. It starts in the first, in the cluster's order, whose
 pass starts it; if none does, it is promised to the one that can have it earliest, and waits in
 no job's way in the others (``docs/decisions/0026-jobs-that-name-no-partition.md``).
@@ -14,9 +16,11 @@ from foresail.kernels.signatures import CompiledScheduler
 from foresail.model.cluster import Cluster, Partition
 from foresail.model.construction import replaced
 from foresail.model.job import Job
+from foresail.model.named_partitions import NamedPartitions
 from foresail.model.view import ClusterView
 from foresail.schedulers._passed import Passed
 from foresail.schedulers._queue_table import QueueTable, Summaries
+from foresail.schedulers._shared_nodes import SharedMoment
 
 _MOST_ROUNDS: Final = 16
 """In so many rounds jobs are promised to one partition each with care, all others at once."""
@@ -26,10 +30,11 @@ def tables_of(
     cluster: Cluster, scheduler: CompiledScheduler, summaries: Summaries
 ) -> list[QueueTable]:
     """The queues of all partitions; of a job that is in several of them the first one tells."""
-    partitions = cluster.partitions
-    if len(partitions) == 1:
-        return [QueueTable(scheduler, partitions[0], summaries)]
-    takes = [_taken_by(each, cluster) for each in partitions]
+    if len(cluster.partitions) == 1:
+        return [QueueTable(scheduler, cluster.partitions[0], summaries)]
+    named = NamedPartitions(cluster)
+    partitions = [*named.whole(cluster)]
+    takes = [_taken_by(each, partitions, named) for each in partitions]
 
     def told_before(number: int) -> Callable[[Job], bool]:
         earlier = [*zip(takes[:number], partitions, strict=False)]
@@ -38,24 +43,35 @@ def tables_of(
         )
 
     return [
-        QueueTable(scheduler, each, summaries, takes[number], told_before(number))
+        QueueTable(
+            scheduler,
+            each,
+            summaries,
+            takes[number],
+            told_before(number),
+            named.records[each.name],
+        )
         for number, each in enumerate(partitions)
     ]
 
 
-def _taken_by(partition: Partition, cluster: Cluster) -> Callable[[Job], bool]:
+def _taken_by(
+    partition: Partition, partitions: Sequence[Partition], named: NamedPartitions
+) -> Callable[[Job], bool]:
     """Which jobs wait for a partition.
 
-    Those that name it, and those that name none there is and fit in it, or in no other either.
+    Those that name it, or name none there is, and fit in it, or in no other of those either.
     """
-    names = {each.name for each in cluster.partitions}
-    totals = [each.total for each in cluster.partitions]
+    totals = {each.name: each.total for each in partitions}
 
     def takes(job: Job) -> bool:
-        if job.partition in names:
-            return job.partition == partition.name
+        asked = named.asked(job.partition) or (*totals,)
+        if len(asked) == 1 or partition.name not in asked:
+            return partition.name in asked
         needed = job.total
-        return needed.fits_in(partition.total) or not any(map(needed.fits_in, totals))
+        return needed.fits_in(partition.total) or not any(
+            needed.fits_in(totals[name]) for name in asked
+        )
 
     return takes
 
@@ -66,8 +82,32 @@ def pass_over_all(
     """What the passes over all partitions come to, no job being started or promised twice."""
     plans = [_plan_for(table, view) if keeps_plan else {} for table in tables]
     passes = [table.pass_over(view, plan) for table, plan in zip(tables, plans, strict=True)]
+    asked = _asked(tables, view)
+    for number, table in enumerate(tables):
+        if not asked[number]:
+            known = _plan_for(table, view).items()
+            earlier = {table.slot_of[each]: at for each, at in known if each in table.slot_of}
+            passes[number] = replaced(passes[number], starts=[], reserved=earlier)
+    if len({name for table in tables for name in table.records}) < sum(
+        len(table.records) for table in tables
+    ):
+        return SharedMoment(tables, view, asked).settled(passes, plans)
     in_common = sum(len(table.slot_of) + len(table.wide) for table in tables) > len(view.pending)
     return _Rounds(tables, plans, passes).settled() if in_common else passes
+
+
+def _asked(tables: Sequence[QueueTable], view: ClusterView) -> list[bool]:
+    """Which partitions are to be decided about: those of events, and what shares nodes with them.
+
+    So what happens in one changes nothing in another that has nothing to do with it.
+    """
+    if view.touched is None:
+        return [True] * len(tables)
+    touched, before = {*view.touched}, 0
+    while len(touched) > before:
+        before = len(touched)
+        touched.update(*(each.records for each in tables if touched.intersection(each.records)))
+    return [bool(touched.intersection(table.records)) for table in tables]
 
 
 def _plan_for(table: QueueTable, view: ClusterView) -> Mapping[str, float]:

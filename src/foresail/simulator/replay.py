@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.control.policy import Policy, is_compiled
+from foresail.kernels.borrowed import Places
 from foresail.kernels.calling import step_address
 from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90, SUBMIT
 from foresail.kernels.compile import Step
@@ -22,7 +24,8 @@ from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause
 from foresail.model.protocols import capabilities_of_predictor
 from foresail.model.watching import Measure, Watch
-from foresail.schedulers.kernels.waiting_queue import SLOTS
+from foresail.schedulers.kernels.waiting_queue import SLOTS, follows_probes
+from foresail.simulator.kernels import partitions_loop
 from foresail.simulator.kernels import replay_loop as _loop
 from foresail.simulator.truth import real_runtimes
 from foresail.traces import schema
@@ -136,20 +139,27 @@ def replay_arrays(
         refresh=0.0 if steps.refresh is None else step_address(steps.refresh),
         correct=step_address(correct),
     )
-    machine = _loop.machine_numbers(
-        workload.processors, addresses, conventions, correction_parameters, compiled.shares
-    )
-    tables = _loop.idle(
-        specs, whole_grains(specs[:, CPUS]), runtime, workload.kinds, compiled, machine, state
-    )
-    step_address(_loop.replay_loop)  # compiled, if it is not yet, outside of what is measured
+
+    def machine(processors: int) -> NDArray[np.float64]:
+        return _loop.machine_numbers(
+            processors, addresses, conventions, correction_parameters, compiled.shares
+        )
+
+    kinds = workload.kinds
+    whole = machine(workload.processors)
+    tables = _loop.idle(specs, whole_grains(specs[:, CPUS]), runtime, kinds, compiled, whole, state)
+    every = [
+        _loop.partition_of(tables, rows, compiled, machine(processors))
+        for rows, processors in _jobs_by_partition(workload)
+    ] or [tables]
+    run = _prepared(every)
     if watch is not None:
-        watch(submitted(specs[:, SUBMIT], tables.queue.counters, SLOTS))
+        watch(submitted(specs[:, SUBMIT], [each.queue.counters for each in every], SLOTS))
     begin = time.perf_counter()
-    _loop.replay_loop(tables)
+    run()
     seconds = time.perf_counter() - begin
     jobs = tables.queue.jobs[: len(specs)]
-    counters = tables.queue.counters
+    counters = np.sum([each.queue.counters for each in every], axis=0)
     return Replayed(
         jobs[:, _loop.START].copy(),
         jobs[:, _loop.END].copy(),
@@ -166,14 +176,53 @@ def replay_arrays(
     )
 
 
-def submitted(submit: NDArray[np.float64], counters: NDArray[Any], place: int) -> Measure:
+def replays_apart(workload: Workload, policy: Policy, conventions: Conventions) -> bool:
+    """Whether partitions share nothing but what predictors learn.
+
+    Each job names one that has its own processors, and what happens in one changes nothing that is
+    decided about another.
+    """
+    if not is_compiled(policy):
+        return False
+    scheduler, predictor, _ = policy.build()
+    compiled = cast("Any", scheduler).compiled()
+    return (
+        conventions == STANDARD
+        and not any("," in name for name in workload.partitions)
+        and workload.jobs["partition"].is_in([*workload.partitions]).fill_null(value=False).all()
+        and not follows_probes(compiled)
+        and compiled.shares is None
+        and capabilities_of_predictor(predictor).refreshes_predictions is None
+    )
+
+
+def _jobs_by_partition(workload: Workload) -> Iterator[tuple[NDArray[np.int64], int]]:
+    """The rows of the jobs of each partition that has some, and its processors."""
+    for name, processors in workload.partitions.items():
+        rows = (workload.jobs["partition"] == name).arg_true().to_numpy().astype(np.int64)
+        if len(rows):
+            yield rows, processors
+
+
+def _prepared(every: Sequence[_loop.Replay]) -> Callable[[], None]:
+    """What runs all jobs; compiled, if it is not yet, outside of what is measured."""
+    if len(every) == 1:
+        step_address(_loop.replay_loop)
+        return lambda: _loop.replay_loop(every[0])
+    step_address(partitions_loop.replay_partitions)
+    places = [Places(*at.queue, *at.reference, *at[1:3], *at[4:]).numbers for at in every]
+    upcoming = np.zeros((len(every), partitions_loop.NEXT_COLUMNS))
+    return lambda: partitions_loop.replay_partitions(np.stack(places), upcoming)
+
+
+def submitted(submit: NDArray[np.float64], counters: Sequence[NDArray[Any]], place: int) -> Measure:
     """How far a replay is: it runs without Python's lock, and counts where others can see it.
 
     ``submit`` are seconds, ascending; how many jobs have come is in this place of the counters.
     """
 
     def measure() -> tuple[float, float]:
-        at = min(int(counters[place]), len(submit) - 1)
+        at = min(sum(int(each[place]) for each in counters), len(submit) - 1)
         return float(submit[at] - submit[0]), float(submit[-1] - submit[0])
 
     return measure
@@ -204,7 +253,9 @@ def _schedule(
             "predicted_high_seconds": _finite(result.summaries[:, Q90]),
             "corrections": result.corrections,
             "backfilled": result.backfilled,
-            "placement": pl.Series(["all"]).new_from_index(0, len(workload)),
+            "placement": jobs["partition"]
+            if workload.partitions
+            else pl.Series(["all"]).new_from_index(0, len(workload)),
             "ended_because": because,
             "deadline_seconds": jobs["deadline_seconds"],
             "nominal_runtime_seconds": workload.runtime_seconds,

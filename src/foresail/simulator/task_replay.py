@@ -143,7 +143,7 @@ def replay_task_arrays(
     tables = _tables(queues, stages, submit, classes, asked)
     step_address(_loop.task_loop)  # compiled, if it is not yet, outside of what is measured
     if watch is not None:
-        watch(submitted(submit, tables.counters, _loop.ARRIVED))
+        watch(submitted(submit, [tables.counters], _loop.ARRIVED))
     begin = time.perf_counter()
     _loop.task_loop(tables)
     seconds = time.perf_counter() - begin

@@ -17,6 +17,7 @@ from typing import Final
 
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
+from foresail.model.named_partitions import names_in
 from foresail.model.option import OptionPart, PlacementOption
 from foresail.strl.expression import (
     Barrier,
@@ -66,7 +67,8 @@ class RequestPlaces:
         having: dict[str, set[str]] = {}
         values: dict[str, set[str]] = {}
         for name, (partition, attributes) in nodes.items():
-            partitions.setdefault(partition, set()).add(name)
+            for each in names_in(partition):
+                partitions.setdefault(each, set()).add(name)
             for attribute, value in attributes.items():
                 having.setdefault(attribute, set()).add(name)
                 values.setdefault(f"{attribute}.{value}", set()).add(name)

@@ -9,6 +9,7 @@ import polars as pl
 
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.errors import InputError
+from foresail.model.named_partitions import NamedPartitions
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.resources import Resources
 from foresail.traces import schema
@@ -110,7 +111,7 @@ def unknown_preferences(jobs: pl.DataFrame, cluster: Cluster) -> dict[str, list[
     dict
         What a job prefers (as the table has it) to the names there are of that kind.
     """
-    partitions = sorted(partition.name for partition in cluster.partitions)
+    partitions = sorted(NamedPartitions(cluster).records)
     offered = {
         attribute
         for partition in cluster.partitions

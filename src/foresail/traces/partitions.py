@@ -120,8 +120,6 @@ def divided(workload: Workload) -> Workload:
     if len(named) == 1:
         only = f"{count(sum(named.values()), 'job')} of {len(workload):,} name {_few(named)}"
         return in_one_pool(workload, f"{only}, the others none") if missing else workload
-    if workload.jobs["partition"].drop_nulls().str.contains(",").any():
-        return in_one_pool(workload, f"some jobs name several ({_few(named)}); {_WAY_OUT}")
     uses = {name: _largest_use(workload.jobs, name) for name in named}
     unknown = [name for name, use in uses.items() if use is None]
     if unknown:
@@ -144,7 +142,14 @@ def divided(workload: Workload) -> Workload:
     said = f"Partitions as estimated from the largest use at once: {_listed(sizes)} processors"
     said += f", {unused:,} in none" if unused else ""
     said += ", and jobs that name none run in any" if missing else ""
-    return _told(workload.with_meta(processors=machine - unused), sizes, f"{said}; {_WAY_OUT}")
+    told = _told(workload.with_meta(processors=machine - unused), sizes, f"{said}; {_WAY_OUT}")
+    width = pl.col("tasks") * pl.col("cpus_per_task")
+    if told.jobs.select((width > largest_partitions(told)).any()).item():
+        return in_one_pool(
+            workload,
+            f"jobs are wider than each that they may run in ({_listed(sizes)}); {_WAY_OUT}",
+        )
+    return told
 
 
 def _told(workload: Workload, processors: Mapping[str, int], said: str) -> Workload:
@@ -174,7 +179,7 @@ def _by_nodes(workload: Workload, nodes: pl.DataFrame, named: list[str]) -> Work
 
 
 def _largest_use(jobs: pl.DataFrame, partition: str) -> tuple[int, bool] | None:
-    """Most processors that jobs of a partition held at once, and if any waited then.
+    """Most processors that jobs of this partition alone held at once, and if any waited then.
 
     A job that is wider counts, whether its start is known or not. None: no start is known.
     """

@@ -22,6 +22,7 @@ from foresail.model.arrays import Floats
 from foresail.model.cluster import Cluster, Node
 from foresail.model.decision import Placement
 from foresail.model.job import Job
+from foresail.model.named_partitions import belongs
 from foresail.model.option import PlacementOption
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.resources import Resources
@@ -105,7 +106,7 @@ class CellMap:
             self._partition_cells[name] = self._partition_cells.get(name, 0) | 1 << cell
         self._preferred: dict[Preference, tuple[int, ...]] = {}
         self._tasks: dict[Resources, tuple[int, ...]] = {}
-        self._spaces: dict[tuple[Preference | None, Resources, int, bool], list[Space]] = {}
+        self._spaces: dict[tuple[object, ...], list[Space]] = {}
         self._named_cells: dict[tuple[str, ...], int] = {}
         self._held: dict[int, tuple[Job, Placement, Floats]] = {}
         self._prefers: dict[int, tuple[Preference, Placement, bool]] = {}
@@ -145,18 +146,29 @@ class CellMap:
             return [
                 Space(1 << cell, 1.0)
                 for name, cell in self.cell_of_partition.items()
-                if job.partition in (None, name) and job.total.fits_in(self._partition_totals[name])
+                if self.named.named.allows(job.partition, name)
+                and job.total.fits_in(self._partition_totals[name])
             ]
         if len(job.stages) > 1:  # it stays within one partition, whatever the nodes
             return [
                 Space(cells, 1.0)
                 for name, cells in self._partition_cells.items()
-                if job.partition in (None, name) and job.total.fits_in(self._partition_totals[name])
+                if self.named.named.allows(job.partition, name)
+                and job.total.fits_in(self._partition_totals[name])
             ]
-        key = (job.preference, job.stages[0].request, job.tasks, soft_constraints)
+        within = self._within(job)
+        key = (job.preference, job.stages[0].request, job.tasks, soft_constraints, within)
         if key not in self._spaces:
-            self._spaces[key] = self._preferred_first(*key)
+            each = (self._preferred_first(*key[:-1], cells) for cells in within)
+            self._spaces[key] = [space for some in each for space in some]
         return self._spaces[key]
+
+    def _within(self, job: Job) -> tuple[int, ...]:
+        """The cells of each partition that the job names; all at once if it names none."""
+        named = self.named.named
+        asked = [named.records[name] for name in named.asked(job.partition)]
+        cells = [sum(self._partition_cells.get(each, 0) for each in records) for records in asked]
+        return tuple(cells) or ((1 << len(self.partitions)) - 1,)
 
     def _spaces_of(self, job: Job, option: PlacementOption) -> Iterator[Space]:
         """The set of places of an option; on a cluster without named nodes, those of it."""
@@ -198,12 +210,13 @@ class CellMap:
         request: Resources,
         tasks: int,
         soft_constraints: bool,
+        within: int,
     ) -> list[Space]:
         """Only cells with nodes that one task fits on, and sets of them with room for all tasks."""
         fitting = self.tasks(request)
-        if sum(fitting) < tasks:
+        usable = sum(1 << cell for cell, count in enumerate(fitting) if count) & within
+        if sum(fitting[cell] for cell in bits(usable)) < tasks:
             return []
-        usable = sum(1 << cell for cell, count in enumerate(fitting) if count)
         if preference is None:
             return [Space(usable, 1.0)]
         spaces: list[Space] = []
@@ -226,8 +239,9 @@ class CellMap:
         if len(job.stages) > 1 or not self.has_nodes:
             return ()
         fitting = self.tasks(job.stages[0].request)
+        anywhere = functools.reduce(operator.or_, self._within(job))
         domains = [
-            sum(1 << cell for cell in bits(domain) if fitting[cell])
+            sum(1 << cell for cell in bits(domain & anywhere) if fitting[cell])
             for domain in self._by_value(preference.names[0])
         ]
         return [domain for domain in domains if domain]
@@ -242,7 +256,7 @@ class CellMap:
         names = preference.names
         match preference.kind:
             case PreferenceKind.PARTITION:
-                chosen = [cell for cell, name in enumerate(self.partitions) if name in names]
+                chosen = [cell for cell, name in enumerate(self.partitions) if belongs(name, names)]
             case PreferenceKind.ATTRIBUTE:
                 chosen = [
                     cell

@@ -127,7 +127,8 @@ and of codes, slots and codes that have changed, and a number of each: behind th
 
 
 @merged_part
-def _queue_at(places: Floats) -> WaitingQueue:
+def queue_at(places: Floats) -> WaitingQueue:
+    """The queue whose arrays are the first in these places."""
     return WaitingQueue(
         float_columns_at(places, 0),
         float_rows_at(places, PLACE),
@@ -240,7 +241,7 @@ def _gather_plan(
 @bare_kernel
 def fill_order(now: float, places: Floats) -> None:
     """Put all slots into their places, none of which is there yet; all wait, aged ones first."""
-    at = _queue_at(places)
+    at = queue_at(places)
     jobs, order, counters = at.jobs, at.order, at.counters
     for slot in range(counters[SLOTS]):
         _hope(at, slot, now)
@@ -269,7 +270,7 @@ def pass_over(now: float, soonest: float, free: float, changed: int, places: Flo
     counter ROOM_CAME is set. ``starts`` is filled with these, the plan with a row of slot and
     planned start (seconds) for each of the counted reservations.
     """
-    at = _queue_at(places)
+    at = queue_at(places)
     changes, counters = float_rows_at(places, AT_CHANGES), at.counters
     for i in range(changed):
         _change(at, changes[i], now)
@@ -315,7 +316,7 @@ def pass_again(
     slots do not wait here. What starts is put behind the former; the plan is that of this pass.
     ``order`` is room for as many rows as the order table has. Nothing else is changed in the end.
     """
-    at = _queue_at(places)
+    at = queue_at(places)
     jobs, release, counters, more = at.jobs, at.release, at.counters, at.starts[started:]
     waiting, aged, releases = counters[WAITING], counters[AGED_FIRST], counters[RELEASES]
     due_from = counters[DUE_FROM]
@@ -365,7 +366,7 @@ def find_changed_codes(free: float, behind: int, started: int, places: Floats) -
     jobs that would fit. Fills in their slots and codes, but for those that start, and the
     number of cpus of each, or of jobs before it (BEHIND); returns how many.
     """
-    at = _queue_at(places)
+    at = queue_at(places)
     counters, jobs, order, starts = at.counters, at.jobs, at.order, at.starts
     plan, codes = float_rows_at(places, AT_PLAN), integers_at(places, AT_CODES)
     changed_slots = integers_at(places, AT_CHANGED_SLOTS)

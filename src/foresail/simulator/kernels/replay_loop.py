@@ -165,7 +165,8 @@ class Replay(NamedTuple):
     """All that a replay works on.
 
     ``submitted`` keeps the summaries as they were at submission; ``learned`` has for each user (row
-    0: unknown) the number of the pass before which a job of theirs ended last.
+    0: unknown) the number of the pass before which a job of theirs ended last; ``arrivals`` are the
+    slots of those that are submitted here, in order: all, but for partitions.
     """
 
     queue: WaitingQueue
@@ -177,12 +178,13 @@ class Replay(NamedTuple):
     model: Floats
     users: Floats
     predictions: Floats
+    arrivals: Integers
 
 
 _M = types.float64[:, ::1]
 _F = types.float64[::1]
 REPLAY = types.NamedTuple(
-    (WAITING_QUEUE, _F, _M, REFERENCE, types.int64[::1], _M, _F, _M, _M), Replay
+    (WAITING_QUEUE, _F, _M, REFERENCE, types.int64[::1], _M, _F, _M, _M, types.int64[::1]), Replay
 )
 REPLAY_STEP = types.void(REPLAY)
 """What only some policies need of the loop, compiled when one of these is replayed."""
@@ -377,7 +379,7 @@ def _submit(at: Replay, now: float) -> None:
     """Take the next job into the queue, with its prediction."""
     queue = at.queue
     jobs, numbers, summaries = queue.jobs, queue.numbers, queue.summaries
-    slot = queue.counters[SLOTS]
+    slot = at.arrivals[queue.counters[SLOTS]]
     queue.counters[SLOTS] += 1
     _tell(at, PREDICT, slot, now, math.nan)
     if at.machine[REFRESH] != 0.0:
@@ -476,10 +478,10 @@ def _ends(ends: Floats, counters: Integers, now: float) -> bool:
 
 
 @part
-def _submits(specs: Floats, counters: Integers, now: float) -> bool:
+def _submits(specs: Floats, arrivals: Integers, counters: Integers, now: float) -> bool:
     """Whether a job is submitted by now that is not in the queue yet."""
     at = counters[SLOTS]
-    return bool(at < specs.shape[0] and specs[at, SUBMIT] <= now)
+    return bool(at < arrivals.shape[0] and specs[arrivals[at], SUBMIT] <= now)
 
 
 @part
@@ -492,11 +494,13 @@ def _next_tick(queue: WaitingQueue, machine: Floats) -> float:
 
 
 @part
-def _next_event(specs: Floats, ends: Floats, release: Floats, counters: Integers) -> float:
+def _next_event(
+    specs: Floats, arrivals: Integers, ends: Floats, release: Floats, counters: Integers
+) -> float:
     """When something happens to a job next (seconds); infinite at the end."""
     now = math.inf
-    if counters[SLOTS] < specs.shape[0]:
-        now = specs[counters[SLOTS], SUBMIT]
+    if counters[SLOTS] < arrivals.shape[0]:
+        now = specs[arrivals[counters[SLOTS]], SUBMIT]
     if counters[RUNNING] > 0:
         now = min(now, ends[0, TIME], release[0, EXPECTED_END])
     return now
@@ -514,6 +518,7 @@ def _phase_of(machine: Floats, counters: Integers) -> int:
 @part
 def _next_action(
     specs: Floats,
+    arrivals: Integers,
     ends: Floats,
     release: Floats,
     counters: Integers,
@@ -539,14 +544,14 @@ def _next_action(
         if what == ENDS and _ends(ends, counters, now):
             counters[PASS_DUE] = 1
             return ENDS
-        if what == SUBMISSIONS and _submits(specs, counters, now):
+        if what == SUBMISSIONS and _submits(specs, arrivals, counters, now):
             counters[PASS_DUE] = 1
             return SUBMISSIONS
         counters[PHASE] += 1
         if what == EXPIRATIONS:
             return EXPIRATIONS
         if what == PAST:
-            numbers[NOW] = min(_next_event(specs, ends, release, counters), tick)
+            numbers[NOW] = min(_next_event(specs, arrivals, ends, release, counters), tick)
             counters[PHASE] = 0
             counters[STARTED_BEFORE] = counters[STARTED]
             counters[TICK] = numbers[NOW] == tick and tick < math.inf
@@ -554,26 +559,47 @@ def _next_action(
                 return PAST
 
 
+@merged_part
+def look_ahead(at: Replay) -> int:
+    """What is to be done next, at the time that NOW then says; PAST: nothing more."""
+    queue = at.queue
+    tick = _next_tick(queue, at.machine)
+    return int(
+        _next_action(
+            queue.specs,
+            at.arrivals,
+            at.ends,
+            queue.release,
+            queue.counters,
+            queue.numbers,
+            at.machine,
+            tick,
+        )
+    )
+
+
+@merged_part
+def act(at: Replay, action: int) -> None:
+    """Do it."""
+    now = at.queue.numbers[NOW]
+    if action == PASSING:
+        _schedule(at, now)
+    elif action == ENDS:
+        _finish(at, now)
+    elif action == EXPIRATIONS:
+        _expire(at, now)
+    elif action == SUBMISSIONS:
+        _submit(at, now)
+
+
 @entry(REPLAY_STEP)
 def replay_loop(at: Replay) -> None:
     """Run all jobs to their end; the results are in the tables."""
-    queue = at.queue
     while True:
-        tick = _next_tick(queue, at.machine)
-        action = _next_action(
-            queue.specs, at.ends, queue.release, queue.counters, queue.numbers, at.machine, tick
-        )
-        now = queue.numbers[NOW]
-        if action == PASSING:
-            _schedule(at, now)
-        elif action == ENDS:
-            _finish(at, now)
-        elif action == EXPIRATIONS:
-            _expire(at, now)
-        elif action == SUBMISSIONS:
-            _submit(at, now)
-        else:
+        action = look_ahead(at)
+        if action == PAST:
             break
+        act(at, action)
 
 
 class Steps(NamedTuple):
@@ -650,24 +676,9 @@ def idle(
     jobs[:count, SUBMITTED] = specs[:, SUBMIT]
     jobs[:count, RUNTIME] = runtime
     jobs[:count, KIND] = kinds
-    counters = np.zeros(COUNTERS, np.int64)
-    counters[LAST_HEAD] = -1
-    counters[PHASE] = PAST
-    numbers = policy_numbers(scheduler)
-    numbers[NOW] = -math.inf
     summaries = np.zeros((count, SUMMARY_COLUMNS))
-    queue = WaitingQueue(
-        jobs=jobs,
-        specs=specs,
-        summaries=summaries,
-        order=blank_order(count + 1),
-        dues=np.empty((count + 1, DUE_COLUMNS), order="F"),
-        release=np.empty((count + 1, RELEASE_COLUMNS)),
-        kinds=blank_kinds(int(kinds.max(initial=0)) + 1),
-        counters=counters,
-        numbers=numbers,
-        starts=np.empty(count + 1, np.int64),
-    )
+    every_kind = int(kinds.max(initial=0)) + 1
+    queue = _empty_queue((jobs, specs, summaries), every_kind, count, scheduler)
     return Replay(
         queue=queue,
         machine=machine,
@@ -678,7 +689,39 @@ def idle(
         model=state.model,
         users=state.users,
         predictions=state.jobs,
+        arrivals=np.arange(count),
     )
+
+
+def _empty_queue(
+    rows: tuple[Floats, Floats, Floats], kinds: int, most: int, scheduler: CompiledScheduler
+) -> WaitingQueue:
+    """A queue of at most so many of these jobs (their rows, specifications and summaries)."""
+    counters = np.zeros(COUNTERS, np.int64)
+    counters[LAST_HEAD] = -1
+    counters[PHASE] = PAST
+    numbers = policy_numbers(scheduler)
+    numbers[NOW] = -math.inf
+    return WaitingQueue(
+        *rows,
+        order=blank_order(most + 1),
+        dues=np.empty((most + 1, DUE_COLUMNS), order="F"),
+        release=np.empty((most + 1, RELEASE_COLUMNS)),
+        kinds=blank_kinds(kinds),
+        counters=counters,
+        numbers=numbers,
+        starts=np.empty(most + 1, np.int64),
+    )
+
+
+def partition_of(
+    whole: Replay, arrivals: Integers, scheduler: CompiledScheduler, machine: Floats
+) -> Replay:
+    """The tables of a partition for some of the slots, which share those of all jobs."""
+    most, queue = len(arrivals), whole.queue
+    own = _empty_queue(queue[:3], len(queue.kinds), most, scheduler)
+    ends = np.empty((most + 1, HEAP_COLUMNS))
+    return whole._replace(queue=own, machine=machine, ends=ends, arrivals=arrivals)
 
 
 def _blank_reference(count: int, cpus: float, shares: Shares | None) -> ReferenceTables:

@@ -102,7 +102,7 @@ class AlibabaPodsReader:
                 .replace_strict(_STATUS, default=None, return_dtype=pl.String)
                 .alias("status"),
                 pl.col("qos").alias("queue"),
-                pl.col("gpu_spec").alias("partition"),
+                pl.col("gpu_spec").str.replace_all("|", ",", literal=True).alias("partition"),
                 LINE,
             )
 

@@ -1,0 +1,121 @@
+"""The compiled replay of partitions that share nothing but what predictors learn.
+
+Each has a queue and a machine of its own; of all that is to be done next, in
+whichever partition, the earliest is done, in the order of things of one replay.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from foresail.kernels.borrowed import (
+    PLACE,
+    float_rows_at,
+    floats_at,
+    integers_at,
+)
+from foresail.kernels.compile import entry, merged_part
+from foresail.schedulers.kernels.queue_table import queue_at
+from foresail.schedulers.kernels.reference import ReferenceTables
+from foresail.schedulers.kernels.waiting_queue import NOW, SLOTS
+from foresail.simulator.kernels.event_heap import SEQUENCE
+from foresail.simulator.kernels.replay_loop import (
+    ENDS,
+    PASSING,
+    PAST,
+    STARTED,
+    SUBMISSIONS,
+    Replay,
+    act,
+    look_ahead,
+)
+
+Floats = NDArray[np.float64]
+
+WHEN: Final = 0
+ROUND: Final = 1
+WHAT: Final = 2
+WHICH: Final = 3
+NEXT_COLUMNS: Final = 4
+"""A row per partition: when something is to be done next (seconds; infinite for never), after how
+many passes at that time, what, and of equal things the first: by start, or by arrival."""
+
+
+@merged_part
+def _replay_at(places: Floats) -> Replay:
+    reference = ReferenceTables(
+        float_rows_at(places, 10 * PLACE),
+        float_rows_at(places, 11 * PLACE),
+        integers_at(places, 12 * PLACE),
+        float_rows_at(places, 13 * PLACE),
+        integers_at(places, 14 * PLACE),
+        integers_at(places, 15 * PLACE),
+        floats_at(places, 16 * PLACE),
+        integers_at(places, 17 * PLACE),
+    )
+    return Replay(
+        queue_at(places),
+        floats_at(places, 18 * PLACE),
+        float_rows_at(places, 19 * PLACE),
+        reference,
+        integers_at(places, 20 * PLACE),
+        float_rows_at(places, 21 * PLACE),
+        floats_at(places, 22 * PLACE),
+        float_rows_at(places, 23 * PLACE),
+        float_rows_at(places, 24 * PLACE),
+        integers_at(places, 25 * PLACE),
+    )
+
+
+@merged_part
+def _note_next(places: Floats, row: Floats, started: float) -> float:
+    """Do what is next in a partition, and note what is then; returns how many have ever started."""
+    at = _replay_at(places)
+    counters = at.queue.counters
+    if row[WHAT] != PAST:
+        counters[STARTED] = int(started)
+        act(at, int(row[WHAT]))
+    action, before = look_ahead(at), row[WHEN]
+    row[WHEN] = at.queue.numbers[NOW]
+    row[ROUND] = row[ROUND] + (row[WHAT] == PASSING) if row[WHEN] == before else 0.0
+    row[WHAT] = action
+    row[WHICH] = 0.0
+    if action == ENDS:
+        row[WHICH] = at.ends[0, SEQUENCE]
+    if action == SUBMISSIONS:
+        row[WHICH] = at.arrivals[counters[SLOTS]]
+    return float(counters[STARTED])
+
+
+@entry(types.void(types.float64[:, ::1], types.float64[:, ::1]))
+def replay_partitions(places: Floats, upcoming: Floats) -> None:
+    """Run the jobs of all partitions to their end; the results are in their tables.
+
+    Parameters
+    ----------
+    places
+        Where these are (``foresail.kernels.borrowed.Places``), a row per partition: the arrays of
+        the queue of a ``Replay``, of its reference, and its others in order.
+    upcoming
+        Room for what is to be done next (NEXT_COLUMNS).
+    """
+    count, started = places.shape[0], 0.0
+    for i in range(count):
+        upcoming[i, WHAT] = PAST
+        _note_next(places[i], upcoming[i], 0.0)
+    while True:
+        soonest = 0
+        for i in range(1, count):
+            for column in range(NEXT_COLUMNS):
+                if upcoming[i, column] != upcoming[soonest, column]:
+                    if upcoming[i, column] < upcoming[soonest, column]:
+                        soonest = i
+                    break
+        if upcoming[soonest, WHEN] == math.inf:
+            break
+        started = _note_next(places[soonest], upcoming[soonest], started)
