@@ -175,6 +175,8 @@ def test_bad_files(tmp_path, content, field):
         (("--model", "partial(dropped=k)"), "expected fewer than k"),
         (("--discount", "1.5"), "transient_discount"),
         (("--operations", "0"), "operations"),
+        (("--operations", "1e-320"), "operations"),
+        (("--network", "1e308"), "network"),
         (("--monte-carlo", "1"), "runs"),
         (("--lowest-speed", "0"), "lowest"),
         (("--speeds", "nowhere.json"), "nowhere.json"),

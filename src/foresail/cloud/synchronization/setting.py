@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from foresail.model.limits import require, require_at_least, require_positive
+from foresail.model.limits import require
 
 _MOST_BARRIERS: Final = 1_000_000
 
@@ -17,8 +17,7 @@ class BarrierProgram:
     Raises
     ------
     InputError
-        If work or barriers are not above 0, there are more than a million barriers, the time is
-        negative, or the discount not in [0, 1).
+        If work, barriers or time are not what any cluster has, or the discount is not in [0, 1).
     """
 
     operations: float = 8_000.0
@@ -31,8 +30,8 @@ class BarrierProgram:
     """By how much transient workers are cheaper than on-demand ones, f."""
 
     def __post_init__(self) -> None:
-        require_positive(self, "operations")
+        require(1e-9 <= self.operations <= 1e18, self, "operations", "1e-9 to 1e18")
         require(1 <= self.barriers <= _MOST_BARRIERS, self, "barriers", "1 to 1,000,000")
-        require_at_least(self, 0, "network_seconds")
+        require(0.0 <= self.network_seconds <= 1e9, self, "network_seconds", "0 to 1e9")
         sensible = 0.0 <= self.transient_discount < 1.0
         require(sensible, self, "transient_discount", "0 or more, below 1")
