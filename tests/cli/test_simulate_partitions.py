@@ -48,7 +48,7 @@ def test_an_idle_partition_waits_for_nobody(foresail, arguments):
     a, b = policy["partitions"]
     assert (a["partition"], a["processors"], a["jobs"], a["max_wait_seconds"]) == ("A", 8, 3, 1998)
     assert (b["partition"], b["processors"], b["jobs"], b["max_wait_seconds"]) == ("B", 8, 2, 0)
-    assert (a["utilization"], b["utilization"]) == pytest.approx((1.0, 400 / 24000))
+    assert (a["steady_utilization"], b["steady_utilization"]) == pytest.approx((1.0, 400 / 24000))
     assert "estimated from the largest use at once: A 8, B 8 processors" in answer["partitions"]
 
 

@@ -107,7 +107,7 @@ def effective_load(schedule: Schedule) -> float:
     """
     submitted = schedule.jobs["submit_seconds"].to_numpy()
     begin, end = (submitted.min(), submitted.max()) if submitted.size else (0.0, 0.0)
-    return held_share(schedule, attempts(schedule), Span(float(begin), float(end)))
+    return held_share(schedule.meta, attempts(schedule), Span(float(begin), float(end)))
 
 
 def _jobs(rows: pl.DataFrame) -> int:

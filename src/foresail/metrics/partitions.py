@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
-from foresail.metrics.jobs import attempts, per_job
+from foresail.metrics.jobs import attempts, per_job, went_back
 from foresail.metrics.statistics import statistics
-from foresail.metrics.usage import makespan_seconds
+from foresail.metrics.usage import held_share, steady_window
 from foresail.model.named_partitions import names_in
 from foresail.traces import schema
 from foresail.traces.schedule import Schedule
@@ -32,9 +31,9 @@ class PartitionSummary:
     mean_wait_seconds: float
     p99_wait_seconds: float
     max_wait_seconds: float
-    utilization: float
-    """Processor seconds that they used, as a share of these processors x makespan of the machine.
-    Jobs that name others may have used the rest."""
+    steady_utilization: float
+    """Processor seconds that they used, as a share of those of these processors, over the steady
+    window of the machine. Jobs that name others may have used the rest."""
 
     def as_json(self) -> dict[str, str | float]:
         """The record as a JSON object."""
@@ -46,8 +45,8 @@ def partition_summaries(schedule: Schedule) -> list[PartitionSummary]:
     sizes = schedule.meta.partitions
     if schema.PARTITION not in schedule.jobs.columns:
         return []
-    jobs, used = per_job(schedule), attempts(schedule)
-    seconds = makespan_seconds(schedule) if jobs.height else 0.0
+    jobs, used = per_job(schedule), attempts(schedule).filter(~went_back())
+    window = steady_window(schedule)
     ids = _ids(schedule)
     found = []
     for text in sorted({*_known(sizes), *ids}, key=lambda text: (not text, "," in text, text)):
@@ -56,8 +55,7 @@ def partition_summaries(schedule: Schedule) -> list[PartitionSummary]:
         )
         mine = pl.col("job_id").is_in(ids.get(text, pl.Series([], dtype=pl.String)).implode())
         those = jobs.filter(mine)
-        held = (pl.col("cpus") * (pl.col("end_seconds") - pl.col("start_seconds"))).sum()
-        work, offered = used.filter(mine).select(held).item(), processors * seconds
+        machine = replace(schedule.meta, processors=processors, capacity=())
         waits = statistics(those["wait_seconds"])
         found.append(
             PartitionSummary(
@@ -70,7 +68,7 @@ def partition_summaries(schedule: Schedule) -> list[PartitionSummary]:
                 mean_wait_seconds=waits.mean,
                 p99_wait_seconds=waits.p99,
                 max_wait_seconds=waits.max,
-                utilization=work / offered if offered else math.nan,
+                steady_utilization=held_share(machine, used.filter(mine), window),
             )
         )
     return found

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from foresail.metrics.capacity import capacity_steps, cpu_seconds, cpu_seconds_there
 from foresail.metrics.jobs import attempts, went_back
 from foresail.metrics.kernels.occupancy import binned_area, binned_integral, pack_rows
-from foresail.traces.schedule import Schedule
+from foresail.traces.schedule import Schedule, ScheduleMeta
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,14 @@ def steady_window(schedule: Schedule) -> Span:
     return steady if is_steady else whole
 
 
-def held_share(schedule: Schedule, rows: pl.DataFrame, window: Span) -> float:
+def held_share(machine: ScheduleMeta, rows: pl.DataFrame, window: Span) -> float:
     """Cpu seconds that some attempts held in a window, as a share of what there were."""
     edges = window.begin_seconds, window.end_seconds
     start, end, cpus = (
         rows[name].to_numpy().astype(np.float64)
         for name in ("start_seconds", "end_seconds", "cpus")
     )
-    there = cpu_seconds_there(schedule.meta, *edges)
+    there = cpu_seconds_there(machine, *edges)
     return cpu_seconds(start, end, cpus, *edges) / there if there > 0 else math.nan
 
 
@@ -77,7 +77,7 @@ def utilization(schedule: Schedule, window: Span | None = None) -> float:
     What attempts held that went back to the queue, their work lost, is not used.
     """
     rows = attempts(schedule).filter(~went_back())
-    return held_share(schedule, rows, span([schedule]) if window is None else window)
+    return held_share(schedule.meta, rows, span([schedule]) if window is None else window)
 
 
 def over_time(schedule: Schedule, window: Span, bins: int = 400) -> pl.DataFrame:

@@ -66,7 +66,7 @@ _PARTITION_COLUMNS: Final[tuple[RankedColumn[PartitionSummary], ...]] = (
     RankedColumn("average\nslowdown", attrgetter("average_bounded_slowdown"), number),
     RankedColumn("mean\nwait", attrgetter("mean_wait_seconds"), duration),
     RankedColumn("longest\nwait", attrgetter("max_wait_seconds"), duration),
-    RankedColumn("used by\nits jobs", attrgetter("utilization"), percent),
+    RankedColumn("used by\nits jobs", attrgetter("steady_utilization"), percent),
 )
 """What is shown of each partition where the machine is divided."""
 _MOST_PARTITIONS: Final = 24
