@@ -126,6 +126,15 @@ def test_what_is_odd(columns, name, count):
     "columns",
     [
         {"runtime_seconds": changed(RUNTIMES, _7=10 * DAY)},
+        {
+            "submit_seconds": np.zeros(JOBS),
+            "runtime_seconds": [60.0] * JOBS,
+            "tasks": [1] * JOBS,
+            "allocated_cpus": [None] * JOBS,
+            "recorded_wait_seconds": [None] * JOBS,
+            "user": changed(["u"] * JOBS, _3=None),
+            "cpus_per_task": [0.5] * JOBS,
+        },
         {"requested_seconds": np.where(JUST_LESS, 1799.0, 3600.0)},
         {"allocated_cpus": np.where(JUST_LESS, 8.0, 4.0)},
         {"tasks": changed([1] * JOBS, _9=2), "allocated_cpus": [None] * JOBS},

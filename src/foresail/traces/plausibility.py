@@ -26,8 +26,8 @@ LONGEST_RUNTIME_SECONDS: Final = 366 * 86400.0
 LONGEST_SPAN_SECONDS: Final = 100 * LONGEST_RUNTIME_SECONDS
 LATEST_UNIX_SECONDS: Final = 4102444800.0
 """The beginning of 2100: a log of such times has them in another unit."""
-LEAST_SPAN_SECONDS: Final = 86400.0
-"""Of shorter logs it says nothing that runs last longer."""
+LEAST_LONG_SECONDS: Final = 86400.0
+"""Of shorter runs it says nothing that they last longer than their log."""
 LEAST_LOADED_SECONDS: Final = 3600.0
 """A burst of submissions within less says nothing about a machine's load."""
 HIGHEST_LOAD: Final = 2.0
@@ -154,16 +154,15 @@ def _runtimes(workload: Workload) -> Iterator[Oddity]:
         column,
         "correct the source, or filter drop_runtime_beyond_a_year",
     )
-    if span >= LEAST_SPAN_SECONDS:
-        yield from oddities(
-            workload,
-            "odd",
-            "runtime_longer_than_log",
-            "{} ran for longer than there were submissions, " + duration(span),
-            beyond_span & ~beyond_a_year,
-            column,
-            "see whether the log is whole, and end times are right",
-        )
+    yield from oddities(
+        workload,
+        "odd",
+        "runtime_longer_than_log",
+        "{} ran for more than a day, and for longer than there were submissions: " + duration(span),
+        beyond_span & ~beyond_a_year & (_RUNTIME > LEAST_LONG_SECONDS),
+        column,
+        "see whether the log is whole, and end times are right",
+    )
     yield from _of_half(
         workload,
         "runtime_beyond_most_requests",
@@ -250,31 +249,18 @@ def _widths(workload: Workload) -> Iterator[Oddity]:
         )
 
 
-def _users(workload: Workload) -> Iterator[Oddity]:
-    nobody = pl.col("user").is_null() | pl.col("user").str.to_lowercase().is_in(_NOBODY)
-    if workload.jobs["user"].null_count() < len(workload):
-        yield from _of_half(
-            workload,
-            "unknown_users",
-            "of {}, the user of {} is unknown",
-            pl.col("job_id").is_not_null(),
-            nobody,
-            "user",
-            "see whether the column of users is right, and rows are jobs",
-        )
-
-
-def _statuses(workload: Workload) -> Iterator[Oddity]:
-    if workload.jobs["status"].null_count() < len(workload):
-        yield from _of_half(
-            workload,
-            "unknown_statuses",
-            "of {}, the status of {} is unknown",
-            pl.col("job_id").is_not_null(),
-            pl.col("status").is_null(),
-            "status",
-            "name all states in the mapping's values",
-        )
+def _unknown(workload: Workload) -> Iterator[Oddity]:
+    """Of logs that know nothing at all of users or statuses, nothing is said."""
+    of_many = (
+        ("user", "users", "see whether the column of users is right, and rows are jobs"),
+        ("status", "statuses", "name all states in the mapping's values"),
+    )
+    for column, name, remedy in of_many:
+        if workload.jobs[column].null_count() < len(workload):
+            nobody = pl.col(column).is_null() | pl.col(column).str.to_lowercase().is_in(_NOBODY)
+            told = f"of {{}}, the {column} of {{}} is unknown"
+            every = pl.col("job_id").is_not_null()
+            yield from _of_half(workload, f"unknown_{name}", told, every, nobody, column, remedy)
 
 
 def _ids(workload: Workload) -> Iterator[Oddity]:
@@ -368,5 +354,5 @@ def _number(value: object) -> float:
 
 _NAMED_STEP: Final = r"\.(?:batch|extern|interactive)$"
 _CHECKS: Final[tuple[Callable[[Workload], Iterator[Oddity]], ...]] = (
-    *(_times, _runtimes, _load, _recorded_use, _widths, _users, _statuses, _ids, _gaps, _dropped),
+    *(_times, _runtimes, _load, _recorded_use, _widths, _unknown, _ids, _gaps, _dropped),
 )
