@@ -53,6 +53,7 @@ class Checked:
 
     def commit(self):
         assert known(self.fold) == of_controller(self.controller)
+        assert self.fold.room_came == self.controller._room_came
         self.steps += 1
         if self.steps % 10 == 0:
             assert known(self.refolded()) == known(self.fold)
@@ -69,7 +70,7 @@ class Checked:
         assert fold.lessons == self.fold.lessons
         assert (fold.memory, fold.has_news) == (self.fold.memory, self.fold.has_news)
         assert (fold.steps, fold.now) == (self.fold.steps, self.fold.now)
-        assert fold.learned_of == self.fold.learned_of
+        assert (fold.learned_of, fold.room_came) == (self.fold.learned_of, self.fold.room_came)
         return fold
 
 
