@@ -20,13 +20,12 @@ from foresail.record.records import EventTaken, Predicted
 STAGES = (Stage(2, Resources(1.0, 5.0), "first"), Stage(1, Resources(2.0), "last", ("first",)))
 FREQUENT = [
     EventTaken(1, 2.5, Submitted(2.5, Job.gang("1", 2.5, 4, 60.0, "ann"))),
-    EventTaken(
-        1, 3, Submitted(3, Job("2", 3, STAGES, user='"ü', after=("1",), attributes={"a": "b"}))
-    ),
+    EventTaken(1, 3, Submitted(3, Job("2", 3, STAGES, user='"ü', after=("1",)))),
     Predicted(1, 2.5, "1", 30.0, 10.0, 20.0, 60.0, 60.0),
     Predicted(1, 2.5, "1", 30, 10.0, 20.0, 60.0, 60.0, (1.0, 2, 3.5)),
 ]
 UNUSUAL = [
+    EventTaken(1, 2.5, Submitted(2.5, Job("3", 2.5, STAGES, attributes={"a": "b"}))),
     EventTaken(1, 2.5, Submitted(2.5, Job("3", 2.5, STAGES, value=DeadlineValue(9.0, 1.0)))),
     EventTaken(
         1, 2.5, Submitted(2.5, Job("3", 2.5, STAGES, conditions=StartConditions(begin_seconds=7.0)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -16,10 +17,14 @@ from foresail.model.event import Submitted
 from foresail.model.job import Job, Stage
 from foresail.record.records import EventTaken, Predicted
 
-_NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
+NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class _Job(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class _Exactly(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """These fields and no others."""
+
+
+class _Job(_Exactly):
     job_id: str
     submit_seconds: float
     stages: tuple[Stage, ...]
@@ -31,25 +36,23 @@ class _Job(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     name: str | None
     after: tuple[str, ...]
     value: None
-    attributes: dict[str, str]
+    attributes: _Exactly
     preference: None = None
 
 
-class _Submitted(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class _Submitted(_Exactly):
     type: Literal["Submitted"]
     time: float
     job: _Job
 
 
-class _Event(msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field="kind", tag="event"):
+class _Event(_Exactly, tag_field="kind", tag="event"):
     step: int
     time: float
     event: _Submitted
 
 
-class _Predicted(
-    msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field="kind", tag="prediction"
-):
+class _Predicted(_Exactly, tag_field="kind", tag="prediction"):
     step: int
     time: float
     job_id: str
@@ -62,6 +65,7 @@ class _Predicted(
 
 
 _decoded: Final = msgspec.json.Decoder(_Event | _Predicted).decode
+_fields: Final = msgspec.structs.astuple
 
 
 def frequent_record(line: str) -> EventTaken | Predicted | None:
@@ -71,40 +75,14 @@ def frequent_record(line: str) -> EventTaken | Predicted | None:
     except (msgspec.MsgspecError, UnicodeError):
         return None
     if isinstance(found, _Predicted):
-        return Predicted(
-            found.step,
-            shared(found.time),
-            shared(found.job_id),
-            shared(found.mean_seconds),
-            shared(found.low_seconds),
-            shared(found.median_seconds),
-            shared(found.high_seconds),
-            shared(found.planned_seconds),
-            found.belief,
-        )
-    job = found.event.job
-    known = Job(
-        shared(job.job_id),
-        shared(job.submit_seconds),
-        shared(job.stages),
-        shared(job.requested_seconds),
-        shared(job.user),
-        shared(job.group),
-        shared(job.queue),
-        shared(job.partition),
-        shared(job.name),
-        job.after,
-        attributes=fixed(job.attributes),
-    )
-    return EventTaken(found.step, shared(found.time), Submitted(shared(found.event.time), known))
+        return Predicted(*map(shared, _fields(found)))
+    time, job = found.event.time, found.event.job
+    values = chain(map(shared, _fields(job)[:-2]), (NO_ATTRIBUTES,))
+    known = Job(*values)
+    return EventTaken(found.step, shared(found.time), Submitted(shared(time), known))
 
 
 @lru_cache(maxsize=4_096, typed=True)
 def shared(value: Any) -> Any:
     """One for all that are equal, as much is of thousands of jobs."""
     return value
-
-
-def fixed(attributes: dict[str, str]) -> Mapping[str, str]:
-    """The attributes of a job, which share one for none."""
-    return MappingProxyType(attributes) if attributes else _NO_ATTRIBUTES

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Final, get_type_hints
 
 import pydantic
@@ -26,7 +27,7 @@ from foresail.model.reason import AlikeReasons, ReasonCode
 from foresail.model.start_conditions import StartConditions
 from foresail.model.value import DeadlineValue, DecayingValue
 from foresail.record import records
-from foresail.record.frequent_lines import fixed, frequent_record, shared
+from foresail.record.frequent_lines import NO_ATTRIBUTES, frequent_record, shared
 from foresail.record.records import Record
 
 _KINDS: Final[Mapping[str, type]] = {
@@ -117,12 +118,6 @@ _TYPES: Final[Mapping[str, Mapping[str, type]]] = {
 }
 _AS_THEY_ARE: Final = frozenset({str, float, int, bool, type(None)})
 _encoded: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-_OFTEN_ALIKE: Final = frozenset(
-    {"time", "job_id", "submit_seconds", "requested_seconds", "mean_seconds", "low_seconds"}
-    | {"median_seconds", "high_seconds", "planned_seconds"}
-)
-"""Fields whose values several records of a job have, or several fields of one."""
-
 _BUILT_APART: Final = frozenset({*_TYPES, "job", "reasons"})
 """Fields of jobs, events, instructions and reasons, which are made by rules of their own."""
 
@@ -247,6 +242,10 @@ def _way_to_show(kind: type) -> Callable[[Any], Any]:
     return _plain_fields if is_dataclass(kind) else lambda value: value
 
 
+def _fixed(attributes: dict[str, str]) -> Mapping[str, str]:
+    return MappingProxyType(attributes) if attributes else NO_ATTRIBUTES
+
+
 class _AlikeFields(pydantic.BaseModel):
     """Reasons of one kind as they stand in the log."""
 
@@ -275,7 +274,7 @@ class _JobFields:
     name: str | None
     after: tuple[str, ...]
     value: DeadlineValue | DecayingValue | None
-    attributes: Annotated[dict[str, str], pydantic.AfterValidator(fixed)]
+    attributes: Annotated[dict[str, str], pydantic.AfterValidator(_fixed)]
     preference: Preference | None
     options: tuple[PlacementOption, ...]
     conditions: StartConditions | None
@@ -295,8 +294,6 @@ def _typed(plain: dict[str, Any], types: Mapping[str, type]) -> object:
 
 def _checked(kind: type, plain: dict[str, Any]) -> Any:
     """A record of a kind from its fields, each checked; what is built apart is left as it is."""
-    for name in _OFTEN_ALIKE.intersection(plain):
-        plain[name] = plain[name] and shared(plain[name])
     return _maker(kind, tuple(plain))(plain)
 
 
