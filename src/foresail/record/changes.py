@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from foresail.model.construction import quickly_made
 from foresail.model.decision import PlannedStart
 from foresail.model.reason import Reason, ReasonCode
+from foresail.record.frequent_lines import shared
 
 _ROUNDING_SECONDS = 1e-6
 
@@ -105,19 +105,13 @@ class Changes:
         for job_id, reason in reasons.items():
             promises = reason.code is ReasonCode.RESERVED
             start = promises and job_id not in self._plan and reason.numbers.get("start")
-            known = _alike((reason.code, start))
+            known = shared((reason.code, start))  # most are promised nothing
             moved = promises and job_id in self._moved
             if moved or job_id in anew or earlier.get(job_id) != known:
                 changed[job_id] = reason
             self._reasons[job_id] = known
         self._moved.clear()
         return changed
-
-
-@lru_cache(maxsize=64)
-def _alike(known: tuple[ReasonCode, object]) -> tuple[ReasonCode, object]:
-    """One for all that are equal: most jobs are promised nothing."""
-    return known
 
 
 def _others(
