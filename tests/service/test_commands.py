@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import time
 
 import pytest
@@ -322,6 +323,28 @@ def test_files_for_what_is_written_are_the_users(typed, tmp_path):
     told = typed("logs", job.splitlines()[-1])
     assert told.startswith(" " * 149999 + "1foresail:")
     assert f"writes to {tmp_path / 'oh'}" in told
+
+
+def test_a_users_own_file_is_read_where_the_service_is(typed, service, monkeypatch, tmp_path):
+    """By whoever asks on this machine; a link to another's file, or what is no file, is named."""
+    monkeypatch.setenv("FORESAIL_SERVICE", str(service.state / "socket"))
+    monkeypatch.delenv("FORESAIL_TOKEN")
+    words = ("-o", "both", "--wrap", "echo one; sleep 0.7; echo two >&2")
+    job = typed("submit", *words).strip()
+    assert typed("logs", "--follow", job) == "one\ntwo\n"
+    apart = typed("submit", "-W", "-o", "o", "-e", "e", "--wrap", "echo out; echo err >&2").strip()
+    assert typed("logs", apart) == "out\nerr\n"
+    (tmp_path / "both").unlink()
+    assert f"writes to {tmp_path / 'both'}" in typed("logs", job)
+    os.mkfifo(tmp_path / "both")
+    assert f"writes to {tmp_path / 'both'}" in typed("logs", job)
+    if os.geteuid() == 0:
+        others = tmp_path / "others"
+        others.write_text("secret")
+        os.chown(others, 65534, 65534)
+        (tmp_path / "both").unlink()
+        (tmp_path / "both").symlink_to(others)
+        assert "secret" not in typed("logs", job)
 
 
 def test_a_start_is_told_without_submitting(typed):

@@ -217,6 +217,11 @@ class ServiceClient:
         end = int(answer.headers["X-Next-Offset"])
         return answer.text, end, answer.headers.get("X-Ended") == "true"
 
+    @property
+    def is_here(self) -> bool:
+        """Whether it is spoken to by a socket of this machine."""
+        return is_socket(self._address)
+
     def cluster(self) -> Answer:
         """What there is to run on, and how it is used now."""
         return self._ask("GET", "/v1/cluster")
