@@ -38,9 +38,12 @@ def verdict_of(workload: Workload, schedules: Sequence[Schedule]) -> Mapping[str
 
 
 def _said(found: Resemblance) -> str:
+    every = count(found.of_jobs, "job")
+    jobs = f"all {every}"
+    if found.jobs < found.of_jobs:
+        jobs = f"{found.jobs:,} of {every}, those with a recorded wait that came to their end,"
     compared = (
-        f"{found.jobs:,} of {count(found.of_jobs, 'job')}, those with a recorded wait that were "
-        f"simulated to their end, {_side_said(found.recorded)} as recorded, and "
+        f"{jobs} {_side_said(found.recorded)} as recorded, and "
         f"{_side_said(found.simulated)} under {found.policy}, which comes nearest; the rank "
         f"correlation of their waits is {number(found.rank_correlation)}"
     )
