@@ -10,6 +10,7 @@ from foresail.model.errors import InputError
 from foresail.traces.facts import facts
 from foresail.traces.filtering import apply_filters, choices_of
 from foresail.traces.plausibility import plausibility, require_plausible
+from foresail.traces.validation import validate
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 DAY = 86400.0
@@ -201,6 +202,9 @@ def test_the_window_of_a_log():
     assert cleaned.meta.filters[-1] == ("drop_outside_window", 2)
     assert cleaned.meta.examples["drop_outside_window"] == "job 0"
     assert plausibility(cleaned) == ()
+    for each in (early, early.with_meta(processors=None)):
+        named = [found.name for found in validate(each).findings if found.severity == "odd"]
+        assert named == ["outside_window"]
     third = log(submit_seconds=changed(submit, _0=-40 * DAY, _1=-39 * DAY, _2=-38 * DAY))
     assert facts(third).outside_window == 0, "three of two hundred are no exception"
 

@@ -288,7 +288,8 @@ def _ids(workload: Workload) -> Iterator[Oddity]:
         )
 
 
-def _gaps(workload: Workload) -> Iterator[Oddity]:
+def outside_window(workload: Workload) -> Iterator[Oddity]:
+    """Jobs submitted far from all others, which ``replayable`` drops."""
     kept = in_window(workload.jobs["submit_seconds"])
     yield from oddities(
         workload,
@@ -299,6 +300,10 @@ def _gaps(workload: Workload) -> Iterator[Oddity]:
         "submit_seconds",
         "filter drop_outside_window",
     )
+
+
+def _gaps(workload: Workload) -> Iterator[Oddity]:
+    kept = in_window(workload.jobs["submit_seconds"])
     submit = workload.jobs["submit_seconds"].filter(kept).drop_nulls().sort()
     gap = _number(submit.diff().max())
     if gap > max(LONGEST_GAP_SECONDS, LEAST_SHARE * _number(submit.max())):
@@ -354,5 +359,6 @@ def _number(value: object) -> float:
 
 _NAMED_STEP: Final = r"\.(?:batch|extern|interactive)$"
 _CHECKS: Final[tuple[Callable[[Workload], Iterator[Oddity]], ...]] = (
-    *(_times, _runtimes, _load, _recorded_use, _widths, _unknown, _ids, _gaps, _dropped),
+    *(_times, _runtimes, _load, _recorded_use, _widths),
+    *(_unknown, _ids, outside_window, _gaps, _dropped),
 )

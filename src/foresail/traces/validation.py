@@ -13,7 +13,7 @@ from foresail.model.errors import InputError
 from foresail.traces import schema
 from foresail.traces.filtering import apply_filters, choices_of
 from foresail.traces.nodes import cluster_of, unknown_preferences
-from foresail.traces.plausibility import Oddity, oddities, plausibility
+from foresail.traces.plausibility import Oddity, oddities, outside_window, plausibility
 from foresail.traces.reading import LOSSES, too_many_lost
 from foresail.traces.task_stages import task_stages
 from foresail.traces.workload import Workload
@@ -45,8 +45,10 @@ def validate(workload: Workload) -> ValidationReport:
 
     The first are of the workload as the filter ``replayable`` leaves it. Nothing is changed.
     """
+    replayed = as_replayed(workload)
     findings = [
-        *plausibility(as_replayed(workload)),
+        *plausibility(replayed),
+        *(() if replayed is workload else outside_window(workload)),
         *_of_reading(workload),
         *_of_whole(workload),
         *_of_nodes(workload),
