@@ -284,6 +284,8 @@ class RunningService:
             _LOG.exception("the policy %s has failed in a rehearsal", scenario.policy.text)
         finally:
             self._compilations.goes_on = False
+            give_back_free_memory()  # that compiling took
+            let_go_of_libraries()
 
     def _wait_for_store(self, error: StoreUnavailable, pause: float) -> float:
         """Wait a while; what runs runs on. Returns how long to wait the next time."""
