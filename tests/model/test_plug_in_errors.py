@@ -116,6 +116,27 @@ def test_an_answer_of_no_use(tmp_path, family):
     assert ("Short" in said) == (family == "correction")  # which of the two is not known
 
 
+def test_a_mistake_that_ends_a_loop(tmp_path):
+    """What Python turns into another error where it is caught is told with its own line."""
+    said, plug_in = call(tmp_path, "predictor", "raise StopIteration")
+    number = 1 + plug_in.read_text().splitlines().index("        raise StopIteration")
+    assert f"{plug_in}, line {number}: the predictor fails: " in said
+
+
+@pytest.mark.parametrize("family", ["predictor", "correction"])
+@pytest.mark.parametrize("mean", ["nan", "-5"])
+def test_an_answer_that_is_no_time(tmp_path, family, mean):
+    """It is refused; what a correction does not raise stays."""
+    answer = f"float('{mean}')"
+    answer = f"return Point({answer})" if family == "predictor" else f"return {answer}"
+    if (family, mean) == ("correction", "-5"):
+        _, command = written(tmp_path, family, answer)
+        assert CliRunner().invoke(simulate, command).exit_code == 0
+        return
+    said, plug_in = call(tmp_path, family, answer)
+    assert f"the {family} Plug of {plug_in.name} expects no time of job 1 (found {mean}" in said
+
+
 def test_the_command_ends_with_a_sentence(tmp_path):
     """Exit status 2, and nothing of a traceback; a plug-in that leaves Python is one that fails."""
     plug_in, arguments = written(tmp_path, "predictor", "raise SystemExit(0)")

@@ -183,9 +183,19 @@ def test_pending_arrays_are_their_tasks(read_as):
     assert workload.meta.repairs == {"pending_array_tasks": 800}
     rest = "|u|2024-05-01T10:00:00|Unknown|Unknown|1|300|PENDING\n"
     workload = read_as(f"{HEADER}7_[1-3,8,10-20:5%2]{rest}8_[1,...]{rest}9{rest}", mapping)
-    tasks = [*(f"7_{task}" for task in (1, 2, 3, 8, 10, 15, 20)), "8_[1,...]", "9"]
+    tasks = [*(f"7_{task}" for task in (1, 2, 3, 8, 10, 15, 20)), "8_1", "9"]
     assert sorted(workload.jobs["job_id"]) == sorted(tasks)
     assert workload.jobs["runtime_seconds"].null_count() == len(tasks)
+    assert workload.meta.repairs["pending_array_cut_short"] == 1
+
+
+def test_steps_of_every_form(read_as):
+    """Those of components, and those that have no number yet, are no jobs either."""
+    rest = "|u|2024-05-01T10:00:00|2024-05-01T10:00:00|2024-05-01T11:00:00|1|300|COMPLETED\n"
+    ids = ("5", "5.extern", "5.0+1", "6+0", "6+0.batch", "6+1", "6+1.3", "7_4", "7_4.0", "8")
+    rows = "".join(f"{job_id}{rest}" for job_id in (*ids, "8.TBD", "8.TBD+"))
+    workload = read_as(HEADER + rows, SACCT.replace("JobIDRaw", "JobID"))
+    assert workload.jobs["job_id"].to_list() == ["5", "6+0", "6+1", "7_4", "8"]
 
 
 def test_memory_and_gpus_as_slurm_writes_them(read_as):
@@ -230,6 +240,28 @@ def test_a_database_as_it_is(read_as):
     assert column(workload, "runtime_seconds") == {"51": 3600.0, "52": None, "53": 90.0}
     assert column(workload, "recorded_wait_seconds") == {"51": 100.0, "52": None, "53": 400.0}
     assert column(workload, "requested_seconds") == {"51": 86400.0, "52": None, "53": None}
+
+
+def test_a_start_of_zero_of_other_clocks_is_no_run(read_as):
+    """Also where times count from the log's beginning, but not where each job has its own clock."""
+    mapping = (
+        "[columns]\nruntime_seconds={column='end',since='start'}\nsubmit_seconds='at'\n"
+        "recorded_wait_seconds={column='start',since='at'}"
+    )
+    rows = "0,0,10\n1000,0,2000\n1000,1010,0\n1000,1010,1020\n"
+    workload = read_as(f"at,start,end\n{rows}", mapping)
+    assert workload.jobs["runtime_seconds"].to_list() == [10.0, None, None, 10.0]
+    assert workload.jobs["recorded_wait_seconds"].to_list() == [0.0, None, 10.0, 10.0]
+    own = mapping.partition("recorded_wait_seconds")[0]
+    assert read_as("at,start,end\n1000,0,50\n", own).runtime_seconds.tolist() == [50.0]
+
+
+def test_a_limit_of_zero_is_none(read_as):
+    """A job that asked for 0 s has asked for no time, and is not killed as it starts."""
+    mapping = "[columns]\nsubmit_seconds='at'\nruntime_seconds='ran'\nrequested_seconds='limit'"
+    workload = read_as("at,ran,limit\n0,100,0\n1,100,50\n", mapping)
+    assert workload.jobs["requested_seconds"].to_list() == [None, 50.0]
+    assert workload.meta.repairs == {"unknown_for_zero_requested_seconds": 1}
 
 
 def test_a_start_of_zero_is_no_run(read_as):

@@ -10,7 +10,7 @@ from typing import Final
 
 from foresail.control.check import NOTHING_DECIDED, Verdict, check_decision
 from foresail.control.departures import Departures
-from foresail.control.plug_ins import blamed, no_decision
+from foresail.control.plug_ins import blamed, no_decision, no_time
 from foresail.control.predecessors import earliest_begin
 from foresail.control.step_log import StepLog
 from foresail.control.waiting_reasons import WaitingReasons
@@ -512,7 +512,10 @@ class Controller:
     def as_if_submitted(self, job: Job) -> PendingJob:
         """A job as it would wait had it just been submitted; nothing comes of it."""
         prediction = self.predictor.predict(job, self._now)
-        pending = PendingJob(job, self._state.submissions, prediction, prediction.mean())
+        mean = prediction.mean()
+        if not mean >= 0.0:  # it may be no number
+            raise no_time(self.predictor, job.job_id, mean)
+        pending = PendingJob(job, self._state.submissions, prediction, mean)
         if self.scheduler_can.plans_runtimes is not None:
             planned = self.scheduler_can.plans_runtimes.planned_seconds(pending)
             if planned != pending.planned_seconds:
@@ -681,7 +684,9 @@ class Controller:
             estimate = self.correction.correct(
                 running.job, prediction, initial, current, running.corrections
             )
-            if estimate <= current:
+            if not estimate > current:
+                if estimate != estimate:
+                    raise no_time(self.correction, running.job.job_id, estimate)
                 return
             running = state.correct(unit, estimate)
             self.counters.corrections += 1

@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from foresail.model.decision import Refusal
 from foresail.model.errors import ForesailError, InputError
-from foresail.model.protocols import Scheduler
+from foresail.model.protocols import Correction, Predictor, Scheduler
 from foresail.model.words import count
 
 _OWN = "foresail."
@@ -21,6 +21,19 @@ def no_decision(scheduler: Scheduler, decision: object, now: float) -> InputErro
         field="decide",
         value=decision,
         expected="a Decision, which may be empty",
+    )
+
+
+def no_time(plug_in: Predictor | Correction, job_id: str, seconds: float) -> InputError:
+    """The error of a predictor, or of a correction, whose answer is no time."""
+    family, field = "predictor", "predict"
+    if isinstance(plug_in, Correction):
+        family, field = "correction", "correct"
+    return InputError(
+        f"{_named(plug_in, family)} expects no time of job {job_id}",
+        field=field,
+        value=seconds,
+        expected="0 s or more",
     )
 
 
@@ -72,14 +85,14 @@ def _refused(first: Refusal | None) -> str:
     )
 
 
-def _named(scheduler: Scheduler) -> str:
-    name = type(scheduler).__qualname__
-    file = _file_of(scheduler)
-    return f"the scheduler {name}" + (f" of {PurePath(file).name}" if file else "")
+def _named(plug_in: object, family: str = "scheduler") -> str:
+    name = type(plug_in).__qualname__
+    file = _file_of(plug_in)
+    return f"the {family} {name}" + (f" of {PurePath(file).name}" if file else "")
 
 
-def _file_of(scheduler: Scheduler) -> str:
+def _file_of(plug_in: object) -> str:
     try:
-        return inspect.getsourcefile(type(scheduler)) or ""
+        return inspect.getsourcefile(type(plug_in)) or ""
     except TypeError:
         return ""

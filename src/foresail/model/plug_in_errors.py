@@ -35,7 +35,8 @@ def _blamed(error: BaseException) -> InputError | None:
     from foresail.model.registry import family_in
 
     problem = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}".removesuffix(": ")
-    frames = [*traceback.walk_tb(error.__traceback__)][::-1]
+    causes = [error, *([] if error.__cause__ is None else [error.__cause__])]
+    frames = [one for each in causes for one in traceback.walk_tb(each.__traceback__)][::-1]
     for frame, line in frames:
         family = family_in(frame.f_globals.get("__name__", ""))
         if family is not None:

@@ -57,7 +57,7 @@ def known_runtimes(workload: Workload) -> NDArray[np.float64]:
         raise workload.meta.nothing_left("no jobs to replay", "a log and filters that leave some")
     runtime = workload.runtime_seconds.copy()
     unknown = np.isnan(workload.cpus)
-    _refuse(workload, unknown, "cpus", workload.cpus, "a number, or the filter fill_processors")
+    _refuse(workload, unknown, "cpus", workload.cpus, "a number, or the filter drop_no_processors")
     known = "a known runtime, 0 or more, or the filter drop_no_runtime"
     _refuse(workload, ~(runtime >= 0), "runtime_seconds", runtime, known)
     endless = runtime > LONGEST_RUNTIME_SECONDS

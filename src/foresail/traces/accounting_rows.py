@@ -13,10 +13,12 @@ from foresail.traces.reading import LINE, Notes
 ELAPSED: Final = ("ElapsedRaw", "Elapsed", "time_suspended")
 """Columns that say for how long a job ran, or did not, between its start and its end."""
 
-STEP: Final = r"^(.+)\.(?:batch|extern|interactive|\d+)$"
-"""Ids of steps: that of their job, and a name or number of their own."""
+STEP: Final = r"^(.+)\.(?:batch|extern|interactive|TBD\+?|\d+(?:\+\d*)?)$"
+"""Ids of steps: that of their job, and a name or number of their own, that of a component behind
+it; what has none yet is to be done."""
 
-PENDING_ARRAY: Final = r"^(.+)_\[([\d,:-]+)(?:%\d+)?\]$"
+PENDING_ARRAY: Final = r"^(.+)_\[([\d,:-]+)(?:\.\.\.)?(?:%\d+)?\]$"
+"""Ids of such arrays; of a long list Slurm writes the beginning, and dots."""
 _SPAN: Final = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
 _MOST_TASKS: Final = 4_000_000
 """As many as Slurm lets an array have."""
@@ -58,6 +60,8 @@ def with_array_tasks(rows: pl.DataFrame, notes: Notes) -> pl.DataFrame:
         return rows
     arrays = rows.filter(waits)
     ids = [_tasks_of(job_id) for job_id in arrays["job_id"]]
+    cut = arrays["job_id"].str.contains(r"\.\.\.").fill_null(value=False)
+    notes.repair_rows("pending_array_cut_short", arrays, cut, "job_id", "the whole list of tasks")
     notes.repair(
         "pending_array_tasks",
         sum(map(len, ids)),

@@ -335,6 +335,12 @@ class Intake:
                 repair(f"unknown_for_negative_{name}", chunk, negative, name, _AMOUNT)
                 known = pl.when(pl.col(name) >= 0).then(pl.col(name))
                 chunk = chunk.with_columns(known.alias(name))
+        unlimited = (chunk["requested_seconds"] == 0).fill_null(value=False)
+        if unlimited.any():
+            name, expected = "requested_seconds", "a time limit, which 0 is not"
+            repair(f"unknown_for_zero_{name}", chunk, unlimited, name, expected)
+            known = pl.when(pl.col(name) > 0).then(pl.col(name))
+            chunk = chunk.with_columns(known.alias(name))
         for name, (most, expected) in _POSSIBLE.items():
             beyond = (chunk[name] > most).fill_null(value=False)
             if beyond.any():

@@ -205,7 +205,7 @@ _OF_JOBS: Final = (
         "how many cpus {} hold is unknown or zero",
         _CPUS.is_null() | (_CPUS <= 0),
         "tasks",
-        "filter fill_processors",
+        "filter drop_no_processors",
     ),
     (
         "cancelled_before_start",

@@ -12,7 +12,7 @@ from foresail.traces.folder import load_workload
 from foresail.traces.generating import generate
 from foresail.traces.workload import Workload
 
-_FILTERS: Final = ("fill_processors", "drop_no_runtime")
+_FILTERS: Final = ("drop_no_processors", "fill_processors", "drop_no_runtime")
 """How ``foresail cloud`` cleans a log."""
 
 

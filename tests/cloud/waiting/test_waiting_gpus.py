@@ -185,7 +185,8 @@ def test_a_core_for_gpus():
         allocated_cpus=[None, None, None, None, None],
         tasks=[2, 1, 1, 1, 1],
     )
-    result = apply_filters(log, [FilterChoice("core_for_gpus"), FilterChoice("fill_processors")])
+    names = ("core_for_gpus", "drop_no_processors", "fill_processors")
+    result = apply_filters(log, [*map(FilterChoice, names)])
     assert dict(result.meta.filters)["core_for_gpus"] == 2
     assert result.cpus.tolist() == [2.0, 1.0, 4.0]
 

@@ -88,10 +88,14 @@ def test_wider_than_machine_needs_its_size():
 
 
 def test_fill_processors():
-    """The one that is known serves for both; a job of unknown size is dropped."""
+    """The one that is known serves for both; jobs of unknown size are counted apart."""
     log = workload(tasks=[2, None, 3, None, 0], allocated_cpus=[None, 5.0, 4.0, None, 0.0])
-    result, touched = cleaned(log, "fill_processors")
-    assert touched == 4
+    filled, touched = cleaned(log, "fill_processors")
+    assert touched == 2
+    assert filled.jobs["tasks"].to_list() == [2, 5, 3, None, 0]
+    assert cleaned(log, "drop_no_processors")[1] == 2
+    result = apply_filters(log, [FilterChoice("replayable")])
+    assert result.meta.filters[:2] == (("drop_no_processors", 2), ("fill_processors", 2))
     assert result.jobs["tasks"].to_list() == [2, 5, 3]
     assert result.jobs["allocated_cpus"].to_list() == [2.0, 5.0, 4.0]
 

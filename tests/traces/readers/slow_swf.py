@@ -104,6 +104,9 @@ def row(values: list[float], line: bytes, repairs: Counter[str]) -> dict[str, An
         if name == "runtime_seconds" and value is not None and value > 1e10:
             repairs["unknown_for_impossible_runtime_seconds"] += 1
             value = None
+        if name == "requested_seconds" and value == 0:
+            repairs["unknown_for_zero_requested_seconds"] += 1
+            value = None
         if value is not None and name.endswith(("bytes", "bytes_per_task")):
             value *= 1024
         job[name] = value

@@ -48,10 +48,11 @@ Filters: TypeAlias = Annotated[
     typer.Option(
         "--filter",
         metavar="NAME(PARAMETER=VALUE,...)",
-        help="Cleaning filters, in order [core_for_gpus, fill_processors, drop_no_runtime].",
+        help="Cleaning filters, in order [core_for_gpus, drop_no_processors, fill_processors, "
+        "drop_no_runtime].",
     ),
 ]
-STANDARD_FILTERS = ("core_for_gpus", "fill_processors", "drop_no_runtime")
+STANDARD_FILTERS = ("core_for_gpus", "drop_no_processors", "fill_processors", "drop_no_runtime")
 _FEW = 6
 
 
@@ -106,7 +107,7 @@ def trace_jobs(workload: Workload, log: Path) -> TraceJobs:
             source=log,
             field="cpus_per_task",
             value=int((~(workload.cpus > 0.0)).sum()),
-            expected="cores of every job; the filter fill_processors drops the others",
+            expected="cores of every job; the filter drop_no_processors drops the others",
         )
     return TraceJobs.of_workload(workload)
 

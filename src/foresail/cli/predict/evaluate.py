@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 STANDARD: Final = ("requested", "recent", "quantile_regression", "similar", "history", "combined")
 """What is evaluated when no predictor is named."""
 
-FILTERS: Final = ("fill_processors", "drop_no_runtime")
+FILTERS: Final = ("drop_no_processors", "fill_processors", "drop_no_runtime")
 """What a log is cleaned by when no filter is named."""
 
 _PREDICTOR_HELP: Final = (

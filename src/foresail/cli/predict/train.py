@@ -26,7 +26,8 @@ def command(
         typer.Option(
             "--filter",
             metavar="NAME(PARAMETER=VALUE,...)",
-            help="Cleaning filters, in order [fill_processors, drop_no_runtime].",
+            help="Cleaning filters, in order [drop_no_processors, fill_processors, "
+            "drop_no_runtime].",
         ),
     ] = None,
     log_options: LogOptions = LogOptions(),
@@ -44,7 +45,7 @@ def command(
     require_savable(built, part.text)
     if not output.parent.is_dir():
         raise InputError("there is no such folder", source=output.parent)
-    cleaning = filters or ["fill_processors", "drop_no_runtime"]
+    cleaning = filters or ["drop_no_processors", "fill_processors", "drop_no_runtime"]
     workload = replaying.load(log, log_options, cleaning)
     with doing(f"learning from {count(len(workload), 'job')}", said=in_shares) as entered:
         jobs = train(workload, built, watch=entered.watch)

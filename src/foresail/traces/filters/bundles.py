@@ -15,8 +15,8 @@ def predictsim(_: NoParameters) -> Bundle:
     machine to 80,640 processors.
     """
     return Bundle.of(
-        *("drop_wider_than_machine", "fill_processors", "drop_no_runtime", "drop_no_request"),
-        *("clip_runtime_to_request", "drop_negative_submit"),
+        *("drop_wider_than_machine", "drop_no_processors", "fill_processors", "drop_no_runtime"),
+        *("drop_no_request", "clip_runtime_to_request", "drop_negative_submit"),
     )
 
 
@@ -28,7 +28,8 @@ def replayable(_: NoParameters) -> Bundle:
     submitted far outside of the time that the log is of are dropped as well.
     """
     return Bundle.of(
-        *("fill_processors", "drop_no_runtime", "drop_wider_than_machine", "drop_outside_window")
+        *("drop_no_processors", "fill_processors", "drop_no_runtime", "drop_wider_than_machine"),
+        "drop_outside_window",
     )
 
 
@@ -39,6 +40,6 @@ def replayable_by_task(_: NoParameters) -> Bundle:
     As ``replayable``, for schedulers that start the tasks of a job apart.
     """
     return Bundle.of(
-        *("fill_processors", "drop_no_runtime", "drop_tasks_wider_than_machine"),
-        "drop_outside_window",
+        *("drop_no_processors", "fill_processors", "drop_no_runtime"),
+        *("drop_tasks_wider_than_machine", "drop_outside_window"),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from foresail.model.registry import register
-from foresail.traces.filtering import change, keep, plain
+from foresail.traces.filtering import change, plain
 from foresail.traces.workload import Workload
 
 
@@ -39,17 +39,18 @@ def core_for_gpus(workload: Workload) -> tuple[Workload, int]:
 def fill_processors(workload: Workload) -> tuple[Workload, int]:
     """Where only one of requested and allocated processors is known, use it for both.
 
-    Jobs where neither is known (positive) are dropped. Counts both kinds.
+    Known is what is above 0; ``drop_no_processors`` drops jobs of which neither is.
     """
     requested = pl.col("tasks") * pl.col("cpus_per_task")
     has_requested = (requested > 0).fill_null(value=False)
     has_allocated = (pl.col("allocated_cpus") > 0).fill_null(value=False)
-    workload, dropped = keep(workload, has_requested | has_allocated)
     workload, from_allocated = change(
         workload,
-        ~has_requested,
+        ~has_requested & has_allocated,
         tasks=pl.col("allocated_cpus").cast(pl.Int64),
         cpus_per_task=pl.lit(1.0),
     )
-    workload, from_requested = change(workload, ~has_allocated, allocated_cpus=requested)
-    return workload, dropped + from_allocated + from_requested
+    workload, from_requested = change(
+        workload, ~has_allocated & has_requested, allocated_cpus=requested
+    )
+    return workload, from_allocated + from_requested

@@ -35,6 +35,14 @@ def drop_negative_submit(workload: Workload) -> tuple[Workload, int]:
     return keep(workload, pl.col("submit_seconds") >= 0)
 
 
+@register("filter", "drop_no_processors")
+@plain
+def drop_no_processors(workload: Workload) -> tuple[Workload, int]:
+    """Drop jobs whose processors are unknown or not above zero, as requested and as allocated."""
+    requested = (pl.col("tasks") * pl.col("cpus_per_task") > 0).fill_null(value=False)
+    return keep(workload, requested | (pl.col("allocated_cpus") > 0).fill_null(value=False))
+
+
 @register("filter", "drop_no_request")
 @plain
 def drop_no_request(workload: Workload) -> tuple[Workload, int]:

@@ -208,7 +208,8 @@ def _mapped(chunk: pl.DataFrame, mapping: Mapping, notes: Notes, header_lines: i
     features = [pl.col(source).alias(f"__feature__{name}") for name, source in
                 mapping.features.items()]  # fmt: skip
     table = chunk.with_columns(features)
-    for target, source in mapping.columns.items():
+    submit_first = sorted(mapping.columns.items(), key=lambda item: item[0] != "submit_seconds")
+    for target, source in submit_first:
         table = _with_target(table, target, source, notes)
     table = _with_shape(table, mapping)
     table = table.with_columns(
@@ -262,11 +263,17 @@ def _with_target(
 
 
 def _difference(table: pl.DataFrame, name: str, notes: Notes) -> pl.DataFrame:
-    """The times since others; unknown where one of them never was, which 0 stands for."""
+    """The times since others; unknown where one of them never was, which 0 stands for.
+
+    That is so of Unix times, and of others by the clock of submissions that came later.
+    """
     target = pl.col(_target(name))
     both = (target, pl.col(_SINCE))
     is_unix = pl.max_horizontal(both) >= UNIX_TIMES_BEGIN
+    submit = pl.col(_target("submit_seconds"))
+    submitted_later = submit.is_between(_CLOCKS_APART_SECONDS, pl.max_horizontal(both), "right")
     never = is_unix & (pl.min_horizontal(both) < _EPOCH_SECONDS)
+    never |= (pl.min_horizontal(both) == 0.0) & submitted_later
     table = _without(table, name, never, "time_zero", notes)
     table = table.with_columns(target - pl.col(_SINCE))
     if name == "runtime_seconds":
