@@ -56,8 +56,9 @@ class Resemblance:
 
     @property
     def is_judged(self) -> bool:
-        """Whether there are enough jobs to judge by."""
-        return self.jobs >= FEWEST_JOBS
+        """Whether there are enough jobs to judge by, and any waited, as recorded or simulated."""
+        longest = max(self.recorded.max_wait_seconds, self.simulated.max_wait_seconds)
+        return self.jobs >= FEWEST_JOBS and longest >= _NO_WAIT_SECONDS
 
     @property
     def is_usable(self) -> bool:

@@ -90,6 +90,16 @@ def test_a_model_below_the_bar_is_not_to_be_used(tmp_path, wait):
     assert [each["policy"] for each in told["policies"]] == ["easy", "fcfs"]
 
 
+def test_a_machine_that_nobody_waited_for_is_not_judged(tmp_path):
+    """Some seconds here and none there have no order that says anything."""
+    log = tmp_path / "log.swf"
+    log.write_text(lines(lambda n: n % 5, ran=90))
+    words, _ = told_of(log)
+    assert words.startswith("Too few jobs that waited to judge the model of the machine by")
+    log.write_text(lines(lambda n: 70 * (n % 2), ran=90))
+    assert told_of(log)[0].startswith("Do not use this model of the machine")
+
+
 def test_only_jobs_with_a_recorded_wait_are_compared(tmp_path):
     """Those that the log knows nothing of waited longest here, and are on neither side."""
     log = tmp_path / "log.swf"

@@ -48,7 +48,7 @@ def _said(found: Resemblance) -> str:
         f"correlation of their waits is {number(found.rank_correlation)}"
     )
     if not found.is_judged:
-        return f"Too few jobs to judge the model of the machine by: {compared}."
+        return f"Too few jobs that waited to judge the model of the machine by: {compared}."
     if found.is_usable:
         return (
             f"The model of the machine passes: {compared}. It knows nothing of outages, "
