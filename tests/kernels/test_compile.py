@@ -5,44 +5,54 @@ import sys
 from pathlib import Path
 
 import numba
+import pytest
 
 from foresail.kernels.compile import part
 
 USED = """
-import sys, foresail
-foresail.__version__ = sys.argv[1]
-from kept import Kind, total
+from foresail_kept import Kind, total
 print(total(Kind(2.0)))
 """
 
 KERNEL = """
-from typing import NamedTuple
 from foresail.kernels.compile import kernel
-
-class {kind}(NamedTuple):
-    amount: float
+from foresail_kinds import (
+    MORE,
+    Kind,
+)
 
 @kernel
 def total(kind):
-    return kind.amount + 1.0
+    return kind.amount + MORE
+"""
+
+KINDS = """
+from typing import NamedTuple
+
+MORE = {more}
+
+class {kind}(NamedTuple):
+    amount: float
 
 Kind = {kind}
 """
 
 
-def test_what_another_version_cached_is_not_looked_at(tmp_path: Path) -> None:
-    """A class that a kernel was compiled for is gone in the next version: it is compiled again."""
-    for version, kind in (("0.1", "Before"), ("0.2", "After")):
-        (tmp_path / "kept.py").write_text(KERNEL.format(kind=kind))
+@pytest.mark.parametrize(("kind", "more"), [("Before", 3.0), ("After", 1.0)])
+def test_what_other_sources_left_is_not_looked_at(tmp_path: Path, kind: str, more: float) -> None:
+    """A kernel is compiled again once a class or a constant of another module has changed."""
+    for kinds in (KINDS.format(kind="Before", more=1.0), KINDS.format(kind=kind, more=more)):
+        (tmp_path / "foresail_kept.py").write_text(KERNEL)
+        (tmp_path / "foresail_kinds.py").write_text(kinds)
         done = subprocess.run(
-            [sys.executable, "-c", USED, version],
+            [sys.executable, "-B", "-c", USED],
             cwd=tmp_path,
             env={"PYTHONPATH": ":".join([str(tmp_path), *sys.path]), "NUMBA_CACHE_DIR": "kept"},
             capture_output=True,
             text=True,
             check=False,
         )
-        assert (done.returncode, done.stdout) == (0, "3.0\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, f"{2.0 + more}\n"), done.stderr
 
 
 @part

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+import sys
 from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
 import numba
 from numba.core import types
-
-from foresail import __version__
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -21,19 +24,54 @@ _UNWRAPPED: Final[Mapping[str, Any]] = MappingProxyType(
 )
 """Options of what only other kernels call."""
 
+_IMPORTS: Final = re.compile(rb"^from ([\w.]+) import (?:\(([^)]*)\)|(.*))", re.MULTILINE)
+
+
+@cache
+def _source_and_imports(module: str) -> tuple[bytes, tuple[str, ...]]:
+    """Source of a module, and the modules of its package that it imports as it is loaded."""
+    root, *below = module.split(".")
+    first = Path(getattr(sys.modules.get(root), "__file__", None) or "")
+    path = first.parent.joinpath(*below)
+    files = (path.with_suffix(".py"), path / "__init__.py") if below else (first,)
+    source = b"".join(file.read_bytes() for file in files if file.is_file())
+    named = set()
+    for package, several, one in _IMPORTS.findall(source):
+        named |= {package, *(package + b"." + name for name in re.findall(rb"\w+", several or one))}
+    loaded = (name.decode() for name in sorted(named))
+    return source, tuple(name for name in loaded if name.startswith("foresail"))
+
+
+@cache
+def digest_of_sources(module: str) -> str:
+    """Return the digest of a module's source and of all that it imports from this project.
+
+    A kernel holds the machine code of the parts that it calls, and constants of other modules, so
+    that it is out of date when one of those changes. Numba looks at the kernel's own file alone.
+    """
+    found, ahead = {module}, [module]
+    while ahead:
+        new = set(_source_and_imports(ahead.pop())[1]) - found
+        found |= new
+        ahead += new
+    digest = hashlib.sha256()
+    for name in sorted(found):
+        digest.update(name.encode() + b"\0" + _source_and_imports(name)[0] + b"\0")
+    return digest.hexdigest()
+
 
 def _cached(function: Function, **options: Any) -> Function:
     """Compile on the first call for the argument types seen, and cache the result on disk.
 
     Where nothing can be written, neither beside the file nor at home, it is kept for this run only.
-    What another version of Foresail has left there is not looked at: it may speak of classes that
-    are no more, which Numba finds out by failing.
+    What other sources than today's have left there is not looked at (``digest_of_sources``).
     """
     try:
         dispatcher = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # there is no folder that can be written
         return cast("Function", _for_any_value(numba.njit(**options)(function)))
-    dispatcher._cache._cache_file._version = f"{numba.__version__}, Foresail {__version__}"
+    sources = digest_of_sources(function.__module__)
+    dispatcher._cache._cache_file._version = f"{numba.__version__}, {sources}"
     return cast("Function", _for_any_value(dispatcher))
 
 
