@@ -256,6 +256,20 @@ def test_a_start_of_zero_of_other_clocks_is_no_run(read_as):
     assert read_as("at,start,end\n1000,0,50\n", own).runtime_seconds.tolist() == [50.0]
 
 
+def test_what_still_runs_has_no_runtime(read_as):
+    """How long it has run so far is none, unless the mapping says what its state is."""
+    mapping = (
+        "[columns]\nsubmit_seconds='at'\nruntime_seconds='Elapsed'\n"
+        "status={column='State',values={COMPLETED='completed'}}"
+    )
+    table = "at,Elapsed,State\n0,00:10:00,COMPLETED\n1,00:00:20,RUNNING\n2,00:00:30,SUSPENDED\n"
+    workload = read_as(table, mapping)
+    assert workload.jobs["runtime_seconds"].to_list() == [600.0, None, None]
+    assert workload.meta.repairs == {"unknown_for_unended_runtime_seconds": 2}
+    named = mapping.replace("{COMPLETED", "{RUNNING='completed',COMPLETED")
+    assert read_as(table, named).jobs["runtime_seconds"].to_list() == [600.0, 20.0, None]
+
+
 def test_a_limit_of_zero_is_none(read_as):
     """A job that asked for 0 s has asked for no time, and is not killed as it starts."""
     mapping = "[columns]\nsubmit_seconds='at'\nruntime_seconds='ran'\nrequested_seconds='limit'"

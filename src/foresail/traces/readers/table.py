@@ -45,6 +45,8 @@ _BY_WHOM: Final = r" by \S+$"
 """Follows the state of a cancelled job in Slurm's accounting."""
 _CLOCKS_APART_SECONDS: Final = 60.0
 """So little before its submission a job may have started by the clock of another machine."""
+_UNENDED: Final = ("PENDING", "RUNNING", "SUSPENDED")
+"""States of jobs in Slurm's accounting that have not ended."""
 _EPOCH_SECONDS: Final = 86400.0
 """Unix times up to here are none: 0 (in whatever zone) stands for what never was."""
 
@@ -211,7 +213,7 @@ def _mapped(chunk: pl.DataFrame, mapping: Mapping, notes: Notes, header_lines: i
     submit_first = sorted(mapping.columns.items(), key=lambda item: item[0] != "submit_seconds")
     for target, source in submit_first:
         table = _with_target(table, target, source, notes)
-    table = _with_shape(table, mapping)
+    table = _without_unended(_with_shape(table, mapping), mapping, notes)
     table = table.with_columns(
         of_one_task(table, _target(name), name, *map(_target, _SHAPE))
         for name in PER_TASK
@@ -285,6 +287,15 @@ def _difference(table: pl.DataFrame, name: str, notes: Notes) -> pl.DataFrame:
         notes.repair_rows("zero_for_early_start", table, early, _target(name), expected)
         return table.with_columns(pl.when(early).then(0.0).otherwise(target).alias(_target(name)))
     return table
+
+
+def _without_unended(table: pl.DataFrame, mapping: Mapping, notes: Notes) -> pl.DataFrame:
+    """The table without runtimes of jobs that still run by their state: what they ran so far."""
+    status, name = mapping.columns.get("status"), "runtime_seconds"
+    if status is None or status.column is None or name not in mapping.columns:
+        return table
+    named = pl.col(status.column).cast(pl.String).is_in({*_UNENDED} - {*(status.values or ())})
+    return _without(table, name, named & pl.col(_target(name)).is_not_null(), "unended", notes)
 
 
 def _without(
