@@ -192,6 +192,12 @@ def test_ids_that_tell_of_copies_and_steps():
     assert found["steps_among_jobs"].count == 2
 
 
+def test_steps_whose_job_has_no_row():
+    """A named step tells that those beside it are steps too."""
+    ids = changed(log().jobs["job_id"], _1="x.batch", _2="x.0", _3="y.5")
+    assert [each.count for each in plausibility(log(job_id=ids))] == [2]
+
+
 def test_the_window_of_a_log():
     """The few jobs far before and after it are in no load, and are dropped before a replay."""
     submit = log().jobs["submit_seconds"].to_list()

@@ -166,6 +166,25 @@ def test_an_id_used_twice(read_as, second, jobs):
     assert workload.jobs["job_id"].to_list() == jobs
 
 
+@pytest.mark.parametrize(
+    ("state", "at", "jobs"),
+    [
+        ("PREEMPTED", 250, ["7"]),
+        ("NODE_FAIL", 80_000, ["7"]),
+        ("COMPLETED", 250, ["7", "7#2"]),
+        ("PREEMPTED", 30_000_000, ["7", "7#2"]),
+    ],
+)
+def test_a_job_that_did_not_complete_is_requeued_within_a_day(read_as, state, at, jobs):
+    """What its state says counts where the pause is longer than that of a requeue."""
+    mapping = (
+        "[columns]\njob_id='id'\nsubmit_seconds='at'\nrecorded_wait_seconds='wait'\n"
+        "runtime_seconds='ran'\ntasks='cpus'\nstatus='state'"
+    )
+    rows = f"id,at,wait,ran,cpus,state\n7,0,10,90,2,{state}\n7,{at},0,50,2,COMPLETED\n"
+    assert read_as(rows, mapping).jobs["job_id"].to_list() == jobs
+
+
 def test_times_as_numbers_and_long_delimiters(read_as):
     """The same jobs come of Unix times, and of a table with three characters between fields."""
     mapping = SACCT.replace(f", {TIME}", "").replace(f'{{ column = "Submit", {TIME} }}', '"Submit"')

@@ -12,13 +12,16 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = (
     *("job_id", "submit_seconds", "recorded_wait_seconds", "runtime_seconds"),
-    *("user", "tasks"),
+    *("user", "tasks", "status"),
 )
 """The columns by which attempts are told."""
 
 REQUEUED_WITHIN_SECONDS: Final = 60.0
 """A row of the same id, user and width, submitted so soon after another's end, is of the same job;
 one submitted later is of another job, under an id that was used again."""
+
+RETRIED_WITHIN_SECONDS: Final = 86400.0
+"""The same after one that is known not to have completed: ids are not used up within a day."""
 
 _ROW: Final = "__row__"
 _EARLIER: Final = "__earlier__"
@@ -42,7 +45,12 @@ def earlier_attempts(rows: pl.LazyFrame, used_again: Iterable[pl.Series]) -> pl.
         return column.shift(-1).over("job_id")
 
     pause = following(pl.col("submit_seconds")) - end
-    again = pause.is_between(-1.0, REQUEUED_WITHIN_SECONDS) | (
+    within = (
+        pl.when(pl.col("status").str.to_lowercase() != "completed")
+        .then(RETRIED_WITHIN_SECONDS)
+        .otherwise(REQUEUED_WITHIN_SECONDS)
+    )
+    again = pause.is_between(-1.0, within) | (
         (following(pl.col("submit_seconds")) == pl.col("submit_seconds"))
         & (following(start) >= end)
         & (following(start) > start)

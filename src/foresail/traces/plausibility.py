@@ -271,18 +271,19 @@ def _ids(workload: Workload) -> Iterator[Oddity]:
             workload,
             "odd",
             "repeated_jobs",
-            "{} are copies: there is one of the same id, submission, runtime and width",
+            "copies of jobs, with the same id, submission, runtime and width: {}",
             ~same.is_first_distinct(),
             "submit_seconds",
             "filter merge_duplicates",
         )
         parents = job_id.str.extract(STEP, 1)
+        known = pl.concat([job_id, parents.filter(job_id.str.contains(_NAMED_STEP))]).implode()
         yield from oddities(
             workload,
             "odd",
             "steps_among_jobs",
-            "{} are steps of other jobs by their id",
-            parents.is_in(workload.jobs["job_id"].implode()) | job_id.str.contains(_NAMED_STEP),
+            "steps of other jobs, by their id: {}",
+            parents.is_in(known) | job_id.str.contains(_NAMED_STEP),
             "job_id",
             "leave out steps (sacct -X), or let the rows of a job follow each other",
         )
@@ -295,7 +296,7 @@ def outside_window(workload: Workload) -> Iterator[Oddity]:
         workload,
         "odd",
         "outside_window",
-        "{} were submitted far from all others, before or after a tenth of the whole time",
+        "submitted far from all others, before or after a tenth of the whole time: {}",
         pl.lit(~kept),
         "submit_seconds",
         "filter drop_outside_window",
@@ -323,7 +324,7 @@ def _dropped(workload: Workload) -> Iterator[Oddity]:
         yield Oddity(
             "odd",
             "most_dropped",
-            f"cleaning dropped {count(dropped, 'job')}, and {number(len(workload))} are left",
+            f"cleaning dropped {count(dropped, 'job')} and left {number(len(workload))}",
             dropped,
             None,
             "see which filter did, and whether the log says what it should",

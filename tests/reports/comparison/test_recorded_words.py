@@ -134,6 +134,15 @@ def test_a_machine_of_another_size_was_not_recorded(tmp_path):
     assert "jobs" in told_of(log, "--processors", "4")[1]["recorded"]
 
 
+def test_hardly_any_waits_are_not_compared(tmp_path):
+    """Of fewer than half of the jobs: that is said."""
+    log = tmp_path / "log.swf"
+    log.write_text(lines(lambda n: 100 if n == 1 else -1))
+    words, told = told_of(log)
+    assert "1 job of 20 are known to have waited: the log's waits are known of too few" in words
+    assert set(told["recorded"]) == {"words"}
+
+
 def test_nothing_is_said_of_a_log_without_waits(tmp_path):
     """It has recorded none."""
     log = tmp_path / "log.swf"

@@ -22,11 +22,15 @@ from foresail.traces.workload import Workload
 def verdict_of(workload: Workload, schedules: Sequence[Schedule]) -> Mapping[str, Any] | None:
     """What a log's recorded waits say of simulations of it: ``words``, and the figures.
 
-    None where it has hardly any. Of a machine of another size they say nothing.
+    None where nobody is known to have waited. Of fewer than half of the jobs, and of a machine of
+    another size, they say nothing.
     """
     recorded = recorded_waits(workload)
     if recorded is None:
-        return None
+        waited = (workload.jobs["recorded_wait_seconds"] > 0.0).sum()
+        known = f"{count(waited, 'job')} of {len(workload):,} are known to have waited"
+        told = f"{known}: the log's waits are known of too few jobs to be compared."
+        return {"words": told} if waited else None
     stated, simulated = workload.meta.stated_processors, workload.meta.processors
     if stated not in (None, simulated):
         of = f"{stated:,} processors, not of {simulated:,}"
