@@ -44,6 +44,21 @@ def _policies() -> None:
         run_scenario(Scenario(_workload(), parse_policy(text)))
 
 
+def _partitions() -> None:
+    """A log of two partitions that share nothing."""
+    import polars as pl
+
+    from foresail.control.policy import parse_policy
+    from foresail.scenario.running import run_scenario
+    from foresail.scenario.scenario import Scenario
+
+    halves = pl.when(pl.int_range(_JOBS) % 2 == 0).then(pl.lit("A")).otherwise(pl.lit("B"))
+    workload, size = _workload(), _workload().processors
+    jobs = workload.jobs.with_columns(partition=halves)
+    divided = replace(workload, jobs=jobs, partitions={"A": size, "B": size})
+    run_scenario(Scenario(divided.with_meta(processors=2 * size), parse_policy("easy")))
+
+
 def _predictors() -> None:
     """Every predictor that needs nothing to be set, replayed and evaluated."""
     from foresail.control.policy import parse_policy
@@ -354,6 +369,7 @@ SMALL_USES: Final = MappingProxyType[str, Callable[[], None]](
     {
         "texts": _texts,
         "policies": _policies,
+        "partitions": _partitions,
         "predictors": _predictors,
         "events": _events,
         "searching": _searching,

@@ -18,13 +18,15 @@ class Fcfs:
 
     def decide(self, view: ClusterView) -> Decision:
         free = view.free["all"].cpus
-        starts = []
+        starts, waiting, is_full = [], [], False
         for pending in view.pending:
-            if pending.job.cpus > free:
-                break
+            is_elsewhere = pending.job.partition not in (None, "all")
+            is_full = is_full or (pending.job.cpus > free and not is_elsewhere)
+            if is_full or is_elsewhere:
+                waiting.append(pending)
+                continue
             free -= pending.job.cpus
             starts.append(Start(pending.job.job_id, Placement.whole("all", pending.job.tasks)))
-        waiting = view.pending[len(starts) :]
         reasons = {
             pending.job.job_id: Reason(ReasonCode.BEHIND, {"ahead": float(ahead)})
             for ahead, pending in enumerate(waiting)
@@ -42,7 +44,7 @@ class Easy:
             for running in view.running
         ]
         starts = []
-        queue = list(view.pending)
+        queue = [each for each in view.pending if each.job.partition in (None, "all")]
 
         def start(pending) -> None:
             nonlocal free

@@ -17,7 +17,7 @@ from foresail.cli.cloud import app as cloud
 from foresail.cli.progress_line import Compilations
 
 CLEARED = "\r\x1b[2K"
-JOB = "{id} {submit} 0 100 1 -1 -1 1 200 -1 1 1 1 -1 -1 -1 -1 -1\n"
+JOB = "{id} {submit} -1 100 1 -1 -1 1 200 -1 1 1 1 -1 -1 -1 -1 -1\n"
 IMPATIENT = (
     "from foresail.cli import progress_line\n"
     "from foresail.cli.main import main\n"

@@ -50,7 +50,9 @@ def test_each_partition_and_each_choice_has_its_figures():
     assert [each.mean_wait_seconds for each in told[:2]] == [4.5, 0.0]
     assert told[0].max_wait_seconds == 9.0
     assert told[0].average_bounded_slowdown == pytest.approx((1.0 + 1.9) / 2)
-    assert [each.utilization for each in told] == pytest.approx([0.8, 0.25, 0.0, 0.0625, 0.05])
+    assert [each.steady_utilization for each in told] == pytest.approx(
+        [0.8, 0.25, 0.0, 0.0625, 0.05]
+    )
     assert math.isnan(told[2].mean_wait_seconds)
 
 

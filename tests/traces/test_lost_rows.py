@@ -78,8 +78,8 @@ def test_validation_and_conversion_say_each_cause(tmp_path):
     meta = convert(ragged, tmp_path / "folder", strict=False)
     assert sum(each.rows for each in meta.lost) == 3
     assert read_folder(tmp_path / "folder").meta.lost == meta.lost
-    found = [each for each in validate(read(ragged, strict=False)).findings if each.value]
-    assert [(each.count, each.value) for each in found] == [
+    found = [each for each in validate(read(ragged, strict=False)).findings if each.example]
+    assert [(each.count, each.example) for each in found] == [
         (1, "line 14: '2 fields'"),
         (2, "line 12: 'x'"),
     ]

@@ -46,7 +46,7 @@ REPAIRED = {
     "pwa/LLNL-Thunder-2007-1.1-cln.swf.gz": (121039, {"dropped_without_submit": 1190}),
     "metacentrum-wagap-2013/wagap-2013.swf.gz": (
         17900,
-        {"unknown_for_negative_runtime_seconds": 2},
+        {"unknown_for_negative_runtime_seconds": 2, "unknown_for_zero_requested_seconds": 2},
     ),
     "philly/philly.csv.gz": (82247, {"sorted_by_submit": 82242}),
     "google-3sigma-sample/test.3SigmaFeatures.gz": (3753, {"sorted_by_submit": 2553}),

@@ -26,7 +26,7 @@ from foresail.model.outcome import Outcome
 from foresail.model.protocols import Scheduler, capabilities_of_scheduler
 from foresail.model.registry import Entry
 from foresail.model.resources import Resources
-from foresail.model.view import ClusterView, RunningJob
+from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.simulator.engine import simulate_events
 from foresail.traces import schema
 from foresail.traces.schedule import Schedule
@@ -80,6 +80,8 @@ def fits_the_cluster(make: Make) -> None:
     """Every start and preemption passes the decision check: room, gangs whole, known jobs."""
     scheduler = make()
     for view in _views():
+        if capabilities_of_scheduler(scheduler).starts_tasks:  # no partitions are named to it
+            view = replace(view, pending=tuple(_anywhere(each) for each in view.pending))
         refusals = _refusals(view, scheduler.decide(view))
         demand(not refusals, f"at {view.now:g} s, of {len(view.pending)} jobs: {refusals[:3]}")
 
@@ -337,6 +339,10 @@ def _random_view(draw: random.Random) -> ClusterView:
     ]
     view = tiny_view(pending, running, processors=processors, now=now)
     return _with_second_partition(view) if draw.random() < 0.3 else view
+
+
+def _anywhere(pending: PendingJob) -> PendingJob:
+    return replace(pending, job=replace(pending.job, partition=None))
 
 
 def _with_second_partition(view: ClusterView) -> ClusterView:
