@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import polars as pl
+
 from foresail.metrics.resemblance import (
     LEAST_RANK_CORRELATION,
     MOST_TIMES,
@@ -27,7 +29,7 @@ def verdict_of(workload: Workload, schedules: Sequence[Schedule]) -> Mapping[str
     """
     recorded = recorded_waits(workload)
     if recorded is None:
-        waited = (workload.jobs["recorded_wait_seconds"] > 0.0).sum()
+        waited = workload.jobs.filter(pl.col("recorded_wait_seconds") > 0.0).height
         known = f"{count(waited, 'job')} of {len(workload):,} are known to have waited"
         told = f"{known}: the log's waits are known of too few jobs to be compared."
         return {"words": told} if waited else None
