@@ -13,14 +13,18 @@ from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import ClusterView
 
 
+def _others(view: ClusterView) -> set[str]:
+    return {each.name for each in view.cluster.partitions} - {"all"}
+
+
 class Fcfs:
     """Starts jobs in order of arrival until one does not fit; all in one partition ``all``."""
 
     def decide(self, view: ClusterView) -> Decision:
         free = view.free["all"].cpus
-        starts, waiting, is_full = [], [], False
+        starts, waiting, is_full, others = [], [], False, _others(view)
         for pending in view.pending:
-            is_elsewhere = pending.job.partition not in (None, "all")
+            is_elsewhere = pending.job.partition in others
             is_full = is_full or (pending.job.cpus > free and not is_elsewhere)
             if is_full or is_elsewhere:
                 waiting.append(pending)
@@ -44,7 +48,7 @@ class Easy:
             for running in view.running
         ]
         starts = []
-        queue = [each for each in view.pending if each.job.partition in (None, "all")]
+        queue = [each for each in view.pending if each.job.partition not in _others(view)]
 
         def start(pending) -> None:
             nonlocal free

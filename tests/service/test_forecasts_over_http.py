@@ -35,6 +35,10 @@ def queue(service):
         while client.get(f"/v1/jobs/{jobs[0]}").json()["state"] != "running":
             assert time.monotonic() < until
             time.sleep(0.05)
+        until = time.monotonic() + 120  # kernels may have to be compiled first
+        while (code := client.get(f"/v1/jobs/{jobs[1]}/forecast").status_code) != 200:
+            assert (code, time.monotonic() < until) == (503, True)
+            time.sleep(0.2)
         yield client, jobs
         client.post("/v1/jobs/cancel", json={"job_ids": jobs})
 
