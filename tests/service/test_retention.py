@@ -153,7 +153,10 @@ def test_a_round_that_was_cut_off_is_made_up_for_by_the_next(store, folder, sess
     assert list(faults_of(store)) == []
 
 
-def test_the_file_grows_smaller_by_what_has_left_but_keeps_its_room(store, folder, session):
+def test_the_file_grows_smaller_by_what_has_left_but_keeps_its_room(
+    store, folder, session, monkeypatch
+):
+    monkeypatch.setattr("foresail.service.retention._PAUSE_SECONDS", 0.0)
     with store.database.writing() as connection:
         connection.exec_driver_sql("UPDATE jobs SET because = hex(zeroblob(50000))")
     store.database.keep_room()
