@@ -14,8 +14,8 @@ from long_series import IS_LONG
 pytestmark = pytest.mark.skipif(not IS_LONG, reason="minutes: of make test-long and .ci/run")
 
 MOST_OF_ONE = 11.0
-MOST_TOGETHER = 230.0
-"""Times what a bare EASY loop takes, among the kernels: some 0.4 s."""
+MOST_TOGETHER = 270.0
+"""Times what a bare EASY loop takes, among the kernels: some 0.4 s. Together it was 225 to 245."""
 
 
 @pytest.fixture(scope="module")
