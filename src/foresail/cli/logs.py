@@ -74,7 +74,7 @@ def _is_told(client: ServiceClient, job_id: str, *, follow: bool) -> bool:
 
 
 def _written(client: ServiceClient, job_id: str, stream: str, offset: int) -> tuple[str, int, bool]:
-    """What a job has written from a byte on, where it ends, and if that is all.
+    """Return the text of a job from a byte on, where it ends, and if that is all.
 
     A file of its user's is read as whoever asks may read it, where the service is on this machine.
     """

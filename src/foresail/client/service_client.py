@@ -219,7 +219,7 @@ class ServiceClient:
 
     @property
     def is_here(self) -> bool:
-        """Whether it is spoken to by a socket of this machine."""
+        """True where the service is reached by a socket of this machine."""
         return is_socket(self._address)
 
     def cluster(self) -> Answer:

@@ -103,7 +103,7 @@ def _needs_what_goes(pending: PendingJob, at: float, stays: FreeResources, now: 
 def _stays(
     start: Start, state: State, rooms: _Rooms, leaving: Mapping[str, float], now: float
 ) -> bool:
-    """Whether what starts has its place to its end; it has taken that then."""
+    """Take what a start needs to its end; False, and nothing taken, where there is no room."""
     pending = state.startable.get(start.job_id)
     if pending is None:
         return True

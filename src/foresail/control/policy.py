@@ -89,7 +89,7 @@ def dropping(text: str) -> str:
 
 
 _OF_THE_STUDY: Final = "incremental(reading=absolute)"
-"""As paper 004 came to its figures; it says that an increment is added to the last estimate
+"""The correction behind the figures of paper 004; its text adds increments to the last estimate
 (``docs/concepts/policies.md``)."""
 
 NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(

@@ -33,7 +33,7 @@ class Measured:
     processors: float
 
     jobs_digest: str
-    """Of what was replayed, whatever it is called: the processors, and each job's submission, cpus,
+    """Digest of what was replayed, by any name: the processors, and each job's submission, cpus,
     runtime, request and user."""
 
     average_bounded_slowdown: float

@@ -16,7 +16,7 @@ VARIANTS: Final = ("easy", "easy(order=shortest)")
 
 
 EASY_PLUS_PLUS: Final = parse_policy("easy++")
-"""Of Tsafrir, Etsion and Feitelson (2007), as the study read it."""
+"""Policy of Tsafrir, Etsion and Feitelson (2007), as the study read it."""
 
 
 def heuristic_triples() -> tuple[str, ...]:

@@ -100,7 +100,7 @@ def mix(
 
 
 def asked_terms(catalogue: PriceCatalogue, request: MixRequest) -> PurchaseTerms:
-    """What is on sale of what was asked for."""
+    """Return the offers that are on sale of those asked for."""
     terms = terms_of(catalogue)
     if request.transient_terms is not None:
         terms = replace(terms, transient=request.transient_terms)

@@ -1,4 +1,4 @@
-"""What was found of the mix: the optimum in hindsight, and what to reserve."""
+"""Report of a mix: the optimum in hindsight, and what to reserve."""
 
 from __future__ import annotations
 
