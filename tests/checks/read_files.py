@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from foresail.campaigns.plan import read_plan as read_campaign
 from foresail.checks.rules import demand
 from foresail.cloud.prices_reading import (
     CatalogueSource,
@@ -23,7 +24,6 @@ from foresail.cloud.transient.plan import CapacityPlan, TransientRental
 from foresail.cloud.transient.reading import read_kinds, read_plan, read_types
 from foresail.cloud.waiting.intensity import Repeat, read_intensity
 from foresail.distributions.records import read_record
-from foresail.experiments.plan import read_plan as read_campaign
 from foresail.live.jobs_file import read_jobs
 from foresail.model.errors import InputError
 from foresail.model.example import Example, ShowsExamples

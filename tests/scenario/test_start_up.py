@@ -25,6 +25,6 @@ def test_a_replay_imports_no_other_engine(tmp_path):
     loaded = set(json.loads(done.stdout.splitlines()[-1]))
     assert "foresail.simulator.replay" in loaded
     packages = {name.split(".")[1] for name in loaded if name.startswith("foresail.")}
-    assert packages.isdisjoint({"live", "record", "evaluation", "experiments", "explain", "cloud"})
+    assert packages.isdisjoint({"live", "record", "evaluation", "campaigns", "explain", "cloud"})
     others = {"foresail.simulator.engine", "foresail.control.loop", "foresail.scenario.by_events"}
     assert loaded.isdisjoint({*others, "plotly", "httpx", "psutil"})

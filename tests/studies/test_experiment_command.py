@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from foresail.experiments import processes
+from foresail.campaigns import processes
 from made_studies import in_turn
 
 SMALL = ("seeds=2", "hours=0.1", "nodes=64", "samples=[5,25]", "cycle_seconds=30")

@@ -19,10 +19,10 @@ from foresail.cli.progress import doing
 if TYPE_CHECKING:
     import polars as pl
 
-    from foresail.experiments.plan import CampaignPlan, LogSource
-    from foresail.experiments.results import Results, Run
-    from foresail.experiments.running import Pool
-    from foresail.experiments.selection import SelectionRule
+    from foresail.campaigns.plan import CampaignPlan, LogSource
+    from foresail.campaigns.results import Results, Run
+    from foresail.campaigns.running import Pool
+    from foresail.campaigns.selection import SelectionRule
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -82,8 +82,8 @@ def run(
     plugins: Plugins = None,
 ) -> None:
     """Replay every policy on every log; go on where an earlier start was interrupted."""
-    from foresail.experiments.results import Results
-    from foresail.experiments.running import carry_out
+    from foresail.campaigns.results import Results
+    from foresail.campaigns.running import carry_out
 
     _require_found_by_workers(plugins, dask)
     if len(sources) == 1 and sources[0].suffix == ".toml":
@@ -111,8 +111,8 @@ def report(
     plugins: Plugins = None,
 ) -> None:
     """Write report.html and the tables behind it into the folder; print slowdowns per log."""
-    from foresail.experiments.page import HEADINGS, write_report
-    from foresail.experiments.results import Results
+    from foresail.campaigns.page import HEADINGS, write_report
+    from foresail.campaigns.results import Results
     from foresail.model.words import number
 
     del plugins  # they are loaded
@@ -141,9 +141,9 @@ def choose(
     plugins: Plugins = None,
 ) -> None:
     """For each log, the policy that the results on the other logs recommend."""
+    from foresail.campaigns.results import Results
+    from foresail.campaigns.selection import SCORE, candidates, leave_one_out, ranking
     from foresail.control.policy import parse_policy
-    from foresail.experiments.results import Results
-    from foresail.experiments.selection import SCORE, candidates, leave_one_out, ranking
     from foresail.model.words import number, percent
 
     del plugins  # they are loaded
@@ -185,7 +185,7 @@ def _require_found_by_workers(plugins: list[Path] | None, dask: str | None) -> N
 
 
 def _from_file(path: Path, options_given: bool) -> CampaignPlan:
-    from foresail.experiments.plan import read_plan
+    from foresail.campaigns.plan import read_plan
     from foresail.model.errors import InputError
 
     if options_given:
@@ -205,7 +205,7 @@ def _from_options(
     conventions: str,
     enforce_limits: bool,
 ) -> CampaignPlan:
-    from foresail.experiments.plan import CampaignPlan, LogSource, log_name, policies_of
+    from foresail.campaigns.plan import CampaignPlan, LogSource, log_name, policies_of
 
     return CampaignPlan(
         tuple(LogSource(log_name(log), log) for log in logs),
@@ -222,19 +222,19 @@ def _pool(workers: int | None, dask: str | None) -> Pool:
     from foresail.model.errors import InputError
 
     if dask is None:
-        from foresail.experiments.local_pool import LocalPool
+        from foresail.campaigns.local_pool import LocalPool
 
         return LocalPool(workers or os.cpu_count() or 1)
     if workers is not None:
         raise InputError("a Dask cluster has its own workers", expected="--workers or --dask")
-    from foresail.experiments.dask_pool import DaskPool
+    from foresail.campaigns.dask_pool import DaskPool
 
     return DaskPool(dask)
 
 
 def _rule(normalised: bool, longest_wait: float | None, baseline: str) -> SelectionRule:
+    from foresail.campaigns.selection import SelectionRule
     from foresail.control.policy import parse_policy
-    from foresail.experiments.selection import SelectionRule
 
     combine: Any = "ratios" if normalised else "sum"
     return SelectionRule(combine, longest_wait, parse_policy(baseline).text)
@@ -245,7 +245,7 @@ def _progress(
     plan: CampaignPlan, results: Results
 ) -> Iterator[tuple[Callable[[LogSource], None], Callable[[Run, Any], None]]]:
     """What to call for a log that is read and a run that is done; lines for who reads lines."""
-    from foresail.experiments.results import runs_of
+    from foresail.campaigns.results import runs_of
     from foresail.model.words import number
 
     runs = runs_of(plan)

@@ -86,7 +86,7 @@ def run(
     output_format: TableFormatOption = TableFormat.TABLE,
 ) -> None:
     """Run a study, or go on where it was interrupted; claims, tables and pictures in DIR."""
-    from foresail.experiments.processes import in_processes
+    from foresail.campaigns.processes import in_processes
     from foresail.reports.images import write_images
     from foresail_studies.page import write_study_report
     from foresail_studies.report import report_of

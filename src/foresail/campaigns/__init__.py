@@ -1,0 +1,1 @@
+"""Campaigns: many replays over logs and policies, resumable, and the tables made of them."""

@@ -1,0 +1,143 @@
+"""What a campaign is to replay: logs, policies, conventions; from a TOML file or from options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from foresail.campaigns.triples import clairvoyant_triples, heuristic_triples
+from foresail.control.policy import parse_policy
+from foresail.model.conventions import CONVENTIONS
+from foresail.model.documents import toml_of
+from foresail.model.errors import InputError, UnknownNameError, naming
+from foresail.model.renamed import todays_name
+
+
+@dataclass(frozen=True, slots=True)
+class LogSource:
+    """A log of a campaign."""
+
+    name: str
+    """What tables call it; unique in a campaign."""
+    path: Path
+    """A log file, or a workload folder."""
+    reader: str | None = None
+    processors: int | None = None
+    """As ``foresail.traces.reading.read`` takes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignPlan:
+    """Every policy on every log."""
+
+    logs: tuple[LogSource, ...]
+    """With distinct names."""
+    policies: tuple[str, ...]
+    """Canonical short forms, distinct."""
+    conventions: str = "standard"
+    """Name of the replay's conventions."""
+    filters: tuple[str, ...] = ("replayable",)
+    """Cleaning filters by name, applied in order to every log."""
+    enforce_limits: bool = False
+    """Jobs end at their requested time."""
+
+    def __post_init__(self) -> None:
+        if not self.logs:
+            raise InputError("the campaign has no logs", expected="at least one")
+        if not self.policies:
+            raise InputError("the campaign has no policies", expected="policies, or the triples")
+        if self.conventions not in CONVENTIONS:
+            raise UnknownNameError("conventions", self.conventions, CONVENTIONS)
+        names = [log.name for log in self.logs]
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError(
+                    "two logs of the same name", value=name, expected="a name of its own for each"
+                )
+
+
+def policies_of(written: Sequence[str], *, triples: bool) -> tuple[str, ...]:
+    """Policies in canonical short form, each once.
+
+    The written ones come first. With ``triples`` the 128 heuristic triples and the two clairvoyant
+    ones join them.
+
+    Raises
+    ------
+    InputError
+        If a policy is malformed.
+    UnknownNameError
+        If a policy has an unknown part.
+    """
+    texts = [parse_policy(text).text for text in written]
+    if triples:
+        texts += [*heuristic_triples(), *clairvoyant_triples()]
+    return tuple(dict.fromkeys(texts))
+
+
+def log_name(path: Path) -> str:
+    """A log's name from its file: ``KTH-SP2`` of ``KTH-SP2.filtered.swf.gz``."""
+    name = path.resolve()
+    while name.suffix[1:].isalpha():
+        name = name.with_suffix("")
+    return name.name
+
+
+class _LogTable(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    path: Path
+    name: str | None = None
+    reader: str | None = None
+    processors: Annotated[int | None, Field(ge=1)] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_path(cls, given: Any) -> Any:
+        return {"path": given} if isinstance(given, str) else given
+
+
+class _CampaignFile(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    logs: Annotated[list[_LogTable], Field(min_length=1)]
+    policies: list[str] = []
+    triples: bool = False
+    conventions: str = "standard"
+    filters: list[str] = ["replayable"]
+    enforce_limits: bool = False
+
+
+def read_plan(path: Path) -> CampaignPlan:
+    """The plan in a campaign file; the paths of its logs count from the file's folder.
+
+    Raises
+    ------
+    InputError
+        If the file is not TOML, or a key is unknown or of another type; and as ``policies_of``.
+    """
+    try:
+        given = _CampaignFile.model_validate(toml_of(path))
+        conventions = todays_name("--conventions", given.conventions)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(
+            first["msg"],
+            source=path,
+            field=".".join(map(str, first["loc"])),
+            expected="logs, policies, triples, conventions, filters, enforce_limits",
+        ) from error
+    logs = []
+    for table in given.logs:
+        file = path.parent / table.path
+        logs.append(LogSource(table.name or log_name(file), file, table.reader, table.processors))
+    with naming(path):
+        return CampaignPlan(
+            tuple(logs),
+            policies_of(given.policies, triples=given.triples),
+            conventions,
+            tuple(given.filters),
+            given.enforce_limits,
+        )

@@ -1,0 +1,221 @@
+"""The folder of a campaign: what it is to replay, prepared logs, and one file per finished run.
+
+``plan.json`` lists the runs of the last plan; ``runs/<key>.json`` appears whole when a run is done;
+``workloads/<digest>`` holds each log as it was replayed. Keys are digests of all that determines
+a result, so that a run is done once, whatever was interrupted or asked for before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from foresail import __version__
+from foresail.campaigns.measuring import Measured
+from foresail.campaigns.plan import CampaignPlan, LogSource
+from foresail.control.policy import parse_policy
+from foresail.model.conventions import recorded_name
+from foresail.model.documents import require_end
+from foresail.model.errors import InputError
+from foresail.model.registry import loaded_plugins
+from foresail.model.short_form import part_of
+from foresail.model.whole_files import make_folder, write_whole
+
+_PLAN_FILE: Final = "plan.json"
+_QUANTILES: Final = ("error_quantiles", "prediction_quantiles")
+_DIGITS: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One policy on one log of a plan."""
+
+    key: str
+    """Digest of all that determines the result."""
+    log: str
+    policy: str
+    """The log's name, and the policy in canonical short form."""
+    workload: str
+    """Digest of the log as prepared: its bytes, how it is read, and the filters."""
+    conventions: str
+    enforce_limits: bool
+    """As in the plan."""
+
+
+def workload_digest(log: LogSource, filters: Sequence[str]) -> str:
+    """Digest of a log's bytes, how it is read, and the filters.
+
+    Raises
+    ------
+    InputError
+        If the log cannot be read.
+    """
+    digest = hashlib.sha256()
+    try:
+        folder = log.path.is_dir()
+        for file in sorted(log.path.iterdir()) if folder else [log.path]:
+            require_end(file)
+            if folder:
+                digest.update(file.name.encode())
+            with file.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", source=log.path) from error
+    known = all(part_of("filter", text).entry.is_built_in for text in filters)
+    read = digest.hexdigest(), log.reader, log.processors, list(filters), __version__
+    return _digest(*read, *_plugins_unless(known))
+
+
+def runs_of(plan: CampaignPlan) -> tuple[Run, ...]:
+    """Every policy on every log, the largest log first: it decides when the last worker ends.
+
+    Raises
+    ------
+    InputError
+        If a log cannot be read.
+    """
+    digests = {log: workload_digest(log, plan.filters) for log in plan.logs}
+    largest_first = sorted(plan.logs, key=lambda log: -_bytes(log.path))
+    settings = plan.conventions, plan.enforce_limits
+    own = {each: _plugins_unless(parse_policy(each).is_built_in) for each in plan.policies}
+    return tuple(
+        Run(
+            _digest(digests[log], policy, *settings, __version__, *own[policy]),
+            log.name,
+            policy,
+            digests[log],
+            *settings,
+        )
+        for log in largest_first
+        for policy in plan.policies
+    )
+
+
+def _run_of(row: Mapping[str, Any]) -> Run:
+    run = Run(**row)
+    return replace(run, conventions=recorded_name(run.conventions))
+
+
+class Results:
+    """The files of a campaign's folder.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._runs = folder / "runs"
+
+    def begin(self, runs: Iterable[Run]) -> None:
+        """Make these the runs of the campaign; what is finished of them stays.
+
+        Raises
+        ------
+        InputError
+            If the folder cannot be written to.
+        """
+        make_folder(self._runs)
+        text = json.dumps([asdict(run) for run in runs], indent=0)
+        write_whole(self.folder / _PLAN_FILE, text.encode())
+
+    def planned(self) -> tuple[Run, ...]:
+        """The runs of the campaign.
+
+        Raises
+        ------
+        InputError
+            If the folder holds no campaign.
+        """
+        path = self.folder / _PLAN_FILE
+        try:
+            return tuple(_run_of(row) for row in json.loads(path.read_bytes()))
+        except (OSError, ValueError, TypeError) as error:
+            raise InputError(
+                "no campaign here",
+                source=self.folder,
+                expected="the --output folder of foresail campaign run",
+            ) from error
+
+    def is_finished(self, run: Run) -> bool:
+        """Whether a run's result is here."""
+        return self._file(run).exists()
+
+    def keep(self, run: Run, measured: Measured) -> None:
+        """Store a run's result, whole or not at all.
+
+        Raises
+        ------
+        InputError
+            If it cannot be written.
+        """
+        content = {**asdict(run), "version": __version__, **asdict(measured)}
+        write_whole(self._file(run), json.dumps(content).encode())
+
+    def workload_folder(self, digest: str) -> Path:
+        """Where the log of this digest is prepared."""
+        return self.folder / "workloads" / digest
+
+    def table(self) -> pl.DataFrame:
+        """A row per finished run of the plan, in its order: ``Run``, ``Measured`` but its lists.
+
+        Raises
+        ------
+        InputError
+            If the folder holds no campaign, or nothing of it is finished.
+        """
+        return _checked(self._finished(), self.folder).drop(_QUANTILES)
+
+    def quantiles(self) -> pl.DataFrame:
+        """``log``, ``policy`` and the two lists of quantiles of every finished run.
+
+        Raises
+        ------
+        InputError
+            As ``table``.
+        """
+        return _checked(self._finished(), self.folder).select("log", "policy", *_QUANTILES)
+
+    def _finished(self) -> list[dict[str, Any]]:
+        return [_read(self._file(run)) for run in self.planned() if self.is_finished(run)]
+
+    def _file(self, run: Run) -> Path:
+        return self._runs / f"{run.key}.json"
+
+
+def _checked(rows: list[dict[str, Any]], folder: Path) -> pl.DataFrame:
+    if not rows:
+        raise InputError("no run of this campaign is finished", source=folder)
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_bytes()))
+    except (OSError, ValueError) as error:
+        raise InputError("a damaged result; delete it and run again", source=path) from error
+
+
+def _plugins_unless(built_in: bool) -> Iterable[str]:
+    """Digests of the files of plug-ins, on which hangs what is not built in."""
+    return () if built_in else sorted(loaded_plugins().values())
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
+
+
+def _bytes(path: Path) -> int:
+    return (
+        sum(file.stat().st_size for file in path.iterdir())
+        if path.is_dir()
+        else path.stat().st_size
+    )

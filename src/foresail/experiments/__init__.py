@@ -1,1 +1,0 @@
-"""Campaigns and published tables."""
