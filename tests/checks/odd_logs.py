@@ -24,8 +24,8 @@ from foresail.reports.comparison.recorded_words import verdict_of
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.traces.facts import facts
-from foresail.traces.filtering import apply_filters, choices_of
-from foresail.traces.plausibility import require_plausible
+from foresail.traces.filtering import choices_of
+from foresail.traces.plausibility import clean_and_check
 from foresail.traces.provenance import provenance_of
 from foresail.traces.reading import read
 from foresail.traces.schedule import Schedule
@@ -387,8 +387,7 @@ def wrong_answers(number: int, folder: Path) -> Iterator[str]:
         workload = read(path, strict=strict, processors=log.processors, **options)
         if number % _EVERY == 0:
             validate(workload)
-        cleaned = apply_filters(workload, choices_of(["replayable"]))
-        require_plausible(cleaned)
+        cleaned = clean_and_check(workload, choices_of(["replayable"]))
         policy = parse_policy(log.random.choice(POLICIES))
         limited = log.random.random() < 0.2
         schedule = run_scenario(Scenario(cleaned, policy, enforce_limits=limited))

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from foresail.model.errors import InputError
-from foresail.model.whole_files import all_or_none, write_whole
+from foresail.model.whole_files import all_or_none, require_folder, write_whole
 
 
 def write_both(folder):
@@ -56,3 +56,15 @@ def test_none_comes_where_a_folder_is_in_the_way(tmp_path):
     with pytest.raises(InputError, match="b: is no file"):
         write_both(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == ["b"]
+
+
+def test_a_folder_made_for_files_that_do_not_come_goes_again(tmp_path):
+    """So do those it is in, and what was there stays."""
+    with pytest.raises(ZeroDivisionError), all_or_none(tmp_path / "new" / "inner"):
+        raise ZeroDivisionError
+    require_folder(tmp_path / "new" / "inner")
+    assert [*tmp_path.iterdir()] == []
+    require_folder(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="the folder cannot be made"):
+        require_folder(tmp_path / "file")

@@ -9,9 +9,10 @@ import pytest
 from foresail.model.errors import InputError
 from foresail.traces.facts import facts
 from foresail.traces.filtering import apply_filters, choices_of
-from foresail.traces.plausibility import plausibility, require_plausible
+from foresail.traces.plausibility import clean_and_check, plausibility
+from foresail.traces.reading import read
 from foresail.traces.validation import validate
-from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail.traces.workload import Oddity, Workload, WorkloadMeta, jobs_table
 
 DAY = 86400.0
 JOBS = 200
@@ -35,6 +36,11 @@ def log(processors: int | None = 8, **columns) -> Workload:
     return Workload(jobs_table(sound | columns), WorkloadMeta("log", "test", processors))
 
 
+def found_of(workload: Workload) -> tuple[Oddity, ...]:
+    """What is found about a workload that no filter has changed."""
+    return plausibility(workload, workload)
+
+
 def changed(values, **at) -> list:
     """A list with some of its values replaced."""
     values = list(values)
@@ -51,8 +57,8 @@ RUNTIMES = [1800.0] * JOBS
 @pytest.mark.parametrize("processors", [8, None])
 def test_a_sound_log(processors):
     """Nothing is said of it."""
-    assert plausibility(log(processors)) == ()
-    assert plausibility(log().with_jobs(log().jobs.clear())) == ()
+    assert found_of(log(processors)) == ()
+    assert found_of(log().with_jobs(log().jobs.clear())) == ()
 
 
 @pytest.mark.parametrize(
@@ -74,20 +80,20 @@ def test_a_sound_log(processors):
 )
 def test_what_cannot_be(columns, name, count, example):
     """It is refused with an example, and what to do."""
-    first = plausibility(log(**columns))[0]
+    first = found_of(log(**columns))[0]
     assert (first.severity, first.name, first.count, first.example) == (
         *("impossible", name, count),
         example,
     )
     with pytest.raises(InputError, match=f"field '{name}'.*found '{first.example}'.*expected"):
-        require_plausible(log(**columns))
+        clean_and_check(log(**columns), ())
 
 
 def test_times_in_milliseconds():
     """An origin that far ahead is one of milliseconds; today's is not."""
     meta = {"origin_unix_seconds": 1.7e12}
-    assert [each.name for each in plausibility(log().with_meta(**meta))] == ["times"]
-    assert plausibility(log().with_meta(origin_unix_seconds=1.7e9)) == ()
+    assert [each.name for each in found_of(log().with_meta(**meta))] == ["times"]
+    assert found_of(log().with_meta(origin_unix_seconds=1.7e9)) == ()
 
 
 @pytest.mark.parametrize(
@@ -115,12 +121,12 @@ def test_times_in_milliseconds():
 )
 def test_what_is_odd(columns, name, count):
     """It is told with a number and an example where there is one, and is an error when strict."""
-    found = {each.name: each for each in plausibility(log(**columns))}
+    found = {each.name: each for each in found_of(log(**columns))}
     assert (found[name].severity, found[name].count) == ("odd", count)
     assert found[name].example or count == 1
-    assert name in {each.name for each in require_plausible(log(**columns))}
+    assert name in {each.name for each in clean_and_check(log(**columns), ()).findings}
     with pytest.raises(InputError):
-        require_plausible(log(**columns), strict=True)
+        clean_and_check(log(**columns), (), strict=True)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +154,7 @@ def test_what_is_odd(columns, name, count):
 )
 def test_what_is_not_odd(columns):
     """A little less of the same is no finding."""
-    assert plausibility(log(**columns)) == ()
+    assert found_of(log(**columns)) == ()
 
 
 def test_load():
@@ -160,14 +166,14 @@ def test_load():
         workload = workload.with_jobs(
             workload.jobs.with_columns(pl.col("recorded_wait_seconds").cast(pl.Float64))
         )
-        assert [each.name for each in plausibility(workload)] == names
+        assert [each.name for each in found_of(workload)] == names
     hours = {"runtime_seconds": np.full(JOBS, 3600.0), "recorded_wait_seconds": [None] * JOBS}
     burst = log(4 * JOBS, submit_seconds=np.zeros(JOBS), **hours)
-    assert plausibility(burst) == ()
-    (found,) = plausibility(burst.with_meta(processors=40))
+    assert found_of(burst) == ()
+    (found,) = found_of(burst.with_meta(processors=40))
     assert found.sentence.startswith("jobs ask for 20 times what 40 processors can do")
     shorter = log(40, submit_seconds=np.zeros(JOBS), recorded_wait_seconds=[None] * JOBS)
-    assert plausibility(shorter) == (), "less than an hour says nothing"
+    assert found_of(shorter) == (), "less than an hour says nothing"
 
 
 def test_a_year_in_a_longer_log():
@@ -175,10 +181,10 @@ def test_a_year_in_a_longer_log():
     columns = {"submit_seconds": np.linspace(0.0, 800 * DAY, JOBS), "recorded_wait_seconds": None}
     columns |= {"runtime_seconds": changed(RUNTIMES, _0=400 * DAY), "requested_seconds": None}
     columns = {k: [None] * JOBS if v is None else v for k, v in columns.items()}
-    (found,) = plausibility(log(**columns))
+    (found,) = found_of(log(**columns))
     assert (found.severity, found.name) == ("odd", "runtime_beyond_a_year")
     dropped = apply_filters(log(**columns), choices_of(["drop_runtime_beyond_a_year"]))
-    assert plausibility(dropped) == ()
+    assert found_of(dropped) == ()
     assert dropped.meta.filters == (("drop_runtime_beyond_a_year", 1),)
 
 
@@ -186,7 +192,7 @@ def test_ids_that_tell_of_copies_and_steps():
     """Copies have the id and all else of another; steps the id of a job before a point."""
     ids = changed(log().jobs["job_id"], _1="0#2", _5="4.0", _6="x.batch", _7="y.5")
     submit = changed(log().jobs["submit_seconds"], _1=0.0)
-    found = {each.name: each for each in plausibility(log(job_id=ids, submit_seconds=submit))}
+    found = {each.name: each for each in found_of(log(job_id=ids, submit_seconds=submit))}
     assert set(found) == {"repeated_jobs", "steps_among_jobs"}
     assert found["repeated_jobs"].example == "job 0#2, submit_seconds = 0.0"
     assert found["steps_among_jobs"].count == 2
@@ -195,7 +201,7 @@ def test_ids_that_tell_of_copies_and_steps():
 def test_steps_whose_job_has_no_row():
     """A named step tells that those beside it are steps too."""
     ids = changed(log().jobs["job_id"], _1="x.batch", _2="x.0", _3="y.5")
-    assert [each.count for each in plausibility(log(job_id=ids))] == [2]
+    assert [each.count for each in found_of(log(job_id=ids))] == [2]
 
 
 def test_the_window_of_a_log():
@@ -207,7 +213,7 @@ def test_the_window_of_a_log():
     cleaned = apply_filters(early, choices_of(["replayable"]))
     assert cleaned.meta.filters[-1] == ("drop_outside_window", 2)
     assert cleaned.meta.examples["drop_outside_window"] == "job 0"
-    assert plausibility(cleaned) == ()
+    assert found_of(cleaned) == ()
     for each in (early, early.with_meta(processors=None)):
         named = [found.name for found in validate(each).findings if found.severity == "odd"]
         assert named == ["outside_window"]
@@ -220,7 +226,45 @@ def test_most_of_a_log_dropped():
     half = log(runtime_seconds=np.where(HALF, 0.0, 1800.0))
     less = log(runtime_seconds=np.where(JUST_LESS, 0.0, 1800.0))
     named = [
-        [each.name for each in plausibility(apply_filters(each, choices_of(["replayable"])))]
+        [each.name for each in found_of(apply_filters(each, choices_of(["replayable"])))]
         for each in (half, less)
     ]
     assert named == [["most_dropped"], []]
+
+
+def test_what_filters_hide():
+    """Times in milliseconds are refused though one job is left, and so are requests in minutes."""
+    late = log(
+        submit_seconds=np.linspace(0.0, 1.7e12, JOBS), runtime_seconds=changed([0.0] * JOBS, _0=9.0)
+    )
+    with pytest.raises(InputError, match="field 'times'"):
+        clean_and_check(late, choices_of(["replayable"]))
+    minutes = log(requested_seconds=np.full(JOBS, 60.0))
+    for filters in (["replayable"], ["replayable", "clip_runtime_to_request"]):
+        found = clean_and_check(minutes, choices_of(filters)).findings
+        assert [each.name for each in found] == ["runtime_beyond_most_requests"]
+
+
+def test_one_job_of_another_unit():
+    """The few jobs outside of a log's window are no reason to refuse it, if a filter drops them."""
+    submit = changed(log().jobs["submit_seconds"], _199=99999999999.0)
+    cleaned = clean_and_check(log(submit_seconds=submit), choices_of(["replayable"]))
+    assert cleaned.findings == ()
+    with pytest.raises(InputError, match="field 'times'"):
+        clean_and_check(log(submit_seconds=submit), ())
+
+
+def test_an_hour_that_clocks_showed_twice(tmp_path):
+    """It is odd, with how many times are in it."""
+    table, mapping = tmp_path / "log.csv", tmp_path / "mapping.toml"
+    table.write_text(
+        "at,run\n2024-10-27 01:30:00,60\n2024-10-27 02:30:00,60\n2024-10-27 02:40:00,60\n"
+    )
+    mapping.write_text(
+        "[table]\n[columns]\nruntime_seconds = 'run'\n"
+        "submit_seconds = { column = 'at', time = '%Y-%m-%d %H:%M:%S', zone = 'Europe/Paris' }\n"
+    )
+    workload = read(table, mapping=mapping, processors=4)
+    (found,) = clean_and_check(workload, choices_of(["replayable"])).findings
+    assert (found.severity, found.name, found.count) == ("odd", "local_times_twice", 2)
+    assert found.example == "line 3: '2024-10-27 02:30:00'"

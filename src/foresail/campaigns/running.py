@@ -14,9 +14,9 @@ from foresail.model.plug_in_errors import blaming_plug_ins
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.truth import real_runtimes
-from foresail.traces.filtering import apply_filters, choices_of
+from foresail.traces.filtering import choices_of
 from foresail.traces.folder import load_workload, write_folder
-from foresail.traces.plausibility import require_plausible
+from foresail.traces.plausibility import clean_and_check
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 
@@ -81,8 +81,7 @@ def prepared(log: LogSource, filters: Sequence[str]) -> Workload:
     if log.processors is not None:
         options["processors"] = log.processors
     workload = load_workload(log.path, log.reader, **options)
-    workload = apply_filters(workload, choices_of(filters))
-    require_plausible(workload)
+    workload = clean_and_check(workload, choices_of(filters))
     real_runtimes(workload)
     return workload
 

@@ -74,19 +74,18 @@ def load_cleaned(log: Path, log_options: LogOptions, filters: Sequence[str]) -> 
 def _cleaned(
     log: Path, workload: Workload, choices: Sequence[FilterChoice], *, strict: bool | None
 ) -> Workload:
-    from foresail.traces.filtering import apply_filters
-    from foresail.traces.plausibility import require_plausible
+    from foresail.traces.plausibility import clean_and_check
 
     before = len(workload.meta.filters)
     with doing(f"cleaning {log.name}"):
-        workload = apply_filters(workload, choices)
+        workload = clean_and_check(workload, choices, strict)
     counts = [*workload.meta.repairs.items(), *workload.meta.filters[before:]]
     touched = [f"{name} {count:,}" for name, count in counts if count]
     if touched:
         typer.echo(f"cleaned: {', '.join(touched)}", err=True)
     for each in workload.meta.lost:
         typer.echo(each.words, err=True)
-    for found in require_plausible(workload, strict):
+    for found in workload.findings:
         typer.echo(f"odd: {found.words}", err=True)
     return workload
 
@@ -99,7 +98,7 @@ def schedules_of(
 ) -> tuple[Workload, list[Schedule]]:
     """The log, and a schedule per policy.
 
-    What can be refused is, and a folder made, before the log is read; ``read`` is told which filter
+    What can be refused is, the folder too, before the log is read; ``read`` is told which filter
     makes a log one that all of the policies can replay.
     """
     from foresail.scenario.engines import task_queues_of
@@ -109,9 +108,9 @@ def schedules_of(
 
     asked = options.scenarios(policies)
     if folder is not None:
-        from foresail.model.whole_files import make_folder
+        from foresail.model.whole_files import require_folder
 
-        make_folder(folder)
+        require_folder(folder)
     with _compiling_beside(asked) as beside:
         workload = read(partial(_usual_filter, asked))
         if options.on_nodes and workload.partitions_said:

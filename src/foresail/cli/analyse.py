@@ -52,11 +52,11 @@ def analyse(
 ) -> None:
     """Say what workloads are like: sizes, runtimes, rhythm, users, outcomes, predictability."""
     from foresail.analysis.analysing import analyse, chosen
-    from foresail.model.whole_files import make_folder
+    from foresail.model.whole_files import require_folder
 
     chosen(only or [])
     if output is not None:
-        make_folder(output)
+        require_folder(output)
     found = []
     for path, name in zip(logs, _names(logs), strict=True):
         workload = replaying.load_cleaned(path, log_options, filters or [])

@@ -37,18 +37,50 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
 
+def require_folder(folder: Path) -> None:
+    """Refuse a folder that could not be made; what is made to find out goes again.
+
+    Raises
+    ------
+    InputError
+        If it cannot be created.
+    """
+    absent = _absent(folder)
+    make_folder(folder)
+    _remove_empty(absent)
+
+
+def _absent(folder: Path) -> list[Path]:
+    """The folder and those that it is in, as far as they are not there, the innermost first."""
+    with to_be_written(folder, "the folder cannot be made"):
+        return [each for each in (folder, *folder.parents) if not each.exists()]
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    for each in folders:
+        with suppress(OSError):
+            each.rmdir()
+
+
 @contextmanager
 def all_or_none(folder: Path) -> Iterator[Path]:
     """Yield a folder for files of which all come into ``folder``, made if need be, or none.
+
+    A folder that was made for them goes again where none come.
 
     Raises
     ------
     InputError
         If they cannot be written, or one would take the place of something that is no file.
     """
+    absent = _absent(folder)
     make_folder(folder)
-    with to_be_written(folder):
-        drafts = Path(mkdtemp(prefix=".drafts-", dir=folder))
+    try:
+        with to_be_written(folder):
+            drafts = Path(mkdtemp(prefix=".drafts-", dir=folder))
+    except InputError:
+        _remove_empty(absent)
+        raise
     try:
         yield drafts
         names = sorted(each.name for each in drafts.iterdir())
@@ -64,6 +96,7 @@ def all_or_none(folder: Path) -> Iterator[Path]:
         raise
     finally:
         rmtree(drafts, ignore_errors=True)
+        _remove_empty(absent)
 
 
 def require_replaceable(path: Path) -> None:

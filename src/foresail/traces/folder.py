@@ -11,24 +11,23 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 from uuid import uuid4
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from foresail.model.documents import bytes_of
 from foresail.model.errors import InputError
 from foresail.model.whole_files import to_be_written
 from foresail.traces import schema
-from foresail.traces.attempts import earlier_attempts, without_earlier
 from foresail.traces.parquet import parquet_of
 from foresail.traces.parquet_pages import require_possible_pages
-from foresail.traces.reading import Intake, Notes, choose, finished, occurrences, read, renamed
+from foresail.traces.reading import Intake, Notes, choose, finished, read
+from foresail.traces.repeated_ids import give_unique_ids
 from foresail.traces.workload import LostRows, Workload, WorkloadMeta, require_processors
 
 JOBS_FILE: Final = "jobs.parquet"
@@ -224,7 +223,7 @@ def convert(
                 parts.append(_write_part(taken, partial, len(parts)))
         intake.check_enough()
         if not intake.ids_ascend:
-            _with_unique_ids(parts, notes)
+            give_unique_ids(_OnDisk(parts), notes)
         shift = intake.origin_shift()
         if not intake.ordered:
             parts = _sorted_parts(parts, partial, intake.rows)
@@ -252,34 +251,26 @@ def _write_part(chunk: pl.DataFrame, partial: Path, number: int, kind: str = "re
     return path
 
 
-def _with_unique_ids(parts: list[Path], notes: Notes) -> None:
-    used_before = occurrences(_column(part, "job_id") for part in parts)
-    if used_before is None:
-        return
-    again = (ids.filter(here > 0) for _, ids, here in _by_part(parts, used_before))
-    attempts = earlier_attempts(pl.scan_parquet(parts), again)
-    first = 0
-    for part in parts:
-        chunk = pl.read_parquet(part)
-        kept = without_earlier(chunk, first, attempts, notes)
-        first += chunk.height
-        if kept.height < chunk.height:
-            kept.write_parquet(part, compression="lz4")
-    while (used_before := occurrences(_column(part, "job_id") for part in parts)) is not None:
-        for part, _, here in _by_part(parts, used_before):
-            if here.any():
-                renamed(pl.read_parquet(part), here, notes).write_parquet(part, compression="lz4")
+@dataclass(frozen=True)
+class _OnDisk:
+    """The chunks of a log, in its order, as files."""
 
+    parts: list[Path]
 
-def _by_part(
-    parts: list[Path], used_before: NDArray[np.int64]
-) -> Iterator[tuple[Path, pl.Series, NDArray[np.int64]]]:
-    """Each part with its ids, and how often they were used before."""
-    row = 0
-    for part in parts:
-        ids = _column(part, "job_id")
-        yield part, ids, used_before[row : row + ids.len()]
-        row += ids.len()
+    def ids(self) -> Iterator[pl.Series]:
+        return (_column(part, "job_id") for part in self.parts)
+
+    def rows(self) -> pl.LazyFrame:
+        return pl.scan_parquet(self.parts)
+
+    def change(self, changed: Callable[[pl.DataFrame, int], pl.DataFrame]) -> None:
+        first = 0
+        for part in self.parts:
+            before = pl.read_parquet(part)
+            after = changed(before, first)
+            first += before.height
+            if after is not before:
+                after.write_parquet(part, compression="lz4")
 
 
 def _sorted_parts(parts: list[Path], partial: Path, rows: int) -> list[Path]:

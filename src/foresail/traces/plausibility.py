@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Final, Literal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -15,12 +15,10 @@ import polars as pl
 from foresail.model.errors import InputError
 from foresail.model.words import count, duration, number, percent
 from foresail.traces.accounting_rows import STEP
+from foresail.traces.filtering import FilterChoice, apply_filters
 from foresail.traces.load import in_window, offered_load
-from foresail.traces.workload import Workload
-
-Severity = Literal["impossible", "odd", "minor"]
-"""Refused; said with every result; said by ``foresail trace validate`` alone, for most logs have
-it."""
+from foresail.traces.reading import FIRST_OF_TWO
+from foresail.traces.workload import Oddity, Severity, Workload
 
 LONGEST_RUNTIME_SECONDS: Final = 366 * 86400.0
 LONGEST_SPAN_SECONDS: Final = 100 * LONGEST_RUNTIME_SECONDS
@@ -45,45 +43,34 @@ _WIDTH: Final = pl.col("tasks") * pl.col("cpus_per_task")
 _RUNTIME: Final = pl.col("runtime_seconds")
 
 
-@dataclass(frozen=True, slots=True)
-class Oddity:
-    """Something that cannot be, or is odd, about a workload."""
+def plausibility(read: Workload, cleaned: Workload) -> tuple[Oddity, ...]:
+    """What cannot be and what is odd about a log, worst first.
 
-    severity: Severity
-    name: str
-    """Short name, as code may test for it."""
-    sentence: str
-    count: int
-    """How many jobs have it; 1 for what concerns the workload as a whole."""
-    example: str | None
-    """The first such job and what it has there, where there is one."""
-    remedy: str
-    """What to do about it: a filter, or an option of reading."""
-
-    @property
-    def words(self) -> str:
-        """What was found, and the first of it, for people."""
-        first = "" if self.example is None else f" (the first is {self.example})"
-        return f"{self.sentence}{first}; {self.remedy}"
+    Whether it was understood is seen from what was ``read``, for filters hide it; whether figures
+    of it can be trusted from what they left, ``cleaned``.
+    """
+    found: dict[str, Oddity] = {}
+    for checks, workload in ((_OF_READ, read), (_OF_CLEANED, cleaned)):
+        if len(workload):
+            found |= {each.name: each for check in checks for each in check(workload)}
+    return tuple(sorted(found.values(), key=lambda each: each.severity != "impossible"))
 
 
-def plausibility(workload: Workload) -> tuple[Oddity, ...]:
-    """What cannot be and what is odd about a workload as it would be simulated, worst first."""
-    if not len(workload):
-        return ()
-    found = [each for check in _CHECKS for each in check(workload)]
-    return tuple(sorted(found, key=lambda each: each.severity != "impossible"))
-
-
-def require_plausible(workload: Workload, strict: bool | None = None) -> tuple[Oddity, ...]:
-    """What is odd about a workload.
+def clean_and_check(
+    workload: Workload, filters: Sequence[FilterChoice], strict: bool | None = None
+) -> Workload:
+    """The workload after the filters, with what is odd about it as ``findings``.
 
     Raises
     ------
     InputError
-        If something about it cannot be; when strict, if something is odd.
+        If something about it cannot be; when strict, if something is odd; as ``apply_filters``
+        does.
+    UnknownNameError
+        If there is no filter of a name.
     """
-    found = plausibility(workload)
+    cleaned = apply_filters(workload, filters)
+    found = plausibility(workload, cleaned)
     for each in found:
         if strict or each.severity == "impossible":
             raise InputError(
@@ -93,7 +80,7 @@ def require_plausible(workload: Workload, strict: bool | None = None) -> tuple[O
                 value=each.example,
                 expected=each.remedy,
             )
-    return found
+    return replace(cleaned, findings=found)
 
 
 def oddities(
@@ -132,6 +119,38 @@ def _times(workload: Workload) -> Iterator[Oddity]:
     )
 
 
+def _times_in_window(workload: Workload) -> Iterator[Oddity]:
+    """Filters drop the few jobs outside of it, and may hide that all times have another unit."""
+    jobs = workload.jobs
+    yield from _times(workload.with_jobs(jobs.filter(in_window(jobs["submit_seconds"]))))
+
+
+def _clocks(workload: Workload) -> Iterator[Oddity]:
+    times = workload.meta.repairs.get(FIRST_OF_TWO, 0)
+    if times:
+        yield Oddity(
+            "odd",
+            "local_times_twice",
+            f"{count(times, 'local time')} may be an hour later, for clocks were put back and "
+            "showed that hour twice; the first was taken",
+            times,
+            workload.meta.examples.get(FIRST_OF_TWO),
+            "write times with their offset from UTC (%z)",
+        )
+
+
+def _requests(workload: Workload) -> Iterator[Oddity]:
+    yield from _of_half(
+        workload,
+        "runtime_beyond_most_requests",
+        "of {} that asked for a time, {} ran for longer",
+        pl.col("requested_seconds") > 0,
+        pl.col("requested_seconds") < _RUNTIME,
+        "runtime_seconds",
+        "see whether the unit of requested times is right",
+    )
+
+
 def _runtimes(workload: Workload) -> Iterator[Oddity]:
     span, column = _span(workload), "runtime_seconds"
     beyond_a_year, beyond_span = _RUNTIME > LONGEST_RUNTIME_SECONDS, span < _RUNTIME
@@ -163,15 +182,6 @@ def _runtimes(workload: Workload) -> Iterator[Oddity]:
         column,
         "see whether the log is whole, and end times are right",
     )
-    yield from _of_half(
-        workload,
-        "runtime_beyond_most_requests",
-        "of {} that asked for a time, {} ran for longer",
-        pl.col("requested_seconds") > 0,
-        pl.col("requested_seconds") < _RUNTIME,
-        column,
-        "see whether the unit of requested times is right",
-    )
 
 
 def _load(workload: Workload) -> Iterator[Oddity]:
@@ -190,8 +200,8 @@ def _load(workload: Workload) -> Iterator[Oddity]:
         yield Oddity(
             "odd",
             "load",
-            f"jobs ask for {number(load)} times what {count(processors, 'processor')} can do while "
-            f"they are submitted, {duration(seconds)}",
+            f"jobs ask for {number(load)} times what {count(processors, workload.meta.unit)} can "
+            f"do while they are submitted, {duration(seconds)}",
             1,
             None,
             "see whether --processors, widths and the unit of runtimes are right",
@@ -217,8 +227,8 @@ def _recorded_use(workload: Workload) -> Iterator[Oddity]:
         yield Oddity(
             "odd",
             "use_beyond_processors",
-            f"as recorded, jobs held more than the machine's {processors} processors during "
-            f"{percent(share)} of the time, {number(float(used.max()))} at most",
+            f"as recorded, jobs held more than the machine's {processors} {workload.meta.unit}s "
+            f"during {percent(share)} of the time, {number(float(used.max()))} at most",
             1,
             None,
             "give --processors as many as there were, or leave out jobs that shared some",
@@ -263,9 +273,9 @@ def _unknown(workload: Workload) -> Iterator[Oddity]:
             yield from _of_half(workload, f"unknown_{name}", told, every, nobody, column, remedy)
 
 
-def _ids(workload: Workload) -> Iterator[Oddity]:
+def _copies(workload: Workload) -> Iterator[Oddity]:
     job_id = pl.col("job_id")
-    if workload.jobs["job_id"].str.contains(r"[.#]").any():
+    if workload.jobs["job_id"].str.contains("#", literal=True).any():
         same = pl.struct(job_id.str.replace(_SUFFIX, ""), "submit_seconds", _RUNTIME, "tasks")
         yield from oddities(
             workload,
@@ -276,6 +286,11 @@ def _ids(workload: Workload) -> Iterator[Oddity]:
             "submit_seconds",
             "filter merge_duplicates",
         )
+
+
+def _steps(workload: Workload) -> Iterator[Oddity]:
+    job_id = pl.col("job_id")
+    if workload.jobs["job_id"].str.contains(".", literal=True).any():
         parents = job_id.str.extract(STEP, 1)
         known = pl.concat([job_id, parents.filter(job_id.str.contains(_NAMED_STEP))]).implode()
         yield from oddities(
@@ -359,7 +374,9 @@ def _number(value: object) -> float:
 
 
 _NAMED_STEP: Final = r"\.(?:batch|extern|interactive)$"
-_CHECKS: Final[tuple[Callable[[Workload], Iterator[Oddity]], ...]] = (
-    *(_times, _runtimes, _load, _recorded_use, _widths),
-    *(_unknown, _ids, outside_window, _gaps, _dropped),
+_Check = Callable[[Workload], Iterator[Oddity]]
+_OF_READ: Final[tuple[_Check, ...]] = (_times_in_window, _clocks, _requests, _widths, _steps)
+_OF_CLEANED: Final[tuple[_Check, ...]] = (
+    *(_times, _runtimes, _load, _recorded_use, _unknown, _copies),
+    *(outside_window, _gaps, _dropped),
 )

@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from foresail import __version__
-from foresail.traces.plausibility import Oddity, plausibility
-from foresail.traces.workload import Workload
+from foresail.traces.workload import Oddity, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,5 +60,5 @@ def provenance_of(workload: Workload) -> Provenance:
         meta.reader,
         len(workload),
         tuple(treated),
-        plausibility(workload),
+        workload.findings,
     )

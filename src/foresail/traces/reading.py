@@ -15,12 +15,11 @@ from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.model.errors import InputError
 from foresail.model.registry import Entry, NoParameters, entries, find
 from foresail.traces import schema
-from foresail.traces.attempts import COLUMNS, earlier_attempts, without_earlier
+from foresail.traces.repeated_ids import COLUMNS, give_unique_ids
 from foresail.traces.source import LogFile, head
 from foresail.traces.workload import (
     LONGEST_RUNTIME_SECONDS,
@@ -45,6 +44,9 @@ LOSSES: Final = (
     *("dropped_without_id", "dropped_without_submit"),
 )
 """Repairs that drop rows of which no job can be made."""
+
+FIRST_OF_TWO: Final = "took_first_of_two_local_times"
+"""Repair of times that clocks of their zone showed twice."""
 
 _NOT_NEGATIVE: Final = (
     "recorded_wait_seconds",
@@ -378,41 +380,6 @@ def too_many_lost(lost: int, kept: int) -> bool:
     return lost > MOST_LOST * (lost + kept)
 
 
-def occurrences(ids: Iterable[pl.Series]) -> NDArray[np.int64] | None:
-    """How often each row's id was used before that row, or None if every id is used once.
-
-    ``ids`` are the id columns of all chunks. Takes a few words a row: ids are compared by hash.
-    """
-    hashes = np.concatenate([series.hash().to_numpy() for series in ids])
-    order = np.argsort(hashes, kind="stable")
-    same = np.concatenate(([False], hashes[order[1:]] == hashes[order[:-1]]))
-    if not same.any():
-        return None
-    position = np.arange(hashes.size)
-    group_start = np.maximum.accumulate(np.where(same, 0, position))
-    used_before = np.empty(hashes.size, dtype=np.int64)
-    used_before[order] = position - group_start
-    return used_before
-
-
-def renamed(chunk: pl.DataFrame, used_before: NDArray[np.int64], notes: Notes) -> pl.DataFrame:
-    """The chunk with ``#2``, ``#3`` ... behind ids that earlier rows used already.
-
-    Raises
-    ------
-    InputError
-        When strict and there are such rows.
-    """
-    again = pl.Series(used_before > 0)
-    if not again.any():
-        return chunk
-    expected = "an id of its own for every job"
-    notes.repair_rows("renamed_duplicate_id", chunk, again, "job_id", expected)
-    suffix = pl.Series("suffix", used_before + 1).cast(pl.String)
-    unique = pl.when(again).then(pl.col("job_id") + "#" + suffix)
-    return chunk.with_columns(unique.otherwise(pl.col("job_id")).alias("job_id"))
-
-
 Table = TypeVar("Table", pl.DataFrame, pl.LazyFrame)
 
 
@@ -514,7 +481,7 @@ def read(
     chunks = [intake.take(chunk) for chunk in chosen.chunks(notes)]
     intake.check_enough()
     if not intake.ids_ascend:
-        chunks = _with_unique_ids(chunks, notes)
+        give_unique_ids(_InMemory(chunks), notes)
     shift = intake.origin_shift()
     jobs = pl.concat([finished(chunk, shift) for chunk in chunks], how="diagonal")
     chunks.clear()
@@ -523,26 +490,20 @@ def read(
     return Workload(jobs, notes.meta(name, processors), notes.nodes, notes.tasks, notes.usage)
 
 
-def _with_unique_ids(chunks: list[pl.DataFrame], notes: Notes) -> list[pl.DataFrame]:
-    used_before = occurrences(chunk["job_id"] for chunk in chunks)
-    if used_before is None:
-        return chunks
-    rows = pl.concat([chunk.lazy().select(COLUMNS) for chunk in chunks])
-    again = (chunk["job_id"].filter(part > 0) for chunk, part in _by_chunk(chunks, used_before))
-    attempts = earlier_attempts(rows, again)
-    firsts = np.cumsum([0, *(chunk.height for chunk in chunks)]).tolist()
-    chunks = [
-        without_earlier(chunk, first, attempts, notes)
-        for chunk, first in zip(chunks, firsts[:-1], strict=True)
-    ]
-    # Once more where an id such as "7#2" was there already.
-    while (used_before := occurrences(chunk["job_id"] for chunk in chunks)) is not None:
-        chunks = [renamed(chunk, part, notes) for chunk, part in _by_chunk(chunks, used_before)]
-    return chunks
+@dataclass
+class _InMemory:
+    """The chunks of a log, in its order."""
 
+    chunks: list[pl.DataFrame]
 
-def _by_chunk(
-    chunks: list[pl.DataFrame], used_before: NDArray[np.int64]
-) -> Iterator[tuple[pl.DataFrame, NDArray[np.int64]]]:
-    ends = np.cumsum([chunk.height for chunk in chunks])
-    return zip(chunks, np.split(used_before, ends[:-1]), strict=True)
+    def ids(self) -> Iterator[pl.Series]:
+        return (chunk["job_id"] for chunk in self.chunks)
+
+    def rows(self) -> pl.LazyFrame:
+        return pl.concat([chunk.lazy().select(COLUMNS) for chunk in self.chunks])
+
+    def change(self, changed: Callable[[pl.DataFrame, int], pl.DataFrame]) -> None:
+        first = 0
+        for at, chunk in enumerate(self.chunks):
+            self.chunks[at] = changed(chunk, first)
+            first += chunk.height

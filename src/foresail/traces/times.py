@@ -8,7 +8,7 @@ import polars as pl
 
 from foresail.model.errors import InputError
 from foresail.traces.delimited import count_malformed
-from foresail.traces.reading import LINE, Notes
+from foresail.traces.reading import FIRST_OF_TWO, LINE, Notes
 
 
 def unix_seconds(
@@ -47,7 +47,7 @@ def unix_seconds(
         "dropped_local_time_that_does_not_exist", rows, skipped, said, f"a time of clocks in {zone}"
     )
     expected = f"an offset from UTC beside a time that clocks in {zone} showed twice"
-    notes.repair_rows("took_first_of_two_local_times", rows, time != later, said, expected)
+    notes.repair_rows(FIRST_OF_TWO, rows, time != later, said, expected)
     chunk = chunk.with_columns((time.dt.epoch("ms") / 1000.0).alias(column))
     count_malformed(chunk, wrong, text, notes, said, f"a time like {pattern}")
     return chunk.filter(~(wrong | skipped))

@@ -13,10 +13,10 @@ from foresail.model.errors import InputError
 from foresail.traces import schema
 from foresail.traces.filtering import apply_filters, choices_of
 from foresail.traces.nodes import cluster_of, unknown_preferences
-from foresail.traces.plausibility import Oddity, oddities, outside_window, plausibility
+from foresail.traces.plausibility import oddities, outside_window, plausibility
 from foresail.traces.reading import LOSSES, too_many_lost
 from foresail.traces.task_stages import task_stages
-from foresail.traces.workload import Workload
+from foresail.traces.workload import Oddity, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def validate(workload: Workload) -> ValidationReport:
     """
     replayed = as_replayed(workload)
     findings = [
-        *plausibility(replayed),
+        *plausibility(workload, replayed),
         *(() if replayed is workload else outside_window(workload)),
         *_of_reading(workload),
         *_of_whole(workload),
@@ -87,8 +87,8 @@ def _of_reading(workload: Workload) -> Iterator[Oddity]:
 def _of_whole(workload: Workload) -> Iterator[Oddity]:
     jobs = workload.jobs
     if workload.meta.processors is None:
-        told, remedy = "the number of processors is unknown", "give --processors"
-        yield Oddity("minor", "unknown_processors", told, 1, None, remedy)
+        told = f"the number of {workload.meta.unit}s is unknown"
+        yield Oddity("minor", "unknown_processors", told, 1, None, "give --processors")
     if jobs.height and jobs["requested_seconds"].null_count() == jobs.height:
         told, remedy = "no job has a requested time", "use a predictor that learns from runtimes"
         yield Oddity("minor", "no_requested_times", told, 1, None, remedy)
@@ -237,7 +237,7 @@ def _of_jobs(workload: Workload) -> Iterator[Oddity]:
         yield from oddities(workload, "minor", name, sentence, which, column, remedy)
     most = workload.meta.processors
     if most is not None:
-        told = f"{{}} hold more than the machine's {most} processors"
+        told = f"{{}} hold more than the machine's {most} {workload.meta.unit}s"
         wide = (most < _CPUS) | (pl.col("allocated_cpus") > most)
         name, remedy = "wider_than_machine", "filter drop_wider_than_machine"
         yield from oddities(workload, "minor", name, told, wide, "tasks", remedy)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import polars as pl
@@ -61,6 +61,33 @@ class LostRows:
     def words(self) -> str:
         """How many, and the first of them, for people."""
         return f"no jobs: {count(self.rows, 'row')}, such as {self.example}"
+
+
+Severity = Literal["impossible", "odd", "minor"]
+"""Refused; said with every result; said by ``foresail trace validate`` alone, for most logs have
+it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Oddity:
+    """Something that cannot be, or is odd, about a workload."""
+
+    severity: Severity
+    name: str
+    """Short name, as code may test for it."""
+    sentence: str
+    count: int
+    """How many jobs have it; 1 for what concerns the workload as a whole."""
+    example: str | None
+    """The first such job and what it has there, where there is one."""
+    remedy: str
+    """What to do about it: a filter, or an option of reading."""
+
+    @property
+    def words(self) -> str:
+        """What was found, and the first of it, for people."""
+        first = "" if self.example is None else f" (the first is {self.example})"
+        return f"{self.sentence}{first}; {self.remedy}"
 
 
 @dataclass(frozen=True)
@@ -125,6 +152,8 @@ class Workload:
     """Processors by partition (``a,b``: those that belong to both); empty for one pool."""
     partitions_said: str = ""
     """How these are known, or why partitions are one pool, for people; empty if there are none."""
+    findings: tuple[Oddity, ...] = ()
+    """What is odd about it, once ``plausibility.clean_and_check`` has looked."""
 
     def __len__(self) -> int:
         return self.jobs.height
@@ -140,7 +169,7 @@ class Workload:
         """
         if self.meta.processors is None:
             raise InputError(
-                "the number of processors is unknown",
+                f"the number of {self.meta.unit}s is unknown",
                 source=self.meta.source,
                 expected="a MaxProcs header or the option --processors",
             )

@@ -68,12 +68,12 @@ class AnswerOptions:
         Path | None, typer.Option("--output", metavar="DIR", help="Write a report and its numbers.")
     ] = None
 
-    def make_folder(self) -> None:
-        """The folder for results, before anything long begins."""
+    def require_folder(self) -> None:
+        """Refuse a folder for results that cannot be made, before anything long begins."""
         if self.output is not None:
-            from foresail.model.whole_files import make_folder
+            from foresail.model.whole_files import require_folder
 
-            make_folder(self.output)
+            require_folder(self.output)
 
     def write(self, page: CloudPage, **records: Mapping[str, Any]) -> None:
         """Write the page, its numbers and records for programs into the folder asked for.

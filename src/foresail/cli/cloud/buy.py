@@ -138,7 +138,7 @@ def command(
             exact_seconds=exact_seconds or None,
             **given,  # type: ignore[arg-type]
         )
-    answering.make_folder()
+    answering.require_folder()
     catalogue = prices_of(prices)
     lives = _transient(catalogue, lifetime, histories)
     if without_transient and lives is not None:

@@ -74,7 +74,7 @@ def command(
             "cannot repeat so", field="--repeat", value=repeat, expected=" or ".join(_REPEATS)
         )
     patiences = times_of(patience or _PATIENCES, "--patience")
-    answering.make_folder()
+    answering.require_folder()
     workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
     jobs = trace_jobs(workload, log)
     require_within_horizon(workload)

@@ -103,7 +103,7 @@ def command(
     interval = operations / barriers
     given, how = _speeds(speeds, prices, market, interval, lowest_speed, monte_carlo > 0)
     how += f"; drawn {monte_carlo:,} times" if monte_carlo else ""
-    answering.make_folder()
+    answering.require_folder()
     with doing("costs of synchronisation"):
         found = _found(parts, setting, counts, given, monte_carlo, speed_intervals, seed)
     if answering.output_format is Format.JSON:

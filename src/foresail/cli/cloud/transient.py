@@ -260,7 +260,7 @@ def command(
     )
     with told_by_options({"doubt_hours": "--doubt"}):
         offers = offers_of(types, learned, window, on_demand_price)
-    answering.make_folder()
+    answering.require_folder()
     if tiers:
         if capacity is not None:
             raise InputError("the capacity is given twice", expected="--capacity or --tier")

@@ -268,7 +268,7 @@ def command(
     from foresail.reports.renting.rent_or_wait_sentences import sentences
     from foresail.reports.renting.rent_or_wait_tables import policies_table, record, values_table
 
-    answering.make_folder()
+    answering.require_folder()
     catalogue = prices_of(prices)
     offer = owned_offer(catalogue, machine)
     owning = Owning(catalogue, offer, owned_machines(offer, term, fixed_price))

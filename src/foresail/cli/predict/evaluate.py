@@ -123,8 +123,8 @@ def _parts(predictors: Sequence[str], quantity: str) -> list[PlugIn]:
 
 
 def _folders(logs: Sequence[Path], output: Path | None) -> list[Path | None]:
-    """A folder for the results of each log, made now."""
-    from foresail.model.whole_files import make_folder
+    """A folder for the results of each log, which can be made."""
+    from foresail.model.whole_files import require_folder
 
     if output is None:
         return [None] * len(logs)
@@ -135,7 +135,7 @@ def _folders(logs: Sequence[Path], output: Path | None) -> list[Path | None]:
         )
     folders = [output] if len(logs) == 1 else [output / name for name in names]
     for folder in folders:
-        make_folder(folder)
+        require_folder(folder)
     return [*folders]
 
 

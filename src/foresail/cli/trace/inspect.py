@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from foresail.traces.facts import Facts
-    from foresail.traces.plausibility import Oddity
+    from foresail.traces.workload import Oddity
 
 _COLUMNS = {
     "runtime_seconds": "runtime",
@@ -36,7 +36,7 @@ def command(
 
     workload = read_log(path, log_options)
     with doing(f"inspecting {path.name}"):
-        found, odd = facts(workload), plausibility(as_replayed(workload))
+        found, odd = facts(workload), plausibility(workload, as_replayed(workload))
     if output_format == Format.JSON:
         _print_json(found, odd)
     else:
