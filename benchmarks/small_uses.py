@@ -221,12 +221,12 @@ def _variation() -> None:
 
 def _waiting() -> None:
     """Waiting policies of all kinds, told by oracles, forecasts and models, and their totals."""
-    from foresail.cloud.waiting.deciding import ArrivalCase, decide
     from foresail.cloud.waiting.jobs import FixedMachines, proportional_family
     from foresail.cloud.waiting.learning import linear_waits, predicted_waits, wait_rows
     from foresail.cloud.waiting.metrics import measured
     from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, waiting_policy
     from foresail.cloud.waiting.queueing import blocking
+    from foresail.cloud.waiting.renting_scheduler import ArrivalCase, decide
     from foresail.cloud.waiting.simulating import simulate
     from foresail_studies.stand_ins import university_year
 
@@ -285,8 +285,7 @@ def _buying() -> None:
     from typer.testing import CliRunner
 
     from foresail.cli.cloud import app
-    from foresail.cloud.kernels.heaps import timetable
-    from foresail.cloud.kernels.packing import machines_of
+    from foresail.cloud.kernels.placing import machines_of, timetable
     from foresail.cloud.purchasing.kernels.stacked_demand import best_intervals
     from foresail.traces.swf_writer import write_swf
     from foresail_studies.purchasing.kernels.reserved_placement import Pieces, place_jobs

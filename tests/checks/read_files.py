@@ -20,9 +20,14 @@ from foresail.cloud.prices_reading import (
     load_prices,
 )
 from foresail.cloud.transient.offers import TransientType
-from foresail.cloud.transient.plan import CapacityPlan, TransientRental
-from foresail.cloud.transient.reading import read_kinds, read_plan, read_types
-from foresail.cloud.waiting.intensity import Repeat, read_intensity
+from foresail.cloud.transient.plan import (
+    CapacityPlan,
+    TransientRental,
+    read_kinds,
+    read_plan,
+    read_types,
+)
+from foresail.cloud.waiting.carbon import Repeat, read_intensity
 from foresail.distributions.records import read_record
 from foresail.live.jobs_file import read_jobs
 from foresail.model.errors import InputError

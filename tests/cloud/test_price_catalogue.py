@@ -18,7 +18,7 @@ from foresail.cloud.prices import (
     Transient,
 )
 from foresail.cloud.prices_reading import load_prices
-from foresail.cloud.purchasing.owned import running_commitments
+from foresail.cloud.purchasing.resources import running_commitments
 from foresail.cloud.purchasing.terms import (
     PROVIDERS,
     resource_prices,

@@ -19,9 +19,8 @@ from foresail.cloud.waiting.policies import (
     WaitingPolicy,
     waiting_policy,
 )
-from foresail.cloud.waiting.settings import WaitingSetting
+from foresail.cloud.waiting.settings import SweepInputs, WaitingSetting
 from foresail.cloud.waiting.simulating import simulate
-from foresail.cloud.waiting.sweep_inputs import SweepInputs
 from foresail.cloud.waiting.trying import try_settings
 from foresail.control.policy import parse_policy
 from foresail.distributions.point import Point

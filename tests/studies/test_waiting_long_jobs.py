@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from foresail.cloud.prices import Customised, InstanceType, Offer, PriceCatalogue
-from foresail.cloud.waiting.customised import customised_family, customised_of
 from foresail.cloud.waiting.jobs import GIB, FixedMachines, TraceJobs, proportional_family, rents
 from foresail.cloud.waiting.metrics import measured
+from foresail.cloud.waiting.offers import customised_family, customised_of
 from foresail.cloud.waiting.policies import Beliefs, WaitingPolicy
 from foresail.cloud.waiting.simulating import simulate
 from foresail.model.errors import InputError

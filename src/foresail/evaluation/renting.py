@@ -14,10 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.cloud.kernels.packing import CORES
-from foresail.cloud.waiting.deciding import ArrivalCase, ArrivalChoice, decide
+from foresail.cloud.kernels.placing import CORES
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs
-from foresail.cloud.waiting.kernels.wait_model import WaitModel, predict_wait
 from foresail.cloud.waiting.kernels.waiting import (
     AFTER_TRIAL,
     EXPIRED,
@@ -27,8 +25,17 @@ from foresail.cloud.waiting.kernels.waiting import (
     TRIED,
     Outcomes,
 )
+from foresail.cloud.waiting.kernels.waiting_choice import WaitModel, predict_wait
 from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, WaitingPolicy
-from foresail.cloud.waiting.renting_scheduler import Renting, RentingCase, Sent, SentBecause
+from foresail.cloud.waiting.renting_scheduler import (
+    ArrivalCase,
+    ArrivalChoice,
+    Renting,
+    RentingCase,
+    Sent,
+    SentBecause,
+    decide,
+)
 from foresail.cloud.waiting.simulating import Simulated, foresee
 from foresail.cloud.waiting.simulating import simulate as simulate_queue
 from foresail.control.policy import Policy

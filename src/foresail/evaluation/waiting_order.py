@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.waiting.sweep_inputs import Ranking
+from foresail.cloud.waiting.settings import Ranking
 from foresail.kernels.columns import SLOWDOWN_BOUND_SECONDS, SUMMARY_COLUMNS, URGENCY
 from foresail.kernels.expression import SUMMARY, OrderProgram, evaluate_all
 from foresail.model.errors import InputError

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Final
 
 from foresail.cloud.prices_reading import load_histories
-from foresail.cloud.transient.estimating import MachineKind
 from foresail.cloud.transient.joint import JointHistory, joined
-from foresail.cloud.transient.reading import kinds_of_markets, read_kinds
+from foresail.cloud.transient.offers import MachineKind
+from foresail.cloud.transient.plan import kinds_of_markets, read_kinds
 
 SOURCE: Final = "L. P. R. Ambati's thesis on cost-efficient provisioning"
 LEFT_OUT: Final = "Left out for want of price histories (`--set prices=FILE`): {}."

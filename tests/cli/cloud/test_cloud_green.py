@@ -14,9 +14,8 @@ from typer.testing import CliRunner
 
 from foresail.cli.cloud import app
 from foresail.cli.main import main
-from foresail.cloud.waiting.carbon import CarbonIntensity
+from foresail.cloud.waiting.carbon import CarbonIntensity, IntensitySeries
 from foresail.cloud.waiting.green_hours import green_hours, most_cores
-from foresail.cloud.waiting.intensity import IntensitySeries
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.model.errors import InputError, UnknownNameError
 from reading_pages import page_faults

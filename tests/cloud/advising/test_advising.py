@@ -31,10 +31,9 @@ from foresail.cloud.advising.trying import demand_of, fitted_waits, rented_altog
 from foresail.cloud.advising.use import use_over_time
 from foresail.cloud.prices import Commitment
 from foresail.cloud.prices_reading import load_prices
-from foresail.cloud.purchasing.revocation import ExponentialRevocation
-from foresail.cloud.purchasing.terms import TransientTerms
+from foresail.cloud.purchasing.terms import ExponentialRevocation, TransientTerms
 from foresail.cloud.waiting.jobs import TraceJobs
-from foresail.cloud.waiting.lived_waits import first_told
+from foresail.cloud.waiting.learning import first_told
 from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.models import Load, expected
 from foresail.cloud.waiting.policies import Beliefs

@@ -5,17 +5,16 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.cloud.kernels import heaps, packing
-from foresail.cloud.kernels.heaps import links_of, timetable
-from foresail.cloud.kernels.packing import machines_of
+from foresail.cloud.kernels import placing
+from foresail.cloud.kernels.placing import links_of, machines_of, timetable
 
 # Parts of kernels cannot be called from Python itself.
-enter = numba.njit(lambda *given: heaps.enter(*given))
-leave_first = numba.njit(lambda table: heaps.leave_first(table))
-melded = numba.njit(lambda *given: heaps.melded(*given))
-without_root = numba.njit(lambda *given: heaps.without_root(*given))
-best_fit = numba.njit(lambda *given: packing.best_fit(*given))
-take = numba.njit(lambda *given: packing.take(*given))
+enter = numba.njit(lambda *given: placing.enter(*given))
+leave_first = numba.njit(lambda table: placing.leave_first(table))
+melded = numba.njit(lambda *given: placing.melded(*given))
+without_root = numba.njit(lambda *given: placing.without_root(*given))
+best_fit = numba.njit(lambda *given: placing.best_fit(*given))
+take = numba.njit(lambda *given: placing.take(*given))
 
 
 @settings(deadline=None)

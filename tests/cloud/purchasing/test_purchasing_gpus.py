@@ -17,8 +17,7 @@ from foresail.cloud.purchasing.machines import (
     rent_per_hour,
     sizes_of,
 )
-from foresail.cloud.purchasing.mix import mix
-from foresail.cloud.purchasing.mix_request import MixRequest
+from foresail.cloud.purchasing.mix import MixRequest, mix
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
 from foresail.cloud.purchasing.resources import gpu_ratios, resources_of
 from foresail.cloud.purchasing.terms import PurchaseTerms, resource_prices

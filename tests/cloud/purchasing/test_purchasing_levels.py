@@ -16,7 +16,7 @@ from foresail.cloud.purchasing.kernels.stacked_demand import (
     skip_units,
     value_by_slot,
 )
-from foresail.cloud.purchasing.levels import level_cost, level_windows
+from foresail.cloud.purchasing.offline import level_cost, level_windows
 from foresail.cloud.purchasing.schedules import ScheduleFinder, by_end
 from foresail.cloud.purchasing.terms import ScheduledTerms
 from foresail.model.errors import InputError

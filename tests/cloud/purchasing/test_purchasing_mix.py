@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.cloud.histories import MarketHistory
-from foresail.cloud.kernels.heaps import timetable
-from foresail.cloud.kernels.packing import machines_of
+from foresail.cloud.kernels.placing import machines_of, timetable
 from foresail.cloud.prices import Commitment
 from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.demand import bought_jobs, horizon_slots
@@ -25,12 +24,12 @@ from foresail.cloud.purchasing.machines import (
     rent_per_hour,
     sizes_of,
 )
-from foresail.cloud.purchasing.mix import mix
-from foresail.cloud.purchasing.mix_request import MixRequest
+from foresail.cloud.purchasing.mix import MixRequest, mix
 from foresail.cloud.purchasing.offline import plan_offline
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
-from foresail.cloud.purchasing.revocation import CappedRevocation, ExponentialRevocation
 from foresail.cloud.purchasing.terms import (
+    CappedRevocation,
+    ExponentialRevocation,
     PurchaseTerms,
     TransientTerms,
     observed_transient,

@@ -13,10 +13,9 @@ from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.demand import bought_jobs
 from foresail.cloud.purchasing.forecast import ForecastSettings, reserve_at_risk
 from foresail.cloud.purchasing.machines import ReservedMachines
-from foresail.cloud.purchasing.mix import mix
-from foresail.cloud.purchasing.mix_request import MixRequest
+from foresail.cloud.purchasing.mix import MixRequest, mix
 from foresail.cloud.purchasing.offline import plan_offline
-from foresail.cloud.purchasing.owned import HeldCapacity, held_by_slot, held_in_year, hours_left
+from foresail.cloud.purchasing.resources import HeldCapacity, held_by_slot, held_in_year, hours_left
 from foresail.cloud.purchasing.schedules import LevelSchedule
 from foresail.cloud.purchasing.terms import PurchaseTerms, ScheduledTerms, terms_of
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table

@@ -16,13 +16,14 @@ from foresail.cloud.purchasing.job_prices import (
     job_prices,
     transient_cost,
 )
-from foresail.cloud.purchasing.revocation import (
+from foresail.cloud.purchasing.offline import month_cost, unit_cost
+from foresail.cloud.purchasing.terms import (
     CappedRevocation,
     ExponentialRevocation,
     ObservedRevocation,
+    PurchaseTerms,
+    TransientTerms,
 )
-from foresail.cloud.purchasing.sustained import month_cost, unit_cost
-from foresail.cloud.purchasing.terms import PurchaseTerms, TransientTerms
 from foresail.model.errors import InputError
 
 TIERS = (1.0, 0.8, 0.6, 0.4)

@@ -10,8 +10,8 @@ import pytest
 
 from foresail.cloud.prices import GIB
 from foresail.cloud.prices_reading import Reference, load_histories, load_prices
-from foresail.cloud.purchasing.owned import running_commitments
-from foresail.cloud.sources.web import WebParameters, WebPrices
+from foresail.cloud.purchasing.resources import running_commitments
+from foresail.cloud.sources.own_prices import WebParameters, WebPrices
 from foresail.model.errors import InputError, UnknownNameError
 from shared import shared
 

@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.cloud.histories import MarketHistory
-from foresail.cloud.synchronization.costing import costs
-from foresail.cloud.synchronization.models import amount, model_of
-from foresail.cloud.synchronization.monte_carlo import drawn_costs
-from foresail.cloud.synchronization.setting import BarrierProgram
+from foresail.cloud.synchronization.costing import costs, drawn_costs
+from foresail.cloud.synchronization.models import BarrierProgram, amount, model_of
 from foresail.cloud.synchronization.speeds import (
     AnySpeeds,
     UniformSpeeds,

@@ -23,8 +23,7 @@ from foresail.cloud.transient.kernels.availability import (
     capacity_masses,
     shortfall_after,
 )
-from foresail.cloud.transient.offers import Offers, TransientType
-from foresail.cloud.transient.shocks import CommonShocks
+from foresail.cloud.transient.offers import CommonShocks, Offers, TransientType
 from foresail.model.errors import InputError
 
 POOL = Offers(

@@ -25,8 +25,8 @@ from foresail.cloud.transient.estimating import (
 )
 from foresail.cloud.transient.joint import JointHistory, correlated_pairs, joined
 from foresail.cloud.transient.methods import Method
+from foresail.cloud.transient.offers import CommonShocks, fitted_shocks
 from foresail.cloud.transient.planning import plan
-from foresail.cloud.transient.shocks import CommonShocks, fitted_shocks
 from foresail.model.errors import InputError
 from shared import shared
 

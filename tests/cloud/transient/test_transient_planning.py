@@ -14,20 +14,19 @@ from hypothesis import strategies as st
 from transient_offers import FIVE, brute_force_price, enumerated_shortfall
 
 from foresail.cloud.transient.availability import allowed_shortfall, shortfall
-from foresail.cloud.transient.choosing import MARGINAL, chosen, completed, pruned
-from foresail.cloud.transient.exact import cheapest
-from foresail.cloud.transient.frontier import cheaper, frontier
+from foresail.cloud.transient.choosing import MARGINAL, cheapest, chosen, completed, pruned
 from foresail.cloud.transient.methods import Method
-from foresail.cloud.transient.offers import Offers, TransientType
+from foresail.cloud.transient.offers import CommonShocks, Offers, TransientType
 from foresail.cloud.transient.plan import from_record
 from foresail.cloud.transient.planning import (
     UnreachableError,
     best_of_scales,
+    cheaper,
+    frontier,
     plan,
     refined,
     said_availability,
 )
-from foresail.cloud.transient.shocks import CommonShocks
 from foresail.cloud.transient.tiers import (
     Tier,
     plan_tiers,

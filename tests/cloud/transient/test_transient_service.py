@@ -9,9 +9,16 @@ from hypothesis import strategies as st
 from transient_offers import FIVE, history
 
 from foresail.cloud.transient.batch import Surplus, run_batch, surplus, tasks_to_fill
-from foresail.cloud.transient.machines import TransientMachines, machines_of
 from foresail.cloud.transient.planning import plan
-from foresail.cloud.transient.serving import Cordoned, Traffic, Unprotected, absence, serve
+from foresail.cloud.transient.serving import (
+    Cordoned,
+    Traffic,
+    TransientMachines,
+    Unprotected,
+    absence,
+    machines_of,
+    serve,
+)
 from foresail.model.errors import InputError
 from foresail_studies.transient.taken import taken_at_random
 

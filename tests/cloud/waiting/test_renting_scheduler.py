@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from foresail.cloud.waiting.deciding import ArrivalChoice
 from foresail.cloud.waiting.policies import WaitingPolicy
-from foresail.cloud.waiting.renting_scheduler import Renting, RentingCase, Sent, SentBecause
+from foresail.cloud.waiting.renting_scheduler import (
+    ArrivalChoice,
+    Renting,
+    RentingCase,
+    Sent,
+    SentBecause,
+)
 from foresail.control.loop import Controller
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Start, TickAt, Withdraw

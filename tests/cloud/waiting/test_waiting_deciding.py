@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.cloud.waiting import deciding
-from foresail.cloud.waiting.deciding import ArrivalCase, ArrivalChoice
+from foresail.cloud.waiting import renting_scheduler as deciding
 from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
 from foresail.cloud.waiting.kernels import waiting_choice
 from foresail.cloud.waiting.kernels.waiting import FIXED, RENTED
 from foresail.cloud.waiting.kernels.waiting_choice import DelayCosts
 from foresail.cloud.waiting.policies import Beliefs, Forecast, WaitingPolicy, waiting_policy
+from foresail.cloud.waiting.renting_scheduler import ArrivalCase, ArrivalChoice
 from foresail.cloud.waiting.simulating import simulate
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.point import Point

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
-from foresail.cloud.waiting.kernels.wait_model import (
+from foresail.cloud.waiting.kernels.waiting_choice import (
     CORES,
     CPU_USE,
     RUNNING,

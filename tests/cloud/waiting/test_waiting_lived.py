@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
-from foresail.cloud.waiting.lived_waits import FEWEST_WAITS, first_told, lived_waits, waits_over
+from foresail.cloud.waiting.learning import FEWEST_WAITS, first_told, lived_waits, waits_over
 from foresail.cloud.waiting.policies import Beliefs, waiting_policy
-from foresail.cloud.waiting.settings import WaitingSetting
+from foresail.cloud.waiting.settings import SweepInputs, WaitingSetting
 from foresail.cloud.waiting.simulating import simulate
-from foresail.cloud.waiting.sweep_inputs import SweepInputs
 from foresail.cloud.waiting.trying import try_settings
 from foresail.model.errors import InputError
 

@@ -10,19 +10,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.cloud.prices_reading import load_prices
-from foresail.cloud.purchasing.advising import demand_course
 from foresail.cloud.purchasing.demand import BoughtJobs
-from foresail.cloud.waiting.blocks import BlockSums, block_draws, block_seconds, block_sums
-from foresail.cloud.waiting.certainty import drawn
-from foresail.cloud.waiting.frontier import FrontierPoint, advised, best_by_value, pareto
+from foresail.cloud.purchasing.mix import demand_course
 from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
-from foresail.cloud.waiting.metrics import measured
+from foresail.cloud.waiting.metrics import (
+    BlockSums,
+    block_draws,
+    block_seconds,
+    block_sums,
+    measured,
+)
 from foresail.cloud.waiting.offers import owned_machines, owned_offer, rented_family
-from foresail.cloud.waiting.owning import own_or_rent
+from foresail.cloud.waiting.owning import (
+    FrontierPoint,
+    advised,
+    best_by_value,
+    drawn,
+    own_or_rent,
+    pareto,
+)
 from foresail.cloud.waiting.policies import Beliefs, waiting_policy
-from foresail.cloud.waiting.settings import Sweep, WaitingSetting, usual_counts
+from foresail.cloud.waiting.settings import Sweep, SweepInputs, WaitingSetting, usual_counts
 from foresail.cloud.waiting.simulating import simulate
-from foresail.cloud.waiting.sweep_inputs import SweepInputs
 from foresail.cloud.waiting.worth import Worth, usual_hour_value
 from foresail.model.errors import InputError
 

@@ -5,8 +5,8 @@ from datetime import date
 
 import pytest
 
-from foresail.cloud.waiting.frontier import BestFor, FrontierPoint
 from foresail.cloud.waiting.jobs import FixedMachines
+from foresail.cloud.waiting.owning import BestFor, FrontierPoint
 from foresail.model.words import percent
 from foresail.reports.renting.rent_or_wait_words import (
     Circumstances,

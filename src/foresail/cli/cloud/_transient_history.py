@@ -13,11 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from foresail.cli.cloud._transient_offers import OfferHistories
-    from foresail.cloud.transient.batch import BatchDone, Surplus
+    from foresail.cloud.transient.batch import BatchDone, Overload, Surplus
     from foresail.cloud.transient.joint import JointHistory
-    from foresail.cloud.transient.machines import TransientMachines
-    from foresail.cloud.transient.overload import Overload
     from foresail.cloud.transient.plan import CapacityPlan
+    from foresail.cloud.transient.serving import TransientMachines
     from foresail.reports.renting.transient_page import (
         HeldToHistory,
         TrailingWindow,
@@ -50,8 +49,7 @@ def held_to(
 
     from foresail.cloud.transient.estimating import realised, shuffled_availability
     from foresail.cloud.transient.joint import correlated_pairs
-    from foresail.cloud.transient.machines import machines_of
-    from foresail.cloud.transient.serving import Cordoned, Traffic, Unprotected, serve
+    from foresail.cloud.transient.serving import Cordoned, Traffic, Unprotected, machines_of, serve
     from foresail.reports.renting.transient_page import HeldToHistory
 
     random = np.random.default_rng(_SEED)
@@ -76,7 +74,7 @@ def _overload(
     machines: TransientMachines, planned: CapacityPlan, requests: float, longest_wait: float
 ) -> Overload:
     """What queues and is turned away while there is less than the capacity."""
-    from foresail.cloud.transient.overload import overload
+    from foresail.cloud.transient.batch import overload
 
     there = _surplus(machines, 0.0)
     return overload(there, requests, requests / planned.capacity, longest_wait)

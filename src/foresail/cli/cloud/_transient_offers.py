@@ -39,7 +39,7 @@ def offers_of(
     so.
     """
     from foresail.cloud.transient.offers import Offers
-    from foresail.cloud.transient.reading import read_types
+    from foresail.cloud.transient.plan import read_types
 
     if (types is None) == (learned is None):
         raise InputError(
@@ -76,7 +76,7 @@ def learned_of(
     from foresail.cloud.prices_reading import load_histories
     from foresail.cloud.transient.estimating import correlated_offers, estimated_offers
     from foresail.cloud.transient.joint import joined
-    from foresail.cloud.transient.reading import kinds_of_markets, read_kinds
+    from foresail.cloud.transient.plan import kinds_of_markets, read_kinds
 
     if machines is None:
         raise InputError(

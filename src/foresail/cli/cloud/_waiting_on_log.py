@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from foresail.cloud.waiting.jobs import TraceJobs
-    from foresail.cloud.waiting.owning_answer import OwningAnswer
-    from foresail.cloud.waiting.settings import Sweep
-    from foresail.cloud.waiting.sweep_inputs import SweepInputs
+    from foresail.cloud.waiting.owning import OwningAnswer
+    from foresail.cloud.waiting.settings import Sweep, SweepInputs
     from foresail.cloud.waiting.worth import Worth
     from foresail.model.arrays import Floats
     from foresail.reports.renting.rent_or_wait_words import Circumstances
@@ -45,10 +44,9 @@ def answer_on_log(
     kept: Path | None,
 ) -> tuple[OwningAnswer, Circumstances]:
     """What is best on a log, by simulation, with what was asked of."""
-    from foresail.cloud.waiting.customised import customised_of
-    from foresail.cloud.waiting.offers import rented_family, share_too_wide
+    from foresail.cloud.waiting.offers import customised_of, rented_family, share_too_wide
     from foresail.cloud.waiting.owning import own_or_rent
-    from foresail.cloud.waiting.sweep_inputs import SweepInputs
+    from foresail.cloud.waiting.settings import SweepInputs
     from foresail.cloud.waiting.worth import usual_hour_value
     from foresail.evaluation.believed_runtimes import KNOWN, believed_runtimes
     from foresail.reports.renting.rent_or_wait_words import Circumstances
@@ -132,7 +130,7 @@ def _known(told: ToldBeliefs, inputs: SweepInputs) -> str:
 
 def _by_user(worth: Worth, path: Path, workload: Workload) -> tuple[Worth, Floats]:
     """The worth where users say their own, and that of an hour by job."""
-    from foresail.cloud.waiting.user_values import read_user_values, values_by_job
+    from foresail.cloud.waiting.worth import read_user_values, values_by_job
 
     users = read_user_values(path)
     values = values_by_job(workload.jobs["user"], users, worth.hour_value, path)

@@ -11,7 +11,7 @@ from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
     from foresail.cloud.waiting.policies import Queue
-    from foresail.cloud.waiting.sweep_inputs import Ranking, Scheduling
+    from foresail.cloud.waiting.settings import Ranking, Scheduling
     from foresail.control.policy import Policy
     from foresail.model.arrays import Floats
     from foresail.traces.workload import Workload

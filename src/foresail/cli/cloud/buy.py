@@ -106,10 +106,8 @@ def command(
     Beside the advice: what would have been best in hindsight, and what errors of the forecast cost.
     """
     from foresail.cli._replaying import load_cleaned
-    from foresail.cloud.purchasing.advising import advised_course, advised_machines
     from foresail.cloud.purchasing.forecast import ForecastSettings
-    from foresail.cloud.purchasing.mix import mix
-    from foresail.cloud.purchasing.mix_request import MixRequest
+    from foresail.cloud.purchasing.mix import MixRequest, advised_course, advised_machines, mix
     from foresail.cloud.purchasing.offline_plan import OfflineSettings
     from foresail.cloud.purchasing.terms import PROVIDERS
     from foresail.model.errors import UnknownNameError
@@ -176,8 +174,7 @@ def _transient(
 ) -> TransientTerms | None:
     """Stated or measured lives of transient machines; None: the catalogue's."""
     from foresail.cloud.prices_reading import load_histories
-    from foresail.cloud.purchasing.revocation import ExponentialRevocation
-    from foresail.cloud.purchasing.terms import observed_transient, terms_of
+    from foresail.cloud.purchasing.terms import ExponentialRevocation, observed_transient, terms_of
 
     if histories is not None:
         if lifetime is not None:

@@ -61,9 +61,9 @@ def command(
     answer is given for several patiences, and says how much of it needs known runtimes.
     """
     from foresail.cli._replaying import load_cleaned
-    from foresail.cloud.horizon import require_within_horizon
+    from foresail.cloud.over_time import require_within_horizon
+    from foresail.cloud.waiting.carbon import Repeat, read_intensity
     from foresail.cloud.waiting.green_hours import green_hours
-    from foresail.cloud.waiting.intensity import Repeat, read_intensity
     from foresail.evaluation.believed_runtimes import believed_runtimes
     from foresail.reports.renting.green_page import green_page
     from foresail.reports.renting.green_tables import patiences_table, record

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from foresail.cloud.synchronization.costing import Costs
-    from foresail.cloud.synchronization.monte_carlo import DrawnCosts
-    from foresail.cloud.synchronization.setting import BarrierProgram
+    from foresail.cloud.synchronization.costing import Costs, DrawnCosts
+    from foresail.cloud.synchronization.models import BarrierProgram
     from foresail.model.distribution import Distribution
     from foresail.model.short_form import PlugIn
 
@@ -88,8 +87,7 @@ def command(
     staleness(intervals=10). By default speeds are expected ones, as published; --monte-carlo
     draws them.
     """
-    from foresail.cloud.synchronization.models import model_of
-    from foresail.cloud.synchronization.setting import BarrierProgram
+    from foresail.cloud.synchronization.models import BarrierProgram, model_of
 
     if prices is None:
         refuse({"--market": market}, _ALONE, "--prices HISTORIES too")
@@ -196,9 +194,8 @@ def _found(
 ) -> list[Costs | DrawnCosts]:
     import numpy as np
 
-    from foresail.cloud.synchronization.costing import costs
+    from foresail.cloud.synchronization.costing import costs, drawn_costs
     from foresail.cloud.synchronization.models import label
-    from foresail.cloud.synchronization.monte_carlo import drawn_costs
     from foresail.cloud.synchronization.speeds import AnySpeeds
 
     if not runs or speeds is None:
@@ -227,7 +224,7 @@ def _print_table(found: Sequence[Costs | DrawnCosts]) -> None:
 
 
 def _print_json(found: Sequence[Costs | DrawnCosts]) -> None:
-    from foresail.cloud.synchronization.monte_carlo import DrawnCosts
+    from foresail.cloud.synchronization.costing import DrawnCosts
 
     content: list[dict[str, Any]] = []
     for each in found:
@@ -249,6 +246,6 @@ def _print_json(found: Sequence[Costs | DrawnCosts]) -> None:
 
 
 def _costs(found: Costs | DrawnCosts) -> Costs:
-    from foresail.cloud.synchronization.monte_carlo import DrawnCosts
+    from foresail.cloud.synchronization.costing import DrawnCosts
 
     return found.costs if isinstance(found, DrawnCosts) else found

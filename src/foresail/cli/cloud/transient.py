@@ -84,8 +84,7 @@ def answer_of(
     offers: Offers, capacity: float, availability: float, method: Method, extra_nines: float
 ) -> TransientAnswer:
     """The cheapest plan for a capacity, and what each nine would cost."""
-    from foresail.cloud.transient.frontier import cheaper, frontier
-    from foresail.cloud.transient.planning import plan
+    from foresail.cloud.transient.planning import cheaper, frontier, plan
     from foresail.reports.renting.transient_page import TransientAnswer
 
     planned = plan(offers, capacity, availability, method=method, extra_nines=extra_nines)
@@ -95,9 +94,9 @@ def answer_of(
 
 def answer_of_plan(offers: Offers, path: Path, method: Method) -> TransientAnswer:
     """A plan as it was made, beside what each nine would cost now."""
-    from foresail.cloud.transient.frontier import frontier
     from foresail.cloud.transient.offers import Offers
-    from foresail.cloud.transient.reading import read_plan
+    from foresail.cloud.transient.plan import read_plan
+    from foresail.cloud.transient.planning import frontier
     from foresail.reports.renting.transient_page import TransientAnswer
 
     planned = read_plan(path)

@@ -36,7 +36,7 @@ from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
     from foresail.cloud.waiting.models import Mispredicted
-    from foresail.cloud.waiting.owning_answer import OwningAnswer
+    from foresail.cloud.waiting.owning import OwningAnswer
     from foresail.reports.renting.rent_or_wait_words import Circumstances
 
 _OF_FORMULAS: Final = 1_000

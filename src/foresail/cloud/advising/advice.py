@@ -34,17 +34,15 @@ from foresail.cloud.advising.trying import (
     try_rule,
 )
 from foresail.cloud.advising.use import use_over_time
-from foresail.cloud.horizon import require_within_horizon
+from foresail.cloud.over_time import require_within_horizon
 from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.purchasing.forecast import ForecastSettings
 from foresail.cloud.purchasing.job_prices import TRANSIENT, choose_options, transient_cost
-from foresail.cloud.purchasing.mix import mix
-from foresail.cloud.purchasing.mix_report import MixReport
-from foresail.cloud.purchasing.mix_request import MixRequest
+from foresail.cloud.purchasing.mix import MixReport, MixRequest, mix
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
 from foresail.cloud.purchasing.terms import PurchaseTerms, TransientTerms
 from foresail.cloud.waiting.jobs import TraceJobs
-from foresail.cloud.waiting.kernels.wait_model import FEATURE_NAMES
+from foresail.cloud.waiting.kernels.waiting_choice import FEATURE_NAMES
 from foresail.cloud.waiting.worth import usual_hour_value
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError

@@ -12,7 +12,7 @@ from foresail.cloud.advising.market import Market
 from foresail.cloud.advising.question import AdviceQuestion, WaitingRule
 from foresail.cloud.advising.trying import Demand, RuleResult
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
-from foresail.cloud.waiting.blocks import block_draws
+from foresail.cloud.waiting.metrics import block_draws
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 

@@ -10,7 +10,7 @@ from typing import Final, Literal
 import numpy as np
 
 from foresail.cloud.prices import Commitment, InstanceType, Offer, PriceCatalogue
-from foresail.cloud.purchasing.owned import running_commitments
+from foresail.cloud.purchasing.resources import running_commitments
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs, rents
 from foresail.cloud.waiting.offers import rented_family
 from foresail.model.errors import InputError

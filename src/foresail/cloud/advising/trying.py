@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from foresail.cloud.advising.market import Market
 from foresail.cloud.advising.question import WaitingRule
 from foresail.cloud.purchasing.terms import TransientTerms
-from foresail.cloud.waiting.blocks import block_seconds
 from foresail.cloud.waiting.jobs import TraceJobs, rents
-from foresail.cloud.waiting.kernels.wait_model import WaitModel
 from foresail.cloud.waiting.kernels.waiting import AFTER_TRIAL, FIXED, TRIED
-from foresail.cloud.waiting.learning import linear_waits
-from foresail.cloud.waiting.lived_waits import first_told, lived_waits
+from foresail.cloud.waiting.kernels.waiting_choice import WaitModel
+from foresail.cloud.waiting.learning import first_told, linear_waits, lived_waits
+from foresail.cloud.waiting.metrics import block_seconds
 from foresail.cloud.waiting.policies import Beliefs, Foresight, WaitingPolicy, waiting_policy
 from foresail.cloud.waiting.simulating import Simulated, simulate
 from foresail.model.arrays import Floats

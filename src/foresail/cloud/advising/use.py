@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from foresail.cloud.advising.market import Market
+from foresail.cloud.over_time import work_until
 from foresail.cloud.waiting.jobs import TraceJobs
-from foresail.cloud.work import work_until
 from foresail.model.arrays import Floats
 
 _HOUR: Final = 3600.0

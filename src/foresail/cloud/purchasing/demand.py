@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.cloud.horizon import require_within_horizon
+from foresail.cloud.over_time import require_within_horizon
 from foresail.cloud.prices import GIB
 from foresail.cloud.purchasing.job_prices import JobPrices
 from foresail.cloud.purchasing.kernels.stacked_demand import Stacks, segment_counts, stack_jobs

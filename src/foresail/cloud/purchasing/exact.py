@@ -18,8 +18,7 @@ from foresail.cloud.purchasing.demand import (
 )
 from foresail.cloud.purchasing.job_prices import job_prices
 from foresail.cloud.purchasing.kernels.stacked_demand import value_by_slot
-from foresail.cloud.purchasing.levels import level_cost
-from foresail.cloud.purchasing.offline import total_demand
+from foresail.cloud.purchasing.offline import level_cost, total_demand
 from foresail.cloud.purchasing.resources import Resource
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.milp.program import ProgramBuilder

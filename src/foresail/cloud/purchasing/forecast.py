@@ -19,7 +19,7 @@ from foresail.cloud.purchasing.job_prices import job_prices
 from foresail.cloud.purchasing.kernels.stacked_demand import level_prices, value_by_slot
 from foresail.cloud.purchasing.offline import total_demand
 from foresail.cloud.purchasing.offline_plan import DEFAULT_SETTINGS, OfflineSettings, reserved_name
-from foresail.cloud.purchasing.owned import HeldCapacity, held_in_year
+from foresail.cloud.purchasing.resources import HeldCapacity, held_in_year
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError

@@ -1,25 +1,137 @@
-"""Which options to buy for a log at given prices, and what that saves: the question as a whole."""
+"""The purchasing mix of a log: what is asked, the optimum in hindsight, and what to reserve."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
+import numpy as np
 import polars as pl
 
-from foresail.cloud.prices import PriceCatalogue
-from foresail.cloud.purchasing.demand import bought_jobs
-from foresail.cloud.purchasing.exact import compare_exactly
-from foresail.cloud.purchasing.forecast import reserve_at_risk
-from foresail.cloud.purchasing.machines import pieces_of, sizes_of
-from foresail.cloud.purchasing.mix_report import MixReport
-from foresail.cloud.purchasing.mix_request import DEFAULT_REQUEST, MixRequest
+from foresail.cloud.over_time import work_until
+from foresail.cloud.prices import Commitment, PriceCatalogue
+from foresail.cloud.purchasing.demand import BoughtJobs, bought_jobs
+from foresail.cloud.purchasing.exact import ExactComparison, compare_exactly
+from foresail.cloud.purchasing.forecast import ForecastSettings, RiskPlan, reserve_at_risk
+from foresail.cloud.purchasing.machines import (
+    Amount,
+    ReservedMachines,
+    machines_for,
+    pieces_of,
+    sizes_of,
+)
 from foresail.cloud.purchasing.offline import plan_offline
-from foresail.cloud.purchasing.offline_plan import OfflinePlan
-from foresail.cloud.purchasing.owned import hours_left, running_commitments
-from foresail.cloud.purchasing.resources import Resource, resources_of
-from foresail.cloud.purchasing.terms import PurchaseTerms, resource_prices, sold_by, terms_of
+from foresail.cloud.purchasing.offline_plan import (
+    DEFAULT_SETTINGS,
+    OfflinePlan,
+    OfflineSettings,
+    reserved_name,
+)
+from foresail.cloud.purchasing.resources import (
+    Resource,
+    gpu_ratios,
+    hours_left,
+    resources_of,
+    running_commitments,
+)
+from foresail.cloud.purchasing.terms import (
+    PurchaseTerms,
+    ResourcePrices,
+    TransientTerms,
+    resource_prices,
+    sold_by,
+    terms_of,
+)
+from foresail.model.arrays import Floats
+from foresail.model.limits import require
 from foresail.traces.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class MixRequest:
+    """What is asked of the mix.
+
+    Raises
+    ------
+    InputError
+        If a number is out of its range.
+    """
+
+    provider: str = "all"
+    """Whose options are on sale: see ``PROVIDERS``."""
+    transient: bool = True
+    """Whether jobs may be revoked."""
+    transient_terms: TransientTerms | None = None
+    """Price and lifetimes of transient machines; None: those of the catalogue, where a mean life of
+    24 hours stands in for what it does not say."""
+    settings: OfflineSettings = DEFAULT_SETTINGS
+    """Of the optimum in hindsight."""
+    forecast: ForecastSettings | None = None
+    """How uncertain the coming years are; None: no plan at a stated risk."""
+    exact_seconds: float | None = None
+    """How long to look for the exact optimum of a coarser problem that the optimum in hindsight is
+    held against; None: not at all."""
+    demand_errors: tuple[float, ...] = (-0.5, -0.2, -0.1, 0.0, 0.1, 0.2, 0.5)
+    """Relative errors of the amounts reserved, to see what they cost."""
+
+    def __post_init__(self) -> None:
+        some = all(error >= -1.0 for error in self.demand_errors)
+        require(some, self, "demand_errors", "-1 (nothing is reserved) or more")
+
+
+DEFAULT_REQUEST: Final = MixRequest()
+
+
+@dataclass(frozen=True, eq=False)
+class MixReport:
+    """What to buy and what it costs, in ``prices.currency``."""
+
+    provider: str
+    terms: PurchaseTerms
+    prices: ResourcePrices
+    """What is on sale, relative to on demand, and what a core and a GiB cost there."""
+    jobs: int
+    left_out: int
+    """Jobs of the log that were bought for; those without a runtime or a size."""
+    spread: int
+    """Jobs of which no machine on sale holds a task: each is charged for several."""
+    memory_known: bool
+    """Whether the log says what memory jobs ask for; else cores come with 4 GiB each."""
+    log_hours: float
+    hours: float
+    """Length of the log, and of the time planned for (longer where the log is repeated)."""
+    plans: tuple[OfflinePlan, ...]
+    """The optimum in hindsight of each resource."""
+    resources: tuple[Resource, ...]
+    """What jobs hold of each, and what a unit costs."""
+    commitments: tuple[Commitment, ...]
+    """Those of the catalogue that have not ended by the day of its prices."""
+    sunk_cost: float
+    """Of these, over the time planned for: paid whatever is bought; in no other cost."""
+    costs: pl.DataFrame
+    """Policy, cost, and cost relative to all on demand: ``all on demand``, ``all reserved`` (the
+    peak, at the cheapest term) and ``optimum``, over the time planned for."""
+    counted: str
+    """The resource whose hours the next two count: GPUs where jobs ask for them, else cores."""
+    options: pl.DataFrame
+    """Option; hours used and their share, hours idle; cost of all resources."""
+    over_time: pl.DataFrame
+    """Month, option, hours used and idle, cost of all resources."""
+    by_demand_error: pl.DataFrame
+    """Error of the amounts reserved, cost, and cost relative to all on demand."""
+    risk: Mapping[str, RiskPlan]
+    """What to reserve of each resource at the stated risk."""
+    exact: ExactComparison | None
+    """How far the optimum's heuristic is from the exact optimum; None: not asked, or too large."""
+
+    def share(self, policy: str) -> float:
+        """Cost of a policy of ``costs``, relative to all on demand."""
+        return float(self.costs.filter(pl.col("policy") == policy)["share"][0])
+
+    def held_units(self, resource: str) -> float:
+        """What is committed of a resource on the day of the prices."""
+        return sum(h.units for r in self.resources if r.name == resource for h in r.held)
 
 
 def mix(
@@ -162,3 +274,68 @@ def _by_demand_error(
     costs = [sum(p.cost_if_scaled(1.0 + e) * r.per_hour for p, r in pairs) for e in errors]
     table = pl.DataFrame({"error": list(errors), "cost": costs})
     return table.with_columns(share=pl.col("cost") / on_demand)
+
+
+_BINS: Final = 250
+_MOST_SLOTS: Final = 200_000
+
+
+def advised_machines(
+    workload: Workload, report: MixReport, catalogue: PriceCatalogue
+) -> tuple[ReservedMachines, ...]:
+    """What to reserve at the risk that was asked for: whole machines, below the amounts."""
+    sizes = sizes_of(catalogue)
+    per_gpu = gpu_ratios(bought_jobs(workload), report.resources)
+    found: list[ReservedMachines] = []
+    for years, price in report.terms.reserved:
+        name = reserved_name(years)
+        units = {resource: plan.units[name] for resource, plan in report.risk.items()}
+        found += machines_for(Amount.of(units, per_gpu), name, price, sizes)
+    return tuple(found)
+
+
+def advised_course(workload: Workload, report: MixReport) -> pl.DataFrame:
+    """Demand over the log with the advised level of what is counted (see ``demand_course``).
+
+    The level is on top of what is committed on the day of the prices.
+    """
+    jobs = bought_jobs(workload)
+    counted = report.counted
+    units = jobs.gpus if counted == "GPUs" else jobs.cores
+    level = sum(report.risk[counted].units.values()) + report.held_units(counted)
+    return demand_course(jobs, units, level, _BINS)
+
+
+def demand_course(jobs: BoughtJobs, units: Floats, level: float, bins: int) -> pl.DataFrame:
+    """Units asked for of a resource, and those below a level, in equal parts of the log.
+
+    ``units`` are the cores or GPUs that each job holds from its submission on, shape (jobs,);
+    ``level`` are those reserved. There are fewer parts than ``bins`` where the log has fewer slots.
+
+    Returns
+    -------
+    pl.DataFrame
+        A row per part: ``begin_hours``, ``end_hours``, mean ``units``, ``below_level`` (mean of
+        what lies below it, hour by hour), ``level``, ``peak_units`` (the busiest hour's mean).
+    """
+    slots = int(np.clip(np.ceil(jobs.span_hours), 1, _MOST_SLOTS))
+    edges = np.linspace(0.0, jobs.span_hours, slots + 1)
+    length = float(edges[1] - edges[0])
+    end_hours = jobs.start_hours + jobs.hours
+    asked = np.diff(work_until(edges, jobs.start_hours, end_hours, units)) / length
+    first = np.unique(np.linspace(0, asked.size, bins + 1).astype(np.int64))[:-1]
+    sizes = np.diff(np.append(first, asked.size))
+
+    def mean(values: Floats) -> Floats:
+        return np.asarray(np.add.reduceat(values, first) / sizes)
+
+    return pl.DataFrame(
+        {
+            "begin_hours": edges[first],
+            "end_hours": edges[first + sizes],
+            "units": mean(asked),
+            "below_level": mean(np.minimum(asked, level)),
+            "level": np.full(first.size, level),
+            "peak_units": np.maximum.reduceat(asked, first),
+        }
+    )

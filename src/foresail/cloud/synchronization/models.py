@@ -1,4 +1,4 @@
-"""How workers synchronise: whom a barrier waits for, and what becomes of what is left."""
+"""Synchronisation models: whom a barrier waits for, and what becomes of the gradients left."""
 
 from __future__ import annotations
 
@@ -10,9 +10,39 @@ import numpy as np
 
 from foresail.model.arrays import Integers
 from foresail.model.errors import InputError, UnknownNameError
-from foresail.model.limits import require_at_least
+from foresail.model.limits import require, require_at_least
 from foresail.model.registry import Entry
 from foresail.model.short_form import PlugIn, make_part, name_and_settings, said
+
+_MOST_BARRIERS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierProgram:
+    """A parallel program with barriers (spec section 3, Tables 4.1 and 4.2).
+
+    Raises
+    ------
+    InputError
+        If work, barriers or time are not what any cluster has, or the discount is not in [0, 1).
+    """
+
+    operations: float = 8_000.0
+    """All work, W; an on-demand worker does one in a unit of time."""
+    barriers: int = 500
+    """How often all workers synchronise, b."""
+    network_seconds: float = 0.175
+    """Time that one worker's messages take at a barrier, n."""
+    transient_discount: float = 0.9
+    """By how much transient workers are cheaper than on-demand ones, f."""
+
+    def __post_init__(self) -> None:
+        require(1e-9 <= self.operations <= 1e18, self, "operations", "1e-9 to 1e18")
+        require(1 <= self.barriers <= _MOST_BARRIERS, self, "barriers", "1 to 1,000,000")
+        require(0.0 <= self.network_seconds <= 1e9, self, "network_seconds", "0 to 1e9")
+        sensible = 0.0 <= self.transient_discount < 1.0
+        require(sensible, self, "transient_discount", "0 or more, below 1")
+
 
 _AMOUNT: Final = re.compile(r"(\d+)|k(?:([-/])(\d+))?")
 """Workers that may depend on how many there are: ``4``, ``k``, ``k-1``, ``k/2``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -12,29 +12,12 @@ from numpy.typing import NDArray
 
 from foresail.cloud.transient.joint import JointHistory
 from foresail.cloud.transient.methods import Method
-from foresail.cloud.transient.offers import Offers, TransientType
+from foresail.cloud.transient.offers import MachineKind, Offers, TransientType, fitted_shocks
 from foresail.cloud.transient.plan import CapacityPlan, rented_of
 from foresail.cloud.transient.planning import UnreachableError, plan
-from foresail.cloud.transient.shocks import fitted_shocks
 from foresail.model.errors import InputError
 
 _HOUR: Final = 3600.0
-
-
-@dataclass(frozen=True, slots=True)
-class MachineKind:
-    """What a market rents: the capacity of a machine, and its price on demand (per hour)."""
-
-    capacity: float
-    on_demand_per_hour: float | None = None
-    price_per_hour: float | None = None
-    """Of the transient machine, where its history has no prices."""
-
-    def or_on_demand(self, price_per_hour: float | None) -> MachineKind:
-        """With this price on demand, unless it has one."""
-        if self.on_demand_per_hour is not None:
-            return self
-        return replace(self, on_demand_per_hour=price_per_hour)
 
 
 def estimated_offers(

@@ -1,17 +1,17 @@
-"""From a requirement and offers to a plan, or to the reason why there can be none."""
+"""Plans for a requirement, or the reason why there is none; and what each nine costs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.transient.availability import allowed_shortfall, best_shortfall, shortfall
-from foresail.cloud.transient.choosing import MARGINAL, chosen, completed, pruned
-from foresail.cloud.transient.exact import cheapest
+from foresail.cloud.transient.choosing import MARGINAL, cheapest, chosen, completed, pruned
 from foresail.cloud.transient.methods import Method
 from foresail.cloud.transient.offers import Offers
 from foresail.cloud.transient.plan import CapacityPlan, TransientRental
@@ -230,3 +230,55 @@ def said_availability(short: float) -> str:
 def _everything(offers: Offers, needed: int) -> NDArray[np.int64]:
     """Every type by itself enough: the dearest pool, and one that is surely available enough."""
     return np.ceil(needed / offers.units).astype(np.int64)
+
+
+TARGETS: Final = (0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999, 0.99995, 0.99999, 0.999999)
+"""One to six nines."""
+
+Plan = TypeVar("Plan")
+
+
+def frontier(
+    offers: Offers,
+    capacity: float,
+    targets: Sequence[float] = TARGETS,
+    *,
+    method: Method = Method.BEST,
+    extra_nines: float = 0.0,
+) -> list[CapacityPlan]:
+    """A plan for each target that can be reached, ascending; the rest are left out.
+
+    Arguments as for ``foresail.cloud.transient.planning.plan``.
+    """
+    plans = reached(
+        targets,
+        lambda target: plan(offers, capacity, target, method=method, extra_nines=extra_nines),
+    )
+    for place in range(len(plans) - 2, -1, -1):
+        plans[place] = cheaper(plans[place], plans[place + 1 : place + 2])
+    return plans
+
+
+def reached(targets: Iterable[float], plan_for: Callable[[float], Plan]) -> list[Plan]:
+    """The plans for targets, ascending, up to the first that cannot be reached."""
+    plans: list[Plan] = []
+    for target in sorted(targets):
+        try:
+            plans.append(plan_for(target))
+        except UnreachableError:
+            break
+    return plans
+
+
+def cheaper(planned: CapacityPlan, others: Sequence[CapacityPlan]) -> CapacityPlan:
+    """A plan, or the cheapest of others that are available as often as it must be.
+
+    What looks one machine ahead may find a cheaper pool when more is asked of it. Published rules
+    are left as they are.
+    """
+    if planned.method != Method.BEST:
+        return planned
+    allowed = allowed_shortfall(planned.target, planned.extra_nines) * (1.0 + _SLACK)
+    enough = [each for each in others if each.availability_shortfall <= allowed]
+    best = min([planned, *enough], key=lambda each: each.price_per_hour)
+    return replace(best, target=planned.target)

@@ -10,12 +10,11 @@ import numpy as np
 
 from foresail.cloud.transient.availability import allowed_shortfall
 from foresail.cloud.transient.estimating import has_capacity
-from foresail.cloud.transient.frontier import TARGETS, reached
 from foresail.cloud.transient.joint import JointHistory
 from foresail.cloud.transient.methods import Method
 from foresail.cloud.transient.offers import Offers
 from foresail.cloud.transient.plan import VERSION, CapacityPlan, rented_of
-from foresail.cloud.transient.planning import needed_grains, plan
+from foresail.cloud.transient.planning import TARGETS, needed_grains, plan, reached
 from foresail.model.arrays import Integers
 from foresail.model.errors import InputError
 

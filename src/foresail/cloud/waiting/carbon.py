@@ -1,13 +1,20 @@
-"""Waiting for green hours: carbon in place of money (the thesis' outlook, chapter 8)."""
+"""Carbon of jobs that wait for green hours (the thesis' outlook), and intensity over time."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
 from functools import cached_property
+from pathlib import Path
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from foresail.cloud.prices_reading import Reference, Row, table_rows
 from foresail.cloud.waiting.jobs import TraceJobs, writable
 from foresail.cloud.waiting.kernels.carbon import emitted_between, greenest_starts
 from foresail.model.arrays import Floats
@@ -136,3 +143,183 @@ def green_metrics(grams: Floats, grams_at_once: Floats, wait_seconds: Floats) ->
         mean_wait_seconds=float(wait_seconds.mean()),
         waiting_jobs=float(np.mean(wait_seconds > 0.0)),
     )
+
+
+VALUE: Final = "grams_per_kwh"
+CLOCKS: Final = ("time", "unix_seconds", "hours")
+"""Columns that say when a value begins to hold: ISO date, Unix seconds, hours of the log."""
+_LAYOUT: Final = f"columns {VALUE} and one of {', '.join(CLOCKS)}"
+_EVEN: Final = 0.01
+"""Share of a step by which one may be longer or shorter than the others."""
+_HOUR: Final = 3600.0
+
+
+class Repeat(StrEnum):
+    """What goes round where a series is shorter than the log."""
+
+    DAILY = "daily"
+    WEEKLY = "weekly"
+
+    @property
+    def seconds(self) -> float:
+        """Of the day or week, of which the series must have a whole number."""
+        return 86400.0 if self is Repeat.DAILY else 7 * 86400.0
+
+
+@dataclass(frozen=True)
+class IntensitySeries:
+    """Intensity from a moment on."""
+
+    source: Path
+    clock: str
+    """The file, and which of ``CLOCKS`` it has."""
+    first_seconds: float
+    """When it begins, in seconds from the log's origin; before 0 where it began before the log."""
+    carbon: CarbonIntensity
+    """Its values."""
+    repeats: bool
+    """Whether it goes round, before its beginning and after its end."""
+    origin_unix_seconds: float | None
+    """Unix time of the log's origin, where it is known."""
+
+    @property
+    def end_seconds(self) -> float:
+        """When its last step ends, in seconds from the log's origin."""
+        return self.first_seconds + self.carbon.grams_per_kwh.size * self.carbon.step_seconds
+
+    def demand_covered(self, first_seconds: float, last_seconds: float) -> None:
+        """Refuse a time (s from the log's origin) that is not within a series that ends.
+
+        Raises
+        ------
+        InputError
+            If part of it, or all, is outside.
+        """
+        if self.repeats or (
+            self.first_seconds <= first_seconds and last_seconds <= self.end_seconds
+        ):
+            return
+        apart = last_seconds <= self.first_seconds or self.end_seconds <= first_seconds
+        whole = [each for each in Repeat if self._lasts_whole(each)]
+        again = f", or --repeat {whole[-1]}" if whole else ""
+        raise InputError(
+            "does not overlap the log" if apart else "does not last as long as the jobs may run",
+            source=self.source,
+            field=self.clock,
+            value=f"{self._said(self.first_seconds)} to {self._said(self.end_seconds)}",
+            expected=f"{self._said(first_seconds)} to {self._said(last_seconds)}{again}",
+        )
+
+    def _lasts_whole(self, repeat: Repeat) -> bool:
+        times = (self.end_seconds - self.first_seconds) / repeat.seconds
+        return round(times) >= 1 and abs(times - round(times)) < _EVEN / 24.0
+
+    def _said(self, seconds: float) -> str:
+        """A moment as the file writes it."""
+        if self.clock == "hours":
+            return f"{seconds / _HOUR:.6g}"
+        unix = seconds + (self.origin_unix_seconds or 0.0)
+        if self.clock == "unix_seconds":
+            return f"{unix:.0f}"
+        return (
+            datetime.fromtimestamp(unix, UTC).isoformat(timespec="minutes").removesuffix("+00:00")
+        )
+
+
+def read_intensity(
+    path: Path, origin_unix_seconds: float | None, repeat: Repeat | None
+) -> IntensitySeries:
+    """The series in a table with commas: ``grams_per_kwh``, and a column of ``CLOCKS``.
+
+    A value holds until the next row's time; the last as long as the others do. Dates without a
+    zone are UTC.
+
+    Only ``hours`` can do without the Unix time of the log's origin. A series that is to ``repeat``
+    must have a whole number of that.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, lacks a column, or a value is missing or negative; if times do
+        not rise in equal steps; if the log has no date; if the series has not whole days or weeks
+        to repeat. It names file, line, field and value.
+    """
+    if not path.is_file():
+        raise InputError("there is no such file", source=path)
+    rows = list(table_rows(Reference(str(path))))
+    if len(rows) < 2:
+        raise InputError("too few values", source=path, value=len(rows), expected="2 or more")
+    clock = _clock(path, rows)
+    if clock != "hours" and origin_unix_seconds is None:
+        raise InputError(
+            "the log does not say when it began",
+            source=path,
+            field=clock,
+            expected="a column hours instead, from the log's origin",
+        )
+    for row in rows:
+        row.demand_known((VALUE, clock))
+    values = np.array([_grams(row) for row in rows])
+    moments = np.array([_moment(row, clock) for row in rows])
+    origin = 0.0 if clock == "hours" else origin_unix_seconds or 0.0
+    step = _step(rows, clock, moments)
+    carbon = CarbonIntensity(values, step)
+    first = float(moments[0]) - origin
+    series = IntensitySeries(path, clock, first, carbon, repeat is not None, origin_unix_seconds)
+    if repeat is not None and not series._lasts_whole(repeat):
+        raise InputError(
+            f"cannot repeat {repeat}",
+            source=path,
+            field=clock,
+            value=f"{values.size * step / _HOUR:.6g} hours",
+            expected=f"a multiple of {repeat.seconds / _HOUR:g} hours",
+        )
+    return series
+
+
+def _clock(path: Path, rows: Sequence[Row]) -> str:
+    named = {name for row in rows for name in row.values}
+    found = [name for name in CLOCKS if name in named]
+    if len(found) != 1 or VALUE not in named:
+        has = ", ".join(sorted(named))
+        raise InputError("not a series of intensities", source=path, value=has, expected=_LAYOUT)
+    return found[0]
+
+
+def _grams(row: Row) -> float:
+    value = row.number(VALUE)
+    if not 0.0 <= value < math.inf:
+        raise row.error("not an intensity", VALUE, value, "grams of CO2 per kWh, 0 or more")
+    return value
+
+
+def _moment(row: Row, clock: str) -> float:
+    """Seconds: of Unix time, or for hours from the log's origin."""
+    if clock != "time":
+        value = row.number(clock)
+        if not math.isfinite(value):
+            raise row.error("not a time", clock, value, "a number")
+        return value * (_HOUR if clock == "hours" else 1.0)
+    text = row.text(clock)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise row.error("not a time", clock, text, "a date such as 2024-03-31T14:00") from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _step(rows: Sequence[Row], clock: str, moments: Floats) -> float:
+    """Seconds between rows: the same for all."""
+    steps = np.diff(moments)
+    usual = float(np.median(steps[steps > 0.0])) if (steps > 0.0).any() else 0.0
+    for row, step in zip(rows[1:], steps.tolist(), strict=True):
+        if not step > 0.0:
+            raise row.error("not in order", clock, row.text(clock), "later than the row before")
+        if abs(step - usual) > _EVEN * usual:
+            raise row.error(
+                "not one step after the row before",
+                clock,
+                row.text(clock),
+                f"{usual:g} s later, as most rows are",
+            )
+    return float(moments[-1] - moments[0]) / (moments.size - 1)

@@ -8,12 +8,11 @@ from typing import Final
 
 import numpy as np
 
-from foresail.cloud.waiting.blocks import block_seconds
-from foresail.cloud.waiting.carbon import GreenMetrics, green_metrics, green_starts
-from foresail.cloud.waiting.certainty import interval, period_draws
-from foresail.cloud.waiting.intensity import IntensitySeries
+from foresail.cloud.over_time import work_until
+from foresail.cloud.waiting.carbon import GreenMetrics, IntensitySeries, green_metrics, green_starts
 from foresail.cloud.waiting.jobs import TraceJobs, writable
-from foresail.cloud.work import work_until
+from foresail.cloud.waiting.metrics import block_seconds
+from foresail.cloud.waiting.owning import interval, period_draws
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 

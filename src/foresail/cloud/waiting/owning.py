@@ -1,20 +1,283 @@
-"""How many machines to own, and which jobs wait for them: the question as a whole, on a log."""
+"""The answer to how many machines to own and which jobs wait, and how sure it is."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Final, NamedTuple, TypeVar
 
-from foresail.cloud.waiting.blocks import block_seconds
-from foresail.cloud.waiting.certainty import AdviceCertainty, Draws, drawn, interval, shares_best
-from foresail.cloud.waiting.frontier import FrontierPoint
-from foresail.cloud.waiting.metrics import WaitingMetrics
-from foresail.cloud.waiting.owning_answer import OwningAnswer, answered
-from foresail.cloud.waiting.settings import Sweep, WaitingSetting
-from foresail.cloud.waiting.sweep_inputs import SweepInputs
+import numpy as np
+
+from foresail.cloud.waiting.metrics import BlockSums, WaitingMetrics, block_draws, block_seconds
+from foresail.cloud.waiting.settings import Sweep, SweepInputs, WaitingSetting
 from foresail.cloud.waiting.trying import TrialResult, try_settings
 from foresail.cloud.waiting.worth import Worth
+from foresail.model.arrays import Floats
+from foresail.model.errors import InputError
+
+Point = TypeVar("Point")
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierPoint(WaitingSetting):
+    """One setting of a waiting policy, and what it leads to."""
+
+    cost: float
+    on_demand_cost: float
+    """Money for the period; and if everything were rented at once."""
+    mean_wait_seconds: float
+    """Over all jobs."""
+    waiting_hours: float
+    """Of all jobs together in the period; where jobs have values of their own, each hour counts as
+    its value relative to the mean of them."""
+    rented_work: float
+    rented_jobs: float
+    """Shares of work and of jobs on rented machines."""
+    fixed_utilisation: float
+    """Share of the owned capacity that is used; above 1, the queue only grows."""
+    prices: tuple[float, float] | None = None
+    waits: tuple[float, float] | None = None
+    """95 % intervals of the price and of the mean wait (s), where they are known."""
+
+    @property
+    def price(self) -> float:
+        """Cost relative to renting everything at once."""
+        return self.cost / self.on_demand_cost
+
+    @property
+    def opportunity_cost(self) -> float:
+        """Price times mean wait (s)."""
+        return self.price * self.mean_wait_seconds
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the owned machines can do what waits for them."""
+        return self.fixed_utilisation <= 1.0 and math.isfinite(self.mean_wait_seconds)
+
+    def worth(self, hour_value: float) -> float:
+        """Money that it costs, with an hour's waiting of a job at this value."""
+        return self.cost + hour_value * self.waiting_hours
+
+
+@dataclass(frozen=True, slots=True)
+class BestFor:
+    """A point, and the values of a waiting hour (money) between which none costs less."""
+
+    point: FrontierPoint
+    least: float
+    most: float
+
+
+def best_by_value(points: Sequence[FrontierPoint]) -> list[BestFor]:
+    """The points that are best for some value of a waiting hour, by rising value.
+
+    They are the corners of the lower left hull of cost against waiting.
+    """
+    ordered = sorted(points, key=lambda point: (point.waiting_hours, point.cost))
+    hull: list[FrontierPoint] = []
+    for point in ordered:
+        if hull and point.cost >= hull[-1].cost:
+            continue
+        while len(hull) > 1 and _indifferent(hull[-2], point) >= _indifferent(hull[-2], hull[-1]):
+            hull.pop()
+        hull.append(point)
+    edges = [_indifferent(first, second) for first, second in pairwise(hull)]
+    most = [math.inf, *edges]
+    least = [*edges, 0.0]
+    found = [BestFor(*each) for each in zip(hull, least, most, strict=True)]
+    return found[::-1]
+
+
+def pareto(points: Sequence[Point], place: Callable[[Point], tuple[float, float]]) -> list[Point]:
+    """The points than which none is both quicker and cheaper, by rising wait.
+
+    ``place`` is a point's wait and its cost.
+    """
+    kept: list[Point] = []
+    for point in sorted(points, key=place):
+        if not kept or place(point)[1] < place(kept[-1])[1]:
+            kept.append(point)
+    return kept
+
+
+def advised(
+    points: Sequence[FrontierPoint], hour_value: float, longest_wait_seconds: float = math.inf
+) -> FrontierPoint:
+    """The point that costs least with waiting at its value, among those whose mean wait is allowed.
+
+    Raises
+    ------
+    InputError
+        If none waits so little on average; it says what is the best reachable.
+    """
+    allowed = [point for point in points if point.mean_wait_seconds <= longest_wait_seconds]
+    if not allowed:
+        least = min(points, key=lambda point: point.mean_wait_seconds)
+        raise InputError(
+            "no setting that was tried waits so little on average",
+            field="target wait",
+            value=f"{longest_wait_seconds:g} s",
+            expected=f"at least {math.ceil(least.mean_wait_seconds)} s, the best reachable "
+            f"({least.policy} with {least.machines} machines), or a wider sweep",
+        )
+    return min(allowed, key=lambda point: (point.worth(hour_value), point.waiting_hours))
+
+
+def _indifferent(quick: FrontierPoint, cheap: FrontierPoint) -> float:
+    """Value of a waiting hour at which two points are as good."""
+    return (quick.cost - cheap.cost) / (cheap.waiting_hours - quick.waiting_hours)
+
+
+_DRAWS: Final = 1000
+_SEED: Final = 1
+_LEVELS: Final = (0.025, 0.975)
+
+
+@dataclass(frozen=True, slots=True)
+class AdviceCertainty:
+    """What weeks drawn anew say of the advice."""
+
+    block_seconds: float
+    blocks: int
+    """What was drawn, and how many the log has."""
+    best_share: float
+    """Share of draws in which no other setting costs less, waiting at its value included."""
+    near_share: float
+    """Share of draws in which none costs less by more than a hundredth."""
+    saving: tuple[float, float] | None
+    """95 % interval of today's price minus that of the advice; None without a today."""
+
+
+class Draws(NamedTuple):
+    """Of a setting in periods put together anew: price, mean wait, and what a job's is worth."""
+
+    price: Floats
+    wait_seconds: Floats
+    delay_cost: Floats
+
+
+def period_draws(blocks: int) -> Floats:
+    """How often each block comes in each period put together anew; shape (draws, blocks)."""
+    return block_draws(blocks, _DRAWS, _SEED)
+
+
+def drawn(sums: BlockSums, hour_value: float | None) -> Draws:
+    """Periods of as many blocks as the log has, alike for all settings; none that has no jobs.
+
+    ``hour_value`` is what an hour of any job's waiting is worth; None: to each its own.
+    """
+    weights = period_draws(sums.jobs.size)
+    weights = weights[weights @ sums.jobs > 0.0]
+    prices, waits = sums.drawn(weights)
+    if hour_value is None:
+        return Draws(prices, waits, sums.drawn_delay_cost(weights))
+    return Draws(prices, waits, hour_value * waits / 3600.0)
+
+
+def interval(values: Floats) -> tuple[float, float]:
+    """Where 95 % of the draws lie."""
+    low, high = np.quantile(values, _LEVELS).tolist()
+    return low, high
+
+
+def shares_best(
+    chosen: WaitingSetting, totals: Mapping[WaitingSetting, Floats]
+) -> tuple[float, float]:
+    """Shares of the draws in which a setting costs least of all, and within a hundredth of that.
+
+    ``totals`` is what each setting costs in the draws, waiting at its value included.
+    """
+    least = np.min(list(totals.values()), axis=0)
+    return (
+        float(np.mean(totals[chosen] <= least + 1e-12)),
+        float(np.mean(totals[chosen] <= 1.01 * least)),
+    )
+
+
+@dataclass(frozen=True)
+class OwningAnswer:
+    """All that was found."""
+
+    points: tuple[FrontierPoint, ...]
+    """The settings that last, in the order of the sweep."""
+    growing: int
+    """How many settings were left out because their queues only grow."""
+    today: FrontierPoint | None
+    """Where one is now; also in ``points`` if it lasts."""
+    advised: FrontierPoint
+    """What costs least with waiting at its value."""
+    unaided: FrontierPoint | None
+    """The same among policies that no oracle tells anything; None if none is."""
+    truths: tuple[str, ...]
+    """What only an oracle knows and the advised policy goes by: runtimes, waits, both or
+    nothing."""
+    worth: Worth
+    """What the advice respects."""
+    period_seconds: float
+    """Of the costs."""
+    jobs: float
+    """In the period, on average."""
+    mean_machines: float
+    """Machines that the work would keep busy."""
+    certainty: AdviceCertainty | None
+    """None for formulas, and for logs of fewer than five days."""
+    optima: tuple[FrontierPoint, ...] = ()
+    """For formulas: each policy and its thresholds with the number of machines at which the price
+    is lowest, waiting not counted (s* of the literature), whether it was tried or not."""
+
+    def of(self, policy: str) -> list[FrontierPoint]:
+        """The points of a policy."""
+        return [point for point in self.points if point.policy == policy]
+
+    def best_of(self, policy: str) -> FrontierPoint:
+        """What costs least of a policy's points with waiting at its value."""
+        return min(self.of(policy), key=lambda point: point.worth(self.worth.hour_value))
+
+
+def answered(
+    points: Mapping[WaitingSetting, FrontierPoint],
+    sweep: Sweep,
+    worth: Worth,
+    period_seconds: float,
+    jobs: float,
+    mean_machines: float,
+    truths: Callable[[str], tuple[str, ...]],
+) -> OwningAnswer:
+    """The best of what was tried; of how sure that is, it says nothing yet.
+
+    ``truths`` says what a policy goes by that only an oracle knows.
+
+    Raises
+    ------
+    InputError
+        If no setting lasts, or none waits as little as is asked.
+    """
+    lasting = tuple(point for point in points.values() if point.is_lasting)
+    if not lasting:
+        raise InputError(
+            "the queue only grows whatever is tried",
+            field="fixed",
+            value=max(sweep.counts),
+            expected=f"more than {mean_machines:.4g} machines, or a policy that rents",
+        )
+    unaided = [point for point in lasting if not truths(point.policy)]
+    best = advised(lasting, worth.hour_value, worth.longest_wait_seconds)
+    return OwningAnswer(
+        points=lasting,
+        growing=len(points) - len(lasting),
+        today=None if sweep.today is None else points[sweep.today],
+        advised=best,
+        unaided=advised(unaided, worth.hour_value) if unaided else None,
+        truths=truths(best.policy),
+        worth=worth,
+        period_seconds=period_seconds,
+        jobs=jobs,
+        mean_machines=mean_machines,
+        certainty=None,
+    )
 
 
 def own_or_rent(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Final
 
-from foresail.cloud.waiting.frontier import FrontierPoint
 from foresail.cloud.waiting.models import (
     ALL_RIGHT,
     Load,
@@ -13,7 +12,7 @@ from foresail.cloud.waiting.models import (
     cheapest_servers,
     expected,
 )
-from foresail.cloud.waiting.owning_answer import OwningAnswer, answered
+from foresail.cloud.waiting.owning import FrontierPoint, OwningAnswer, answered
 from foresail.cloud.waiting.settings import GO_BY_RUNTIMES, GO_BY_WAITS, Sweep, WaitingSetting
 from foresail.cloud.waiting.worth import Worth
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.waiting.jobs import TraceJobs
-from foresail.cloud.waiting.kernels.wait_model import WaitModel
-from foresail.cloud.waiting.kernels.waiting_choice import WaitingRules
+from foresail.cloud.waiting.kernels.waiting_choice import WaitingRules, WaitModel
 from foresail.model.errors import UnknownNameError
 from foresail.model.limits import require
 from foresail.model.renamed import todays_name

@@ -1,4 +1,4 @@
-"""A scheduler of fixed machines whose jobs may run on rented ones: a waiting policy says which."""
+"""A scheduler of fixed machines beside rented ones, by the choices of a waiting policy."""
 
 from __future__ import annotations
 
@@ -11,12 +11,58 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.waiting.deciding import ArrivalChoice
-from foresail.cloud.waiting.kernels import wait_model as features
+from foresail.cloud.waiting.kernels import waiting_choice as kernel
 from foresail.cloud.waiting.kernels.waiting_choice import WaitingRules
+from foresail.model.arrays import Floats
 from foresail.model.decision import Decision, TickAt, Withdraw
 from foresail.model.protocols import Scheduler, SchedulerOfScheduler
 from foresail.model.view import ClusterView, PendingJob
+
+
+class ArrivalChoice(Enum):
+    """Where a job goes on arrival."""
+
+    START = kernel.START
+    """To the fixed machine that is free."""
+    WAIT = kernel.WAIT
+    """Into the queue for fixed machines."""
+    RENT = kernel.RENT
+    """To a rented machine."""
+    SPECULATE = kernel.SPECULATE
+    """To a rented machine for a short time, then perhaps into the queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalCase:
+    """What is certain of a job when it is decided on; money is per hour."""
+
+    fits: bool
+    """Whether a fixed machine is free for it."""
+    rent_per_hour: float
+    """Price of the rented machine that it would get."""
+    own_per_hour: float = 0.0
+    """What it costs on a fixed machine beyond what is paid anyway."""
+    delay_per_hour: float = 0.0
+    """What an hour's delay of it is worth (to its user)."""
+    tried: bool = False
+    """Whether it was tried on a rented machine already, and is a long job."""
+
+
+def decide(
+    rules: kernel.WaitingRules, case: ArrivalCase, runtime_seconds: float, wait_quantiles: Floats
+) -> ArrivalChoice:
+    """What a policy's rules choose for a job.
+
+    ``runtime_seconds`` is what is believed of its runtime, ``wait_quantiles`` are quantiles of its
+    believed wait (seconds, ascending).
+    """
+    delay_costs = kernel.DelayCosts(
+        float(case.rent_per_hour), float(case.own_per_hour), float(case.delay_per_hour)
+    )
+    choose = kernel.choose_again if case.tried else kernel.choose
+    return ArrivalChoice(
+        choose(rules, delay_costs, case.fits, float(runtime_seconds), wait_quantiles)
+    )
 
 
 class SentBecause(Enum):
@@ -97,16 +143,16 @@ class ClusterState:
         for each in line:
             asked += each.job.cpus
             waited += now - self._waiting[each.job.job_id]
-        row = np.empty(features.FEATURES)
-        row[features.CPU_USE] = busy / max(total_cores, 1.0)
-        row[features.MEMORY_USE] = memory / max(memory_bytes, 1.0)
-        row[features.RUNNING] = running
-        row[features.WAITING] = len(line)
-        row[features.RUNNING_CORES] = busy / max(running, 1)
-        row[features.RUNNING_SECONDS] = starts / max(running, 1)
-        row[features.WAITING_CORES] = asked / max(len(line), 1)
-        row[features.WAITING_SECONDS] = waited / max(len(line), 1)
-        row[features.CORES] = cores
+        row = np.empty(kernel.FEATURES)
+        row[kernel.CPU_USE] = busy / max(total_cores, 1.0)
+        row[kernel.MEMORY_USE] = memory / max(memory_bytes, 1.0)
+        row[kernel.RUNNING] = running
+        row[kernel.WAITING] = len(line)
+        row[kernel.RUNNING_CORES] = busy / max(running, 1)
+        row[kernel.RUNNING_SECONDS] = starts / max(running, 1)
+        row[kernel.WAITING_CORES] = asked / max(len(line), 1)
+        row[kernel.WAITING_SECONDS] = waited / max(len(line), 1)
+        row[kernel.CORES] = cores
         return row
 
     def _waits(self, job_id: str) -> bool:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.kernels.heaps import links_of, timetable
-from foresail.cloud.kernels.packing import machines_of
+from foresail.cloud.kernels.placing import links_of, machines_of, timetable
 from foresail.cloud.waiting.jobs import (
     FixedMachines,
     RentedType,
@@ -18,7 +17,6 @@ from foresail.cloud.waiting.jobs import (
     rents,
     writable,
 )
-from foresail.cloud.waiting.kernels.wait_model import FEATURES, WaitModel, without_trees
 from foresail.cloud.waiting.kernels.waiting import (
     AFTER_TRIAL,
     EXPIRED,
@@ -32,6 +30,7 @@ from foresail.cloud.waiting.kernels.waiting import (
     TraceColumns,
     simulate_waiting,
 )
+from foresail.cloud.waiting.kernels.waiting_choice import FEATURES, WaitModel, without_trees
 from foresail.cloud.waiting.kernels.waiting_forecast import Forecaster, forecaster
 from foresail.cloud.waiting.kernels.waiting_plan import MachinePlan, empty_plan
 from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, WaitingPolicy

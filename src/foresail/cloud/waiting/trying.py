@@ -21,15 +21,32 @@ from typing import Final
 
 import numpy as np
 
-from foresail.cloud.waiting.blocks import BlockSums, block_seconds, block_sums
-from foresail.cloud.waiting.kernels.wait_model import FEATURES, WaitModel
-from foresail.cloud.waiting.learning import WaitRows, boosted_waits, forest_waits, linear_waits
-from foresail.cloud.waiting.lived_waits import FEWEST_WAITS, lived_waits, waits_over
-from foresail.cloud.waiting.metrics import WaitingMetrics, measured
+from foresail.cloud.waiting.kernels.waiting_choice import FEATURES, WaitModel
+from foresail.cloud.waiting.learning import (
+    FEWEST_WAITS,
+    WaitRows,
+    boosted_waits,
+    forest_waits,
+    linear_waits,
+    lived_waits,
+    waits_over,
+)
+from foresail.cloud.waiting.metrics import (
+    BlockSums,
+    WaitingMetrics,
+    block_seconds,
+    block_sums,
+    measured,
+)
 from foresail.cloud.waiting.policies import Foresight, WaitingPolicy
-from foresail.cloud.waiting.settings import GO_BY_WAITS, LEARN_WAITS, WaitingSetting
+from foresail.cloud.waiting.settings import (
+    GO_BY_WAITS,
+    LEARN_WAITS,
+    Ranking,
+    SweepInputs,
+    WaitingSetting,
+)
 from foresail.cloud.waiting.simulating import Simulated
-from foresail.cloud.waiting.sweep_inputs import Ranking, SweepInputs
 from foresail.model.errors import InputError
 from foresail.model.whole_files import make_folder, write_whole
 from foresail.model.words import count, duration

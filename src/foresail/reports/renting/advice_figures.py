@@ -12,7 +12,7 @@ import polars as pl
 from foresail.cloud.advising.advice import Advice
 from foresail.cloud.advising.choosing import ExpectedMonth, certainty
 from foresail.cloud.advising.trying import RuleResult
-from foresail.cloud.waiting.frontier import pareto
+from foresail.cloud.waiting.owning import pareto
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.curve_figure import Curve, curve_figure
 from foresail.reports.figure import Figure

@@ -11,7 +11,7 @@ import polars as pl
 
 from foresail.cloud.purchasing.forecast import RiskPlan
 from foresail.cloud.purchasing.machines import ReservedMachines
-from foresail.cloud.purchasing.mix_report import MixReport
+from foresail.cloud.purchasing.mix import MixReport
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class PurchaseAnswer:
     machines: Sequence[ReservedMachines]
     """The advised amounts as machines."""
     course: pl.DataFrame
-    """Demand over the log (``foresail.cloud.purchasing.advising``), its level that of the
+    """Demand over the log (``foresail.cloud.purchasing.machines``), its level that of the
     advice."""
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
-from foresail.cloud.purchasing.mix_report import MixReport
+from foresail.cloud.purchasing.mix import MixReport
 from foresail.model.arrays import Floats
 from foresail.model.words import duration, number, percent, signed
 from foresail.reports.curve_figure import Curve, curve_figure

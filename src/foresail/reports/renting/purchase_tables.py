@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from foresail.cloud.purchasing.demand import HOURS_PER_YEAR
-from foresail.cloud.purchasing.mix_report import MixReport
+from foresail.cloud.purchasing.mix import MixReport
 from foresail.model.words import number, percent, signed
 from foresail.reports.renting.page import NumbersTable
 from foresail.reports.renting.purchase_answer import PurchaseAnswer

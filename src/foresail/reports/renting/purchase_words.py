@@ -10,7 +10,7 @@ import polars as pl
 from foresail.cloud.purchasing.demand import HOURS_PER_YEAR
 from foresail.cloud.purchasing.exact import ExactComparison
 from foresail.cloud.purchasing.forecast import RiskPlan
-from foresail.cloud.purchasing.mix_report import MixReport
+from foresail.cloud.purchasing.mix import MixReport
 from foresail.cloud.purchasing.offline_plan import COMMITTED
 from foresail.model.words import count, duration, listed, number, percent
 from foresail.reports.renting.purchase_answer import PurchaseAnswer

@@ -7,8 +7,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from foresail.cloud.waiting.frontier import FrontierPoint, pareto
-from foresail.cloud.waiting.owning_answer import OwningAnswer
+from foresail.cloud.waiting.owning import FrontierPoint, OwningAnswer, pareto
 from foresail.model.arrays import Floats
 from foresail.model.words import count, duration, percent
 from foresail.reports.curve_figure import Curve, curve_figure

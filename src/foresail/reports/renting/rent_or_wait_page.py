@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foresail.cloud.waiting.owning_answer import OwningAnswer
+from foresail.cloud.waiting.owning import OwningAnswer
 from foresail.reports.renting.page import CloudPage
 from foresail.reports.renting.rent_or_wait_figures import (
     frontier_figure,

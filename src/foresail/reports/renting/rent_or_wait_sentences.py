@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from foresail.cloud.waiting.frontier import FrontierPoint, best_by_value
-from foresail.cloud.waiting.owning_answer import OwningAnswer
+from foresail.cloud.waiting.owning import FrontierPoint, OwningAnswer, best_by_value
 from foresail.cloud.waiting.worth import USUAL_SHARE
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.renting.rent_or_wait_words import (

@@ -7,8 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from foresail.cloud.waiting.frontier import BestFor, FrontierPoint, best_by_value
-from foresail.cloud.waiting.owning_answer import OwningAnswer
+from foresail.cloud.waiting.owning import BestFor, FrontierPoint, OwningAnswer, best_by_value
 from foresail.model.words import duration, number, percent
 from foresail.reports.renting.page import NumbersTable
 from foresail.reports.renting.rent_or_wait_words import Circumstances, between, value_range

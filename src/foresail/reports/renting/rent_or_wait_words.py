@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
-from foresail.cloud.waiting.frontier import BestFor, FrontierPoint
 from foresail.cloud.waiting.jobs import FixedMachines
-from foresail.cloud.waiting.owning_answer import OwningAnswer
+from foresail.cloud.waiting.owning import BestFor, FrontierPoint, OwningAnswer
 from foresail.model.words import count, duration, number
 
 _DAY: Final = 86400.0

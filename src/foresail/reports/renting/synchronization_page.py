@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from foresail.cloud.synchronization.costing import Costs
-from foresail.cloud.synchronization.monte_carlo import DrawnCosts
-from foresail.cloud.synchronization.setting import BarrierProgram
+from foresail.cloud.synchronization.costing import Costs, DrawnCosts
+from foresail.cloud.synchronization.models import BarrierProgram
 from foresail.model.arrays import Floats
 from foresail.model.words import count, number, percent
 from foresail.reports.curve_figure import Curve, curve_figure

@@ -10,10 +10,9 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from foresail.cloud.transient.batch import BatchDone
+from foresail.cloud.transient.batch import BatchDone, Overload
 from foresail.cloud.transient.estimating import Realised, mean_availability
 from foresail.cloud.transient.offers import Offers
-from foresail.cloud.transient.overload import Overload
 from foresail.cloud.transient.plan import CapacityPlan
 from foresail.cloud.transient.planning import said_availability
 from foresail.cloud.transient.serving import Served

@@ -16,13 +16,10 @@ from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.demand import HOURS_PER_YEAR, BoughtJobs, PricedDemand, priced_demand
 from foresail.cloud.purchasing.exact import exact_cost
 from foresail.cloud.purchasing.job_prices import JobPrices
-from foresail.cloud.purchasing.levels import level_cost
-from foresail.cloud.purchasing.mix import mix
-from foresail.cloud.purchasing.mix_report import MixReport
-from foresail.cloud.purchasing.mix_request import MixRequest
+from foresail.cloud.purchasing.mix import MixReport, MixRequest, mix
+from foresail.cloud.purchasing.offline import level_cost
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
-from foresail.cloud.purchasing.revocation import ExponentialRevocation
-from foresail.cloud.purchasing.terms import TransientTerms
+from foresail.cloud.purchasing.terms import ExponentialRevocation, TransientTerms
 from foresail.model.limits import require, require_at_least
 from foresail.model.registry import register
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table

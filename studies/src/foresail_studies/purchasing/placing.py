@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.kernels.heaps import timetable
-from foresail.cloud.kernels.packing import machines_of
+from foresail.cloud.kernels.placing import machines_of, timetable
 from foresail.cloud.prices import GIB, InstanceType
 from foresail.cloud.purchasing.demand import BoughtJobs
 from foresail.cloud.purchasing.machines import MachineSizes, ReservedMachines, pieces_of

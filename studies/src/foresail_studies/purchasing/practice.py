@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.purchasing.demand import BoughtJobs, bought_jobs
-from foresail.cloud.purchasing.mix import asked_terms
-from foresail.cloud.purchasing.mix_request import MixRequest
+from foresail.cloud.purchasing.mix import MixRequest, asked_terms
 from foresail.cloud.purchasing.offline import plan_offline
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
 from foresail.cloud.purchasing.resources import resources_of

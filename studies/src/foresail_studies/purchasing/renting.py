@@ -15,8 +15,7 @@ from foresail.cloud.purchasing.job_prices import (
     block_cost,
     transient_cost,
 )
-from foresail.cloud.purchasing.offline import Row
-from foresail.cloud.purchasing.sustained import month_cost
+from foresail.cloud.purchasing.offline import Row, month_cost
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.model.arrays import Floats
 

@@ -18,8 +18,12 @@ from foresail.cloud.purchasing.offline_plan import (
     OfflineSettings,
     reserved_name,
 )
-from foresail.cloud.purchasing.owned import hours_left, running_commitments
-from foresail.cloud.purchasing.resources import gpu_ratios, resources_of
+from foresail.cloud.purchasing.resources import (
+    gpu_ratios,
+    hours_left,
+    resources_of,
+    running_commitments,
+)
 from foresail.cloud.purchasing.terms import PurchaseTerms
 
 

@@ -11,10 +11,8 @@ from typing import ClassVar, Final
 import numpy as np
 
 from foresail.cloud.prices_reading import load_histories
-from foresail.cloud.synchronization.costing import Costs, costs
-from foresail.cloud.synchronization.models import model_of
-from foresail.cloud.synchronization.monte_carlo import drawn_costs
-from foresail.cloud.synchronization.setting import BarrierProgram
+from foresail.cloud.synchronization.costing import Costs, costs, drawn_costs
+from foresail.cloud.synchronization.models import BarrierProgram, model_of
 from foresail.cloud.synchronization.speeds import (
     AnySpeeds,
     UniformSpeeds,

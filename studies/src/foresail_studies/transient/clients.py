@@ -13,8 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.transient.machines import TransientMachines
-from foresail.cloud.transient.serving import Protection, Served, absence
+from foresail.cloud.transient.serving import Protection, Served, TransientMachines, absence
 from foresail.model.limits import require_at_least, require_positive, require_share
 from foresail_studies.transient.kernels.service import (
     AT_HANDOVER,

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from foresail.cloud.transient.machines import TransientMachines
+from foresail.cloud.transient.serving import TransientMachines
 from foresail.model.errors import InputError
 
 

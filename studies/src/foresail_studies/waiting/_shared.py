@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from foresail.cloud.waiting.customised import customised_family
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs, proportional_family
 from foresail.cloud.waiting.metrics import WaitingMetrics, measured
+from foresail.cloud.waiting.offers import customised_family
 from foresail.cloud.waiting.policies import Beliefs, WaitingPolicy, waiting_policy
 from foresail.cloud.waiting.simulating import Simulated, simulate
 from foresail.model.arrays import Floats

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from foresail.cloud.waiting.kernels.wait_model import WaitModel
+from foresail.cloud.waiting.kernels.waiting_choice import WaitModel
 from foresail.cloud.waiting.learning import (
     WaitRows,
     boosted_waits,

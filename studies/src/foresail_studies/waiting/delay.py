@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from foresail.cloud.waiting.kernels.wait_model import WaitModel
+from foresail.cloud.waiting.kernels.waiting_choice import WaitModel
 from foresail.cloud.waiting.learning import forest_waits, wait_rows
 from foresail.cloud.waiting.policies import Beliefs, waiting_policy
 from foresail.cloud.waiting.simulating import simulate

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foresail.cloud.waiting.kernels.wait_model import WaitModel
+from foresail.cloud.waiting.kernels.waiting_choice import WaitModel
 from foresail.cloud.waiting.learning import DEPTH, SEED, WaitRows, predicted_waits, scikit_learn
 from foresail.model.arrays import Floats
 from foresail.model.errors import UnknownNameError

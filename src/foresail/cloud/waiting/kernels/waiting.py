@@ -7,42 +7,46 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.kernels.heaps import (
+from foresail.cloud.kernels.placing import (
+    CORES,
+    MEMORY,
     Links,
+    Machines,
     Timetable,
+    best_fit,
     enter,
     first_time,
+    highest,
+    holds,
     leave_first,
     melded,
+    take,
     without_root,
 )
-from foresail.cloud.kernels.packing import CORES, MEMORY, Machines, best_fit, highest, holds, take
-from foresail.cloud.waiting.kernels.wait_model import (
+from foresail.cloud.waiting.kernels.waiting_choice import (
     CORES as CORES_ASKED,
 )
-from foresail.cloud.waiting.kernels.wait_model import (
+from foresail.cloud.waiting.kernels.waiting_choice import (
     CPU_USE,
     MEMORY_USE,
     RUNNING,
     RUNNING_CORES,
     RUNNING_SECONDS,
+    SPECULATE,
+    START,
+    WAIT,
     WAITING,
     WAITING_CORES,
     WAITING_SECONDS,
+    DelayCosts,
+    WaitingRules,
     WaitModel,
+    choose,
+    choose_again,
     predict_wait,
 )
 from foresail.cloud.waiting.kernels.waiting_choice import (
     RENT as RENTS,
-)
-from foresail.cloud.waiting.kernels.waiting_choice import (
-    SPECULATE,
-    START,
-    WAIT,
-    DelayCosts,
-    WaitingRules,
-    choose,
-    choose_again,
 )
 from foresail.cloud.waiting.kernels.waiting_forecast import QUEUED, Forecaster, forecast, join_line
 from foresail.cloud.waiting.kernels.waiting_plan import MachinePlan, catch_up, extend, start_behind

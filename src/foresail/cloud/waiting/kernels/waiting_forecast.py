@@ -7,15 +7,20 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.kernels.heaps import (
+from foresail.cloud.kernels.placing import (
+    CORES,
+    Machines,
     Timetable,
+    best_fit,
     enter,
     entries,
     first_time,
+    highest,
     leave_first,
+    machines_of,
+    take,
     timetable,
 )
-from foresail.cloud.kernels.packing import CORES, Machines, best_fit, highest, machines_of, take
 from foresail.kernels.compile import part
 
 QUEUED: Final = 8

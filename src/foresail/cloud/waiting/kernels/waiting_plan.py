@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.kernels.packing import Machines, best_fit, machines_of, take
+from foresail.cloud.kernels.placing import Machines, best_fit, machines_of, take
 from foresail.kernels.compile import part
 
 

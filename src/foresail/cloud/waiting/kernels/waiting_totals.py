@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.kernels.packing import CORES, GPUS
+from foresail.cloud.kernels.placing import CORES, GPUS
 from foresail.cloud.waiting.kernels.waiting import (
     AFTER_TRIAL,
     FIXED,

@@ -7,8 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.kernels.heaps import Timetable, enter, first_time, leave_first
-from foresail.cloud.kernels.packing import Machines, best_fit, take
+from foresail.cloud.kernels.placing import (
+    Machines,
+    Timetable,
+    best_fit,
+    enter,
+    first_time,
+    leave_first,
+    take,
+)
 from foresail.kernels.compile import bare_kernel, part
 
 

@@ -1,11 +1,13 @@
-"""How long a log may last to be planned hour by hour."""
+"""Logs hour by hour: how long they may last, and how much work is done by a moment."""
 
 from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
 import polars as pl
 
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
 
@@ -50,3 +52,21 @@ def require_within_horizon(workload: Workload) -> None:
         expected=f"a log of {_MOST_HOURS:,} hours ({_MOST_YEARS} years) at most; correct the job "
         "or leave it out",
     )
+
+
+def work_until(moments: Floats, begin: Floats, end: Floats, amount: Floats) -> Floats:
+    """Amounts times the time that they were held before each moment, summed over the jobs.
+
+    A job holds its amount from ``begin`` to ``end``, in the unit of ``moments``; shape (jobs,)
+    each.
+    """
+    return _since(moments, begin, amount) - _since(moments, end, amount)
+
+
+def _since(moments: Floats, times: Floats, amount: Floats) -> Floats:
+    """Amounts times the time since each job's own, summed over jobs whose time is past."""
+    order = np.argsort(times, kind="stable")
+    past = np.searchsorted(times[order], moments)
+    count = np.concatenate([[0.0], np.cumsum(amount[order])])[past]
+    moment = np.concatenate([[0.0], np.cumsum((amount * times)[order])])[past]
+    return np.asarray(count * moments - moment)
