@@ -5,6 +5,7 @@ import pytest
 
 from foresail.model.errors import InputError
 from foresail.model.registry import NoParameters
+from foresail.simulator.truth import real_runtimes
 from foresail.traces import schema
 from foresail.traces.filters.dropping import drop_wider_than_machine
 from foresail.traces.partitions import (
@@ -118,6 +119,27 @@ def test_nodes_of_another_machine_do_not():
     told = divided(log(*FULL, *LOOSE, nodes=table, processors=20))
     assert not told.partitions
     assert "the nodes have 16 processors, and the machine has 20" in told.partitions_said
+
+
+def test_nodes_that_know_no_partition_of_the_jobs_say_nothing_of_them():
+    """They are estimated then, as without nodes, and never merged in silence."""
+    other = NODES.with_columns(pl.Series("partition", [None, "cpu", "gpu"]))
+    told = divided(log(*FULL, *LOOSE, nodes=schema.laid_out(other, schema.NODES)))
+    assert told.partitions == {"A": 8, "B": 8}
+    one = NODES.with_columns(partition=pl.lit("A"))
+    told = divided(log(*FULL, *LOOSE, nodes=schema.laid_out(one, schema.NODES)))
+    assert not told.partitions
+    assert "all nodes are of A, and jobs name others (B)" in told.partitions_said
+
+
+def test_jobs_wider_than_their_partition_of_nodes_are_dropped_or_refused():
+    """Partitions are not there yet when the filter runs; a replay would never end."""
+    table = schema.laid_out(NODES, schema.NODES)
+    wide = log(*FULL, ("A", 0, 0, 9, 13), ("A,B", 0, 0, 9, 12), nodes=table)
+    kept, dropped = drop_wider_than_machine(NoParameters())(wide)
+    assert (kept.jobs["job_id"].to_list(), dropped) == (["0", "3", "1"], 1)
+    with pytest.raises(InputError, match="the first is job '2'"):
+        real_runtimes(divided(wide))
 
 
 def test_given_partitions():

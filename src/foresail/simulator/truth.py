@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 
 from foresail.model.allocation import Allocation
 from foresail.model.errors import InputError
+from foresail.traces.partitions import largest_partitions
 from foresail.traces.workload import LONGEST_RUNTIME_SECONDS, ONLY_STAGE, Workload
+
+_WIDTH = pl.col("tasks") * pl.col("cpus_per_task")
 
 
 def real_runtimes(workload: Workload, *, enforce_limits: bool = False) -> NDArray[np.float64]:
@@ -30,14 +33,13 @@ def real_runtimes(workload: Workload, *, enforce_limits: bool = False) -> NDArra
         than the machine, or how wide it is unknown.
     """
     runtime = known_runtimes(workload)
+    have = f"the machine's {workload.processors}"
     wide = workload.cpus > workload.processors
-    _refuse(
-        workload,
-        wide,
-        "cpus",
-        workload.cpus,
-        f"at most the machine's {workload.processors}, or the filter drop_wider_than_machine",
-    )
+    if workload.partitions:
+        wide = workload.jobs.select(largest_partitions(workload) < _WIDTH).to_series().to_numpy()
+        have = "as many as a partition has that it may run in"
+    filtered = f"at most {have}, or the filter drop_wider_than_machine"
+    _refuse(workload, wide, "cpus", workload.cpus, filtered)
     if enforce_limits:
         requested = workload.jobs["requested_seconds"].fill_null(np.inf).to_numpy()
         runtime = np.minimum(runtime, requested)

@@ -81,13 +81,17 @@ def with_partitions(workload: Workload, processors: Mapping[str, int]) -> Worklo
 def largest_partitions(workload: Workload) -> pl.Expr:
     """Processors of the largest partition that each job may run in, or of the machine.
 
-    Raises ``InputError`` if it is unknown how many the machine has.
+    Partitions are those that the workload has, or will have by its nodes. Raises ``InputError`` if
+    it is unknown how many processors the machine has.
     """
     processors = workload.processors
-    if not workload.partitions:
+    by_partition = workload.partitions
+    if not workload.partitions_said and workload.nodes is not None:
+        by_partition = divided(workload).partitions
+    if not by_partition:
         return pl.lit(processors)
     sizes: dict[str, int] = {}
-    for text, many in workload.partitions.items():
+    for text, many in by_partition.items():
         for name in names_in(text):
             sizes[name] = sizes.get(name, 0) + many
     anywhere = max(sizes.values())
@@ -106,17 +110,18 @@ def in_one_pool(workload: Workload, because: str) -> Workload:
 def divided(workload: Workload) -> Workload:
     """The workload on a machine whose partitions are known, or else on one pool that says why.
 
-    The nodes table tells them, if there is one. Otherwise a partition has at least what its jobs
-    held at once as recorded. What the machine has beyond that belongs to those in which no job
-    waited just then: those in which some did were full. Where the largest uses come to more
-    processors than there are, partitions share some, and nobody knows which.
+    The nodes table tells them, if it has any that jobs name. Otherwise a partition has at least
+    what its jobs held at once as recorded. What the machine has beyond that belongs to those in
+    which no job waited just then: those in which some did were full. Where the largest uses come
+    to more processors than there are, partitions share some, and nobody knows which.
     """
     named = named_partitions(workload)
     missing = workload.jobs["partition"].null_count() > 0
     if workload.partitions_said or not named:
         return workload
-    if workload.nodes is not None:
-        return _by_nodes(workload, workload.nodes, [*named])
+    sizes_by_nodes = _sizes_by_nodes(workload)
+    if not {name for text in sizes_by_nodes for name in names_in(text)}.isdisjoint(named):
+        return _by_nodes(workload, sizes_by_nodes, [*named])
     if len(named) == 1:
         only = f"{count(sum(named.values()), 'job')} of {len(workload):,} name {_few(named)}"
         return in_one_pool(workload, f"{only}, the others none") if missing else workload
@@ -156,15 +161,27 @@ def _told(workload: Workload, processors: Mapping[str, int], said: str) -> Workl
     return replace(workload, partitions=processors, partitions_said=f"{said}.")
 
 
-def _by_nodes(workload: Workload, nodes: pl.DataFrame, named: list[str]) -> Workload:
+def _sizes_by_nodes(workload: Workload) -> dict[str, int]:
+    """Processors of the nodes by partition; none where there is no table of nodes."""
     sizes: dict[str, int] = {}
-    for text, cpus, many in nodes.select("partition", "cpus", "count").iter_rows():
+    if workload.nodes is None:
+        return sizes
+    for text, cpus, many in workload.nodes.select("partition", "cpus", "count").iter_rows():
         name = ",".join(names_in(text)) or "all"
         sizes[name] = sizes.get(name, 0) + int(cpus or 0) * (1 if many is None else many)
+    return sizes
+
+
+def _by_nodes(workload: Workload, sizes: Mapping[str, int], named: list[str]) -> Workload:
     known = {name for text in sizes for name in names_in(text)}
     unknown = [name for name in named if name not in known]
-    if len(known) == 1 or len(unknown) == len(named):
+    if len(known) == 1 and not unknown:
         return workload
+    if len(known) == 1:
+        return in_one_pool(
+            workload,
+            f"all nodes are of {_few(known)}, and jobs name others ({_few(unknown)}); {_WAY_OUT}",
+        )
     if any(name == "dominant_resource" for name, _ in workload.meta.filters):
         return in_one_pool(workload, "jobs count by what they ask most of; try --on-nodes")
     if sum(sizes.values()) != workload.processors:
