@@ -16,7 +16,6 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
-from fastapi.security import HTTPAuthorizationCredentials
 from starlette.requests import Request
 from typer.testing import CliRunner
 
@@ -72,11 +71,11 @@ def door_of(*, shared_account=False, **limits):
 
 
 def let_in(door, secret=None, uid=None):
-    scope = {"type": "http", "headers": [], "client": None if uid is not None else ("::1", 1)}
+    headers = [(b"authorization", f"Bearer {secret}".encode())] if secret else []
+    scope = {"type": "http", "headers": headers, "client": None if uid is not None else ("::1", 1)}
     if uid is not None:
         scope[PEER] = uid
-    given = secret and HTTPAuthorizationCredentials(scheme="Bearer", credentials=secret)
-    return asyncio.run(door.let_in(Request(scope), given))
+    return asyncio.run(door.let_in(Request(scope)))
 
 
 def refused(door, *who, **more):

@@ -10,6 +10,7 @@ from foresail.model.errors import InputError
 from foresail.model.resources import Resources
 from foresail.service.api.submissions import (
     MOST_JOBS,
+    ClusterLimits,
     JobChecks,
     JobRequest,
     JobsRequest,
@@ -20,7 +21,7 @@ CLUSTER = Cluster((Partition("all", Resources(4.0)),))
 
 def checked(*jobs):
     asked = [JobRequest.model_validate({"command": "true", **each}) for each in jobs]
-    return JobChecks("ann", CLUSTER).submission(asked, lambda _: None)
+    return JobChecks("ann", ClusterLimits(CLUSTER)).submission(asked, lambda _: None)
 
 
 def test_so_many_jobs_and_members_and_not_one_more():

@@ -14,7 +14,6 @@ from foresail.scenario.own_requests import require_places_by_options
 from foresail.scenario.scenario import Scenario, says_speeds
 from foresail.schedulers.of_tasks.queueing import QueuesTasks
 from foresail.simulator.conditions import IDEAL
-from foresail.simulator.replay import replays_apart
 
 
 class Need(StrEnum):
@@ -134,6 +133,8 @@ def _needs(scenario: Scenario) -> Iterator[Need]:
         yield Need.PLACES
     elif workload is not None and workload.partitions:
         yield Need.PARTITIONS
+        from foresail.simulator.replay import replays_apart  # tables: no live run needs them
+
         if not replays_apart(workload, scenario.policy, scenario.conventions):
             yield Need.TOGETHER
     elif workload is not None and says_speeds(workload) and scenario.cluster.has_speeds:

@@ -9,11 +9,15 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Generic, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.control.loop import Controller
+from foresail.model.reason import Reason
+from foresail.record.jobs_fold import JobsFold
 from foresail.service.picture import Gallery
 from foresail.service.store.protocol import JobSpan
 from foresail.service.store.sql_store import SqlStore
@@ -150,6 +154,29 @@ def _held_before(
     return result
 
 
+def _reasons_of(
+    job_ids: Sequence[str], controller: Controller, _: JobsFold
+) -> Mapping[str, Reason]:
+    return controller.reasons_of(job_ids)
+
+
+async def _count_reasons(gallery: Gallery) -> Mapping[str, int]:
+    """Count pending jobs by why they wait: some at a time, so that the daemon is never away long.
+
+    Raises ``DaemonBusy`` if it does not come by for some seconds.
+    """
+    pending = await gallery.ask(
+        lambda controller, _: [each.job.job_id for each in controller.state.pending()]
+    )
+    counts: Counter[str] = Counter()
+    for begin in range(0, len(pending), _REASONS_AT_ONCE):
+        some = pending[begin : begin + _REASONS_AT_ONCE]
+        reasons = await gallery.ask(partial(_reasons_of, some))
+        counts.update(str(each.code) for each in reasons.values())
+    return counts
+
+
+_REASONS_AT_ONCE: Final = 1_000
 _MOST_SPANS: Final = 200_000
 _LEAST_SECONDS: Final = 600.0
 _MOST_USES: Final = 50
@@ -162,13 +189,7 @@ class Overview:
         self._store = store
         self._now = now
         self.by_state = Lately(lambda: slowly(store.counts))
-        self.by_reason: Lately[Mapping[str, int]] = Lately(
-            lambda: gallery.ask(
-                lambda controller, _: Counter(
-                    str(each.code) for each in controller.reasons().values()
-                )
-            )
-        )
+        self.by_reason = Lately(lambda: _count_reasons(gallery))
         """How many jobs are in each state, and wait for which reason."""
         self.judged_runtimes = Lately(lambda: slowly(store.judged_runtimes))
         self.judged_starts = Lately(lambda: slowly(store.judged_forecasts))

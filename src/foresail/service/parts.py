@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from foresail.service.acceptance import Acceptance
+from foresail.service.api.submissions import LimitsCache
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.feed import Feed
 from foresail.service.forecasts import QueueForecaster
@@ -40,6 +41,7 @@ class ServiceParts:
     tokens: Tokens
     """What is durable."""
     served: ServedAccounts
+    limits: LimitsCache
     acceptance: Acceptance
     gallery: Gallery
     feed: Feed

@@ -29,6 +29,7 @@ from foresail.scenario.rehearsing import rehearse
 from foresail.scenario.scenario import Scenario
 from foresail.service.acceptance import Acceptance
 from foresail.service.api.app import application
+from foresail.service.api.submissions import LimitsCache
 from foresail.service.configuration import (
     FALLBACK_POLICY,
     ServiceConfiguration,
@@ -165,6 +166,7 @@ class RunningService:
             access=access,
             tokens=Tokens(access),
             served=self._served,
+            limits=LimitsCache(),
             acceptance=acceptance,
             gallery=self._gallery,
             feed=self._feed,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Final
 
-from fastapi import Depends, Request, Security
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi import Depends
+from starlette.requests import HTTPConnection, Request
 
 from foresail.model.errors import InputError
 from foresail.service.api.problems import CallRefused, request_id_of
@@ -19,9 +19,6 @@ from foresail.service.connections import PEER
 from foresail.service.parts import ServiceParts
 from foresail.service.tokens import AccessToken, AuditEntry, Role
 
-_BEARER: Final = HTTPBearer(
-    auto_error=False, description="A token, as `foresail token create` shows it once."
-)
 _MOST_KNOWN: Final = 10_000
 """Of how many tokens and addresses it is known how often they ask."""
 
@@ -29,6 +26,10 @@ _FREE_REFUSALS: Final = 5
 _REFUSALS_PER_SECOND: Final = 0.2
 _KNOWN_SECONDS: Final = 60.0
 """So long an account is believed to be there that was found."""
+
+
+_LET_IN: Final = "foresail_caller"
+"""In a request's scope: who was let in."""
 
 
 async def parts_of(request: Request) -> ServiceParts:
@@ -109,11 +110,12 @@ class Door:
         self._refused = Buckets(_REFUSALS_PER_SECOND, _FREE_REFUSALS)
         self._known: dict[int | str, tuple[float, str, Role]] = {}
 
-    async def let_in(
-        self, request: Request, credentials: HTTPAuthorizationCredentials | None
-    ) -> Caller:
-        """Who asks; raises ``CallRefused`` if that is nobody, or asks too often."""
-        caller = await self._caller(request, credentials)
+    async def let_in(self, request: HTTPConnection) -> Caller:
+        """Return who asks, counted once; raises ``CallRefused`` for nobody, and for too often."""
+        known: Caller | None = request.scope.get(_LET_IN)
+        if known is not None:
+            return known
+        caller = request.scope[_LET_IN] = await self._caller(request)
         wait = self._asked.wait_seconds(caller.key)
         if wait:
             raise CallRefused(
@@ -123,14 +125,13 @@ class Door:
             )
         return caller
 
-    async def _caller(
-        self, request: Request, credentials: HTTPAuthorizationCredentials | None
-    ) -> Caller:
+    async def _caller(self, request: HTTPConnection) -> Caller:
         uid: int | None = request.scope.get(PEER)
         address = request.client.host if request.client is not None else f"uid {uid}"
         request_id = request_id_of(request)
-        if credentials is not None:
-            token = self._parts.tokens.holder(credentials.credentials)
+        scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+        if secret and scheme.lower() == "bearer":
+            token = self._parts.tokens.holder(secret)
             if token is None:
                 await self._refuse(address, request_id)
             assert token is not None
@@ -183,19 +184,14 @@ class Door:
 
 
 async def caller_of(request: Request) -> Caller:
-    """Who asks, for questions that not all are to ask."""
-    return await _caller(request, await _BEARER(request))
-
-
-async def _caller(
-    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_BEARER)]
-) -> Caller:
+    """Return who asks; raises ``CallRefused`` if that is nobody."""
     door: Door = request.app.state.door
-    return await door.let_in(request, credentials)
+    return await door.let_in(request)
 
 
-def _of_roles(*roles: Role) -> Callable[[Caller], Awaitable[Caller]]:
-    async def checked(caller: Annotated[Caller, Depends(_caller)]) -> Caller:
+def _of_roles(*roles: Role) -> Callable[[Request], Awaitable[Caller]]:
+    async def checked(request: Request) -> Caller:
+        caller = await caller_of(request)
         if caller.role not in roles:
             raise CallRefused(
                 HTTPStatus.FORBIDDEN,
@@ -207,7 +203,7 @@ def _of_roles(*roles: Role) -> Callable[[Caller], Awaitable[Caller]]:
     return checked
 
 
-AnyCaller = Annotated[Caller, Depends(_caller)]
+AnyCaller = Annotated[Caller, Depends(caller_of)]
 Submitter = Annotated[Caller, Depends(_of_roles(Role.USER, Role.OPERATOR, Role.ADMIN))]
 Operator = Annotated[Caller, Depends(_of_roles(Role.OPERATOR, Role.ADMIN))]
 Admin = Annotated[Caller, Depends(_of_roles(Role.ADMIN))]

@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Header
+from fastapi import Header
 from fastapi.responses import StreamingResponse
 from pydantic import StringConstraints
 from starlette.types import Receive, Scope, Send
 
 from foresail.service.api.callers import AnyCaller, Caller, Parts
-from foresail.service.api.problems import CallRefused
+from foresail.service.api.problems import CallRefused, api_router
 from foresail.service.parts import ServiceParts
 
-router: Final = APIRouter(prefix="/v1", tags=["events"])
+router: Final = api_router("events")
 
 _HEARTBEAT_SECONDS: Final = 15.0
 

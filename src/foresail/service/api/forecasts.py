@@ -8,7 +8,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from foresail.explain.forecast import WaitingForecast, forecast_running, suggested_request
@@ -24,13 +24,13 @@ from foresail.service.api.answers import (
 )
 from foresail.service.api.callers import AnyCaller, Parts
 from foresail.service.api.lookup import current_picture, own_job
-from foresail.service.api.problems import CallRefused
-from foresail.service.api.submissions import JobChecks, JobRequest
+from foresail.service.api.problems import CallRefused, api_router
+from foresail.service.api.submissions import ClusterLimits, JobChecks, JobRequest
 from foresail.service.forecasts import Forecasts
 from foresail.service.parts import ServiceParts
 from foresail.service.store.protocol import Judged, Row
 
-router: Final = APIRouter(prefix="/v1", tags=["forecasts"])
+router: Final = api_router("forecasts")
 
 _ASKED: Final = "what-if"
 """The id of a job that is only asked about."""
@@ -106,7 +106,9 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatI
         asked = body.job.model_copy(update=given)
         submitted = picture.unix_seconds
     user = caller.user if body.job_id is None else row["user"]
-    checks = JobChecks(user, picture.cluster, account=parts.served.other_account(user))
+    checks = JobChecks(
+        user, ClusterLimits(picture.cluster), account=parts.served.other_account(user)
+    )
     command = await asyncio.to_thread(checks.job, asked)
     command = replace(command, job_id=body.job_id or _ASKED)
     if body.submitted_in is not None:

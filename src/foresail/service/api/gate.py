@@ -12,10 +12,12 @@ from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from foresail.service.api.problems import CallRefused, problem_answer
+from foresail.model.errors import ForesailError
+from foresail.service.api.callers import Door
+from foresail.service.api.problems import CallRefused, problem_answer, refusal_of
 from foresail.service.connections import PEER
 from foresail.service.metrics import ServiceMetrics
 
@@ -41,14 +43,23 @@ _SECURITY: Final[Mapping[bytes, bytes]] = MappingProxyType(
 class Gate:
     """Names requests, refuses what is too large or for somebody else, and adds what is safe.
 
+    Nothing is read of a body before ``door`` has let its sender in.
+
     ``metrics`` are told of every answer. Where ``loopback_only``, only names of this machine may be
     asked for: any other was led here by a name server that somebody else controls (DNS rebinding).
     """
 
     def __init__(
-        self, app: ASGIApp, *, metrics: ServiceMetrics, body_bytes: int, loopback_only: bool
+        self,
+        app: ASGIApp,
+        *,
+        door: Door,
+        metrics: ServiceMetrics,
+        body_bytes: int,
+        loopback_only: bool,
     ) -> None:
         self._app = app
+        self._door = door
         self._metrics = metrics
         self._body_bytes = body_bytes
         self._loopback_only = loopback_only
@@ -83,9 +94,13 @@ class Gate:
             await send(message)
 
         try:
-            self._check(scope)
-            await self._app(scope, await self._read(receive), answered)
-        except CallRefused as refused:
+            request = HTTPConnection(scope)
+            if self._check(request):
+                await self._door.let_in(request)
+                receive = await self._read(receive)
+            await self._app(scope, receive, answered)
+        except (CallRefused, ForesailError) as error:
+            refused = refusal_of(error) if isinstance(error, ForesailError) else error
             if not begun:
                 await problem_answer(refused, request_id)(scope, receive, answered)
         except Exception:
@@ -97,8 +112,9 @@ class Gate:
             )
             await problem_answer(fault, request_id)(scope, receive, answered)
 
-    def _check(self, scope: Scope) -> None:
-        headers = Request(scope).headers
+    def _check(self, request: HTTPConnection) -> bool:
+        """Return whether a request has a body; raises ``CallRefused`` where its head is wrong."""
+        scope, headers = request.scope, request.headers
         hosts = [value for name, value in scope["headers"] if name == b"host"]
         if (
             self._loopback_only
@@ -137,6 +153,7 @@ class Gate:
                 value=accepted,
                 expected="application/json",
             )
+        return has_body
 
     async def _read(self, receive: Receive) -> Receive:
         """The same with its body read whole, in no more room and time than it may take."""

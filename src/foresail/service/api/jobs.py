@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import Header, Query, Response
 from pydantic import StringConstraints
 
-from foresail.control.policy import parse_policy
 from foresail.explain.forecast import Range
 from foresail.explain.reason_words import reason_words
 from foresail.explain.story import story
@@ -23,7 +21,6 @@ from foresail.model.outcome import EndedBecause
 from foresail.model.reason import Reason
 from foresail.model.start_conditions import Dependency, DependencyKind
 from foresail.record.log_text import parse_record
-from foresail.scenario.own_requests import places_of_requests
 from foresail.service.api.answers import (
     JobAnswer,
     JobId,
@@ -45,14 +42,14 @@ from foresail.service.api.lookup import (
     no_such_job,
     own_job,
 )
-from foresail.service.api.problems import CallRefused
+from foresail.service.api.problems import CallRefused, api_router
 from foresail.service.api.submissions import JobChecks, JobIdsBody, JobsBody, JobsRequest
 from foresail.service.forecasts import Forecasts
 from foresail.service.parts import ServiceParts
 from foresail.service.picture import Picture
 from foresail.service.store.protocol import ForJob, JobsWanted, JobWish, Row, Submit
 
-router: Final = APIRouter(prefix="/v1", tags=["jobs"])
+router: Final = api_router("jobs")
 
 _WISHED_OF: Final = {
     JobWish.CANCEL: ("pending", "held", "running"),
@@ -74,9 +71,6 @@ _MOST_LOG_BYTES: Final = 1_000_000
 _Number = Annotated[int, Query(ge=0, le=2**62)]
 
 
-_policy_of: Final = lru_cache(parse_policy)
-
-
 @router.post("/jobs", status_code=201, responses={200: {"model": SubmittedAnswer}})
 async def submit(
     body: JobsBody,
@@ -93,8 +87,7 @@ async def submit(
     def check() -> Any:
         checks = JobChecks(
             caller.user,
-            picture.cluster,
-            places_of_requests(_policy_of(parts.policy()), picture.cluster),
+            parts.limits.get(picture.cluster, parts.policy()),
             account=parts.served.other_account(caller.user),
             sends_mail=bool(parts.configuration.hooks.mail),
         )

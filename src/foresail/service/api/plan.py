@@ -8,17 +8,18 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from foresail.explain.forecast import WaitingForecast, forecast_running
 from foresail.model.job import Job
 from foresail.service.api.answers import PlanAnswer, PlannedJobAnswer, RangeAnswer, UsageAnswer
 from foresail.service.api.callers import AnyCaller, Caller, Parts
 from foresail.service.api.lookup import current_picture
+from foresail.service.api.problems import api_router
 from foresail.service.picture import Picture
 from foresail.service.store.protocol import JobsWanted
 
-router: Final = APIRouter(prefix="/v1", tags=["plan"])
+router: Final = api_router("plan")
 
 
 @router.get("/plan")

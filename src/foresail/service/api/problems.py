@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 
 from foresail.live.jobs_file import InvalidJobs
 from foresail.model.errors import ForesailError, InputError
@@ -60,6 +61,34 @@ class CallRefused(Exception):  # noqa: N818 - it says what it is
         self.value = value
         self.expected = expected
         self.headers = dict(headers or {})
+
+
+_REFUSALS: Final = {
+    400: "It is not JSON, or no request.",
+    401: "There is no good token.",
+    403: "The token's role may not do this.",
+    404: "There is nothing of this name that the caller may see.",
+    406: "There is no answer of the kind asked for.",
+    408: "The body does not arrive.",
+    409: "It stands otherwise than this needs.",
+    413: "The body is too large.",
+    414: "The query is too long.",
+    415: "The body is no JSON.",
+    421: "The service answers to names of this machine only.",
+    422: "A field is wrong.",
+    429: "That is too often.",
+    431: "The headers are too large.",
+    503: "The service cannot do it now.",
+}
+
+
+def api_router(tag: str, prefix: str = "/v1") -> APIRouter:
+    """Return a router of some questions; all may be refused for the same reasons."""
+    problem = {PROBLEM_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}}
+    responses: dict[int | str, dict[str, Any]] = {
+        status: {"description": why, "content": problem} for status, why in _REFUSALS.items()
+    }
+    return APIRouter(prefix=prefix, tags=[tag], responses=responses)
 
 
 def problem_answer(refused: CallRefused, request_id: str) -> JSONResponse:
@@ -128,7 +157,7 @@ def handle_problems(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, of_validation)
 
 
-def request_id_of(request: Request) -> str:
+def request_id_of(request: HTTPConnection) -> str:
     """What the gate has called this call."""
     return str(request.scope.get("foresail_request_id", ""))
 

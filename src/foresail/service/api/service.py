@@ -7,7 +7,7 @@ from dataclasses import asdict
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from foresail import __version__
@@ -28,13 +28,13 @@ from foresail.service.api.answers import (
 )
 from foresail.service.api.callers import Admin, AnyCaller, Caller, Operator, Parts
 from foresail.service.api.lookup import current_picture
-from foresail.service.api.problems import CallRefused
+from foresail.service.api.problems import CallRefused, api_router
 from foresail.service.parts import ServiceParts
 from foresail.service.picture import Picture
 from foresail.service.store.protocol import ForNode, NodeWish
 from foresail.service.tokens import AccessToken, Role
 
-router: Final = APIRouter(prefix="/v1", tags=["service"])
+router: Final = api_router("service")
 
 
 NodeName = Annotated[str, Field(min_length=1, max_length=255)]

@@ -15,6 +15,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
+from foresail.control.policy import Policy, parse_policy
 from foresail.live.accounts import Account
 from foresail.live.command_job import CommandJob, told_dependencies
 from foresail.live.job_fields import SIZE_FORM
@@ -27,10 +28,10 @@ from foresail.model.job import Job
 from foresail.model.resources import Resources
 from foresail.model.start_conditions import Dependency, DependencyKind, parse_dependencies
 from foresail.model.words import memory_size
+from foresail.scenario.own_requests import places_of_requests
 from foresail.service.api.answers import JobId
 from foresail.service.mail import checked_mail
 from foresail.service.store.protocol import Request, Submit
-from foresail.strl.own_requests import RequestPlaces
 
 MOST_JOBS: Final = 10_000
 """How many jobs one call may submit, members of arrays counted."""
@@ -286,28 +287,51 @@ def _of_array(indices: Sequence[int]) -> Mapping[str, str]:
     }
 
 
+class ClusterLimits:
+    """Limits that a cluster under a policy sets to all jobs: how much each may ask for, and where.
+
+    ``places`` is what requests in STRL may name; None where the scheduler takes none.
+    """
+
+    def __init__(self, cluster: Cluster, policy: Policy | None = None) -> None:
+        self.total = cluster.total
+        self.room = FreeResources(cluster)
+        self.places = None if policy is None else places_of_requests(policy, cluster)
+
+
+class LimitsCache:
+    """Keeps the limits of the latest cluster and policy, which seldom change."""
+
+    def __init__(self) -> None:
+        self._latest: tuple[Cluster, str, ClusterLimits] | None = None
+
+    def get(self, cluster: Cluster, policy: str) -> ClusterLimits:
+        """Return the limits of this cluster under a policy (in short form)."""
+        latest = self._latest
+        if latest is None or latest[0] is not cluster or latest[1] != policy:
+            latest = cluster, policy, ClusterLimits(cluster, parse_policy(policy))
+            self._latest = latest
+        return latest[2]
+
+
 class JobChecks:
     """Checks the jobs of a call; what they have in common is looked up once.
 
-    ``places`` is what requests in STRL may name, None where the scheduler takes none; ``account``
-    as which they run, if not as the service's own: what folders it can see, it finds out itself,
-    when they start.
+    ``account`` is as which they run, if not as the service's own: what folders it can see, it finds
+    out itself, when they start.
     """
 
     def __init__(
         self,
         user: str,
-        cluster: Cluster,
-        places: RequestPlaces | None = None,
+        limits: ClusterLimits,
         *,
         account: Account | None = None,
         sends_mail: bool = False,
     ) -> None:
         self._user = user
         self._sends_mail = sends_mail
-        self._places = places
-        self._total = cluster.total
-        self._room = FreeResources(cluster)
+        self._limits = limits
         self._home = Path.home() if account is None else Path(account.home)
         self._is_directory = cache(os.path.isdir) if account is None else lambda _: True
 
@@ -349,7 +373,8 @@ class JobChecks:
             exclude_unset=True, exclude={"held", "array", "mail_type", "mail_user"}
         )
         record = {name: value for name, value in record.items() if value is not None}
-        reader = JobLines(self._total, self._home, None, self._places, self._is_directory)
+        limits = self._limits
+        reader = JobLines(limits.total, self._home, None, limits.places, self._is_directory)
         job = reader.job({**record, "user": self._user}, None)
         if asked.array is not None and "%" in asked.array:
             job = replaced(job, most_at_once=int(asked.array.partition("%")[2]))
@@ -361,7 +386,7 @@ class JobChecks:
         )
         job = replaced(job, mail_type=mail_type, mail_user=mail_user)
         specification = job.specification(0.0)
-        if not self._room.could_hold(specification):
+        if not limits.room.could_hold(specification):
             field, value = self._too_much(specification)
             raise InputError(
                 "can never run: no node, or no number of nodes, has so much",
@@ -379,7 +404,9 @@ class JobChecks:
             "gpus": (Resources(gpus=stage.request.gpus), total.gpus),
         }
         for field, (request, value) in alone.items():
-            if not self._room.could_hold(replace(job, stages=(replace(stage, request=request),))):
+            if not self._limits.room.could_hold(
+                replace(job, stages=(replace(stage, request=request),))
+            ):
                 return field, value
         return "cpus", total.cpus
 

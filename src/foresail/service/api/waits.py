@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from fastapi import APIRouter
-
 from foresail.control.loop import Controller
 from foresail.explain.forecast import LEVELS, Range, suggested_request
 from foresail.explain.outlook import QueuedJob
@@ -23,10 +21,11 @@ from foresail.service.api.forecasts import forecast_answer, require_waiting
 from foresail.service.api.jobs import reason_answer
 from foresail.service.api.lookup import current_picture, own_job
 from foresail.service.api.plan import running_bars, seen_by, waiting_bar
+from foresail.service.api.problems import api_router
 from foresail.service.forecasts import Forecasts
 from foresail.service.parts import ServiceParts
 
-router: Final = APIRouter(prefix="/v1", tags=["jobs"])
+router: Final = api_router("jobs")
 
 _MOST_ROWS: Final = 20
 _MOST_WAITING: Final = 1_000

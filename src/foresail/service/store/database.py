@@ -145,6 +145,8 @@ class Database:
         self._room = room
         self._turn = threading.Lock()  # SQLite has who waits for another look again ever later
         self._held: Connection | None = None
+        self._writer: Connection | None = None
+        """Is kept for the next transaction, where the database is a file."""
         self._is_locked = False
 
     @classmethod
@@ -224,12 +226,19 @@ class Database:
                     raise StoreUnavailable(f"another service uses the database {self.name} now")
                 if self._room is not None:
                     self._room.give_up_if_needed(self.engine)
-                connection = self.engine.connect()
-            with connection:
+                connection = self._writer or self.engine.connect()
+            try:
                 with self._speaking("nothing of it was done"):
                     yield connection
                 with self._speaking("it may have been done"):
                     connection.commit()
+                    self._writer = connection if self._room is not None else None
+            except BaseException:
+                self._writer = None
+                raise
+            finally:
+                if self._writer is None:
+                    connection.close()
 
     def keep_room(self) -> None:
         """Keep room for what must always be written, where the database is a file."""
@@ -254,6 +263,8 @@ class Database:
                 with suppress(DBAPIError):
                     self._held.scalar(select(func.pg_advisory_unlock(_LOCK)))
             self._held.close()
+        if self._writer is not None:
+            self._writer.close()
         self.engine.dispose()
 
     def _takes_lock(self) -> bool:

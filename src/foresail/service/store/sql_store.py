@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +15,7 @@ from sqlalchemy import (
     Connection,
     FromClause,
     Select,
+    Update,
     bindparam,
     case,
     func,
@@ -59,6 +61,12 @@ from foresail.service.store.tables import (
 )
 
 _ROWS_AT_ONCE: Final = 1_000
+_INSERT_REQUESTS: Final = insert(REQUESTS)
+_INSERT_JOBS: Final = insert(JOBS)
+_INSERT_RECORDS: Final = insert(RECORDS)
+_ONE_JOB: Final = select(JOBS).where(JOBS.c.job_id == bindparam("wanted"))
+_MOVE_ON: Final = update(PROGRESS).values(taken=bindparam("taken"))
+"""What most calls read and write, made once."""
 
 
 class SqlStore:
@@ -177,9 +185,9 @@ class SqlStore:
         self._is_unsure_of_requests = True
         with self.database.writing() as connection:
             if rows:
-                connection.execute(insert(REQUESTS), rows)
+                connection.execute(_INSERT_REQUESTS, rows)
             if jobs:
-                connection.execute(insert(JOBS), jobs)
+                connection.execute(_INSERT_JOBS, jobs)
         self._last_request, self._last_job = number, last_job
         self._is_unsure_of_requests = False
         return answers
@@ -214,12 +222,10 @@ class SqlStore:
                         zip(step.lines, about, strict=True), self._last_record + 1
                     )
                 ]
-                connection.execute(insert(RECORDS), rows)
+                connection.execute(_INSERT_RECORDS, rows)
             for columns, changes in _alike(step.jobs).items():
-                change = update(JOBS).where(JOBS.c.job_id == bindparam("changed_job"))
-                change = change.values({name: bindparam(name) for name in columns})
-                connection.execute(change, changes)
-            moved = connection.execute(update(PROGRESS), {"taken": step.taken})
+                connection.execute(_change_of(columns), changes)
+            moved = connection.execute(_MOVE_ON, {"taken": step.taken})
             if not moved.rowcount:
                 connection.execute(insert(PROGRESS), {"one": 1, "taken": step.taken})
         self._last_record += len(step.lines)
@@ -274,8 +280,7 @@ class SqlStore:
     def job(self, job_id: str) -> Row | None:
         """A job as it stands."""
         with self.database.reading() as connection:
-            wanted = select(JOBS).where(JOBS.c.job_id == job_id)
-            row = connection.execute(wanted).mappings().first()
+            row = connection.execute(_ONE_JOB, {"wanted": job_id}).mappings().first()
         return None if row is None else dict(row)
 
     def jobs(self, wanted: JobsWanted) -> list[Row]:
@@ -400,6 +405,13 @@ class SqlStore:
         wanted = select(REQUESTS).where(same).order_by(REQUESTS.c.number)
         with self.database.reading() as connection:
             return tuple(request_of(dict(row)) for row in connection.execute(wanted).mappings())
+
+
+@cache
+def _change_of(columns: tuple[str, ...]) -> Update:
+    """The statement that changes these columns of jobs; there are few combinations of them."""
+    change = update(JOBS).where(JOBS.c.job_id == bindparam("changed_job"))
+    return change.values({name: bindparam(name) for name in columns})
 
 
 def _alike(jobs: Mapping[str, Row]) -> dict[tuple[str, ...], list[dict[str, Any]]]:
