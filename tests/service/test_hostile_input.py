@@ -168,6 +168,15 @@ def test_what_is_hardly_http_is_answered_or_dropped(service, content):
     assert is_up(service)
 
 
+def test_nothing_is_read_of_a_body_whose_sender_has_no_token(service):
+    """The answer comes while the body is still on its way."""
+    host, port = service.address.removeprefix("http://").split(":")
+    head = "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with socket.create_connection((host, int(port)), timeout=10.0) as caller:
+        caller.sendall(f"{head}Content-Length: 900000\r\n\r\n".encode())
+        assert caller.recv(1_000).startswith(b"HTTP/1.1 401 ")
+
+
 def test_a_chunked_body_that_is_too_large_is_refused(service):
     def chunks():
         for _ in range(100):

@@ -112,7 +112,10 @@ def test_a_key_asked_again_submits_nothing_and_never_two_things(store):
 
 def test_jobs_are_listed_in_pages(store):
     submit(store, range(1, 8))
-    store.commit_step(WholeStep([], 0, {"3": {"state": "failed"}}))
+    words = "it held more memory than it may have"
+    changes = {"3": {"state": "failed"}, "5": {"state": "limit", "because": "its time was over"}}
+    changes["6"] = {"state": "limit", "because": words}
+    store.commit_step(WholeStep([], 0, changes))
 
     def ids(**wanted):
         return [row["job_id"] for row in store.jobs(JobsWanted(**wanted))]
@@ -121,6 +124,8 @@ def test_jobs_are_listed_in_pages(store):
     assert ids(limit=3, before=5) == ["4", "3", "2"]
     assert ids(oldest_first=True, after=5) == ["6", "7"]
     assert ids(states=("failed",)) == ["3"]
+    assert ids(states=("limit",)) == ["6", "5"]
+    assert ids(states=("failed", "out_of_memory")) == ["6", "3"]
     assert ids(users=("eve",)) == []
     assert store.owners(["1", "9"]) == {"1": "ann"}
 

@@ -29,7 +29,7 @@ _LETTERS: Final = MappingProxyType(
         "withdrawn": "CA",
     }
 )
-_NAMES: Final = MappingProxyType({"TIMEOUT": "TO", "OUT_OF_MEMORY": "TO", "OOM": "TO"})
+_NAMES: Final = MappingProxyType({"TIMEOUT": "TO", "OOM": "OUT_OF_MEMORY"})
 
 
 def states_of(words: Iterable[str]) -> tuple[str, ...]:
@@ -42,12 +42,14 @@ def states_of(words: Iterable[str]) -> tuple[str, ...]:
             for state, letters in _LETTERS.items()
             if upper in (letters, state.upper()) or (upper, letters) == ("PENDING", "PD")
         ]
+        if upper == "OUT_OF_MEMORY":
+            meant = ["out_of_memory"]
         if upper != "ALL" and not meant:
             raise InputError(
                 "no state of a job",
                 field="--states",
                 value=word,
-                expected="R, PD, CD, F, TO, CA, all, or " + ", ".join(_LETTERS),
+                expected="R, PD, CD, F, TO, OOM, CA, all, or " + ", ".join(_LETTERS),
             )
         states |= dict.fromkeys(_LETTERS if upper == "ALL" else meant)
     return tuple(states)

@@ -24,7 +24,11 @@ def wait(jobs: JobIds) -> None:
     from foresail.client.job_ids import job_ids
 
     with connected() as client:
-        wait_for(client, job_ids(jobs))
+        ids = job_ids(jobs)
+        for job in client.jobs(job_ids=ids, states=["pending"], most=1):
+            for warning in job["warnings"]:
+                typer.echo(f"foresail: job {job['job_id']}: {warning}", err=True)
+        wait_for(client, ids)
 
 
 def wait_for(client: ServiceClient, job_ids: Sequence[str]) -> None:

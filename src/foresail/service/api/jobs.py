@@ -160,7 +160,7 @@ def _still_to_wait_for(dependency: Dependency, rows: Sequence[Row]) -> Dependenc
 async def list_jobs(
     caller: AnyCaller,
     parts: Parts,
-    state: Annotated[list[JobState] | None, Query()] = None,
+    state: Annotated[list[JobState | Literal["out_of_memory"]] | None, Query()] = None,
     user: Annotated[list[str] | None, Query()] = None,
     name: Annotated[list[str] | None, Query()] = None,
     job: Annotated[list[JobId] | None, Query(description="Ids, also of arrays.")] = None,
@@ -230,8 +230,9 @@ async def _told(
     waiting = [row["job_id"] for row in rows if _waits(row)]
     now = parts.now()
     if not waiting:
-        return [_job(row, None, {}, None, now) for row in rows]
+        return [_job(row, None, {}, None, now, "") for row in rows]
     may_start = [row["job_id"] for row in rows if row["state"] == "pending"]
+    busy = parts.gallery.busy_because()
     picture, reasons, forecasts = await asyncio.gather(
         parts.gallery.look(),
         parts.gallery.reasons(waiting),
@@ -239,7 +240,7 @@ async def _told(
     )
 
     def told() -> list[JobAnswer]:
-        return [_job(row, picture, reasons, forecasts, now) for row in rows]
+        return [_job(row, picture, reasons, forecasts, now, busy) for row in rows]
 
     return told() if len(rows) <= _FEW else await asyncio.to_thread(told)
 
@@ -389,17 +390,22 @@ def _job(
     reasons: Mapping[str, Reason],
     forecasts: Forecasts | None,
     now: float,
+    busy: str,
 ) -> JobAnswer:
+    """Return a job as it stands; ``busy`` is why the daemon starts nothing now, if it does not."""
     job_id, ahead = row["job_id"], dict[str, Any]()
     if forecasts is not None and _waits(row):
         ahead["forecast"] = forecast_answer(forecasts, job_id)
     if picture is not None and _waits(row):
         ahead["reason"] = reason_answer(reasons.get(job_id), picture)
         ahead["planned_start_seconds"] = picture.plan.get(job_id)
+    asked = _of_command(CommandJob.from_json(row["command"]), row["submit_seconds"])
+    if busy and row["state"] == "pending":
+        asked["warnings"] = (*asked["warnings"], busy)
     believed = tuple(row[f"{which}_seconds"] for which in ("low", "median", "high"))
     return JobAnswer(
         **{name: row[name] for name in _AS_STORED},
-        **_of_command(CommandJob.from_json(row["command"]), row["submit_seconds"]),
+        **asked,
         **ahead,
         belief=None if believed[1] is None else RangeAnswer.of(Range(*believed)),
         now_seconds=now,

@@ -74,6 +74,10 @@ LIVING_STATES: Final = ("running", "pending", "held")
 """States that a job leaves again."""
 
 
+OUT_OF_MEMORY: Final = "out_of_memory"
+"""Asked for as a state: jobs in state ``limit`` that ended at their limit of memory."""
+
+
 class StoreUnavailable(ForesailError):  # noqa: N818 - it says what it is
     """The store takes or tells nothing now: a full disk, no rights, no connection."""
 

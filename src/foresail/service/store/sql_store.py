@@ -30,6 +30,7 @@ from foresail.model.errors import InputError
 from foresail.service.store.database import Database, bring_up_to_date
 from foresail.service.store.protocol import (
     LIVING_STATES,
+    OUT_OF_MEMORY,
     AboutJob,
     Accepted,
     ForecastRow,
@@ -430,11 +431,15 @@ def _listing(wanted: JobsWanted) -> Select[Any]:
 def _chosen(wanted: JobsWanted, found: Select[Any]) -> Select[Any]:
     for column, values in (
         (JOBS.c.user, wanted.users),
-        (JOBS.c.state, wanted.states),
         (JOBS.c.name, wanted.names),
     ):
         if values:
             found = found.where(column.in_(values))
+    if wanted.states:
+        states = JOBS.c.state.in_(wanted.states)
+        if OUT_OF_MEMORY in wanted.states:
+            states |= (JOBS.c.state == "limit") & JOBS.c.because.contains("memory")
+        found = found.where(states)
     if wanted.job_ids is not None:
         found = found.where(JOBS.c.job_id.in_(wanted.job_ids))
     if wanted.before is not None:
