@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from itertools import pairwise
 
 import numpy as np
@@ -22,7 +21,7 @@ from foresail.model.resources import Resources
 from foresail.record.log_text import parse_record, record_line
 from foresail.record.records import EventTaken, Instructed, Manifest
 from foresail.record.subjects import NODES, about
-from foresail.service.store import sql_records
+from foresail.service.store import sql_records, tables
 from foresail.service.store.protocol import WholeStep
 from foresail.service.store.sql_store import SqlStore
 
@@ -145,7 +144,5 @@ def test_records_that_may_be_about_several_jobs_are_about_none(store):
 
 def test_a_store_of_before_is_told_the_same(store):
     """The migration reads of lines what is told of records."""
-    versions = "foresail.service.store.migrations.versions"
-    migration = import_module(f"{versions}.0003_records_about_jobs")
     for number, line in store.records():
-        assert migration._about(json.loads(line)) == about(parse_record(line, "log", number)), line
+        assert tables._subject(json.loads(line)) == about(parse_record(line, "log", number)), line

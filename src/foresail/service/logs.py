@@ -37,4 +37,3 @@ def log_to_standard_error(form: Literal["text", "json"]) -> None:
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)
-    logging.getLogger("alembic").setLevel(logging.WARNING)

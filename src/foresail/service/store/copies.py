@@ -17,10 +17,18 @@ from foresail.model.whole_files import to_be_written
 from foresail.record.jobs_fold import JobsFold
 from foresail.record.log_text import parse_record
 from foresail.record.state import ImpossibleTransition
-from foresail.service.store.database import LATEST, Database, bring_up_to_date, version_of
+from foresail.service.store.database import Database
 from foresail.service.store.protocol import JobsWanted
 from foresail.service.store.sql_store import SqlStore
-from foresail.service.store.tables import AUDIT, IDENTITY, METADATA, ROOM
+from foresail.service.store.tables import (
+    AUDIT,
+    IDENTITY,
+    LATEST,
+    METADATA,
+    ROOM,
+    bring_up_to_date,
+    version_of,
+)
 from foresail.service.store_log import recovered
 
 _PAGE = 1_000

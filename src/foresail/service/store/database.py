@@ -20,7 +20,6 @@ from sqlalchemy import (
     event,
     func,
     insert,
-    inspect,
     make_url,
     select,
     text,
@@ -30,48 +29,6 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from foresail.model.errors import InputError
 from foresail.service.store.protocol import StoreUnavailable
 from foresail.service.store.tables import ROOM
-
-LATEST: Final = "0004"
-"""The version that this Foresail reads and writes."""
-
-_VERSIONS: Final = "alembic_version"
-
-
-def bring_up_to_date(engine: Engine) -> None:
-    """Make or change the tables of a database until they are as this version has them.
-
-    Raises ``InputError`` if a later version of Foresail has made them.
-    """
-    version = version_of(engine)
-    if version == LATEST:
-        return
-    from alembic import command
-    from alembic.config import Config
-    from alembic.script import ScriptDirectory
-
-    configuration = Config()
-    configuration.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    known = {each.revision for each in ScriptDirectory.from_config(configuration).walk_revisions()}
-    if version is not None and version not in known:
-        raise InputError(
-            "was made by a later version of Foresail",
-            source=engine.url.render_as_string(hide_password=True),
-            value=version,
-            expected=f"version {LATEST} or earlier",
-        )
-    with engine.begin() as connection:
-        configuration.attributes["connection"] = connection
-        command.upgrade(configuration, LATEST)
-
-
-def version_of(engine: Engine) -> str | None:
-    """The version of a database's tables; None where there are none."""
-    with engine.connect() as connection:
-        if not inspect(connection).has_table(_VERSIONS):
-            return None
-        version: str | None = connection.scalar(text(f"SELECT version_num FROM {_VERSIONS}"))
-        return version
-
 
 LITTLE_BYTES: Final = 32_000_000
 """Where a disk has less than this, what can wait is refused."""

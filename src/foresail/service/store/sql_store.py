@@ -27,7 +27,7 @@ from sqlalchemy.exc import DBAPIError
 
 from foresail.live.cluster_plugin import UseSample
 from foresail.model.errors import InputError
-from foresail.service.store.database import Database, bring_up_to_date
+from foresail.service.store.database import Database
 from foresail.service.store.protocol import (
     LIVING_STATES,
     OUT_OF_MEMORY,
@@ -59,6 +59,7 @@ from foresail.service.store.tables import (
     REQUESTS,
     SAMPLES,
     SNAPSHOTS,
+    bring_up_to_date,
 )
 
 _ROWS_AT_ONCE: Final = 1_000
@@ -436,10 +437,9 @@ def _chosen(wanted: JobsWanted, found: Select[Any]) -> Select[Any]:
         if values:
             found = found.where(column.in_(values))
     if wanted.states:
-        states = JOBS.c.state.in_(wanted.states)
-        if OUT_OF_MEMORY in wanted.states:
-            states |= (JOBS.c.state == "limit") & JOBS.c.because.contains("memory")
-        found = found.where(states)
+        over_memory = (JOBS.c.state == "limit") & JOBS.c.because.contains("memory")
+        is_asked = OUT_OF_MEMORY in wanted.states
+        found = found.where(JOBS.c.state.in_(wanted.states) | (over_memory & is_asked))
     if wanted.job_ids is not None:
         found = found.where(JOBS.c.job_id.in_(wanted.job_ids))
     if wanted.before is not None:

@@ -1,12 +1,18 @@
-"""The tables of the store, as the migrations make them (``store.migrations``)."""
+"""Tables of the store, and how those that an earlier version has made become them."""
 
 from __future__ import annotations
 
-from typing import Final
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
     Column,
+    Connection,
+    Engine,
     Float,
     Index,
     Integer,
@@ -15,7 +21,15 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    bindparam,
+    func,
+    insert,
+    inspect,
+    select,
+    update,
 )
+
+from foresail.model.errors import InputError
 
 METADATA: Final = MetaData()
 
@@ -166,3 +180,104 @@ AUDIT: Final = Table(
     Column("request_id", String, nullable=False),
 )
 """What was done to tokens and to the policy, and who was refused."""
+
+
+LATEST: Final = "0004"
+"""The version that this Foresail reads and writes."""
+
+_VERSIONS: Final = Table(
+    "alembic_version", MetaData(), Column("version_num", String(32), primary_key=True)
+)
+"""One row. The name is that of earlier versions of Foresail, which refuse a later one's by it."""
+
+_AT_ONCE: Final = 10_000
+
+
+def version_of(engine: Engine) -> str | None:
+    """Return the version of a database's tables; None where there are none."""
+    with engine.connect() as connection:
+        if not inspect(connection).has_table(_VERSIONS.name):
+            return None
+        return connection.scalar(select(_VERSIONS))
+
+
+def bring_up_to_date(engine: Engine) -> None:
+    """Make or change the tables of a database, all at once, so that they are of this version.
+
+    Raises ``InputError`` if a later version of Foresail has made them.
+    """
+    version = version_of(engine)
+    if version == LATEST:
+        return
+    if version not in (None, *_CHANGES):
+        raise InputError(
+            "was made by a later version of Foresail",
+            source=engine.url.render_as_string(hide_password=True),
+            value=version,
+            expected=f"version {LATEST} or earlier",
+        )
+    with engine.begin() as connection:
+        if engine.dialect.name == "sqlite":  # Python's driver begins with the first row only
+            connection.exec_driver_sql("BEGIN")
+        if version is None:
+            METADATA.create_all(connection)
+            _VERSIONS.create(connection)
+            connection.execute(insert(_VERSIONS).values(version_num=LATEST))
+            _make_identity(connection)
+        for change in list(_CHANGES.values())[list(_CHANGES).index(version) :] if version else ():
+            change(connection)
+        connection.execute(update(_VERSIONS).values(version_num=LATEST))
+
+
+def _make_identity(connection: Connection) -> None:
+    connection.execute(insert(IDENTITY).values(one=1, identity=secrets.token_hex(16)))
+
+
+def _add_identity_and_room(connection: Connection) -> None:
+    IDENTITY.create(connection)
+    ROOM.create(connection)
+    _make_identity(connection)
+
+
+def _add_subjects(connection: Connection) -> None:
+    """Let records be found by the job that they are about."""
+    connection.exec_driver_sql("ALTER TABLE records ADD COLUMN about VARCHAR")
+    number = RECORDS.c.number
+    change = update(RECORDS).where(number == bindparam("changed")).values(about=bindparam("about"))
+    last, end = 0, connection.scalar(select(func.max(number))) or 0
+    while last < end:
+        some = select(number, RECORDS.c.line).where(number.between(last + 1, last + _AT_ONCE))
+        found = [(each, _subject(json.loads(line))) for each, line in connection.execute(some)]
+        values = [{"changed": each, "about": job} for each, job in found if job is not None]
+        if values:
+            connection.execute(change, values)
+        last += _AT_ONCE
+    for index in RECORDS.indexes:
+        index.create(connection)
+
+
+def _subject(record: dict[str, Any]) -> str | None:
+    """Return the job of a record of that time; None for perhaps several, empty for none."""
+    if record["kind"] in ("decision", "reasons"):
+        job_ids = record.get("reasons", {}).get("job_ids", ())
+        return job_ids[0] if len(job_ids) == 1 else None
+    if "Node" in record.get("event", {}).get("type", ""):
+        return "nodes"
+    whole = [record, *(each for each in record.values() if isinstance(each, dict))]
+    for each in [*whole, *(sub for one in whole for sub in one.values() if isinstance(sub, dict))]:
+        if isinstance(each.get("job_id"), str):
+            return str(each["job_id"])
+    return ""
+
+
+def _add_records_left(connection: Connection) -> None:
+    kind = _NUMBER.compile(connection.dialect)
+    connection.exec_driver_sql(
+        f"ALTER TABLE progress ADD COLUMN records_left {kind} NOT NULL DEFAULT '0'"
+    )
+
+
+_CHANGES: Final[Mapping[str, Callable[[Connection], None]]] = MappingProxyType(
+    {"0001": _add_identity_and_room, "0002": _add_subjects, "0003": _add_records_left}
+)
+"""By version: what makes the next one of it."""
