@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
-import pkgutil
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,8 +20,7 @@ from python_interface import connect, python_pages
 from sphinx.application import Sphinx
 from typer.cli import get_docs_for_click
 
-import foresail.cli
-from foresail.cli.main import COMMANDS
+from foresail.cli.main import COMMANDS, app_of
 from foresail.control.policy import DEFAULTS, NAMED_POLICIES
 from foresail.model.registry import FAMILIES, Entry, entries, installed_packages
 from foresail.model.renamed import PUBLISHED
@@ -171,12 +169,10 @@ def literal_code(text: str) -> str:
 
 def command_line_page() -> str:
     """Every command with its arguments and options, as Typer tells them."""
-    modules = {module.name for module in pkgutil.iter_modules(foresail.cli.__path__)}
     sections = ["# Command line", "Errors in the input end with exit status 2 and one line."]
     for name in COMMANDS:
-        if name in modules:
-            app = importlib.import_module(f"foresail.cli.{name}").app
-            command = typer.main.get_command(app)
+        if name != "experiment":  # studies have a page of their own
+            command = typer.main.get_command(app_of(name))
             context = typer.Context(command, info_name=name)
             sections.append(
                 get_docs_for_click(

@@ -44,7 +44,7 @@ def test_what_is_private_stays_at_home() -> None:
 @pytest.mark.parametrize(
     ("module", "imported", "trespasses"),
     [
-        ("foresail.cli.compare", "foresail.cli._replaying.FormatOption", False),
+        ("foresail.cli.compare", "foresail.cli._scenarios.ScenarioOptions", False),
         ("foresail.cli.cloud.buy", "foresail.cli._again.command", False),
         ("foresail.cli.compare", "foresail.cli.cloud._options.Log", True),
         ("foresail.simulator.replay", "foresail.schedulers._queueing.Queueing", True),

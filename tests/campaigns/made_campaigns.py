@@ -5,9 +5,8 @@ from pathlib import Path
 
 import polars as pl
 
-from foresail.campaigns.measuring import Measured
 from foresail.campaigns.plan import CampaignPlan, LogSource, policies_of
-from foresail.campaigns.results import Results, Run
+from foresail.campaigns.results import Measured, Results, Run
 from foresail.campaigns.running import carry_out, replayed
 from foresail.traces.folder import read_folder, write_folder
 from foresail.traces.generating import generate

@@ -8,11 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from foresail.campaigns.figures import all_against_baseline, correlation_map
-from foresail.campaigns.measuring import QUANTILE_LEVELS
 from foresail.campaigns.page import findings_of, sentences
-from foresail.campaigns.results import Results
-from foresail.campaigns.selection import SelectionRule
-from foresail.campaigns.study_tables import correlations
+from foresail.campaigns.results import QUANTILE_LEVELS, Results
+from foresail.campaigns.selection import SelectionRule, correlations
 from foresail.cli.campaign import app
 from foresail.control.policy import parse_policy
 from foresail.model.errors import InputError
@@ -132,7 +130,7 @@ def test_run_refuses_mixed_input(tmp_path):
 
 def test_run_says_what_it_did(tmp_path, monkeypatch):
     """Piped, every run is a line on standard error; what was there is not run again."""
-    monkeypatch.setattr("foresail.campaigns.local_pool.LocalPool", lambda _: InProcess())
+    monkeypatch.setattr("foresail.campaigns.running.LocalPool", lambda _: InProcess())
     logs = [log.path for log in made_plan(tmp_path).logs]
     output = ("--output", tmp_path / "out")
     first = _invoke("run", *logs, "--with", "easy", *output)

@@ -36,7 +36,7 @@ def cluster():
 
 def test_same_results_though_a_worker_is_killed(cluster, tmp_path):
     """Results equal those of one process; a worker killed in mid-run costs only its own runs."""
-    from foresail.campaigns.dask_pool import DaskPool
+    from foresail.campaigns.running import DaskPool
 
     plan = made_plan(tmp_path, jobs=3000)
     expected = comparable(carried_out(plan, tmp_path / "one"))  # compiles, too: workers need not
@@ -63,8 +63,8 @@ def test_same_results_though_a_worker_is_killed(cluster, tmp_path):
 
 def test_nobody_at_the_address(monkeypatch, tmp_path):
     """An address without a scheduler is an error that says so."""
-    from foresail.campaigns import dask_pool
+    from foresail.campaigns import running
 
-    monkeypatch.setattr(dask_pool, "_SECONDS_TO_CONNECT", 1)
+    monkeypatch.setattr(running, "_SECONDS_TO_CONNECT", 1)
     with pytest.raises(InputError, match="no Dask scheduler answers"):
-        list(dask_pool.DaskPool("tcp://127.0.0.1:9").replay([], Results(tmp_path)))
+        list(running.DaskPool("tcp://127.0.0.1:9").replay([], Results(tmp_path)))

@@ -10,10 +10,8 @@ import time
 import psutil
 import pytest
 
-from foresail.campaigns.local_pool import LocalPool
-from foresail.campaigns.processes import WorkerLostError
 from foresail.campaigns.results import Results
-from foresail.campaigns.running import carry_out
+from foresail.campaigns.running import LocalPool, WorkerLostError, carry_out
 from made_campaigns import carried_out, comparable, made_plan
 
 

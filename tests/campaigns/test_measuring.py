@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.campaigns.measuring import QUANTILE_LEVELS, mean_e_loss, measure
+from foresail.campaigns.results import QUANTILE_LEVELS, mean_e_loss, measure
 from foresail.control.policy import parse_policy
 from foresail.metrics.summary import summary
 from foresail.traces.generating import generate

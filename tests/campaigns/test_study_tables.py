@@ -5,16 +5,17 @@ import math
 import polars as pl
 import pytest
 
-from foresail.campaigns.measuring import measure
 from foresail.campaigns.page import HEADINGS, published
-from foresail.campaigns.selection import SelectionRule, leave_one_out
-from foresail.campaigns.study_tables import (
+from foresail.campaigns.plan import EASY_PLUS_PLUS
+from foresail.campaigns.results import measure
+from foresail.campaigns.selection import (
+    SelectionRule,
     correlation_spread,
     correlations,
     headline,
+    leave_one_out,
     prediction_errors,
 )
-from foresail.campaigns.triples import EASY_PLUS_PLUS
 from foresail.control.policy import parse_policy
 from foresail.model.conventions import PREDICTSIM
 from foresail.simulator.replay import replay

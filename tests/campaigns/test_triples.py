@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from foresail.campaigns.triples import (
+from foresail.campaigns.plan import (
     clairvoyant_triples,
     heuristic_triples,
     is_clairvoyant,

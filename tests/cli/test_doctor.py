@@ -6,7 +6,7 @@ import socket
 
 from typer.testing import CliRunner
 
-from foresail.cli import doctor
+from foresail.cli.main import app_of
 from foresail.live.adapters.local.job_cgroups import JobCgroups
 from foresail.service import doctor as examination
 from foresail.service.session import StateFolder, passage_mode
@@ -16,7 +16,7 @@ from foresail.service.store.sql_store import SqlStore
 def examined(tmp_path, more="", port=0):
     path = tmp_path / "service.toml"
     path.write_text(f'state = "{tmp_path / "state"}"\n{more}\n[listen]\nport = {port}\n')
-    return CliRunner().invoke(doctor.app, [str(path)])
+    return CliRunner().invoke(app_of("doctor"), [str(path)])
 
 
 def test_all_is_well_before_the_first_start(tmp_path):

@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 from calling import call
-from foresail.cli.explain import app as explain
-from foresail.cli.simulate import app as simulate
+from foresail.cli.main import app_of
 from foresail.model.errors import InputError
 from foresail.model.registry import find
 from foresail.record.log_text import read_log
@@ -21,6 +20,9 @@ from foresail.schedulers._planning import triage
 from foresail.traces.folder import write_folder
 from foresail.traces.generating import generate
 from reading_pages import page_faults
+
+explain = app_of("explain")
+simulate = app_of("simulate")
 
 POLICY = "3sigma(relative_gap=9),history,exponential_increment"
 

@@ -6,13 +6,15 @@ import polars as pl
 import pytest
 
 from calling import call
-from foresail.cli.explain import app as explain
-from foresail.cli.simulate import app as simulate
+from foresail.cli.main import app_of
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.traces import schema
 from foresail.traces.folder import write_folder
 from foresail.traces.use_file import GONE, read_use
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+
+explain = app_of("explain")
+simulate = app_of("simulate")
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,15 @@ import pytest
 
 from calling import call
 from foresail.checks.tiny import tiny_workload
-from foresail.cli.forecast import app as forecast
-from foresail.cli.simulate import app as simulate
+from foresail.cli.main import app_of
 from foresail.live.command_job import CommandJob
 from foresail.live.run_directory import RunDirectory, RunSettings
 from foresail.model.errors import InputError
 from foresail.scenario.by_daemon import run_commands
 from foresail.traces.folder import write_folder
+
+forecast = app_of("forecast")
+simulate = app_of("simulate")
 
 POLICY = "easy,requested"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from foresail.cli._jobs_table import print_jobs
+from foresail.cli._service import print_jobs
 
 
 @pytest.mark.parametrize(

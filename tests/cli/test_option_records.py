@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from foresail.cli.option_records import with_option_records
+from foresail.cli.log_options import with_option_records
 
 
 @dataclass(frozen=True)

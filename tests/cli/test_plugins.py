@@ -11,13 +11,15 @@ from typer.testing import CliRunner
 
 from foresail.cli.campaign import app as campaign
 from foresail.cli.cloud import app as cloud
-from foresail.cli.compare import app as compare
-from foresail.cli.policies import app as policies
+from foresail.cli.main import app_of
 from foresail.cli.predict import app as predict
-from foresail.cli.run import app as run
-from foresail.cli.simulate import app as simulate
 from foresail.cli.trace import app as trace
 from foresail.model.errors import InputError
+
+compare = app_of("compare")
+policies = app_of("policies")
+run = app_of("run")
+simulate = app_of("simulate")
 
 OWN = '''
 import polars as pl

@@ -14,10 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from foresail.cli.cloud import app as cloud
-from foresail.cli.compare import app as compare
 from foresail.cli.db import app as db
+from foresail.cli.main import app_of
 from foresail.cli.predict import app as predict
-from foresail.cli.simulate import app as simulate
 from foresail.cli.trace import app as trace
 from foresail.kernels.compile import kernel
 from foresail.live.history import RunHistory
@@ -29,6 +28,9 @@ from foresail.record.records import Manifest
 from foresail.traces.folder import write_folder
 from foresail.traces.parquet import write_whole_parquet
 from foresail.traces.reading import read
+
+compare = app_of("compare")
+simulate = app_of("simulate")
 
 LINE = "{} {} -1 {} 2 -1 -1 2 200 -1 1 1 1 -1 1 -1 -1 -1\n"
 FILTERS = ("keep_first_weeks(weeks=1)", "drop_no_runtime")

@@ -7,11 +7,13 @@ import json
 import pytest
 
 from calling import call
-from foresail.cli.explain import app as explain
-from foresail.cli.simulate import app as simulate
+from foresail.cli.main import app_of
 from foresail.model.errors import InputError
 from foresail.record.log_text import read_log
 from foresail.record.records import Manifest
+
+explain = app_of("explain")
+simulate = app_of("simulate")
 
 JOB = "{id} {submit} 0 {run} {cpus} -1 -1 {cpus} {limit} -1 1 {user} 1 -1 -1 -1 -1 -1\n"
 

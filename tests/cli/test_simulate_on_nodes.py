@@ -8,9 +8,7 @@ import polars as pl
 import pytest
 
 from calling import call
-from foresail.cli.compare import app as compare
-from foresail.cli.explain import app as explain
-from foresail.cli.simulate import app as simulate
+from foresail.cli.main import app_of
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.model.errors import InputError
 from foresail.model.registry import find
@@ -20,6 +18,10 @@ from foresail.traces.generating import generate
 from foresail.traces.schedule_file import read_schedule
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from reading_pages import page_faults
+
+compare = app_of("compare")
+explain = app_of("explain")
+simulate = app_of("simulate")
 
 
 @pytest.fixture

@@ -7,9 +7,11 @@ import pytest
 from typer.testing import CliRunner
 
 from foresail.cli.cloud import app as cloud
-from foresail.cli.simulate import app as simulate
+from foresail.cli.main import app_of
 from foresail.model.errors import InputError
 from foresail.model.plug_in_errors import blaming_plug_ins
+
+simulate = app_of("simulate")
 
 LOG = "; MaxProcs: 4\n1 0 -1 100 2 -1 -1 2 200 -1 1 1 1 -1 1 -1 -1 -1\n"
 

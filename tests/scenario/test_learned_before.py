@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from foresail.cli.simulate import app as simulate
+from foresail.cli.main import app_of
 from foresail.control.policy import parse_policy
 from foresail.live.run_directory import RunDirectory, RunSettings
 from foresail.model.errors import InputError
@@ -19,6 +19,8 @@ from foresail.scenario.scenario import Scenario
 from foresail.traces.folder import write_folder
 from foresail.traces.schedule_file import read_schedule
 from scenario.small_cluster import history, workload
+
+simulate = app_of("simulate")
 
 POLICIES = ("easy,recent", "prio,similar", "easy,history,doubling", "easy,regression")
 

@@ -6,8 +6,7 @@ from itertools import combinations, product
 import pytest
 from typer.testing import CliRunner
 
-from foresail.cli.compare import app as compare
-from foresail.cli.simulate import app as simulate
+from foresail.cli.main import app_of
 from foresail.control.policy import parse_policy
 from foresail.model.conventions import PREDICTSIM, STANDARD
 from foresail.model.errors import InputError
@@ -20,6 +19,9 @@ from foresail.simulator.conditions import ClusterConditions
 from foresail.traces.folder import write_folder
 from foresail.traces.schedule_file import read_schedule
 from scenario.small_cluster import CYCLE_SECONDS, history, workload
+
+compare = app_of("compare")
+simulate = app_of("simulate")
 
 WISHES = {
     "nodes": ("--on-nodes",),

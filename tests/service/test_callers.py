@@ -19,7 +19,7 @@ import pytest
 from starlette.requests import Request
 from typer.testing import CliRunner
 
-from foresail.cli import jobs, token
+from foresail.cli.main import app_of
 from foresail.client import connection
 from foresail.live.accounts import Account
 from foresail.model.errors import InputError
@@ -233,8 +233,8 @@ def test_commands_find_the_service_of_the_machine_without_a_login(machine, monke
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setattr(connection, "MACHINE_SOCKET", path)
     monkeypatch.setattr(connection, "well_known_socket", lambda _: tmp_path / "none")
-    assert CliRunner().invoke(jobs.app, []).exit_code == 0
-    secret = CliRunner().invoke(token.app, ["create"]).output.strip()
+    assert CliRunner().invoke(app_of("jobs"), []).exit_code == 0
+    secret = CliRunner().invoke(app_of("token"), ["create"]).output.strip()
     with httpx.Client(headers={"Authorization": f"Bearer {secret}"}) as client:
         assert client.get(f"{machine[0].address}/v1/whoami").json()["user"] == "root"
     monkeypatch.setattr(connection, "MACHINE_SOCKET", tmp_path / "none")

@@ -10,7 +10,7 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from foresail.cli import main, submit
+from foresail.cli.main import app_of, main
 from foresail.model.errors import ForesailError
 from live_service import live_service
 
@@ -68,7 +68,7 @@ def test_what_was_understood_is_said_and_what_cannot_be_met(typed):
     """Standard output has the id alone; what is odd about a job is said with the rest."""
     asked = ("--memory", "2GiB", "--gpus", "1", "--time", "30min", "--deadline", "10min")
     words = [*asked, "--wait", "--", "sh", "-c", "echo gpu:$CUDA_VISIBLE_DEVICES"]
-    result = CliRunner().invoke(submit.app, words)
+    result = CliRunner().invoke(app_of("submit"), words)
     understood = (
         "1 cpu, at most 2 GiB of memory, 1 gpu, a limit of 30 min, to be done within 10 min"
     )
@@ -394,7 +394,7 @@ def test_alone_it_shows_what_runs_and_is_next(service, monkeypatch, capsys):
     def seen_by(token, status=(0, None)):
         monkeypatch.setenv("FORESAIL_TOKEN", token)
         with pytest.raises(SystemExit) as end:
-            main.main()
+            main()
         assert end.value.code in status
         return capsys.readouterr()
 

@@ -13,7 +13,7 @@ from sqlalchemy import select, text
 from typer.testing import CliRunner
 
 from databases import PostgreSQLServer, program
-from foresail.cli import db, replay
+from foresail.cli.main import app_of
 from foresail.live.command_job import CommandJob
 from foresail.service.session import StateFolder
 from foresail.service.store import copies
@@ -51,7 +51,7 @@ def state(tmp_path):
 
 
 def told(*words):
-    result = CliRunner().invoke(db.app, [str(each) for each in words])
+    result = CliRunner().invoke(app_of("db"), [str(each) for each in words])
     return result.exit_code, result.output or str(result.exception)
 
 
@@ -132,7 +132,7 @@ def test_a_service_goes_on_after_a_restore_and_in_another_database(tmp_path, ser
 def exported(state, folder):
     """The session's log, of which every decision is made again."""
     well("export", state, "--output", folder)
-    again = CliRunner().invoke(replay.app, [str(folder)])
+    again = CliRunner().invoke(app_of("replay"), [str(folder)])
     assert again.output == "every decision is made again\n"
     return (folder / "events.jsonl").read_text()
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from foresail.cli import token
+from foresail.cli.main import app_of
 from foresail.model.errors import InputError
 from foresail.service.configuration import Listening, ServiceConfiguration, require_usable
 from live_service import live_service
@@ -207,9 +207,9 @@ def test_it_listens_beyond_loopback_only_with_tls_or_a_proxy(host):
 def test_tokens_are_created_listed_and_revoked_on_the_command_line(service, monkeypatch):
     monkeypatch.setenv("FORESAIL_SERVICE", service.address)
     monkeypatch.setenv("FORESAIL_TOKEN", service.admin_token)
-    secret = CliRunner().invoke(token.app, ["create", "typed"]).output.strip()
+    secret = CliRunner().invoke(app_of("token"), ["create", "typed"]).output.strip()
     with service.client(secret) as client:
         token_id = client.get("/v1/whoami").json()["token_id"]
-        assert token_id in CliRunner().invoke(token.app, ["list"]).output
-        assert CliRunner().invoke(token.app, ["revoke", token_id]).exit_code == 0
+        assert token_id in CliRunner().invoke(app_of("token"), ["list"]).output
+        assert CliRunner().invoke(app_of("token"), ["revoke", token_id]).exit_code == 0
         assert client.get("/v1/whoami").status_code == 401

@@ -14,7 +14,7 @@ from contextlib import closing
 import pytest
 from typer.testing import CliRunner
 
-from foresail.cli import compare, db, replay
+from foresail.cli.main import app_of
 from foresail.client.connection import Connection
 from foresail.client.service_client import ServiceClient
 from foresail.traces.folder import load_workload
@@ -73,19 +73,19 @@ def test_a_session_is_exported_decided_alike_again_and_replayed_under_others(tmp
         assert "foresail_deadlines_met_total 12.0" in metrics
         assert 'foresail_jobs_ended_total{because="completed"} 12.0' in metrics
         assert "foresail_cycle_seconds_bucket" in metrics
-    assert invoke(db.app, "check", service.state).output.startswith("well: 13 jobs")
+    assert invoke(app_of("db"), "check", service.state).output.startswith("well: 13 jobs")
     exported = tmp_path / "exported"
-    told = invoke(db.app, "export", service.state, "--output", exported)
+    told = invoke(app_of("db"), "export", service.state, "--output", exported)
     used = quantity(load_workload(exported / "workload"), "memory")
     assert (used > 1e5).sum() >= 3
     assert told.output.startswith("12 jobs; 1 that did not run")
-    again = invoke(replay.app, exported)
+    again = invoke(app_of("replay"), exported)
     assert (again.exit_code, again.output) == (0, "every decision is made again\n")
-    words = (compare.app, exported / "workload", "--with", "easy", "--with", "foresail")
+    words = (app_of("compare"), exported / "workload", "--with", "easy", "--with", "foresail")
     assert "gpus" in str(invoke(*words).exception)  # one pool of processors says nothing of them
     other = invoke(*words, "--filter", "drop_gpus")
     assert (other.exit_code, "foresail" in other.output) == (0, True), other.exception
-    assert invoke(db.app, "check", tmp_path / "none").exit_code != 0
+    assert invoke(app_of("db"), "check", tmp_path / "none").exit_code != 0
 
 
 @pytest.mark.parametrize(
@@ -212,11 +212,11 @@ def test_what_ended_long_ago_is_forgotten_and_can_still_be_read_about(tmp_path):
     with live_service(tmp_path, lines) as service, service.client() as client:
         wait_for(lambda: client.get("/v1/jobs/2503").json()["state"] == "completed")
         assert client.get("/v1/jobs/1").json()["state"] == "completed"
-    assert invoke(db.app, "check", service.state).output.startswith("well: 2,503 jobs")
+    assert invoke(app_of("db"), "check", service.state).output.startswith("well: 2,503 jobs")
     exported = tmp_path / "exported"
-    told = invoke(db.app, "export", service.state, "--output", exported)
+    told = invoke(app_of("db"), "export", service.state, "--output", exported)
     assert told.output.startswith("3 jobs; 2500 that did not run")
-    assert invoke(replay.app, exported).output == "every decision is made again\n"
+    assert invoke(app_of("replay"), exported).output == "every decision is made again\n"
 
 
 def records(state):

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import func, select, update
 from typer.testing import CliRunner
 
-from foresail.cli import compare, db, replay
+from foresail.cli.main import app_of
 from foresail.live.cluster_plugin import UseSample
 from foresail.model.event import Ended
 from foresail.model.outcome import EndedBecause, Outcome
@@ -126,13 +126,13 @@ def test_archive_and_database_are_exported_replayed_and_compared_as_one(
     assert cleaned(store, folder, session, keep_jobs=20) == 0
     store.close()
     exported = tmp_path / "exported"
-    told = CliRunner().invoke(db.app, ["export", str(folder.path), "--output", str(exported)])
+    told = CliRunner().invoke(app_of("db"), ["export", str(folder.path), "--output", str(exported)])
     assert told.output.startswith("79 jobs")
     assert (exported / "events.jsonl").read_text().startswith(lines)
-    again = CliRunner().invoke(replay.app, [str(exported)])
+    again = CliRunner().invoke(app_of("replay"), [str(exported)])
     assert again.output == "every decision is made again\n"
     words = [str(exported / "workload"), "--with", "easy", "--with", "fcfs"]
-    assert CliRunner().invoke(compare.app, words).exit_code == 0
+    assert CliRunner().invoke(app_of("compare"), words).exit_code == 0
 
 
 def test_a_round_that_was_cut_off_is_made_up_for_by_the_next(store, folder, session, monkeypatch):

@@ -9,7 +9,7 @@ import time
 import pytest
 from typer.testing import CliRunner
 
-from foresail.cli import explain, show
+from foresail.cli.main import app_of
 from foresail.client import connection
 from live_service import live_service
 
@@ -142,7 +142,7 @@ def test_explain_prints_it_in_plain_words(service, ann, queue, monkeypatch):
     """The first screen: the reason, the place, what runs and goes before; then what happened."""
     monkeypatch.setenv(connection.ADDRESS_VARIABLE, service.address)
     monkeypatch.setenv(connection.TOKEN_VARIABLE, service.token("ann", "user"))
-    result = CliRunner().invoke(explain.app, [queue[2]])
+    result = CliRunner().invoke(app_of("explain"), [queue[2]])
     assert result.exit_code == 0, result.output
     assert not any(word in result.output for word in SECRET)
     first, second, third, *_ = result.output.splitlines()
@@ -159,9 +159,9 @@ def test_explain_and_show_say_the_same_numbers(service, ann, queue, monkeypatch)
     monkeypatch.setenv(connection.ADDRESS_VARIABLE, service.address)
     monkeypatch.setenv(connection.TOKEN_VARIABLE, service.token("ann", "user"))
     for _ in range(10):
-        shown = CliRunner().invoke(show.app, [queue[2]]).output
+        shown = CliRunner().invoke(app_of("show"), [queue[2]]).output
         told = dict(re.split(r" {2,}", line, maxsplit=1) for line in shown.splitlines())
-        explained = CliRunner().invoke(explain.app, [queue[2]]).output
+        explained = CliRunner().invoke(app_of("explain"), [queue[2]]).output
         same = (
             f"waits: {told['why']}.",
             f"should start in {told['starts in']}.",

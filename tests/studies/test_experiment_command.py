@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from foresail.campaigns import processes
+from foresail.campaigns import running
 from made_studies import in_turn
 
 SMALL = ("seeds=2", "hours=0.1", "nodes=64", "samples=[5,25]", "cycle_seconds=30")
@@ -21,9 +21,7 @@ def foresail(foresail):
 @pytest.fixture
 def here(monkeypatch):
     """Runs are made in this process: others are tested with the pool."""
-    monkeypatch.setattr(
-        processes, "in_processes", lambda call, items, workers: in_turn(call, items)
-    )
+    monkeypatch.setattr(running, "in_processes", lambda call, items, workers: in_turn(call, items))
 
 
 def settings():

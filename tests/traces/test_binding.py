@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from foresail.cli.compare import app
+from foresail.cli.main import app_of
 from foresail.control.policy import parse_policy
 from foresail.model.errors import InputError
 from foresail.traces import schema
@@ -14,6 +14,8 @@ from foresail.traces.filtering import FilterChoice, apply_filters
 from foresail.traces.folder import write_folder
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from made_scenarios import simulate, simulate_by_events, simulate_on_nodes
+
+app = app_of("compare")
 
 GIB = 2.0**30
 FCFS = parse_policy("fcfs,requested")

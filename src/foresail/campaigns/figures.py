@@ -9,10 +9,9 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from foresail.campaigns.measuring import QUANTILE_LEVELS
-from foresail.campaigns.selection import SCORE
-from foresail.campaigns.study_tables import correlation_spread
-from foresail.campaigns.triples import is_clairvoyant
+from foresail.campaigns.plan import is_clairvoyant
+from foresail.campaigns.results import QUANTILE_LEVELS
+from foresail.campaigns.selection import SCORE, correlation_spread
 from foresail.control.policy import parse_policy
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.figure import Figure, MissingFigure

@@ -15,10 +15,18 @@ from foresail.campaigns.figures import (
     error_distribution,
     prediction_distribution,
 )
+from foresail.campaigns.plan import EASY_PLUS_PLUS, clairvoyant_triples
 from foresail.campaigns.results import Results
-from foresail.campaigns.selection import SCORE, SelectionRule, candidates, leave_one_out, ranking
-from foresail.campaigns.study_tables import correlations, headline, prediction_errors
-from foresail.campaigns.triples import EASY_PLUS_PLUS, clairvoyant_triples
+from foresail.campaigns.selection import (
+    SCORE,
+    SelectionRule,
+    candidates,
+    correlations,
+    headline,
+    leave_one_out,
+    prediction_errors,
+    ranking,
+)
 from foresail.model.words import count, duration, number, percent, signed
 from foresail.reports.document import as_html, document, missing, section
 from foresail.reports.figure import Figure, MissingFigure
@@ -106,7 +114,7 @@ _PUBLISHED: Final = {
     "SDSC-BLUE": (36.5, 21.0, 30.6, 13.2, 16.5, 48.0, 12.6, 47.8, 34.7),
     "CEA-Curie": (202.1, 193.5, 69.9, 12.1, 26.3, 9348.8, 24.3, 40100.0, 27.9),
 }
-"""Average bounded slowdowns as paper 004 prints them (Tables 2.1, 2.6, 2.7; spec section 10)."""
+"""Average bounded slowdowns as V. Reis' thesis prints them (tables 2.1, 2.6, 2.7)."""
 
 _LOGS: Final = {
     "9a5491e4261dac54a2d7e313c8ef5d68": "CTC-SP2",

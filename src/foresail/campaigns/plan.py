@@ -1,20 +1,55 @@
-"""What a campaign is to replay: logs, policies, conventions; from a TOML file or from options."""
+"""The plan of a campaign: logs, policies and conventions, from a TOML file or from options."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from foresail.campaigns.triples import clairvoyant_triples, heuristic_triples
-from foresail.control.policy import parse_policy
+from foresail.control.policy import Policy, parse_policy
 from foresail.model.conventions import CONVENTIONS
 from foresail.model.documents import toml_of
 from foresail.model.errors import InputError, UnknownNameError, naming
 from foresail.model.renamed import todays_name
+from foresail.predictors.regression import Shape, Weight
+
+VARIANTS: Final = ("easy", "easy(order=shortest)")
+"""EASY, and EASY-SJBF: shortest predicted runtime first among the candidates."""
+
+
+EASY_PLUS_PLUS: Final = parse_policy("easy++")
+"""Policy of Tsafrir, Etsion and Feitelson (2007), as the study read it."""
+
+
+def heuristic_triples() -> tuple[str, ...]:
+    """The 128 triples in canonical short form.
+
+    20 regressions and AVE2, times three corrections, times two variants; and the requested time,
+    which needs no correction, times two variants. AVE2 and increments are those of EASY++.
+    """
+    regressions = [
+        f"regression(over={over},under={under},weight={weight})"
+        for over, under, weight in product(get_args(Shape), get_args(Shape), get_args(Weight))
+    ]
+    average, increments = EASY_PLUS_PLUS.predictor.text, EASY_PLUS_PLUS.correction.text
+    corrections = ("requested", increments, "doubling")
+    learned = product(VARIANTS, (average, *regressions), corrections)
+    written = [*VARIANTS, *(",".join(parts) for parts in learned)]
+    return tuple(parse_policy(text).text for text in written)
+
+
+def clairvoyant_triples() -> tuple[str, ...]:
+    """The two bounds that are reported beside the triples."""
+    return tuple(parse_policy(f"{variant},clairvoyant").text for variant in VARIANTS)
+
+
+def is_clairvoyant(policy: Policy) -> bool:
+    """Whether a policy was told the real runtimes, so that no cluster could use it."""
+    return policy.predictor.entry.name == "clairvoyant"
 
 
 @dataclass(frozen=True, slots=True)

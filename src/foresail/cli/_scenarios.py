@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
-from foresail.cli.log_options import LogOptions
+from foresail.cli.log_options import LogOptions, load
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.renamed import todays_name
 
@@ -250,7 +250,6 @@ def _mean_times(text: str) -> tuple[float, float]:
 
 
 def _learned_before(path: Path) -> LearnedBefore:
-    from foresail.cli._replaying import load
     from foresail.live.run_directory import RunDirectory
     from foresail.scenario.learned_before import EarlierRun, HistoryWorkload, SavedState
 

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from foresail.cli import _replaying as replaying
 from foresail.cli.formats import Format, FormatOption, made_by, print_json
-from foresail.cli.log_options import LogOptions
-from foresail.cli.option_records import with_option_records
+from foresail.cli.log_options import LogOptions, load_cleaned
 from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
     from foresail.analysis.analysing import Analysed
 
-app = typer.Typer(rich_markup_mode=None)
 
 _WIDTH: Final = 100
 _NAME: Final = 22
@@ -26,8 +23,6 @@ _FITTING: Final = 3
 _SHORT: Final = {"yes": "y", "no": "n", "unknown": "?"}
 
 
-@app.command()
-@with_option_records
 def analyse(
     logs: Annotated[
         list[Path], typer.Argument(metavar="LOG...", help="Job logs, or workload folders.")
@@ -59,7 +54,7 @@ def analyse(
         require_folder(output)
     found = []
     for path, name in zip(logs, _names(logs), strict=True):
-        workload = replaying.load_cleaned(path, log_options, filters or [])
+        workload = load_cleaned(path, log_options, filters or [])
         with doing(f"analysing {name}") as entered:
             found.append(analyse(workload, name, only or [], entered.progressed))
     if output is not None:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from foresail.cli import _replaying as replaying
 from foresail.cli._scenarios import ConventionsName, EnforceLimits
 from foresail.cli.formats import TableFormat, TableFormatOption, made_by, print_json
-from foresail.cli.log_options import Plugins
+from foresail.cli.log_options import FilterNames, Plugins
 from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
+    add_completion=False,
     help="Replay many policies on many logs, and choose by leave-one-out.",
 )
 
@@ -66,7 +66,7 @@ def run(
         list[str] | None,
         typer.Option("--with", metavar="POLICY", help="A policy; see foresail policies."),
     ] = None,
-    filters: replaying.FilterNames = None,
+    filters: FilterNames = None,
     conventions: ConventionsName = "standard",
     enforce_limits: EnforceLimits = False,
     workers: Annotated[
@@ -222,12 +222,12 @@ def _pool(workers: int | None, dask: str | None) -> Pool:
     from foresail.model.errors import InputError
 
     if dask is None:
-        from foresail.campaigns.local_pool import LocalPool
+        from foresail.campaigns.running import LocalPool
 
         return LocalPool(workers or os.cpu_count() or 1)
     if workers is not None:
         raise InputError("a Dask cluster has its own workers", expected="--workers or --dask")
-    from foresail.campaigns.dask_pool import DaskPool
+    from foresail.campaigns.running import DaskPool
 
     return DaskPool(dask)
 

@@ -1,19 +1,31 @@
-"""``foresail compare``: one log under several policies, the first of them the baseline."""
+"""``foresail compare``, ``simulate``, ``policies``: a log replayed under one or more policies."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import Annotated
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from foresail.cli import _replaying as replaying
+from foresail.cli import _moments as moments
 from foresail.cli._scenarios import ScenarioOptions
-from foresail.cli.formats import TableFormat, TableFormatOption
-from foresail.cli.log_options import MachineOptions
-from foresail.cli.option_records import with_option_records
+from foresail.cli.formats import TableFormat, TableFormatOption, console, made_by, print_json
+from foresail.cli.log_options import FilterNames, LogPath, MachineOptions, Plugins, load
+from foresail.cli.progress import doing, in_days
+from foresail.model.errors import InputError
+from foresail.traces.durations import duration_of
 
-app = typer.Typer(rich_markup_mode=None)
+if TYPE_CHECKING:
+    from foresail.kernels.beside import CompilingBeside
+    from foresail.reports.plan.page import RunCourse
+    from foresail.scenario.scenario import Scenario
+    from foresail.traces.provenance import Provenance
+    from foresail.traces.schedule import Schedule
+    from foresail.traces.workload import Workload
 
 STANDARD = ("easy", "easy-sjbf", "easy++", "foresail")
 """What a log is compared under when nothing else is asked for."""
@@ -27,28 +39,32 @@ _HELP = (
 )
 
 
-@app.command()
-@with_option_records
+Output: TypeAlias = Annotated[
+    Path | None, typer.Option("--output", metavar="DIR", help="Write report, tables, schedules.")
+]
+Png: TypeAlias = Annotated[bool, typer.Option("--png", help="With --output: a PNG per figure.")]
+
+
 def compare(
-    log: replaying.LogPath,
+    log: LogPath,
     policies: Annotated[
         list[str] | None, typer.Option("--with", metavar="POLICY", help=_HELP)
     ] = None,
-    filters: replaying.FilterNames = None,
+    filters: FilterNames = None,
     options: ScenarioOptions = ScenarioOptions(),
     log_options: MachineOptions = MachineOptions(),
     output_format: TableFormatOption = TableFormat.TABLE,
-    output: replaying.Output = None,
-    png: replaying.Png = False,
+    output: Output = None,
+    png: Png = False,
 ) -> None:
     """Say how waiting, slowdown and use would have been under other schedulers and predictions."""
     from foresail.traces.provenance import provenance_of
 
     standard = STANDARD_ON_NODES if options.on_nodes else STANDARD
-    read = partial(replaying.load, log, log_options, filters)
+    read = partial(load, log, log_options, filters)
     asked = policies or standard
-    workload, schedules = replaying.schedules_of(options, asked, output, read)
-    replaying.show(
+    workload, schedules = _schedules_of(options, asked, output, read)
+    _show(
         schedules,
         output_format,
         output,
@@ -56,3 +72,246 @@ def compare(
         recorded_in=workload,
         provenance=provenance_of(workload),
     )
+
+
+def simulate(
+    log: LogPath,
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy",
+            "--with",
+            metavar="POLICY",
+            help='Such as "easy(order=shortest),recent,incremental". See foresail policies.',
+        ),
+    ] = "easy",
+    filters: FilterNames = None,
+    options: ScenarioOptions = ScenarioOptions(),
+    log_options: MachineOptions = MachineOptions(),
+    output_format: TableFormatOption = TableFormat.TABLE,
+    output: Output = None,
+    png: Png = False,
+    moment: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="With --events and --output: when to show the plan. [when most jobs are planned]",
+        ),
+    ] = None,
+) -> None:
+    """Replay a log under one policy."""
+    from foresail.traces.provenance import provenance_of
+
+    if moment is not None:
+        duration_of(moment, "--moment")
+        if options.events is None or output is None:
+            raise InputError("only with --events and --output", field="--moment", value=moment)
+    read = partial(load, log, log_options, filters)
+    workload, schedules = _schedules_of(options, [policy], output, read)
+    course = None if options.events is None else partial(moments.course_of, options.events, moment)
+    provenance = provenance_of(workload)
+    _show(schedules, output_format, output, png, course, provenance=provenance)
+
+
+def policies(plugins: Plugins = None) -> None:
+    """List schedulers, predictors, corrections, orders and named policies, with parameters."""
+    del plugins  # they are loaded
+    from itertools import chain
+
+    from foresail.cli.formats import print_table
+    from foresail.control.policy import FAMILIES_OF_PARTS, NAMED_POLICIES
+    from foresail.model.registry import entries
+    from foresail.model.renamed import with_short_name
+    from foresail.model.short_form import parameter_texts
+    from foresail.schedulers.order_expression import FIELD_NAMES, NAMED_ORDERS
+
+    for family in chain.from_iterable(FAMILIES_OF_PARTS.values()):
+        typer.echo(f"{family.replace('_', ' ')}s")
+        rows = [
+            (
+                f"  {with_short_name(family, entry.name)}",
+                entry.summary,
+                " ".join(parameter_texts(entry)),
+            )
+            for entry in entries(family)
+        ]
+        print_table(("", "", ""), rows)
+        typer.echo()
+    typer.echo("orders (smaller values go first)")
+    print_table(("", ""), [(f"  {name}", text) for name, text in NAMED_ORDERS.items()])
+    typer.echo(f"  or any expression over {', '.join(FIELD_NAMES)}\n")
+    typer.echo("named policies")
+    print_table(("", ""), [(f"  {name}", text) for name, text in NAMED_POLICIES.items()])
+
+
+def _schedules_of(
+    options: ScenarioOptions,
+    policies: Sequence[str],
+    folder: Path | None,
+    read: Callable[[Callable[[Workload], str]], Workload],
+) -> tuple[Workload, list[Schedule]]:
+    """The log, and a schedule per policy.
+
+    What can be refused is, the folder too, before the log is read; ``read`` is told which filter
+    makes a log one that all of the policies can replay.
+    """
+    from foresail.scenario.engines import task_queues_of
+    from foresail.scenario.running import run_scenario
+    from foresail.traces.binding import memory_left_out
+    from foresail.traces.partitions import divided, in_one_pool, named_partitions
+
+    asked = options.scenarios(policies)
+    if folder is not None:
+        from foresail.model.whole_files import require_folder
+
+        require_folder(folder)
+    with _compiling_beside(asked) as beside:
+        workload = read(partial(_usual_filter, asked))
+        if options.on_nodes and workload.partitions_said:
+            raise InputError(
+                "not together: partitions are as the nodes have them", field="--on-nodes"
+            )
+        with doing("compiling in two processes, once for all later runs") as entered:
+            entered.watch(beside.measure)
+            beside.meet()
+    if any(each.place == "processors" for each in asked):
+        if said := memory_left_out(workload):
+            typer.echo(said, err=True)
+        in_parts = any(each.policy.starts_tasks or task_queues_of(each.policy) for each in asked)
+        because = "policies that start tasks apart know none"
+        if in_parts and workload.partitions:
+            raise InputError(because, field="--partitions")
+        if in_parts and named_partitions(workload):
+            workload = in_one_pool(workload, because)
+        workload = divided(workload)
+    schedules = []
+    for number, each in enumerate(asked, start=1):
+        of_how_many = f"policy {number} of {len(asked)}: " if len(asked) > 1 else ""
+        with doing(f"{of_how_many}{each.policy.label}", said=in_days) as entered:
+            schedules.append(run_scenario(options.of(workload, each), entered.watch))
+    return workload, schedules
+
+
+def _usual_filter(scenarios: Sequence[Scenario], workload: Workload) -> str:
+    """Jobs of more tasks than there are processors are no trouble where each starts by itself.
+
+    Queues of tasks take jobs whose tasks are not known for equal tasks that do; for any other
+    scheduler they are gangs.
+    """
+    from foresail.scenario.engines import task_queues_of
+
+    by_task = all(
+        task_queues_of(each.policy) is not None
+        or (workload.tasks is not None and each.policy.starts_tasks)
+        for each in scenarios
+    )
+    return "replayable_by_task" if by_task else "replayable"
+
+
+@contextmanager
+def _compiling_beside(scenarios: Sequence[Scenario]) -> Iterator[CompilingBeside]:
+    """What scenarios need is compiled beside what is done in here."""
+    from foresail.kernels.beside import Rehearsal, Task, compiling_beside
+    from foresail.scenario.engines import EVENT_ENGINE, TASK_REPLAY, engine_of
+    from foresail.simulator.replay import steps_of, steps_of_parts
+    from foresail.simulator.task_replay import steps_of_tasks
+
+    rehearsals: list[Task] = []
+    steps: list[Task] = []
+    for each in scenarios:
+        if engine_of(each) is TASK_REPLAY:
+            steps += steps_of_tasks(each.policy)
+            continue
+        if engine_of(each) is not EVENT_ENGINE:
+            steps += steps_of(each.policy)
+            continue
+        steps += steps_of_parts(each.policy)
+        if each.policy.is_built_in:  # the other process knows no files of the user's
+            rehearsals.append(Rehearsal("foresail.simulator.rehearsing:rehearse", each.policy.text))
+    with compiling_beside([*rehearsals, *steps]) as beside:
+        yield beside
+
+
+def _show(
+    schedules: Sequence[Schedule],
+    output: TableFormat,
+    folder: Path | None,
+    png: bool,
+    course: Callable[[], RunCourse | None] | None = None,
+    recorded_in: Workload | None = None,
+    *,
+    provenance: Provenance,
+) -> None:
+    """Print the summaries and, with a folder, write the report and everything behind it.
+
+    The report of a run with an event log also has its course; what the log recorded is compared
+    with the schedules, where one is given.
+    """
+    from foresail.metrics.partitions import partition_summaries
+    from foresail.metrics.summary import summaries
+    from foresail.reports.comparison.recorded_words import verdict_of
+    from foresail.reports.comparison.table import (
+        as_csv,
+        killed_words,
+        never_started_words,
+        partition_tables,
+        terminal_tables,
+    )
+
+    recorded = None if recorded_in is None else verdict_of(recorded_in, schedules)
+    verdict = "" if recorded is None else recorded["words"]
+    if folder is not None:
+        with doing("writing the report"):
+            _write(
+                schedules, folder, png, None if course is None else course(), verdict, provenance
+            )
+    with doing("measuring the schedules"):
+        every = summaries(schedules)
+        by_partition = [partition_summaries(each) for each in schedules]
+        said = schedules[0].meta.partitions_said if schedules else ""
+    if output is TableFormat.JSON:
+        policies = [
+            each.as_json() | {"partitions": [part.as_json() for part in parts]}
+            for each, parts in zip(every, by_partition, strict=True)
+        ]
+        told = {"policies": policies, "partitions": said or None} | provenance.as_json()
+        print_json(told if recorded is None else {**told, "recorded": recorded})
+    elif output is TableFormat.CSV:
+        typer.echo(as_csv(every), nl=False)
+    else:
+        printer = console()
+        tables = (*terminal_tables(every), *partition_tables([*chain(*by_partition)]))
+        for part in (verdict, *tables, said, never_started_words(every), killed_words(every)):
+            if part:
+                printer.print(part)
+    if folder is not None:
+        typer.echo(f"report: {folder / 'report.html'}", err=True)
+
+
+def _write(
+    schedules: Sequence[Schedule],
+    folder: Path,
+    png: bool,
+    course: RunCourse | None,
+    verdict: str,
+    provenance: Provenance,
+) -> None:
+    from foresail.model.whole_files import all_or_none
+    from foresail.reports.comparison.report import write_report
+    from foresail.reports.images import write_images
+    from foresail.traces.schedule_file import write_schedule
+
+    command = made_by()
+    with all_or_none(folder) as drafts:
+        report = write_report(
+            schedules,
+            drafts,
+            command=command,
+            course=course,
+            verdict=verdict,
+            provenance=provenance,
+        )
+        for number, schedule in enumerate(schedules, start=1):
+            write_schedule(schedule, drafts / f"schedule-{number}.parquet")
+    if png:
+        write_images(report.figures, folder)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from foresail.service.store.database import Database
     from foresail.service.store.sql_store import SqlStore
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
 
 _Source = Annotated[
     Path,

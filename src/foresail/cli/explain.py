@@ -25,14 +25,11 @@ _MOST_JOBS: Final = 10
 _ANOTHERS: Final = "another user's job"
 
 
-app = typer.Typer(add_completion=False)
-
 _MOST_ROWS: Final = 30
 _NOT_OF_STORIES: Final = "a job's story has no such option"
 _JOB_ID: Final = re.compile(r"[0-9]{1,18}(_[0-9]{1,9})?")
 
 
-@app.command()
 def explain(
     run: Annotated[
         Path,

@@ -21,12 +21,9 @@ if TYPE_CHECKING:
     from foresail.record.records import Record
 
 
-app = typer.Typer(rich_markup_mode=None)
-
 _Clock: TypeAlias = Callable[[float], str]
 
 
-@app.command()
 def forecast(
     job_id: Annotated[
         str | None,

@@ -1,17 +1,23 @@
-"""Which log is read, and how, and files of plug-ins: what commands that read logs are told."""
+"""Options of commands that read logs: the log, how it is read and cleaned, and plug-ins."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from foresail.cli.progress import reading
+from foresail.cli.progress import doing, reading
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
+    from foresail.traces.filtering import FilterChoice
     from foresail.traces.workload import Workload
 
 
@@ -38,7 +44,16 @@ Plugins: TypeAlias = Annotated[
 
 
 LogPath: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="PATH", help="A log file, or a workload folder.")
+    Path, typer.Argument(metavar="LOG", help="A job log, or a workload folder.")
+]
+FilterNames: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--filter",
+        metavar="NAME(PARAMETER=VALUE,...)",
+        help="Cleaning filters, in order [replayable, or replayable_by_task where all policies "
+        "start tasks apart]; see foresail trace filter.",
+    ),
 ]
 
 
@@ -138,3 +153,94 @@ def read_log(path: Path, options: ReaderOptions) -> Workload:
 
     with reading(path) as advance:
         return read(path, advance=advance, **options.given())
+
+
+def load(
+    log: Path,
+    log_options: LogOptions,
+    filters: Sequence[str] | None,
+    usual: Callable[[Workload], str] = lambda _: "replayable",
+) -> Workload:
+    """Read a log and clean it as asked, else by its ``usual`` filter; standard error says so.
+
+    What is odd about what is left is said as well, and what cannot be is refused.
+    """
+    from foresail.traces.filtering import choices_of
+
+    if filters:
+        return load_cleaned(log, log_options, filters)
+    workload = log_options.on_machine(read_log(log, log_options))
+    return _cleaned(log, workload, choices_of([usual(workload)]), strict=log_options.strict)
+
+
+def load_cleaned(log: Path, log_options: LogOptions, filters: Sequence[str]) -> Workload:
+    """Read a log and clean it, saying what was repaired and dropped on standard error."""
+    from foresail.traces.filtering import choices_of
+
+    choices = choices_of(filters)
+    workload = log_options.on_machine(read_log(log, log_options))
+    return _cleaned(log, workload, choices, strict=log_options.strict)
+
+
+def _cleaned(
+    log: Path, workload: Workload, choices: Sequence[FilterChoice], *, strict: bool | None
+) -> Workload:
+    from foresail.traces.plausibility import clean_and_check
+
+    before = len(workload.meta.filters)
+    with doing(f"cleaning {log.name}"):
+        workload = clean_and_check(workload, choices, strict)
+    counts = [*workload.meta.repairs.items(), *workload.meta.filters[before:]]
+    touched = [f"{name} {count:,}" for name, count in counts if count]
+    if touched:
+        typer.echo(f"cleaned: {', '.join(touched)}", err=True)
+    for each in workload.meta.lost:
+        typer.echo(each.words, err=True)
+    for found in workload.findings:
+        typer.echo(f"odd: {found.words}", err=True)
+    return workload
+
+
+def group_of(package: str, folders: Iterable[str], summary: str) -> typer.Typer:
+    """The group of a package (its ``__name__`` and ``__path__``), without what begins with _."""
+    app = typer.Typer(
+        no_args_is_help=True, rich_markup_mode=None, add_completion=False, help=summary
+    )
+    for module in pkgutil.iter_modules(folders):
+        if not module.name.startswith("_"):
+            command = importlib.import_module(f"{package}.{module.name}").command
+            app.command(module.name)(with_option_records(command))
+    return app
+
+
+def with_option_records(command: Callable[..., None]) -> Callable[..., None]:
+    """The command for Typer: options in place of each parameter that is a record of options.
+
+    A record is a dataclass whose fields are annotated as parameters of commands are. Its options
+    have the fields' defaults, and stand in the help where the record stands in the command.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    records: dict[str, Any] = {
+        name: parameter.annotation
+        for name, parameter in signature.parameters.items()
+        if is_dataclass(parameter.annotation)
+    }
+    options = [
+        option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, parameter in signature.parameters.items()
+        for option in (
+            inspect.signature(records[name], eval_str=True).parameters.values()
+            if name in records
+            else [parameter]
+        )
+    ]
+
+    @wraps(command)
+    def asked(**given: Any) -> None:
+        for name, record in records.items():
+            given[name] = record(**{each.name: given.pop(each.name) for each in fields(record)})
+        command(**given)
+
+    asked.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
+    asked.__annotations__ = {option.name: option.annotation for option in options}
+    return asked

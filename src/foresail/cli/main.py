@@ -1,4 +1,4 @@
-"""The command ``foresail``: one small file per command or group, imported when it is called."""
+"""The command ``foresail``: what there is, imported when it is called."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import importlib
 import os
 import sys
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -17,42 +18,84 @@ from typer.core import TyperCommand, TyperGroup
 
 from foresail import __version__
 from foresail.cli.progress_line import progress_shown
-from foresail.model.errors import ForesailError
+from foresail.model.errors import ForesailError, InputError
 from foresail.model.plug_in_errors import blaming_plug_ins
 from foresail.model.renamed import DeprecatedWordWarning
 
-COMMANDS: Final = {
-    "compare": "What other schedulers and predictions would have done to a log.",
-    "simulate": "Replay a log under one policy.",
-    "run": "Run real commands on this machine under any policy.",
-    "serve": "Run what is submitted over HTTP, under any policy.",
-    "doctor": "What a service needs, and whether that is well.",
-    "db": "The store of a service: check it, or write a session as files to replay.",
-    "token": "Create, list and revoke the tokens of a service.",
-    "submit": "Hand commands, scripts or a jobs file to the service.",
-    "jobs": "List the jobs of the service.",
-    "show": "One job of the service, as it stands.",
-    "logs": "What a job of the service has written.",
-    "wait": "Until jobs of the service are done with.",
-    "cancel": "Withdraw waiting jobs of the service, or stop running ones.",
-    "forecast": "When a job of the service will start and end, and what if.",
-    "hold": "Keep waiting jobs of the service from starting.",
-    "release": "Let held jobs of the service start.",
-    "nodes": "The nodes of the service; take one out of use and back.",
-    "top": "The service's cluster and queue, as they change.",
-    "login": "Which service the commands speak to, and as whom.",
-    "analyse": "What workloads are like: sizes, runtimes, rhythm, users, outcomes.",
-    "trace": "Inspect, validate, convert, filter, sample, generate and fetch workloads.",
-    "campaign": "Replay many policies on many logs, and choose by leave-one-out.",
-    "experiment": "Run published studies, their claims beside what comes out.",
-    "predict": "Evaluate predictors on logs; train, merge and show their state.",
-    "strl": "Check, explain and solve requests in STRL, the space-time request language.",
-    "cloud": "What to own and what to rent, which jobs wait, and what it costs.",
-    "policies": "List what a policy can be made of, with parameters.",
-    "explain": "The plan at a moment of a run, why jobs waited, or what happened to one job.",
-    "replay": "Whether every decision of a run would be made again.",
+GROUPS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
+    "A log": {
+        "compare": ("compare:compare", "Compare schedulers and predictions on a log."),
+        "simulate": ("compare:simulate", "Replay a log under one policy."),
+        "explain": ("explain:explain", "Explain the plan at a moment, or what happened to a job."),
+        "forecast": ("forecast:forecast", "Forecast when a job starts and ends, and what if."),
+        "replay": ("replay:replay", "Check that a run's decisions would be made again."),
+        "analyse": ("analyse:analyse", "Describe workloads: sizes, runtimes, rhythm, users."),
+        "predict": ("predict:app", "Evaluate predictors on logs; train, merge and show them."),
+        "trace": ("trace:app", "Inspect, validate, convert, filter, make and fetch workloads."),
+    },
+    "Jobs on this machine and the live service": {
+        "run": ("run:run", "Run real commands on this machine under any policy."),
+        "serve": ("service_admin:serve", "Serve jobs that are submitted over HTTP."),
+        "submit": ("service_jobs:submit_app", "Submit a script, a command or a file of jobs."),
+        "jobs": ("service_jobs:jobs", "List jobs."),
+        "show": ("service_jobs:show", "Show one job as it stands."),
+        "logs": ("service_jobs:logs", "Print what a job has written."),
+        "wait": ("service_jobs:wait", "Block until jobs finish."),
+        "cancel": ("service_jobs:cancel", "Withdraw waiting jobs, or stop running ones."),
+        "hold": ("service_jobs:hold", "Keep waiting jobs from starting."),
+        "release": ("service_jobs:release", "Let held jobs start."),
+        "nodes": ("service_admin:nodes", "List the nodes; take one out of use and back."),
+        "top": ("service_admin:top", "Show the cluster and its queue as they change."),
+        "login": ("service_admin:login", "Log in to a service."),
+        "token": ("service_admin:token", "Create, list and revoke tokens of a service."),
+        "doctor": ("service_admin:doctor", "Check what the service needs."),
+        "db": ("db:app", "Check, export, back up, restore and move a service's store."),
+    },
+    "Studies": {
+        "campaign": ("campaign:app", "Replay many policies on many logs, and choose among them."),
+        "experiment": ("", "Run published studies, their claims beside what comes out."),
+    },
+    "The cloud": {
+        "cloud": ("cloud:app", "Advise what to own and rent, which jobs wait, and the cost."),
+    },
+    "Tools": {
+        "policies": ("compare:policies", "List what a policy can be made of, with parameters."),
+        "strl": ("strl:app", "Check, explain and solve requests in the language STRL."),
+    },
 }
-"""Command name to the line shown in the help. The code is in ``foresail.cli.<name>``."""
+"""Of each command its place (``module:name`` in ``foresail.cli``) and the line in the help."""
+
+COMMANDS: Final = {name: each for group in GROUPS.values() for name, each in group.items()}
+
+
+def app_of(name: str) -> typer.Typer:
+    """Import a command, or a group of them, as an app for Typer.
+
+    Raises
+    ------
+    InputError
+        If it is ``experiment``, and the distribution that brings it is not installed.
+    """
+    if name == "experiment":
+        return _studies()
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    found = getattr(importlib.import_module(f"foresail.cli.{module}"), attribute)
+    if isinstance(found, typer.Typer):
+        return found
+    from foresail.cli.log_options import with_option_records
+
+    app = typer.Typer(rich_markup_mode=None, add_completion=False)
+    app.command(name)(with_option_records(found))
+    return app
+
+
+def _studies() -> typer.Typer:
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group="foresail.commands", name="experiment"):
+        command: typer.Typer = point.load()
+        return command
+    raise InputError("no published studies are here", expected="foresail-studies to be installed")
 
 
 class LateCommands(TyperGroup):
@@ -61,26 +104,32 @@ class LateCommands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Without any word, show the queue of the service; help, if there is none."""
         if not args and not ctx.resilient_parsing:
-            from foresail.cli._jobs_table import is_queue_shown
+            from foresail.cli._service import is_queue_shown
 
             if is_queue_shown():
                 ctx.exit()
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the signature is Typer's
-        """All command names, in the order users meet them."""
+        """Return all command names, in the order users meet them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command, imported now unless only its help line is wanted."""
+        """Import the command, unless only its help line is wanted."""
         if cmd_name not in COMMANDS:
             return None
         if ctx.resilient_parsing or cmd_name not in sys.argv:
-            return TyperCommand(cmd_name, help=COMMANDS[cmd_name], short_help=COMMANDS[cmd_name])
-        module = importlib.import_module(f"foresail.cli.{cmd_name}")
-        command = typer.main.get_command(module.app)
+            return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
+        command = typer.main.get_command(app_of(cmd_name))
         command.name = cmd_name
         return command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's signature
+        """List the commands by what they are about."""
+        width = max(map(len, COMMANDS))
+        for heading, group in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), says) for name, (_, says) in group.items()])
 
 
 app = typer.Typer(

@@ -23,12 +23,9 @@ from foresail.record.state import ImpossibleTransition
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.scenario import Scenario
 
-app = typer.Typer(add_completion=False)
-
 _MOST_SHOWN: Final = 5
 
 
-@app.command()
 def replay(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or its event log.")],
     plugins: Plugins = None,

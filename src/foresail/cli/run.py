@@ -21,14 +21,12 @@ if TYPE_CHECKING:
     from foresail.live.submissions import LineInput
     from foresail.traces.schedule import Schedule
 
-app = typer.Typer(rich_markup_mode=None)
 
 _POLICY: Final = "easy(order=shortest),recent,incremental"
 _GRACE: Final = "10s"
 _STANDARD_INPUT: Final = "-"
 
 
-@app.command()
 def run(
     jobs: Annotated[
         str | None,

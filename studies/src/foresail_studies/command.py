@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
+    add_completion=False,
     help="Published studies, one command each: claims beside what comes out.",
 )
 
@@ -86,7 +87,7 @@ def run(
     output_format: TableFormatOption = TableFormat.TABLE,
 ) -> None:
     """Run a study, or go on where it was interrupted; claims, tables and pictures in DIR."""
-    from foresail.campaigns.processes import in_processes
+    from foresail.campaigns.running import in_processes
     from foresail.reports.images import write_images
     from foresail_studies.page import write_study_report
     from foresail_studies.report import report_of

@@ -7,10 +7,12 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from foresail.cli.compare import app
+from foresail.cli.main import app_of
 from foresail.metrics.resemblance import recorded_waits
 from foresail.traces.folder import convert
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+
+app = app_of("compare")
 
 
 def made(waits) -> Workload:

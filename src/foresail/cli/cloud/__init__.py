@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foresail.cli.option_records import group_of
+from foresail.cli.log_options import group_of
 
 app = group_of(
     __name__,

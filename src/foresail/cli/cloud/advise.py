@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from foresail.cli._replaying import LogPath
 from foresail.cli.cloud._options import PicturedAnswerOptions, told_by_options
 from foresail.cli.cloud._prices import (
     STANDARD_FILTERS,
@@ -23,7 +22,7 @@ from foresail.cli.cloud._prices import (
     times_of,
 )
 from foresail.cli.formats import Format, print_json
-from foresail.cli.log_options import LogOptions
+from foresail.cli.log_options import LogOptions, LogPath
 from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
@@ -155,7 +154,7 @@ def command(
     believed on submission. A target that cannot be met ends with status 1, and says what is the
     best that can be reached.
     """
-    from foresail.cli._replaying import load_cleaned
+    from foresail.cli.log_options import load_cleaned
     from foresail.cloud.advising.advice import advise
     from foresail.cloud.advising.question import AdviceQuestion
     from foresail.evaluation.believed_runtimes import KNOWN, believed_runtimes

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from foresail.cli._replaying import LogPath
 from foresail.cli.cloud._options import PicturedAnswerOptions, told_by_options
 from foresail.cli.cloud._prices import (
     STANDARD_FILTERS,
@@ -18,7 +17,7 @@ from foresail.cli.cloud._prices import (
     prices_of,
     show,
 )
-from foresail.cli.log_options import LogOptions
+from foresail.cli.log_options import LogOptions, LogPath
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
@@ -105,7 +104,7 @@ def command(
 
     Beside the advice: what would have been best in hindsight, and what errors of the forecast cost.
     """
-    from foresail.cli._replaying import load_cleaned
+    from foresail.cli.log_options import load_cleaned
     from foresail.cloud.purchasing.forecast import ForecastSettings
     from foresail.cloud.purchasing.mix import MixRequest, advised_course, advised_machines, mix
     from foresail.cloud.purchasing.offline_plan import OfflineSettings

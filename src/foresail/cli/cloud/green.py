@@ -60,7 +60,7 @@ def command(
     Jobs never wait for capacity here: each starts when it is greenest, however many do. The
     answer is given for several patiences, and says how much of it needs known runtimes.
     """
-    from foresail.cli._replaying import load_cleaned
+    from foresail.cli.log_options import load_cleaned
     from foresail.cloud.over_time import require_within_horizon
     from foresail.cloud.waiting.carbon import Repeat, read_intensity
     from foresail.cloud.waiting.green_hours import green_hours

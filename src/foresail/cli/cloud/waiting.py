@@ -276,7 +276,7 @@ def command(
         answer, around = answer_by_formula(model, wrong, question, owning)
     else:
         assert log is not None
-        from foresail.cli._replaying import load_cleaned
+        from foresail.cli.log_options import load_cleaned
 
         workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
         jobs = trace_jobs(workload, log)

@@ -1,4 +1,4 @@
-"""``foresail predict evaluate``: how good predictors are on recorded logs."""
+"""``foresail predict``."""
 
 from __future__ import annotations
 
@@ -9,16 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
-from foresail.cli import _replaying as replaying
 from foresail.cli.formats import Format, FormatOption, console, made_by, print_json
-from foresail.cli.log_options import LogOptions
+from foresail.cli.log_options import LogOptions, Plugins, load, with_option_records
 from foresail.cli.progress import doing, in_shares
 from foresail.model.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from foresail.evaluation.replaying import Evaluation
     from foresail.model.short_form import PlugIn
+    from foresail.predictors.saving import StateHeader
     from foresail.traces.workload import Workload
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    help="Evaluate predictors on logs; train, merge and show their state.",
+)
+
 
 STANDARD: Final = ("requested", "recent", "quantile_regression", "similar", "history", "combined")
 """What is evaluated when no predictor is named."""
@@ -41,7 +50,9 @@ class LearnedWhen(StrEnum):
     IN_ORDER = "in_order"
 
 
-def command(
+@app.command("evaluate")
+@with_option_records
+def evaluate(
     logs: Annotated[
         list[Path], typer.Argument(metavar="LOG [LOG ...]", help="Job logs, or workload folders.")
     ],
@@ -84,7 +95,7 @@ def command(
     folders = _folders(logs, output)
     told: list[Any] = []
     for log, folder in zip(logs, folders, strict=True):
-        workload = replaying.load(log, log_options, filters or FILTERS)
+        workload = load(log, log_options, filters or FILTERS)
         evaluations = []
         for position, part in enumerate(parts, start=1):
             what = f"{log.name}, predictor {position} of {len(parts)}: {part.text}"
@@ -162,3 +173,134 @@ def _write(workload: Workload, evaluations: Sequence[Evaluation], folder: Path) 
 
     write_report(workload, evaluations, folder, command=made_by())
     typer.echo(f"report: {folder / 'report.html'}", err=True)
+
+
+@app.command("train")
+@with_option_records
+def train(
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="A job log, or a workload folder.")],
+    predictor: Annotated[
+        str, typer.Option("--predictor", metavar="PREDICTOR", help='Such as "history(bins=40)".')
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", metavar="STATE", help="Where to write what was learned.")
+    ],
+    filters: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            metavar="NAME(PARAMETER=VALUE,...)",
+            help="Cleaning filters, in order [drop_no_processors, fill_processors, "
+            "drop_no_runtime].",
+        ),
+    ] = None,
+    log_options: LogOptions = LogOptions(),
+) -> None:
+    """Learn from a log, for `foresail run --learned` or to be merged with others."""
+    from foresail import __version__
+    from foresail.model.short_form import part_of
+    from foresail.model.words import count
+    from foresail.predictors.saving import StateHeader, require_savable, save_state
+    from foresail.predictors.training import train
+
+    part = part_of("predictor", predictor)
+    built = part.build()
+    header = StateHeader(part.text, foresail=__version__)
+    require_savable(built, part.text)
+    if not output.parent.is_dir():
+        raise InputError("there is no such folder", source=output.parent)
+    cleaning = filters or ["drop_no_processors", "fill_processors", "drop_no_runtime"]
+    workload = load(log, log_options, cleaning)
+    with doing(f"learning from {count(len(workload), 'job')}", said=in_shares) as entered:
+        jobs = train(workload, built, watch=entered.watch)
+        save_state(output, built, header)
+    typer.echo(f"{output}: {part.text} after {count(jobs, 'job')}")
+
+
+@app.command("merge")
+def merge(
+    states: Annotated[
+        list[Path], typer.Argument(metavar="STATE STATE [STATE ...]", help="Learned states.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", metavar="STATE", help="Where to write all of it.")
+    ],
+    plugins: Plugins = None,
+) -> None:
+    """Put together what shards of one predictor learned from different jobs."""
+    del plugins  # they are loaded
+    from foresail import __version__
+    from foresail.model.short_form import part_of
+    from foresail.predictors.saving import StateHeader, load_state, merged, read_header, save_state
+
+    if len(states) < 2:
+        raise InputError("one state has nothing to be merged with", expected="two or more")
+    part = part_of("predictor", read_header(states[0]).predictor)
+    parts = []
+    with doing(f"merging {len(states)} states"):
+        for state in states:
+            parts.append(part.build())
+            load_state(state, parts[-1], part.text)
+        together = merged(parts, part.build())
+        save_state(output, together, StateHeader(part.text, foresail=__version__))
+    typer.echo(f"{output}: {part.text} of {len(states)} states")
+
+
+@app.command("show")
+def show(
+    state: Annotated[Path, typer.Argument(metavar="STATE", help="A learned state.")],
+    output_format: FormatOption = Format.TABLE,
+    plugins: Plugins = None,
+) -> None:
+    """Show which predictor a state belongs to, what it has learned and what memory that takes."""
+    del plugins  # they are loaded
+    from foresail.model.short_form import part_of
+    from foresail.predictors.saving import load_state, read_header
+
+    header = read_header(state)
+    part = part_of("predictor", header.predictor)
+    predictor = part.build()
+    with doing(f"reading {state.name}"):
+        load_state(state, predictor, part.text)
+        told = _facts(state, header, predictor)
+    if output_format is Format.JSON:
+        print_json(told)
+        return
+    _print_facts(told)
+
+
+def _facts(state: Path, header: StateHeader, predictor: Any) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from foresail.predictors.history import HistoryPredictor
+
+    told: dict[str, Any] = {
+        "predictor": header.predictor,
+        "written_with": header.foresail,
+        "file_bytes": state.stat().st_size,
+        "jobs_in_flight": len(predictor.snapshot().in_flight),
+    }
+    if isinstance(predictor, HistoryPredictor):
+        told |= asdict(predictor.memory())
+        told["best_experts"] = predictor.best_experts()
+    return told
+
+
+def _print_facts(told: dict[str, Any]) -> None:
+    from foresail.cli.formats import print_table
+    from foresail.model.words import number
+
+    values = told.pop("feature_values", {})
+    best = told.pop("best_experts", {})
+    plain = [
+        [name.replace("_", " "), number(value) if isinstance(value, int) else value]
+        for name, value in told.items()
+    ]
+    print_table(["", ""], plain)
+    if values:
+        typer.echo()
+        print_table(
+            ["feature", "best estimator of its values", "values"],
+            [[name, best.get(name, ""), number(count)] for name, count in values.items()],
+            right=1,
+        )

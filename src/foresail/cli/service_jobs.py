@@ -1,0 +1,401 @@
+"""``foresail submit``: hand commands to the service."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+from typer.core import TyperCommand
+
+from foresail.cli._service import (
+    JobIds,
+    asked_for,
+    clock_time,
+    connected,
+    for_each,
+    members_of,
+    now_of,
+    runs_for,
+    starts_in,
+    why,
+)
+from foresail.cli.formats import print_json
+from foresail.client.job_ids import job_ids
+from foresail.model.errors import InputError
+from foresail.model.words import duration
+
+if TYPE_CHECKING:
+    from foresail.client.asked_jobs import AskedJobs
+    from foresail.client.service_client import ServiceClient
+
+
+submit_app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+
+class _AsTyped(TyperCommand):
+    """A command that reads its words itself: by the table that scripts are read by too."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Leave all words as they are, unless help is asked for."""
+        return super().parse_args(ctx, args if args[:1] == ["--help"] else ["--", *args])
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002 - Typer's signature
+        """What stands behind the command's name."""
+        return ["[OPTIONS] SCRIPT [ARGUMENTS] | JOBS | -- COMMAND..."]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's signature
+        """The options of the table."""
+        from foresail.client.job_options import OPTIONS
+
+        with formatter.section("Options"):
+            formatter.write_dl(
+                [(", ".join(each.names.split()) + f" {each.form}", each.says) for each in OPTIONS]
+            )
+
+
+@submit_app.command(cls=_AsTyped)
+def submit(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+    """Submit a job script, a jobs file (.toml, .csv, .jsonl) or a command; prints the id.
+
+    The options are those of sbatch, also on #SBATCH and #FORESAIL lines of a script; what is typed
+    wins. Without a script, or with -, it is read from standard input. What was understood is said
+    on standard error.
+    """
+    from foresail.cli._service import asked_for, connected
+    from foresail.client.asked_jobs import asked_jobs
+
+    asked = asked_jobs(words or [], time.time())
+    for line in asked.call.get("late", ()):
+        typer.echo(f"foresail: line {line} is behind the first command: ignored", err=True)
+    with connected() as client:
+        _require_one_node(client, asked)
+        if asked.call.get("test_only"):
+            _tell_start(client, asked.jobs)
+            return
+        submitted = client.submit(asked.jobs, client_key=asked.call.get("key"))
+        ids = list(dict.fromkeys(job["job_id"].partition("_")[0] for job in submitted))
+        is_quiet = asked.call.get("quiet")
+        for job_id in () if is_quiet else ids:
+            typer.echo(job_id)
+        told = set[tuple[str, ...]]()
+        for job in submitted:
+            understood = (*(() if is_quiet else (asked_for(job),)), *job.get("warnings", ()))
+            for said in () if understood in told else understood:
+                typer.echo(f"foresail: job {job['job_id']}: {said}", err=True)
+            told.add(understood)
+        if asked.call.get("wait"):
+            wait_for(client, ids)
+
+
+def _require_one_node(client: ServiceClient, asked: AskedJobs) -> None:
+    from foresail.model.errors import InputError
+
+    if asked.needs_one_node and len(client.nodes()) > 1:
+        raise InputError(
+            "tasks of a job may be on several nodes here",
+            field="--nodes",
+            value=1,
+            expected="one task, with --cpus-per-task for how much it needs",
+        )
+
+
+def _tell_start(client: ServiceClient, jobs: Sequence[Any]) -> None:
+    from foresail.cli._service import starts_in
+
+    now = time.time()
+    for job in jobs:
+        forecast = client.what_if({"job": dict(job)})["then"]
+        typer.echo(f"would start: {starts_in(forecast, now) or 'at no known time'}")
+
+
+def wait(jobs: JobIds) -> None:
+    """Wait for jobs; the exit status is the job's, the highest of several.
+
+    It is 1 of one that has none of its own: stopped at a limit, cancelled, or by a signal.
+    """
+    from foresail.client.job_ids import job_ids
+
+    with connected() as client:
+        ids = job_ids(jobs)
+        for job in client.jobs(job_ids=ids, states=["pending"], most=1):
+            for warning in job["warnings"]:
+                typer.echo(f"foresail: job {job['job_id']}: {warning}", err=True)
+        wait_for(client, ids)
+
+
+def wait_for(client: ServiceClient, job_ids: Sequence[str]) -> None:
+    """Wait, say what did not complete, and end with the highest exit status."""
+    ended = client.wait(job_ids)
+    for job in ended:
+        if _status(job):
+            state, why = job["state"], job.get("because") or ""
+            says = why if why.startswith(state) else f"{state}, {why}" if why else state
+            typer.echo(f"foresail: job {job['job_id']}: {says}", err=True)
+    status = max(map(_status, ended), default=0)
+    if status:
+        raise typer.Exit(status)
+
+
+def _status(job: Mapping[str, Any]) -> int:
+    """The exit status of a job; 1 where it has none, as sbatch has it."""
+    if job["state"] == "completed":
+        return 0
+    code = job.get("exit_code")
+    return code if job["state"] == "failed" and code is not None and 0 < code < 256 else 1
+
+
+def jobs(
+    state: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--states", "--state", "-t", help="In these states: R,PD or running. [not done with]"
+        ),
+    ] = None,
+    user: Annotated[list[str] | None, typer.Option("--user", "-u", help="Of this user.")] = None,
+    me: Annotated[bool, typer.Option("--me", help="One's own.")] = False,
+    name: Annotated[list[str] | None, typer.Option("--name", "-n", help="Of this name.")] = None,
+    job: Annotated[
+        list[str] | None, typer.Option("--jobs", "--job", "-j", metavar="JOB,...", help="These.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", "-a", help="In any state.")] = False,
+    most: Annotated[
+        int, typer.Option("--limit", "--most", min=0, help="At most so many; 0 for all.")
+    ] = 50,
+    each_member: Annotated[
+        bool, typer.Option("--array", "-r", help="A line for each member of an array.")
+    ] = False,
+    no_headings: Annotated[bool, typer.Option("--noheader", "-h", help="No headings.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, a line each.")] = False,
+) -> None:
+    """List jobs: what runs, then what starts next; or, of any state or by id, newest first."""
+    from foresail.cli._service import connected, print_jobs, states_of
+    from foresail.client.job_ids import job_ids
+    from foresail.client.service_client import LIVING_STATES
+
+    states = states_of(state) if state else () if everything or job else LIVING_STATES
+    is_of_queue = bool(states) and set(states) <= set(LIVING_STATES)
+    with connected() as client:
+        wanted: dict[str, Any] = {
+            "states": states,
+            "users": [*_separated(user), *([client.whoami()["user"]] if me else [])],
+            "names": _separated(name),
+            "job_ids": job_ids(job) if job else None,
+        }
+        order: Literal["next", "newest"] = "next" if is_of_queue else "newest"
+        found = list(client.jobs(**wanted, order=order, most=most or None))
+        left = client.count_jobs(**wanted) - most if len(found) == most else 0
+    if as_json:
+        for each in found:
+            typer.echo(json.dumps(each))
+    elif found:
+        print_jobs(found, with_headings=not no_headings, each_member=each_member)
+    else:
+        typer.echo("no jobs", err=True)
+    if left > 0:
+        typer.echo(f"foresail: {left:,} more: --limit N shows more, --limit 0 all", err=True)
+
+
+def _separated(words: list[str] | None) -> list[str]:
+    return [each for word in words or () for each in word.split(",")]
+
+
+def show(
+    jobs: JobIds, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
+) -> None:
+    """Everything that is known of jobs, and at last why each waits or has ended."""
+    with connected() as client:
+        for number, job_id in enumerate(members_of(client, jobs)):
+            job = client.job(job_id)
+            if as_json:
+                print_json(job)
+                continue
+            lines = list(_lines(job, now_of(job)))
+            width = max(len(name) for name, _ in lines)
+            typer.echo("\n" * (number > 0), nl=False)
+            for name, value in lines:
+                typer.echo(f"{name:<{width}}  {value}")
+
+
+def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
+    yield "job", f"{job['job_id']}  {job['name']}  of {job['user']}"
+    attempt = job.get("attempt", 0)
+    yield "state", job["state"] + (f" (attempt {attempt})" if attempt > 1 else "")
+    yield "asks for", asked_for(job)
+    for warning in job.get("warnings", ()):
+        yield "note", warning
+    forecast = starts_in(job.get("forecast"), now)
+    if forecast:
+        yield "starts in", forecast
+    for name in ("submit", "start", "end"):
+        at = job.get(f"{name}_seconds")
+        if at is not None:
+            yield (
+                name,
+                f"{clock_time(at)}  ({duration(abs(now - at))} {'ago' if at <= now else 'on'})",
+            )
+    if job.get("belief"):
+        yield "should run for", runs_for(job["belief"])
+    for name in ("places", "command", "directory"):
+        if job.get(name) not in (None, ""):
+            yield name, str(job[name])
+    files = [job[name] for name in ("output", "errors") if job.get(name)]
+    yield "logs", " and ".join(files) or f"foresail logs {job['job_id']}"
+    if job.get("log_is_cut"):
+        yield "log cut", "it wrote more than is kept; the rest is lost"
+    code = job.get("exit_code")
+    if code is not None:
+        yield "exit code", str(code)
+    if why(job):
+        yield "why", why(job)
+
+
+def cancel(
+    jobs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="JOB...", help="Ids, also 18 or 18_[1-3] of arrays."),
+    ] = None,
+    user: Annotated[str | None, typer.Option("--user", "-u", help="All of this user.")] = None,
+    me: Annotated[bool, typer.Option("--me", help="All of one's own.")] = False,
+    name: Annotated[str | None, typer.Option("--name", "-n", help="All of this name.")] = None,
+    state: Annotated[
+        str | None, typer.Option("--state", "-t", help="All in this state: PD, R or running.")
+    ] = None,
+) -> None:
+    """Cancel jobs: withdrawn if they wait, stopped if they run.
+
+    Options together, and with ids, mean the jobs that all of them mean. Exit status 1 says that
+    one was not cancelled.
+    """
+    from foresail.cli._service import connected, for_each, states_of
+    from foresail.client.job_ids import job_ids
+    from foresail.client.service_client import LIVING_STATES
+    from foresail.model.errors import InputError
+
+    ids = job_ids(jobs or ())
+    is_chosen = any(each is not None for each in (user, name, state)) or me
+    if not ids and not is_chosen:
+        raise InputError("which jobs?", expected="JOB..., --user, --me, --name or --state")
+    with connected() as client:
+        if is_chosen:
+            wanted: dict[str, Any] = {
+                "users": [client.whoami()["user"]] if me else [user] if user else [],
+                "names": [name] if name else [],
+                "states": [
+                    each
+                    for each in (states_of([state]) if state else LIVING_STATES)
+                    if each in LIVING_STATES
+                ],
+            }
+            found = client.jobs(**wanted, job_ids=ids or None) if wanted["states"] else ()
+            ids = [job["job_id"] for job in found]
+        for_each(ids, client.cancel)
+
+
+def hold(jobs: JobIds) -> None:
+    """Hold jobs: what waits does not start until it is released."""
+    with connected() as client:
+        for_each(job_ids(jobs), client.hold)
+
+
+def release(jobs: JobIds) -> None:
+    """Release held jobs: they start when their turn comes."""
+    with connected() as client:
+        for_each(job_ids(jobs), client.release)
+
+
+_LOOK_EVERY_SECONDS: Final = 0.3
+_STREAMS: Final = ("out", "err")
+"""There is something in the latter only of jobs of former versions."""
+
+_AT_ONCE_BYTES: Final = 1_000_000
+_CONFLICT: Final = 409
+"""Status of the refusal to tell what is in a file of the user's."""
+
+
+def logs(
+    jobs: JobIds,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")
+    ] = False,
+) -> None:
+    """Print what jobs have written, their errors among it."""
+    with connected() as client:
+        meant = members_of(client, jobs)
+        for job_id in meant:
+            if len(meant) > 1:
+                typer.echo(f"==> {job_id} <==")
+            if not _is_told(client, job_id, follow=follow):
+                typer.echo(f"foresail: job {job_id} has written nothing", err=True)
+
+
+def _is_told(client: ServiceClient, job_id: str, *, follow: bool) -> bool:
+    """Print what a job has written so far, or until it has ended; whether there was anything.
+
+    Of what it writes to files of its user that cannot be read here it is said where they are.
+    """
+    from foresail.client.service_client import ServiceRefusal
+
+    ends, elsewhere = dict.fromkeys(_STREAMS, 0), dict[str, None]()
+    while True:
+        before, is_all = dict(ends), True
+        for stream in before:
+            try:
+                text, ends[stream], has_ended = _written(client, job_id, stream, ends[stream])
+            except ServiceRefusal as refusal:
+                if refusal.status != _CONFLICT:
+                    raise
+                elsewhere[str(refusal)] = None
+                del ends[stream]
+                continue
+            typer.echo(text, nl=False, err=stream == "err")
+            is_all &= has_ended
+        if ends == before:
+            if is_all or not follow:
+                break
+            time.sleep(_LOOK_EVERY_SECONDS)
+    for sentence in elsewhere:
+        typer.echo(f"foresail: {sentence}", err=True)
+    return bool(elsewhere) or any(ends.values())
+
+
+def _written(client: ServiceClient, job_id: str, stream: str, offset: int) -> tuple[str, int, bool]:
+    """Return the text of a job from a byte on, where it ends, and if that is all.
+
+    A file of its user's is read as whoever asks may read it, where the service is on this machine.
+    """
+    job = client.job(job_id) if client.is_here else {}
+    path, output = job.get("output" if stream == "out" else "errors"), job.get("output")
+    if stream == "err" and output is not None and path in (None, output):
+        return "", offset, True
+    if path is None:
+        return client.output(job_id, stream, offset)
+    has_ended = job["end_seconds"] is not None
+    try:
+        content = _read(path, job["user"], offset)
+    except (OSError, InputError) as error:
+        if has_ended or not isinstance(error, FileNotFoundError):
+            return client.output(job_id, stream, offset)
+        content = b""
+    return content.decode(errors="replace"), offset + len(content), has_ended and not content
+
+
+def _read(path: str, user: str, offset: int) -> bytes:
+    """Some of a plain file of a user's; raises ``OSError`` if there is none that can be read.
+
+    What a job's user has put in its place is not told to others who look for its log.
+    """
+    from foresail.live.accounts import account_of
+
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        about = os.fstat(file)
+        if not stat.S_ISREG(about.st_mode) or about.st_uid != account_of(user).uid:
+            raise PermissionError(path)
+        return os.pread(file, _AT_ONCE_BYTES, offset)
+    finally:
+        os.close(file)

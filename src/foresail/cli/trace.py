@@ -1,0 +1,442 @@
+"""``foresail trace``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from foresail.cli.formats import Format, FormatOption, print_json
+from foresail.cli.log_options import (
+    LogOptions,
+    LogPath,
+    Plugins,
+    ReaderOptions,
+    read_log,
+    with_option_records,
+)
+from foresail.cli.progress import doing, in_bytes, reading
+from foresail.model.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from foresail.traces.facts import Facts
+    from foresail.traces.validation import ValidationReport
+    from foresail.traces.workload import Oddity, Workload
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    help="Inspect, validate, convert, filter, sample, generate and fetch workloads.",
+)
+
+
+def write(workload: Workload, path: Path) -> None:
+    """Write an SWF file or a workload folder.
+
+    Raises ``InputError`` if it cannot be written, or something else is there already.
+    """
+    from foresail.traces.folder import write_folder
+    from foresail.traces.swf_writer import is_swf_name, write_swf
+
+    with doing(f"writing {path}"):
+        if is_swf_name(path):
+            write_swf(workload, path)
+        else:
+            write_folder(workload, path)
+
+
+_COLUMNS = {
+    "runtime_seconds": "runtime",
+    "requested_seconds": "requested time",
+    "recorded_wait_seconds": "recorded wait",
+    "cpus": "cpus",
+}
+
+
+@app.command("inspect")
+@with_option_records
+def inspect(
+    path: LogPath,
+    log_options: LogOptions = LogOptions(),
+    output_format: FormatOption = Format.TABLE,
+) -> None:
+    """Jobs, span, load, runtimes, widths, waits; what is missing, and what is odd or cannot be."""
+    from foresail.traces.facts import facts
+    from foresail.traces.plausibility import plausibility
+    from foresail.traces.validation import as_replayed
+
+    workload = read_log(path, log_options)
+    with doing(f"inspecting {path.name}"):
+        found, odd = facts(workload), plausibility(workload, as_replayed(workload))
+    if output_format == Format.JSON:
+        _print_facts_json(found, odd)
+    else:
+        _print_facts(found, workload.meta.unit)
+        for each in odd:
+            typer.echo(f"{each.severity}: {each.words}")
+
+
+def _print_facts_json(found: Facts, odd: Sequence[Oddity]) -> None:
+    from dataclasses import asdict
+
+    from foresail.traces.facts import QUANTILES
+
+    levels = [f"p{level * 100:g}" if level < 1 else "max" for level in QUANTILES]
+    content = asdict(found)
+    content["quantiles"] = {
+        name: dict(zip(levels, values, strict=True)) for name, values in found.quantiles.items()
+    }
+    findings = [asdict(each) for each in odd]
+    print_json(content | {"missing": found.missing, "findings": findings})
+
+
+def _print_facts(found: Facts, unit: str) -> None:
+    from foresail.cli.formats import print_table
+    from foresail.model.words import count, duration, number, percent
+    from foresail.traces.plausibility import LEAST_LOADED_SECONDS
+
+    def unknown_or(text: str | None) -> str:
+        return "unknown" if text is None else text
+
+    load = None if found.offered_load is None else percent(found.offered_load)
+    if load is not None and found.span_seconds < LEAST_LOADED_SECONDS:
+        load += f" (of a burst of {duration(found.span_seconds)}, which says little)"
+    processors = None if found.processors is None else number(found.processors)
+    far = count(found.outside_window, "job")
+    outside = f" (without {far} submitted long before or after)" if found.outside_window else ""
+    rows = [
+        ("source", f"{found.source} (reader {found.reader})"),
+        ("jobs", number(found.jobs)),
+        ("span", duration(found.span_seconds) + outside),
+        ("begins", unknown_or(_date(found.origin_unix_seconds))),
+        ("users", number(found.users) if found.users else "unknown"),
+        ("queues", number(found.queues) if found.queues else "unknown"),
+        (f"{unit}s", unknown_or(processors)),
+        ("offered load", unknown_or(load)),
+    ]
+    print_table(("", ""), rows)
+    typer.echo()
+    summary = []
+    for name, said in _COLUMNS.items():
+        if name in found.quantiles:
+            say = number if name == "cpus" else duration
+            values = (found.mean[name], *found.quantiles[name])
+            said = f"{unit}s" if name == "cpus" and unit != "processor" else said
+            summary.append((said, *(say(value) for value in values)))
+    headings = ("", "mean", "10 %", "median", "90 %", "99 %", "max")
+    print_table(headings, summary, right=6)
+    typer.echo()
+    partly = [f"{n} ({percent(1 - s)})" for n, s in found.known.items() if 0 < s < 1]
+    for said, names in (
+        ("never known", found.missing),
+        ("sometimes unknown", partly),
+        ("repairs", [f"{name} ({rows:,})" for name, rows in sorted(found.repairs.items())]),
+        ("filters", [f"{name} ({rows:,})" for name, rows in found.filters]),
+    ):
+        typer.echo(f"{said}: {', '.join(names) or 'none'}")
+
+
+def _date(unix_seconds: float | None) -> str | None:
+    from datetime import UTC, datetime
+
+    if unix_seconds is None:
+        return None
+    try:
+        return datetime.fromtimestamp(unix_seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+@app.command("validate")
+@with_option_records
+def validate(
+    path: LogPath,
+    log_options: LogOptions = LogOptions(),
+    output_format: FormatOption = Format.TABLE,
+) -> None:
+    """What is impossible, missing or doubtful, and what to do about it.
+
+    Ends with status 2 if something cannot be, as it is refused by what replays a log, or more than
+    1 % of the rows are no jobs, unless lenient.
+    """
+    from foresail.traces.validation import validate
+
+    workload = read_log(path, replace(log_options, strict=False))
+    with doing(f"validating {path.name}"):
+        report = validate(workload)
+    if output_format == Format.JSON:
+        from dataclasses import asdict
+
+        print_json(asdict(report) | {"clean": report.clean})
+    else:
+        _print_findings(report)
+    strict = log_options.strict
+    if (strict and not report.clean) or (strict is None and report.is_unusable):
+        raise typer.Exit(2)
+
+
+def _print_findings(report: ValidationReport) -> None:
+    from foresail.model.words import count
+
+    found = count(len(report.findings), "finding")
+    typer.echo(f"{report.source}: {count(report.jobs, 'job')}, {found}")
+    for finding in report.findings:
+        first = f" (first: {finding.example})" if finding.example else ""
+        kind = "" if finding.severity == "minor" else f"{finding.severity}: "
+        typer.echo(f"\n{kind}{finding.name}: {finding.count:,}{first}\n  {finding.sentence}")
+        typer.echo(f"  remedy: {finding.remedy}")
+
+
+@app.command("convert")
+@with_option_records
+def convert(
+    path: LogPath,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The workload folder.")],
+    log_options: LogOptions = LogOptions(),
+) -> None:
+    """Turn a log of any size into a workload folder (Parquet)."""
+    from foresail.traces.folder import convert
+
+    with reading(path) as advance:
+        meta = convert(path, folder, advance=advance, **log_options.given())
+    from foresail.model.words import count as counted
+
+    typer.echo(f"{folder}: converted from {meta.source} (reader {meta.reader})")
+    for name, count in sorted(meta.repairs.items()):
+        typer.echo(f"repaired: {name.replace('_', ' ')}, {counted(count, 'row')}")
+    for each in meta.lost:
+        said = f"{counted(each.rows, 'row')} without {each.expected} (the first is {each.example})"
+        typer.echo(f"dropped: {said}")
+
+
+@app.command("filter")
+@with_option_records
+def filter_log(
+    path: Annotated[
+        Path | None,
+        typer.Argument(metavar="[PATH]", help="A log or workload folder [list the filters]."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Argument(metavar="[OUT]", help="A workload folder, or FILE.swf[.gz|.zst]."),
+    ] = None,
+    filters: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="NAME(PARAMETER=VALUE,...)", help="Filters, in order."),
+    ] = None,
+    log_options: LogOptions = LogOptions(),
+) -> None:
+    """Clean a log and say how many jobs each filter touched; without PATH, list the filters."""
+    from foresail.traces.filtering import apply_filters, choices_of
+
+    if path is None:
+        from foresail.cli.formats import print_plugins
+
+        print_plugins("filter", "what it does")
+        return
+    if output is None:
+        raise InputError("nowhere to write", field="OUT", expected="a folder or FILE.swf[.gz|.zst]")
+    if not filters:
+        raise InputError("no filter is named", field="--with", expected="--with predictsim")
+    choices = choices_of(filters)
+    workload = read_log(path, log_options)
+    with doing(f"cleaning {path.name}"):
+        cleaned = apply_filters(workload, choices)
+    if not len(cleaned):
+        raise InputError("the filters leave no job", source=path)
+    write(cleaned, output)
+    before = len(workload.meta.filters)
+    _report(cleaned.meta.filters[before:], len(workload), len(cleaned), output)
+
+
+def _report(
+    touched: tuple[tuple[str, int], ...], jobs_before: int, jobs_after: int, output: Path
+) -> None:
+    from foresail.cli.formats import print_table
+    from foresail.model.words import count, number
+
+    rows = [(name, number(jobs)) for name, jobs in touched]
+    print_table(("filter", "jobs touched"), rows, right=1)
+    typer.echo(f"{output}: {count(jobs_after, 'job')} left of {jobs_before:,}")
+
+
+@app.command("sample")
+@with_option_records
+def sample(
+    path: LogPath,
+    output: Annotated[
+        Path, typer.Argument(metavar="OUT", help="A workload folder, or FILE.swf[.gz|.zst].")
+    ],
+    weeks: Annotated[
+        int | None, typer.Option(min=1, help="Take so many weeks; the load stays as it is.")
+    ] = None,
+    from_week: Annotated[int, typer.Option(min=0, help="With --weeks: the first, from 0.")] = 0,
+    users: Annotated[
+        int | None, typer.Option(min=1, help="Take all jobs of so many users, drawn at random.")
+    ] = None,
+    fraction: Annotated[
+        float | None, typer.Option(help="Take each job with this probability.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same sample.")] = 0,
+    log_options: ReaderOptions = ReaderOptions(),
+) -> None:
+    """Take some weeks, some users or a fraction of the jobs of a log."""
+    from foresail.model.words import count
+
+    if sum(option is not None for option in (weeks, users, fraction)) != 1:
+        raise InputError("say what to take", expected="one of --weeks, --users and --fraction")
+    workload = read_log(path, log_options)
+    with doing("sampling"):
+        part = _part(workload, weeks, from_week, users, fraction, seed)
+    write(part, output)
+    typer.echo(f"{output}: {count(len(part), 'job')} of {len(workload):,}")
+
+
+def _part(
+    workload: Workload,
+    weeks: int | None,
+    from_week: int,
+    users: int | None,
+    fraction: float | None,
+    seed: int,
+) -> Workload:
+    from foresail.traces.sampling import sample_fraction, sample_users, sample_weeks
+
+    if weeks is not None:
+        return sample_weeks(workload, weeks, from_week)
+    if users is not None:
+        return sample_users(workload, users, seed)
+    assert fraction is not None
+    return sample_fraction(workload, fraction, seed)
+
+
+@app.command("generate")
+def generate(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="The generator [list them all].")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Number of jobs.")] = None,
+    processors: Annotated[
+        int | None, typer.Option(min=1, help="Processors of the machine.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same jobs.")] = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="A workload folder, or FILE.swf[.gz|.zst]."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", "--param", metavar="KEY=VALUE", help="Any parameter."),
+    ] = None,
+    plugins: Plugins = None,
+) -> None:
+    """Generate a workload; without NAME, list the generators and their parameters."""
+    del plugins  # they are loaded
+    from foresail.model.registry import find
+    from foresail.model.short_form import make_part, settings_of
+
+    if name is None:
+        from foresail.cli.formats import print_plugins
+
+        print_plugins("generator", "what it makes")
+        return
+    if output is None:
+        raise InputError(
+            "nowhere to write", field="--output", expected="a folder or FILE.swf[.gz|.zst]"
+        )
+    given = settings_of({"jobs": jobs, "processors": processors})
+    parameters = make_part(find("generator", name), [*given, *(settings or ())]).parameters
+    _generate(name, parameters, seed, output)
+
+
+def _generate(name: str, parameters: object, seed: int, output: Path) -> None:
+    from foresail.model.words import count, duration
+    from foresail.traces.generating import ACHIEVED, generate
+
+    with doing(f"generating by {name}"):
+        workload = generate(name, parameters, seed)
+    write(workload, output)
+    submit = workload.jobs["submit_seconds"]
+    users = workload.jobs["user"].drop_nulls().n_unique()
+    of_users = f" of {count(users, 'user')}" if users else ""
+    span = duration(submit[-1] - submit[0])
+    typer.echo(f"{output}: {count(len(workload), 'job')}{of_users} over {span}")
+    for name, value in workload.meta.header.items():
+        if name.startswith(ACHIEVED):
+            typer.echo(f"  {name.removeprefix(ACHIEVED).replace('_', ' ')}: {value}")
+
+
+@app.command("fetch")
+def fetch(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Name of the log [list them all].")
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Where to put it.")
+    ] = Path(),
+    from_address: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="URL",
+            help="Another address of the file, or of its folder (ends in /).",
+        ),
+    ] = None,
+    unverified: Annotated[
+        bool, typer.Option("--unverified", help="Take it even if its digest is another.")
+    ] = False,
+) -> None:
+    """Download a public archive log, resuming and checking; without NAME, list the catalogue."""
+    from foresail.traces.catalogue import catalogue
+    from foresail.traces.fetching import fetch
+
+    if name is None:
+        _list()
+        return
+    known = catalogue()
+    log = known.find(name)
+    address = from_address or known.archive.address + log.path
+    with doing(f"downloading {log.file_name}", said=in_bytes) as entered:
+        tell = entered.progressed
+        fetched = fetch(log, output, address, progress=tell, accept_other_digest=unverified)
+    state = "downloaded" if fetched.downloaded else "was there"
+    if fetched.verified:
+        digest = "its text has the catalogue's SHA-256"
+    elif log.text_sha256 is None:
+        digest = f"whole, but the catalogue has no digest of it; SHA-256 {fetched.sha256}"
+    else:
+        digest = f"NOT the catalogue's SHA-256 but {fetched.sha256}"
+    typer.echo(f"{fetched.path}: {state}; {digest}")
+    typer.echo(known.archive.terms)
+    typer.echo(f"Cite: {known.archive.citation}.")
+
+
+def _list() -> None:
+    from foresail.cli.formats import print_table
+    from foresail.model.words import number
+    from foresail.traces.catalogue import catalogue
+
+    known = catalogue()
+    print_table(
+        ("name", "system", "jobs", "processors", "digest known"),
+        [
+            (
+                log.name,
+                log.system,
+                number(log.jobs),
+                number(log.processors),
+                "yes" if log.text_sha256 else "no",
+            )
+            for log in known.log
+        ],
+        right=3,
+    )
+    typer.echo()
+    typer.echo(f"{known.archive.name}: {known.archive.address}")
+    typer.echo(known.archive.terms)
