@@ -3,12 +3,14 @@
 import json
 from dataclasses import replace
 
+import polars as pl
 import pytest
 
 from foresail.campaigns.plan import LogSource
 from foresail.campaigns.results import Results, runs_of, workload_digest
 from foresail.campaigns.running import carry_out, prepared
 from foresail.model.errors import InputError, UnknownNameError
+from foresail.traces.folder import read_folder, write_folder
 from made_campaigns import InProcess, carried_out, comparable, made_log, made_plan
 
 
@@ -130,3 +132,19 @@ def test_digest_of_a_file(tmp_path):
     assert a == b
     (tmp_path / "b.swf").write_text("1 0 0 2\n")
     assert workload_digest(LogSource("b", tmp_path / "b.swf"), []) != a
+
+
+def test_what_is_odd_about_a_log_is_said(tmp_path):
+    """Also that partitions are one pool, which they are not for ``foresail compare``."""
+    plan = made_plan(tmp_path, seeds=(1,))
+    plan = replace(plan, policies=plan.policies[:1])
+    assert carried_out(plan, tmp_path / "sound").said() == []
+    workload = read_folder(plan.logs[0].path)
+    half = pl.int_range(pl.len()) % 2 == 0
+    named = workload.jobs.with_columns(
+        partition=pl.when(half).then(pl.lit("A")).otherwise(pl.lit("B"))
+    )
+    write_folder(workload.with_jobs(named), tmp_path / "named")
+    told = replace(plan, logs=(LogSource("named", tmp_path / "named"),))
+    (said,) = carried_out(told, tmp_path / "results").said()
+    assert said.startswith("named: jobs name 2 partitions (A, B), which campaigns replay as one")

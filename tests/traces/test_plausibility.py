@@ -135,7 +135,7 @@ def test_what_is_odd(columns, name, count):
         {"runtime_seconds": changed(RUNTIMES, _7=10 * DAY)},
         {
             "submit_seconds": np.zeros(JOBS),
-            "runtime_seconds": [60.0] * JOBS,
+            "runtime_seconds": [90.0] * JOBS,
             "tasks": [1] * JOBS,
             "allocated_cpus": [None] * JOBS,
             "recorded_wait_seconds": [None] * JOBS,
@@ -268,3 +268,26 @@ def test_an_hour_that_clocks_showed_twice(tmp_path):
     (found,) = clean_and_check(workload, choices_of(["replayable"])).findings
     assert (found.severity, found.name, found.count) == ("odd", "local_times_twice", 2)
     assert found.example == "line 3: '2024-10-27 02:30:00'"
+
+
+@pytest.mark.parametrize(
+    ("runtimes", "requests", "name"),
+    [
+        (np.where(HALF, 0.02, 1800.0), np.full(JOBS, 3600.0), "runtime_below_a_second"),
+        (np.where(JUST_LESS, 0.02, 1800.0), np.full(JOBS, 3600.0), None),
+        (np.full(JOBS, 72.0), np.full(JOBS, 3600.0), "request_beyond_all_runtimes"),
+        (np.where(HALF, 72.0, 72.1), np.full(JOBS, 3600.0), None),
+    ],
+)
+def test_units_that_make_runtimes_too_short(runtimes, requests, name):
+    """Days read as seconds, or requests whose seconds are read as minutes."""
+    found = found_of(log(runtime_seconds=runtimes, requested_seconds=requests))
+    assert [each.name for each in found] == ([] if name is None else [name])
+
+
+@pytest.mark.parametrize(("early", "names"), [(100, ["start_before_submission"]), (99, [])])
+def test_starts_before_submissions(early, names):
+    """Of half of the jobs these are columns swapped, not clocks that run apart."""
+    repairs = {"unknown_for_negative_recorded_wait_seconds": early}
+    found = found_of(log().with_meta(repairs=repairs))
+    assert [each.name for each in found] == names

@@ -47,6 +47,8 @@ class Findings:
     errors: pl.DataFrame
     parts: tuple[Figure | MissingFigure, ...]
     rule: SelectionRule
+    said: tuple[str, ...]
+    """What people should know of the logs."""
 
 
 def findings_of(results: Results, rule: SelectionRule) -> Findings:
@@ -74,6 +76,7 @@ def findings_of(results: Results, rule: SelectionRule) -> Findings:
             prediction_distribution(quantiles, largest),
         ),
         rule=rule,
+        said=tuple(results.said()),
     )
 
 
@@ -155,6 +158,7 @@ def page(found: Findings, command: str | None = None) -> str:
     body = [
         f"<header><h1>{as_html(title)}</h1>",
         f"<p class='lead'>{as_html(' '.join(sentences(found)))}</p></header>",
+        *(f"<p>{as_html(words)}</p>" for words in found.said),
         "<main id='numbers'>",
         _slowdowns(found),
         _choices(found),

@@ -1,8 +1,9 @@
 """A campaign's folder: its runs, prepared logs, and a file for what was measured of each run.
 
 ``plan.json`` lists the runs of the last plan; ``runs/<key>.json`` appears whole when a run is done;
-``workloads/<digest>`` holds each log as it was replayed. Keys are digests of all that determines
-a result, so that a run is done once, whatever was interrupted or asked for before.
+``workloads/<digest>`` holds each log as it was replayed, and ``<digest>.said.json`` what is to be
+said of it. Keys are digests of all that determines a result, so that a run is done once, whatever
+was interrupted or asked for before.
 """
 
 from __future__ import annotations
@@ -286,6 +287,20 @@ class Results:
         """Where the log of this digest is prepared."""
         return self.folder / "workloads" / digest
 
+    def say(self, digest: str, words: Sequence[str]) -> None:
+        """Store what people should know of a prepared log; raises as ``keep`` does."""
+        write_whole(self._said(digest), json.dumps(words).encode())
+
+    def said(self) -> list[str]:
+        """What people should know of the logs of the plan, each after the name of its log."""
+        logs = dict.fromkeys((run.log, self._said(run.workload)) for run in self.planned())
+        return [
+            f"{log}: {words}"
+            for log, path in logs
+            if path.exists()
+            for words in json.loads(path.read_bytes())
+        ]
+
     def table(self) -> pl.DataFrame:
         """A row per finished run of the plan, in its order: ``Run``, ``Measured`` but its lists.
 
@@ -308,6 +323,9 @@ class Results:
 
     def _finished(self) -> list[dict[str, Any]]:
         return [_read(self._file(run)) for run in self.planned() if self.is_finished(run)]
+
+    def _said(self, digest: str) -> Path:
+        return self.folder / "workloads" / f"{digest}.said.json"
 
     def _file(self, run: Run) -> Path:
         return self._runs / f"{run.key}.json"

@@ -29,6 +29,7 @@ from foresail.scenario.scenario import Scenario
 from foresail.simulator.truth import real_runtimes
 from foresail.traces.filtering import choices_of
 from foresail.traces.folder import load_workload, read_folder, write_folder
+from foresail.traces.partitions import named_partitions
 from foresail.traces.plausibility import clean_and_check
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
@@ -75,7 +76,9 @@ def carry_out(
         if log.name in wanted and not folder.exists():
             preparing(log)
             folder.parent.mkdir(exist_ok=True)
-            write_folder(prepared(log, plan.filters), folder)
+            workload = prepared(log, plan.filters)
+            results.say(folder.name, _said(workload))
+            write_folder(workload, folder)
     warm_up(plan)
     for run, measured in pool.replay(missing, results):
         results.keep(run, measured)
@@ -100,6 +103,17 @@ def prepared(log: LogSource, filters: Sequence[str]) -> Workload:
     workload = clean_and_check(workload, choices_of(filters))
     real_runtimes(workload)
     return workload
+
+
+def _said(workload: Workload) -> list[str]:
+    """What is odd about a log, and that a campaign's machine has no partitions."""
+    said = [f"odd: {each.words}" for each in workload.findings]
+    if len(named := named_partitions(workload)) > 1:
+        said.append(
+            f"jobs name {len(named)} partitions ({', '.join(named)}), which campaigns replay as "
+            "one pool of processors; foresail compare keeps them apart"
+        )
+    return said
 
 
 @blaming_plug_ins()

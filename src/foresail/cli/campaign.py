@@ -97,6 +97,7 @@ def run(
         replayed = carry_out(
             plan, results, _pool(workers, dask), preparing=preparing, finished=finished
         )
+    _say(results.said())
     already = f", {total - replayed:,} were there" if replayed < total else ""
     typer.echo(f"{replayed:,} of {total:,} runs replayed{already}; results: {output}")
 
@@ -124,6 +125,7 @@ def report(
         (row["log"], *(number(row[column]) for column in HEADINGS))
         for row in written.headline.iter_rows(named=True)
     ]
+    _say(written.said)
     _print(written.headline, ("log", *HEADINGS.values()), rows, output_format, right=len(HEADINGS))
     typer.echo(f"report: {folder / 'report.html'}", err=True)
 
@@ -170,6 +172,11 @@ def choose(
     typer.echo(f"mean reduction: {percent(mean)}", err=True)
     if not best.is_empty():
         typer.echo(f"for another log like these: {best['policy'][0]}", err=True)
+
+
+def _say(said: Sequence[str]) -> None:
+    for words in said:
+        typer.echo(words, err=True)
 
 
 def _require_found_by_workers(plugins: list[Path] | None, dask: str | None) -> None:

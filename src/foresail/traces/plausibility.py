@@ -34,6 +34,8 @@ LEAST_SHARE: Final = 0.5
 LEAST_TIME_BEYOND: Final = 0.01
 """Of the time; clocks that run apart make jobs seem to overlap for less of it."""
 LONGEST_GAP_SECONDS: Final = 7 * 86400.0
+FEWEST_REQUESTS: Final = 20
+"""Of fewer it says nothing that all asked for much more than they needed."""
 FEWEST_JOBS: Final = 100
 """Of fewer it says nothing that all are alike."""
 
@@ -364,6 +366,44 @@ def _of_half(
         yield from oddities(workload, "odd", name, told, odd, column, remedy)
 
 
+def _units(workload: Workload) -> Iterator[Oddity]:
+    yield from _of_half(
+        workload,
+        "runtime_below_a_second",
+        "of {} that ran, {} ran for less than a second",
+        _RUNTIME > 0,
+        _RUNTIME < 1.0,
+        "runtime_seconds",
+        "see whether times are in seconds, or in days or hours",
+    )
+    both = workload.jobs.filter(_RUNTIME > 0, pl.col("requested_seconds") > 0)
+    beyond = both.select((pl.col("requested_seconds") >= 50.0 * _RUNTIME).all()).item()
+    if both.height >= FEWEST_REQUESTS and beyond:
+        yield Oddity(
+            "odd",
+            "request_beyond_all_runtimes",
+            f"none of {count(both.height, 'job')} ran for more than a fiftieth of the time that "
+            "it asked for",
+            both.height,
+            None,
+            "see whether the units of requested times and of runtimes are right",
+        )
+
+
+def _starts(workload: Workload) -> Iterator[Oddity]:
+    """Such waits are unknown since they were read, and counted."""
+    early = workload.meta.repairs.get(_EARLY, 0)
+    if early >= max(1.0, LEAST_SHARE * len(workload)):
+        yield Oddity(
+            "odd",
+            "start_before_submission",
+            f"{count(early, 'job')} of {len(workload):,} started before they were submitted",
+            early,
+            workload.meta.examples.get(_EARLY),
+            "see whether the columns of submissions and starts are the right ones",
+        )
+
+
 def _span(workload: Workload) -> float:
     submit = workload.jobs["submit_seconds"]
     return _number(submit.max()) - _number(submit.min())
@@ -373,9 +413,13 @@ def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
+_EARLY: Final = "unknown_for_negative_recorded_wait_seconds"
 _NAMED_STEP: Final = r"\.(?:batch|extern|interactive)$"
 _Check = Callable[[Workload], Iterator[Oddity]]
-_OF_READ: Final[tuple[_Check, ...]] = (_times_in_window, _clocks, _requests, _widths, _steps)
+_OF_READ: Final[tuple[_Check, ...]] = (
+    *(_times_in_window, _clocks, _requests, _widths, _steps),
+    *(_units, _starts),
+)
 _OF_CLEANED: Final[tuple[_Check, ...]] = (
     *(_times, _runtimes, _load, _recorded_use, _unknown, _copies),
     *(outside_window, _gaps, _dropped),
