@@ -190,8 +190,8 @@ def _distributions() -> None:
 
 def _texts() -> None:
     """A log in the Standard Workload Format, and a table in CSV."""
+    from foresail.traces.delimited import last_record_end, split_records
     from foresail.traces.folder import load_workload
-    from foresail.traces.kernels.delimited_text import last_record_end, split_records
     from foresail.traces.swf_writer import write_swf
 
     with tempfile.TemporaryDirectory() as folder:

@@ -13,7 +13,7 @@ import polars as pl
 import zstandard
 
 from foresail.model.errors import InputError
-from foresail.traces.parquet_pages import require_possible_pages_of
+from foresail.traces.parquet import require_possible_pages_of
 
 Mutation = Callable[[bytes, Random], bytes]
 

@@ -23,10 +23,9 @@ from foresail.model.json_answer import json_answer
 from foresail.reports.comparison.recorded_words import verdict_of
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
-from foresail.traces.facts import facts
+from foresail.traces.facts import facts, provenance_of
 from foresail.traces.filtering import choices_of
 from foresail.traces.plausibility import clean_and_check
-from foresail.traces.provenance import provenance_of
 from foresail.traces.reading import read
 from foresail.traces.schedule import Schedule
 from foresail.traces.validation import validate

@@ -38,8 +38,7 @@ from foresail.strl.text import read as read_strl
 from foresail.traces import schema
 from foresail.traces.folder import convert, load_workload, read_folder
 from foresail.traces.reading import read
-from foresail.traces.schedule import Schedule, ScheduleMeta
-from foresail.traces.schedule_file import read_schedule, write_schedule
+from foresail.traces.schedule import Schedule, ScheduleMeta, read_schedule, write_schedule
 from foresail.traces.workload import Workload
 
 Read = Callable[[Path, dict[str, Any]], object]

@@ -10,7 +10,7 @@ import pytest
 
 from foresail.control.policy import NAMED_POLICIES
 from foresail.model.errors import InputError
-from foresail.traces.schedule_file import read_schedule, write_schedule
+from foresail.traces.schedule import read_schedule, write_schedule
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROMISED = {

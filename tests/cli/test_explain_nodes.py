@@ -10,7 +10,7 @@ from foresail.cli.main import app_of
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.traces import schema
 from foresail.traces.folder import write_folder
-from foresail.traces.use_file import GONE, read_use
+from foresail.traces.schedule import GONE, read_use
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 explain = app_of("explain")

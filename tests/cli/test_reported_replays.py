@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from foresail.traces.schedule_file import read_schedule
+from foresail.traces.schedule import read_schedule
 from shared import shared
 
 

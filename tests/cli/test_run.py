@@ -20,7 +20,7 @@ from foresail.model.event import Submitted
 from foresail.record.jobs_fold import JobsFold
 from foresail.record.log import MemoryLog
 from foresail.record.records import Manifest
-from foresail.traces.schedule_file import read_schedule
+from foresail.traces.schedule import read_schedule
 
 
 @pytest.fixture

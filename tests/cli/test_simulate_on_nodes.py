@@ -15,7 +15,7 @@ from foresail.model.registry import find
 from foresail.traces import schema
 from foresail.traces.folder import read_folder, write_folder
 from foresail.traces.generating import generate
-from foresail.traces.schedule_file import read_schedule
+from foresail.traces.schedule import read_schedule
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from reading_pages import page_faults
 

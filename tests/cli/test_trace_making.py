@@ -13,7 +13,7 @@ from foresail.cli.trace import app
 from foresail.model.errors import ForesailError, InputError, UnknownNameError
 from foresail.model.registry import find
 from foresail.model.short_form import make_part, parameter_texts, part_of
-from foresail.traces.catalogue import Archive, Log, LogCatalogue
+from foresail.traces.fetching import Archive, Log, LogCatalogue
 from foresail.traces.folder import read_folder
 from foresail.traces.generators.lublin import LublinParameters
 from foresail.traces.reading import read
@@ -155,7 +155,7 @@ def archive(log, tmp_path, monkeypatch):
         archive=Archive(name="here", address=address, terms="Be kind.", citation="nobody"),
         log=(made,),
     )
-    monkeypatch.setattr("foresail.traces.catalogue.catalogue", lambda: known)
+    monkeypatch.setattr("foresail.traces.fetching.catalogue", lambda: known)
     yield folder, address
     server.shutdown()
     thread.join()

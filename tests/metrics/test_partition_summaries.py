@@ -8,8 +8,13 @@ import pytest
 from foresail.metrics.fairness import fairness
 from foresail.metrics.partitions import apart, partition_summaries
 from foresail.traces import schema
-from foresail.traces.schedule import Schedule, ScheduleMeta, with_partitions
-from foresail.traces.schedule_file import read_schedule, write_schedule
+from foresail.traces.schedule import (
+    Schedule,
+    ScheduleMeta,
+    read_schedule,
+    with_partitions,
+    write_schedule,
+)
 
 
 def schedule(rows, partitions):

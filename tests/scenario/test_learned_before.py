@@ -17,7 +17,7 @@ from foresail.scenario.learned_before import EarlierRun, HistoryWorkload, SavedS
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.traces.folder import write_folder
-from foresail.traces.schedule_file import read_schedule
+from foresail.traces.schedule import read_schedule
 from scenario.small_cluster import history, workload
 
 simulate = app_of("simulate")

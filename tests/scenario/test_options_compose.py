@@ -17,7 +17,7 @@ from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions
 from foresail.traces.folder import write_folder
-from foresail.traces.schedule_file import read_schedule
+from foresail.traces.schedule import read_schedule
 from scenario.small_cluster import CYCLE_SECONDS, history, workload
 
 compare = app_of("compare")

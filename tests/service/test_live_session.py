@@ -18,7 +18,7 @@ from foresail.cli.main import app_of
 from foresail.client.connection import Connection
 from foresail.client.service_client import ServiceClient
 from foresail.traces.folder import load_workload
-from foresail.traces.quantities import quantity
+from foresail.traces.measured import quantity
 from live_service import live_service
 
 SESSION = """

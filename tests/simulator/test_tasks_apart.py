@@ -27,7 +27,7 @@ from foresail.simulator.conditions import ClusterConditions, Outage
 from foresail.simulator.engine import simulate_events
 from foresail.simulator.forward import simulate_forward
 from foresail.traces import schema
-from foresail.traces.schedule_file import read_schedule, write_schedule
+from foresail.traces.schedule import read_schedule, write_schedule
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from made_moments import racks
 from toys import Constant, Doubling

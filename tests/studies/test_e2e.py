@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from foresail.model.errors import InputError
+from foresail.traces.facts import offered_load
 from foresail.traces.folder import write_folder
 from foresail.traces.generating import generate
-from foresail.traces.load import offered_load
 from foresail_studies.generators import _arrivals as arrivals
 from foresail_studies.generators import _population as population
 from foresail_studies.generators._demands import (

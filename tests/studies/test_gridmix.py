@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from foresail.model.errors import InputError
+from foresail.traces.facts import offered_load
 from foresail.traces.generating import generate
-from foresail.traces.load import offered_load
 from foresail.traces.reading import read
 from foresail_studies.generators.tetrisched import (
     GrMixParameters,

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from foresail.model.errors import InputError
 from foresail.traces import source
-from foresail.traces.delimited import read_delimited, with_numbers
-from foresail.traces.kernels.delimited_text import last_record_end, split_records
+from foresail.traces.delimited import last_record_end, read_delimited, split_records, with_numbers
 from foresail.traces.reading import LINE, Notes
 from foresail.traces.source import LogFile
 

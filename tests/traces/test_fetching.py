@@ -8,8 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from foresail.model.errors import InputError, UnknownNameError
-from foresail.traces.catalogue import Log, catalogue
-from foresail.traces.fetching import RetryLimits, fetch
+from foresail.traces.fetching import Log, RetryLimits, catalogue, fetch
 
 TEXT = b"; MaxProcs: 4\n" + b"".join(
     f"{n} {n * 7919 % 100003} -1 5 1 -1 -1 1 60 -1 1 1 -1 -1 -1 -1 -1 -1\n".encode()

@@ -14,7 +14,7 @@ from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.traces.folder import convert, read_folder
 from foresail.traces.reading import read
-from foresail.traces.schedule_file import read_schedule, write_schedule
+from foresail.traces.schedule import read_schedule, write_schedule
 from foresail.traces.validation import validate
 from foresail.traces.workload import LostRows
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.model.errors import InputError
-from foresail.traces.load import deadline_seconds, offered_load
+from foresail.traces.facts import deadline_seconds, offered_load
 from foresail_studies.perturbation import perturbed
 from foresail_studies.runtime_samples import FEATURE, as_text, samples_of
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.model.errors import InputError
-from foresail.traces import parquet_pages
-from foresail.traces.parquet_pages import require_possible_pages, require_possible_pages_of
+from foresail.traces import parquet
+from foresail.traces.parquet import require_possible_pages, require_possible_pages_of
 
 TABLE = pl.DataFrame(
     {
@@ -35,7 +35,7 @@ def content(request, tmp_path):
 def test_every_page_is_found(content):
     """All values are counted, those of lists one by one, an empty or unknown list as one."""
     require_possible_pages_of(content, "table")
-    values = list(parquet_pages._values_of_pages(content))
+    values = list(parquet._values_of_pages(content))
     assert sum(values) >= 5 * 3 + 6
     assert {5, 6} <= set(values)
 

@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose
 
 from foresail.model.errors import UnknownNameError
 from foresail.traces import schema
-from foresail.traces.measured import usage_table, with_use
-from foresail.traces.quantities import QUANTITIES, quantity, used_by_job
+from foresail.traces.measured import QUANTITIES, quantity, usage_table, used_by_job, with_use
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 

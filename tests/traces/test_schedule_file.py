@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from foresail.model.errors import InputError
-from foresail.traces.schedule_file import read_schedule, write_schedule
+from foresail.traces.schedule import read_schedule, write_schedule
 from made_schedules import made_schedule
 
 LATER = ["accepted", "eligible_seconds"]

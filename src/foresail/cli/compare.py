@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from foresail.kernels.beside import CompilingBeside
     from foresail.reports.plan.page import RunCourse
     from foresail.scenario.scenario import Scenario
-    from foresail.traces.provenance import Provenance
+    from foresail.traces.facts import Provenance
     from foresail.traces.schedule import Schedule
     from foresail.traces.workload import Workload
 
@@ -58,7 +58,7 @@ def compare(
     png: Png = False,
 ) -> None:
     """Say how waiting, slowdown and use would have been under other schedulers and predictions."""
-    from foresail.traces.provenance import provenance_of
+    from foresail.traces.facts import provenance_of
 
     standard = STANDARD_ON_NODES if options.on_nodes else STANDARD
     read = partial(load, log, log_options, filters)
@@ -100,7 +100,7 @@ def simulate(
     ] = None,
 ) -> None:
     """Replay a log under one policy."""
-    from foresail.traces.provenance import provenance_of
+    from foresail.traces.facts import provenance_of
 
     if moment is not None:
         duration_of(moment, "--moment")
@@ -157,7 +157,7 @@ def _schedules_of(
     """
     from foresail.scenario.engines import task_queues_of
     from foresail.scenario.running import run_scenario
-    from foresail.traces.binding import memory_left_out
+    from foresail.traces.nodes import memory_left_out
     from foresail.traces.partitions import divided, in_one_pool, named_partitions
 
     asked = options.scenarios(policies)
@@ -299,7 +299,7 @@ def _write(
     from foresail.model.whole_files import all_or_none
     from foresail.reports.comparison.report import write_report
     from foresail.reports.images import write_images
-    from foresail.traces.schedule_file import write_schedule
+    from foresail.traces.schedule import write_schedule
 
     command = made_by()
     with all_or_none(folder) as drafts:

@@ -133,7 +133,7 @@ def _show_node(log: Path, run: Path, name: str, output: Path | None, png: bool) 
     from foresail.record.records import Manifest
     from foresail.reports.figure import MissingFigure
     from foresail.reports.plan.node_figure import node_figure, write_node
-    from foresail.traces.use_file import read_use
+    from foresail.traces.schedule import read_use
 
     use = read_use(log)
     with doing(f"reading {log.name}"):

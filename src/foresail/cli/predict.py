@@ -123,7 +123,7 @@ def evaluate(
 def _parts(predictors: Sequence[str], quantity: str) -> list[PlugIn]:
     """All that can be refused before a long log is read."""
     from foresail.model.short_form import part_of
-    from foresail.traces.quantities import QUANTITIES
+    from foresail.traces.measured import QUANTITIES
 
     if quantity not in QUANTITIES:
         raise UnknownNameError("quantity", quantity, QUANTITIES)

@@ -393,8 +393,7 @@ def fetch(
     ] = False,
 ) -> None:
     """Download a public archive log, resuming and checking; without NAME, list the catalogue."""
-    from foresail.traces.catalogue import catalogue
-    from foresail.traces.fetching import fetch
+    from foresail.traces.fetching import catalogue, fetch
 
     if name is None:
         _list()
@@ -420,7 +419,7 @@ def fetch(
 def _list() -> None:
     from foresail.cli.formats import print_table
     from foresail.model.words import number
-    from foresail.traces.catalogue import catalogue
+    from foresail.traces.fetching import catalogue
 
     known = catalogue()
     print_table(

@@ -13,8 +13,7 @@ from foresail.analysis.prediction_errors import ErrorShares, error_histogram, er
 from foresail.evaluation.replaying import Evaluation, evaluate
 from foresail.model.errors import InputError
 from foresail.model.short_form import PlugIn
-from foresail.traces.measured import task_keys
-from foresail.traces.quantities import quantity
+from foresail.traces.measured import quantity, task_keys
 from foresail.traces.workload import Workload
 
 BASELINE: Final = "runtime"

@@ -34,7 +34,7 @@ from foresail.predictors.event_order import (
     Learning,
     order_of_events,
 )
-from foresail.traces import quantities
+from foresail.traces import measured
 from foresail.traces.workload import Workload
 
 LEVELS: Final = _loop.LEVELS
@@ -131,7 +131,7 @@ def evaluate(
     predictor
         A predictor, or its short form such as ``recent(k=2)``.
     quantity
-        One of ``foresail.traces.quantities.QUANTITIES``; jobs that it is unknown of are left out.
+        One of ``foresail.traces.measured.QUANTITIES``; jobs that it is unknown of are left out.
     learning
         ``on_completion`` (a job is learned when it has ended) or ``in_order`` (a job is learned
         right after it was predicted, in order of submission: spec A-9).
@@ -155,7 +155,7 @@ def evaluate(
     part = part_of("predictor", predictor) if isinstance(predictor, str) else predictor
     if learning not in LEARNING:
         raise UnknownNameError("way of learning", learning, LEARNING)
-    truth = np.ascontiguousarray(quantities.quantity(workload, quantity))
+    truth = np.ascontiguousarray(measured.quantity(workload, quantity))
     known = np.isfinite(truth) & (truth >= 0)
     if learning == "on_completion":
         runtime = workload.runtime_seconds
@@ -186,7 +186,7 @@ def evaluate(
         source=workload.meta.source,
         predictor=part.text,
         quantity=quantity,
-        unit=quantities.QUANTITIES[quantity],
+        unit=measured.QUANTITIES[quantity],
         learning=learning,
         jobs=predicted,
         unknown_jobs=int((~known).sum()),

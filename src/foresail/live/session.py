@@ -28,8 +28,7 @@ from foresail.record.log import EventLog
 from foresail.record.records import Manifest
 from foresail.record.schedule_rows import ScheduleRow, attempt_row, schedule_table, with_eligibility
 from foresail.traces import schema
-from foresail.traces.schedule import Schedule, ScheduleMeta
-from foresail.traces.schedule_file import write_schedule
+from foresail.traces.schedule import Schedule, ScheduleMeta, write_schedule
 
 _OF_JOB: Final = (
     "job_id",

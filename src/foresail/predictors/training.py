@@ -10,7 +10,7 @@ from foresail.model.protocols import Predictor, capabilities_of_predictor
 from foresail.model.watching import Watch
 from foresail.predictors.event_order import START, SUBMISSION, Learning, order_of_events
 from foresail.predictors.kernels.feature_values import ATTRIBUTES
-from foresail.traces.quantities import used_by_job
+from foresail.traces.measured import used_by_job
 from foresail.traces.workload import Workload
 
 

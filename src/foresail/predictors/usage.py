@@ -16,7 +16,7 @@ from foresail.predictors.history import HistoryParameters, HistoryPredictor
 
 QUANTITIES: Final = ("cpu", "memory", "cpu_time", "memory_time", "cpu_max", "memory_max")
 """Per task: average cores and memory, their sums over time, and the most of any task and period
-(``foresail.traces.quantities`` reads them from logs)."""
+(``foresail.traces.measured`` reads them from logs)."""
 
 _CPU: Final = ("cpu", "cpu_max")
 _MEMORY: Final = ("memory", "memory_max")

@@ -24,11 +24,9 @@ from foresail.scenario.own_requests import with_options
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.engine import simulate_events
 from foresail.simulator.truth import known_runtimes, real_runtimes
-from foresail.traces.binding import require_processors_bind
-from foresail.traces.nodes import require_known_preferences
+from foresail.traces.nodes import require_known_preferences, require_processors_bind
 from foresail.traces.parquet import write_whole_parquet
-from foresail.traces.schedule import Schedule
-from foresail.traces.use_file import use_file
+from foresail.traces.schedule import Schedule, use_file
 
 
 def run_logged(scenario: Scenario, watch: Watch | None = None) -> Schedule:

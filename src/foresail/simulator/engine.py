@@ -36,9 +36,8 @@ from foresail.simulator.real_use import real_use
 from foresail.simulator.shared_machines import SharedMachines
 from foresail.simulator.simulated_cluster import SimulatedCluster, capacity_over_time
 from foresail.simulator.truth import runtimes_of_allocations
-from foresail.traces.quantities import used_by_job
-from foresail.traces.schedule import Schedule, ScheduleMeta
-from foresail.traces.use_file import GONE, USE
+from foresail.traces.measured import used_by_job
+from foresail.traces.schedule import GONE, USE, Schedule, ScheduleMeta
 from foresail.traces.workload import Workload
 
 
@@ -48,7 +47,7 @@ def use_over_time(
     machines: Sequence[str],
     ends: Mapping[Allocation, float],
 ) -> pl.DataFrame:
-    """The table (``foresail.traces.use_file.USE``) of a run.
+    """The table (``foresail.traces.schedule.USE``) of a run.
 
     Parameters
     ----------
@@ -135,7 +134,7 @@ def simulate_events(
         Is given a measure of the seconds of the log that are simulated.
     used
         Where tasks share nodes, is given the table of what they needed, had and held over time
-        (``foresail.traces.use_file.USE``).
+        (``foresail.traces.schedule.USE``).
 
     Returns
     -------

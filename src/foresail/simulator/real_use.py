@@ -41,7 +41,7 @@ class RealUse:
     and, at last, the end of the last task's; shape (tasks + 1,)."""
 
     def of_tasks(self, job_id: str, stage: str, tasks: Iterable[int]) -> dict[str, float]:
-        """What some tasks of a stage use, as ``foresail.traces.quantities`` has it of a job."""
+        """What some tasks of a stage use, as ``foresail.traces.measured`` has it of a job."""
         bounds = self.bounds[job_id, stage]
         parts = [self.segments[bounds[task] : bounds[task + 1]] for task in tasks]
         rows = np.concatenate(parts)

@@ -29,7 +29,7 @@ from foresail.simulator.kernels import partitions_loop
 from foresail.simulator.kernels import replay_loop as _loop
 from foresail.simulator.truth import real_runtimes
 from foresail.traces import schema
-from foresail.traces.binding import require_processors_bind
+from foresail.traces.nodes import require_processors_bind
 from foresail.traces.schedule import Schedule, ScheduleMeta
 from foresail.traces.workload import Workload
 

@@ -6,17 +6,142 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import Final, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from foresail.kernels.compile import bare_kernel
 from foresail.model.errors import InputError
-from foresail.traces.free_text import quoted
-from foresail.traces.kernels.delimited_text import Records, last_record_end, split_records
 from foresail.traces.nearest import nearest
 from foresail.traces.reading import LINE, Notes
 from foresail.traces.source import LogFile
+
+
+class Records(NamedTuple):
+    """One entry per record that is not blank.
+
+    ``starts`` and ``ends`` (without the line end) are offsets into the text, ``lines`` zero-based
+    numbers of the line a record begins on, ``fields`` how many fields it has.
+    """
+
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    lines: NDArray[np.int64]
+    fields: NDArray[np.int64]
+
+
+@bare_kernel
+def last_record_end(text: NDArray[np.uint8], quote: int) -> int:
+    """Offset just after the last newline that is not inside quotes; 0 where there is none."""
+    quoted = False
+    end = 0
+    for at in range(text.size):
+        if text[at] == quote:
+            quoted = not quoted
+        elif text[at] == 10 and not quoted:
+            end = at + 1
+    return end
+
+
+@bare_kernel
+def _split(
+    text: NDArray[np.uint8],
+    delimiter: int,
+    quote: int,
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    lines: NDArray[np.int64],
+    fields: NDArray[np.int64],
+) -> int:
+    records = 0
+    line = 0
+    first_line = 0
+    start = 0
+    count = 1
+    quoted = False
+    for at in range(text.size + 1):
+        last = at == text.size
+        byte = 10 if last else text[at]
+        if byte == quote:
+            quoted = not quoted
+        if byte == delimiter and not quoted:
+            count += 1
+        if byte != 10:
+            continue
+        if not quoted or last:
+            end = at
+            while end > start and (text[end - 1] == 13 or text[end - 1] == 32):
+                end -= 1
+            if end > start:
+                starts[records] = start
+                ends[records] = end
+                lines[records] = first_line
+                fields[records] = count
+                records += 1
+            start = at + 1
+            first_line = line + 1
+            count = 1
+            quoted = False
+        line += 1
+    return records
+
+
+def split_records(text: NDArray[np.uint8], delimiter: int, quote: int) -> Records:
+    """The records of ``text`` (uint8); ``delimiter`` and ``quote`` are byte values."""
+    most = int(np.count_nonzero(text == 10)) + 1
+    arrays = [np.empty(most, dtype=np.int64) for _ in range(4)]
+    records = _split(text, delimiter, quote, *arrays)
+    return Records(*(array[:records] for array in arrays))
+
+
+_MOST_LINES: Final = 50
+"""Of one record."""
+
+
+def quoted(text: bytes, names: Sequence[str], free: Sequence[str], delimiter: str) -> bytes:
+    """The text of a table without its header, with quotes around such fields where they are needed.
+
+    A record with fields to spare has as many in each of the ``free`` columns (the command that
+    submitted a job holds its name again); one that lacks some goes on in lines that do, too, and
+    one whose last column is free in lines without any delimiter. Where that does not come out even,
+    lines stay as they are.
+    """
+    columns = [at for at, name in enumerate(names) if name in free]
+    between, most = delimiter.encode(), len(names) - 1
+    lines = text.split(b"\n")
+    if not columns or all(not line or line.count(between) == most for line in lines):
+        return text
+    whole: list[bytes] = []
+    at = 0
+    while at < len(lines):
+        end, record = at + 1, lines[at]
+        while end < min(len(lines), at + _MOST_LINES) and lines[end].count(between) < most:
+            is_last = len(names) - 1 in columns and lines[end] and between not in lines[end]
+            if record.count(between) >= most and not is_last:
+                break
+            record, end = record + b"\n" + lines[end], end + 1
+        fields = record.split(between)
+        surplus = len(fields) - len(names)
+        is_whole = surplus == 0 and end == at + 1
+        if is_whole or surplus < 0 or surplus % len(columns) or b'"' in record:
+            whole.append(lines[at])
+            at += 1
+            continue
+        for column in columns:
+            apart = slice(column, column + surplus // len(columns) + 1)
+            fields[apart] = [between.join(fields[apart])]
+        is_split = (b"\n" in field or between in field for field in fields)
+        marks = (b'"' if split else b"" for split in is_split)
+        whole.append(
+            between.join(
+                b"%b%b%b" % (mark, field, mark) for mark, field in zip(marks, fields, strict=True)
+            )
+        )
+        at = end
+    return b"\n".join(whole)
+
 
 _QUOTE = ord('"')
 _FOR_LONGER = "\x1f"

@@ -1,15 +1,119 @@
-"""The facts of a workload that people ask for first: how many jobs, how long and how wide."""
+"""Facts of a log: size, span, load and window, and what was done to its rows (provenance)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from foresail import __version__
+from foresail.model.arrays import Floats
 from foresail.traces import schema
-from foresail.traces.load import in_window
-from foresail.traces.workload import Workload
+from foresail.traces.workload import Oddity, Workload
+
+_MOST_OUTSIDE: Final = 100
+"""One job in so many may be outside of a log's window at either end,"""
+_LEAST_GAP: Final = 0.1
+"""if no job was submitted for such a share of the log's span between these and all others."""
+
+
+def in_window(submit_seconds: pl.Series) -> pl.Series:
+    """Which submissions are in the window that a log is of; unknown ones are.
+
+    Accounting of a week has the jobs that ran in it, of which one may have been submitted long
+    before: that is no month of an idle machine.
+    """
+    ordered = submit_seconds.drop_nulls().sort().to_numpy()
+    most = ordered.size // _MOST_OUTSIDE
+    inside = pl.repeat(True, submit_seconds.len(), eager=True)
+    if not most:
+        return inside
+    wide = np.flatnonzero(np.diff(ordered) > _LEAST_GAP * (ordered[-1] - ordered[0]))
+    before, after = wide[wide < most], wide[wide >= ordered.size - 1 - most]
+    if before.size:
+        inside &= submit_seconds >= ordered[before[-1] + 1]
+    if after.size:
+        inside &= submit_seconds <= ordered[after[0]]
+    return inside.fill_null(value=True)
+
+
+def offered_load(
+    width: Floats | NDArray[np.int64], runtime_seconds: Floats, capacity: float, seconds: float
+) -> float:
+    """Work of all jobs over what the machine can do in that time (3Sigma section 6.3).
+
+    Widths and the capacity are nodes, or cpus; shapes are (jobs,).
+    """
+    return float(np.sum(width * runtime_seconds)) / (capacity * seconds)
+
+
+def deadline_seconds(submit_seconds: Floats, runtime_seconds: Floats, slack: Floats) -> Floats:
+    """Deadlines, where ``slack`` is the share of the runtime that a job may wait; shape (jobs,).
+
+    3Sigma's slack of 60 % is 0.6 here, DistSched's slack of 1.2 (deadline minus submission over
+    runtime) is 0.2.
+    """
+    return submit_seconds + runtime_seconds * (1.0 + slack)
+
+
+@dataclass(frozen=True, slots=True)
+class Treatment:
+    """Rows repaired, dropped, folded or filled in for one cause, and the first of them."""
+
+    cause: str
+    rows: int
+    example: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """All that was done between a source and figures of its jobs, and what is odd about these."""
+
+    foresail: str
+    source: str
+    sha256: str | None
+    reader: str
+    jobs: int
+    treated: tuple[Treatment, ...]
+    findings: tuple[Oddity, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for programs; ``findings`` stand beside it."""
+        plain = asdict(self)
+        findings = plain.pop("findings")
+        return {"provenance": plain, "findings": findings}
+
+
+def provenance_of(workload: Workload) -> Provenance:
+    """Where figures of a workload come from, which was read and cleaned."""
+    meta = workload.meta
+    lost = {each.repair for each in meta.lost}
+    done = [*sorted(meta.repairs.items()), *meta.filters]
+    treated = [
+        *(
+            Treatment(f"{each.repair}: expected {each.expected}", each.rows, each.example)
+            for each in meta.lost
+        ),
+        *(
+            Treatment(cause, rows, meta.examples.get(cause))
+            for cause, rows in done
+            if rows and cause not in lost
+        ),
+    ]
+    return Provenance(
+        __version__,
+        meta.source,
+        meta.sha256,
+        meta.reader,
+        len(workload),
+        tuple(treated),
+        workload.findings,
+    )
+
 
 QUANTILES = (0.1, 0.5, 0.9, 0.99, 1.0)
 

@@ -24,8 +24,7 @@ from foresail.model.documents import bytes_of
 from foresail.model.errors import InputError
 from foresail.model.whole_files import to_be_written
 from foresail.traces import schema
-from foresail.traces.parquet import parquet_of
-from foresail.traces.parquet_pages import require_possible_pages
+from foresail.traces.parquet import parquet_of, require_possible_pages
 from foresail.traces.reading import Intake, Notes, choose, finished, read
 from foresail.traces.repeated_ids import give_unique_ids
 from foresail.traces.workload import LostRows, Workload, WorkloadMeta, require_processors

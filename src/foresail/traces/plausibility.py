@@ -14,9 +14,9 @@ import polars as pl
 
 from foresail.model.errors import InputError
 from foresail.model.words import count, duration, number, percent
-from foresail.traces.accounting_rows import STEP
+from foresail.traces.accounting import STEP
+from foresail.traces.facts import in_window, offered_load
 from foresail.traces.filtering import FilterChoice, apply_filters
-from foresail.traces.load import in_window, offered_load
 from foresail.traces.reading import FIRST_OF_TWO
 from foresail.traces.workload import Oddity, Severity, Workload
 

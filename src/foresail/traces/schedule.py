@@ -1,12 +1,20 @@
-"""Schedule: what happened to every job of a run; metrics and reports are functions of it."""
+"""The schedule of a run, in memory and on disk, and what tasks used of shared nodes."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import polars as pl
+
+from foresail.model.documents import parsed_json
+from foresail.model.errors import InputError
+from foresail.traces import schema
+from foresail.traces.parquet import parquet_of, require_possible_pages, write_whole_parquet
 
 
 @dataclass(frozen=True)
@@ -64,3 +72,102 @@ def with_partitions(
     if named is not None:
         rows = rows.join(named, on="job_id", how="left", maintain_order="left")
     return Schedule(rows, meta)
+
+
+_KEY: Final = "foresail.schedule"
+_LATER: Final = frozenset({"accepted", "eligible_seconds"})
+
+
+def write_schedule(schedule: Schedule, path: Path) -> None:
+    """Write a schedule; the file appears whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written there.
+    """
+    meta = json.dumps(dataclasses.asdict(schedule.meta))
+    write_whole_parquet(schedule.jobs, path, {_KEY: meta})
+
+
+def read_schedule(path: Path) -> Schedule:
+    """Read a schedule back.
+
+    Raises
+    ------
+    InputError
+        If the file is not a schedule.
+    """
+    require_possible_pages(path)
+    with parquet_of(path):
+        meta = pl.read_parquet_metadata(path).get(_KEY)
+        jobs = pl.read_parquet(path)
+    if meta is None:
+        raise InputError("not a schedule", source=path, expected="a file written by a run")
+    in_parts = [name for name in schema.PARTS if name in jobs.columns]
+    columns = schema.SCHEDULE | (schema.PARTS if in_parts else {})
+    later = [pl.lit(None, columns[name]).alias(name) for name in _LATER - {*jobs.columns}]
+    if later and {*jobs.columns} | _LATER == {*columns}:  # as it was before there were these
+        jobs = jobs.with_columns(later).select(*columns)
+    if jobs.drop(schema.PARTITION, strict=False).schema != pl.Schema(columns):
+        raise InputError("not the columns of a schedule", source=path, value=jobs.columns)
+    try:
+        told = ScheduleMeta(**parsed_json(meta, path))
+        capacity = tuple((seconds, cpus) for seconds, cpus in told.capacity)
+        return Schedule(jobs, replace(told, lost=tuple(told.lost), capacity=capacity))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"not a schedule: {error}", source=path) from error
+
+
+USE: Final = pl.Schema(
+    {
+        "seconds": pl.Float64,
+        "what": pl.String,
+        "node": pl.String,
+        "job_id": pl.String,
+        "stage": pl.String,
+        "task": pl.Int64,
+        "run": pl.Int64,
+        "cpus_needed": pl.Float64,
+        "cpus_given": pl.Float64,
+        "memory_bytes": pl.Float64,
+    }
+)
+"""A row a change, in order: a task has changed its use, was throttled or released, was evicted, has
+completed, or has left for another reason; from then on it needs and has so much, or nothing any
+more after the last three. ``task`` is its number within the stage, whose name is null where a job
+started as a whole. ``run`` counts the tasks that have started anywhere."""
+
+GONE: Final = ("completed", "evicted", "left")
+"""After these a task uses nothing."""
+
+
+def use_file(log: Path) -> Path:
+    """Where the use of the machines of a run is, by its event log."""
+    return log.with_suffix(".use.parquet")
+
+
+def read_use(log: Path) -> pl.DataFrame:
+    """The use of the machines of a run, by its event log.
+
+    Raises
+    ------
+    InputError
+        If there is none: its tasks did not share nodes.
+    """
+    path = use_file(log)
+    if not path.is_file():
+        raise InputError(
+            "there is no record of what tasks used",
+            source=path,
+            expected="a run of foresail simulate with --share-nodes and --events",
+        )
+    require_possible_pages(path)
+    with parquet_of(path):
+        use = pl.read_parquet(path)
+    if "stage" not in use.columns:  # of an earlier version
+        at = use.columns.index("task") if "task" in use.columns else 0
+        use = use.insert_column(at, pl.lit(None, pl.String).alias("stage"))
+    if use.schema != USE:
+        raise InputError("not the columns of a record of use", source=path, value=use.columns)
+    return use

@@ -10,7 +10,7 @@ from foresail.model.errors import InputError
 from foresail.model.resources import Resources
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.plan.node_figure import node_figure, node_use, write_node
-from foresail.traces.use_file import USE, read_use, use_file
+from foresail.traces.schedule import USE, read_use, use_file
 
 GIB = 2.0**30
 NODE = Node("n0", Resources(4.0, 10 * GIB, 0), {})

@@ -11,11 +11,9 @@ from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import NoParameters, entries
 from foresail.traces import schema
 from foresail.traces.filtering import Bundle, FilterChoice, apply_filters
-from foresail.traces.filters.bundles import predictsim
-from foresail.traces.filters.drop_flurries import FlurryParameters
-from foresail.traces.filters.keep_between import BetweenParameters
-from foresail.traces.filters.keep_first_weeks import FirstWeeksParameters
-from foresail.traces.filters.keep_users import UsersParameters
+from foresail.traces.filters.changing import predictsim
+from foresail.traces.filters.dropping import FlurryParameters
+from foresail.traces.filters.keeping import BetweenParameters, FirstWeeksParameters, UsersParameters
 from foresail.traces.reading import read
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from shared import shared

@@ -9,7 +9,7 @@ from scipy import stats
 
 from foresail.model.errors import InputError
 from foresail.traces.generating import generate
-from foresail.traces.generators import _lublin_model as model
+from foresail.traces.generators import lublin as model
 from foresail.traces.generators.lublin import POPULAR_SECONDS, LublinParameters
 
 PLAIN = {"users": 0, "requests": "none"}

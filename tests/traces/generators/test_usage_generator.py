@@ -23,7 +23,7 @@ from foresail.traces import schema
 from foresail.traces.folder import read_folder, write_folder
 from foresail.traces.generating import generate
 from foresail.traces.generators.usage import UsageParameters
-from foresail.traces.quantities import quantity
+from foresail.traces.measured import quantity
 from foresail.traces.workload import Workload
 
 CALM = {"daily_swing": 0.0, "burst_share": 0.0, "regimes": 1}

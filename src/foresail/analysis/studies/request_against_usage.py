@@ -10,7 +10,7 @@ from foresail.analysis.prediction_errors import TAIL, error_histogram, error_sha
 from foresail.model.arrays import Floats
 from foresail.model.registry import register
 from foresail.model.words import percent
-from foresail.traces.quantities import quantity
+from foresail.traces.measured import quantity
 from foresail.traces.workload import Workload
 
 

@@ -25,8 +25,7 @@ from foresail.model.documents import decoded, parsed_json, parsed_toml
 from foresail.model.errors import InputError
 from foresail.model.example import Example
 from foresail.model.registry import register
-from foresail.traces.catalogue import Log
-from foresail.traces.fetching import fetch
+from foresail.traces.fetching import Log, fetch
 from foresail.traces.source import LogFile
 
 _DOCUMENT_EXAMPLE: Final = """\

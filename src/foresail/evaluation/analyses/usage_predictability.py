@@ -15,7 +15,7 @@ from foresail.evaluation.replaying import evaluate
 from foresail.evaluation.tables import learning_curve
 from foresail.model.registry import register
 from foresail.model.words import percent
-from foresail.traces.quantities import quantity
+from foresail.traces.measured import quantity
 from foresail.traces.workload import Workload
 
 _QUANTITIES: Final = ("runtime", "cpu", "memory", "cpu_time", "memory_time")

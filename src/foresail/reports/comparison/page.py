@@ -47,7 +47,7 @@ from foresail.reports.html_parts import (
 )
 from foresail.reports.plan.page import RunCourse
 from foresail.reports.style import PolicyStyle
-from foresail.traces.provenance import Provenance
+from foresail.traces.facts import Provenance
 
 _MOST_MOVER_TABLES: Final = 3
 _MOST_WORST_TABLES: Final = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from foresail.model.words import count
 from foresail.reports.document import as_html
 from foresail.reports.html_parts import row, table
-from foresail.traces.provenance import Provenance
+from foresail.traces.facts import Provenance
 
 
 def odd_words(provenance: Provenance) -> str:

@@ -27,7 +27,7 @@ from foresail.reports.comparison.view import ReportView, view_of
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.files import write_page
 from foresail.reports.plan.page import RunCourse
-from foresail.traces.provenance import Provenance
+from foresail.traces.facts import Provenance
 from foresail.traces.schedule import Schedule
 
 

@@ -16,7 +16,7 @@ from foresail.reports.evaluation.page import page
 from foresail.reports.evaluation.view import EvaluationView, evaluation_view
 from foresail.reports.figure import Figure
 from foresail.reports.files import write_page
-from foresail.traces.quantities import quantity
+from foresail.traces.measured import quantity
 from foresail.traces.workload import Workload
 
 

@@ -15,7 +15,7 @@ from foresail.reports.figure import Figure, MissingFigure, packed
 from foresail.reports.files import write_page
 from foresail.reports.style import DOTTED, axis, caption, layout, level_at, time_unit
 from foresail.simulator.real_use import EVICTION_SHARE
-from foresail.traces.use_file import GONE
+from foresail.traces.schedule import GONE
 
 _MOST_STEPS: Final = 2_000
 _PANEL_HEIGHT: Final = 190

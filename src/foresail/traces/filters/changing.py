@@ -1,11 +1,14 @@
-"""Filters that change what jobs say of themselves."""
+"""Filters that change what jobs say of themselves, and bundles of filters."""
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
-from foresail.model.registry import register
-from foresail.traces.filtering import change, plain
+from foresail.model.errors import InputError
+from foresail.model.registry import NoParameters, register
+from foresail.traces.filtering import Bundle, change, plain
+from foresail.traces.nodes import shares_of_nodes
 from foresail.traces.workload import Workload
 
 
@@ -54,3 +57,74 @@ def fill_processors(workload: Workload) -> tuple[Workload, int]:
         workload, ~has_allocated & has_requested, allocated_cpus=requested
     )
     return workload, from_allocated + from_requested
+
+
+@register("filter", "dominant_resource")
+@plain
+def dominant_resource(workload: Workload) -> tuple[Workload, int]:
+    """Count jobs that ask for gpus or memory by that of which they ask for the largest share.
+
+    A job that asks for a hundredth of all gpus of the nodes, and for less of their cpus and memory,
+    gets a hundredth of the processors: so a pool of these is as full as the machine would be. Its
+    gpus and memory are unknown afterwards.
+    """
+    memory, gpus = pl.col("memory_bytes_per_task"), pl.col("gpus_per_task")
+    counted_anew = (memory.fill_null(0.0) > 0.0) | (gpus.fill_null(0.0) > 0.0)
+    if not workload.jobs.select(counted_anew.any()).item():
+        return workload, 0
+    shares = shares_of_nodes(workload)
+    if not shares:
+        raise InputError(
+            "jobs ask for gpus or memory, and the log does not say what its nodes have of them",
+            source=workload.meta.source,
+            expected="a log with nodes",
+        )
+    tasks = np.maximum(workload.jobs["tasks"].fill_null(1).to_numpy(), 1)
+    cpus = np.max(list(shares.values()), axis=0) * workload.processors / tasks
+    unknown = pl.lit(None)
+    return change(
+        workload,
+        counted_anew,
+        cpus_per_task=pl.max_horizontal("cpus_per_task", pl.lit(pl.Series(cpus))),
+        memory_bytes_per_task=unknown,
+        gpus_per_task=unknown,
+    )
+
+
+@register("filter", "predictsim")
+def predictsim(_: NoParameters) -> Bundle:
+    """The six filters of Gaussier, Glesser, Reis and Trystram, SC 2015, in their order.
+
+    Jobs wider than the machine, of unknown size, or without positive runtime, requested time and
+    submission are dropped; runtimes are cut at the requested time. For CEA-Curie the study sets the
+    machine to 80,640 processors.
+    """
+    return Bundle.of(
+        *("drop_wider_than_machine", "drop_no_processors", "fill_processors", "drop_no_runtime"),
+        *("drop_no_request", "clip_runtime_to_request", "drop_negative_submit"),
+    )
+
+
+@register("filter", "replayable")
+def replayable(_: NoParameters) -> Bundle:
+    """Drop jobs that cannot be replayed: without processors or runtime, or wider than the machine.
+
+    A job whose processors are known only as allocated is kept with those. The few that were
+    submitted far outside of the time that the log is of are dropped as well.
+    """
+    return Bundle.of(
+        *("drop_no_processors", "fill_processors", "drop_no_runtime", "drop_wider_than_machine"),
+        "drop_outside_window",
+    )
+
+
+@register("filter", "replayable_by_task")
+def replayable_by_task(_: NoParameters) -> Bundle:
+    """Drop jobs without processors or runtime, or with a task that is wider than the machine.
+
+    As ``replayable``, for schedulers that start the tasks of a job apart.
+    """
+    return Bundle.of(
+        *("drop_no_processors", "fill_processors", "drop_no_runtime"),
+        *("drop_tasks_wider_than_machine", "drop_outside_window"),
+    )

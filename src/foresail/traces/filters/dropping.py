@@ -1,12 +1,15 @@
-"""Filters that drop jobs of which something is missing, odd or too large."""
+"""Filters that drop jobs of which something is missing, odd or too large, bursts, and copies."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import polars as pl
 
+from foresail.model.limits import require_at_least
 from foresail.model.registry import register
-from foresail.traces.filtering import keep, plain
-from foresail.traces.load import in_window
+from foresail.traces.facts import in_window
+from foresail.traces.filtering import Filter, keep, plain
 from foresail.traces.partitions import largest_partitions
 from foresail.traces.plausibility import LONGEST_RUNTIME_SECONDS
 from foresail.traces.workload import Workload
@@ -100,3 +103,64 @@ def drop_tasks_wider_than_machine(workload: Workload) -> tuple[Workload, int]:
         wide = workload.tasks.filter(pl.col("cpus") > most)["job_id"].unique()
         fits &= ~pl.col("job_id").is_in(wide.implode())
     return keep(workload, fits)
+
+
+@dataclass(frozen=True, slots=True)
+class FlurryParameters:
+    """What counts as a flurry."""
+
+    jobs: int = 1000
+    """A burst of more jobs than this is a flurry."""
+    gap_seconds: float = 1800.0
+    """Jobs of one user are one burst while no gap between submissions is longer than this."""
+
+    def __post_init__(self) -> None:
+        require_at_least(self, 1, "jobs")
+        require_at_least(self, 0, "gap_seconds")
+
+
+@register("filter", "drop_flurries", parameters=FlurryParameters)
+def drop_flurries(parameters: FlurryParameters) -> Filter:
+    """Drop bursts in which one user submits very many jobs with hardly a pause.
+
+    A burst is a row of submissions by one user, each at most ``gap_seconds`` after the one before;
+    bursts of more than ``jobs`` jobs are dropped whole. Jobs of unknown users are kept. The reason
+    to: D. Tsafrir, D. G. Feitelson, "Instability in parallel job scheduling simulation: the role of
+    workload flurries", IPDPS 2006.
+    """
+
+    def apply(workload: Workload) -> tuple[Workload, int]:
+        gap = pl.col("submit_seconds").diff().over("user")
+        pause = (gap > parameters.gap_seconds).fill_null(value=True)
+        burst = pause.cast(pl.Int64).cum_sum().over("user")
+        jobs = workload.jobs.with_columns(burst.alias("__burst__"))
+        size = jobs.select(pl.len().over("user", "__burst__").alias("size"))["size"]
+        calm = pl.lit(size <= parameters.jobs) | pl.col("user").is_null()
+        return keep(workload, calm)
+
+    return apply
+
+
+@register("filter", "merge_duplicates")
+@plain
+def merge_duplicates(workload: Workload) -> tuple[Workload, int]:
+    """Keep one row of those that are one job: same id and same submission.
+
+    Readers write ``7#2`` for the second row with the id 7; the part after # is not looked at. Of
+    such rows the last that is not a partial execution is kept (the last of all, if all are
+    partial), under the id proper. Counts the rows dropped.
+    """
+    proper = pl.col("job_id").str.replace(r"#\d+$", "")
+    jobs = workload.jobs.with_columns(proper.alias("__id__"))
+    key = ["__id__", "submit_seconds"]
+    rank = (pl.col("status") != "partial").fill_null(value=True).cast(pl.Int64)
+    chosen = jobs.with_row_index("__row__").with_columns(rank.alias("__rank__"))
+    last = chosen.sort("__rank__", "__row__").unique(key, keep="last", maintain_order=True)
+    merged = chosen.join(last.select("__row__"), on="__row__", how="semi").sort("__row__")
+    dropped = jobs.height - merged.height
+    if not dropped:
+        return workload, 0
+    several = merged.select(pl.len().over("__id__").alias("n"))["n"] > 1
+    name = pl.when(pl.lit(several)).then(pl.col("job_id")).otherwise(pl.col("__id__"))
+    merged = merged.with_columns(name.alias("job_id")).select(workload.jobs.columns)
+    return workload.with_jobs(merged), dropped

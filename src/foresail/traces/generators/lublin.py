@@ -1,7 +1,13 @@
-"""Generator ``lublin``: the Lublin-Feitelson model, with users and requested times on top."""
+"""Generator ``lublin``: the Lublin-Feitelson model, with users and requested times on top.
+
+Source: U. Lublin, D. G. Feitelson, "The workload on parallel supercomputers: modeling the
+characteristics of rigid jobs", Journal of Parallel and Distributed Computing 63(11), 2003; the
+constants are those of the authors' program ``m_lublin99.c``.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -17,9 +23,210 @@ from foresail.model.limits import (
 )
 from foresail.model.registry import register
 from foresail.traces.generating import gangs, generator
-from foresail.traces.generators import _lublin_model as model
 from foresail.traces.generators._sessions import arrange
 from foresail.traces.workload import Workload, WorkloadMeta
+
+BUCKETS: Final = 48
+BUCKET_SECONDS: Final = 1800.0
+DAY_SECONDS: Final = BUCKETS * BUCKET_SECONDS
+FIRST_BUCKET: Final = 11
+"""The cycle's gamma density is laid over the half hours 11 to 58; those past 48 are next day's."""
+LOG_LONGEST_RUNTIME: Final = 12.0
+"""No runtime above e^12 seconds, about 45 hours: larger draws are drawn again."""
+LOG_LONGEST_GAP: Final = 13.0
+"""No gap above e^13 seconds of rush hour, about 5 days: larger draws are drawn again."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobClass:
+    """Constants of one class of jobs."""
+
+    serial: float
+    power_of_two: float
+    """Share of one-processor jobs; share of parallel jobs of a power-of-two size."""
+    smallest_log2: float
+    """Low end of the sizes' first uniform stage, in log2 of processors."""
+    below_machine_log2: float
+    """How far the class's largest size lies below the machine's, in log2."""
+    knee_log2: float
+    """How far the knee between the two uniform stages lies below the largest size."""
+    first_stage: float
+    """Probability of the first uniform stage."""
+    short_shape: float
+    short_scale: float
+    long_shape: float
+    long_scale: float
+    """The two gamma distributions of the natural logarithm of runtime."""
+    short_slope: float
+    short_intercept: float
+    """Probability of the short one: slope x processors + intercept, within [0, 1]."""
+    gap_shape: float
+    gap_scale: float
+    """Gamma distribution of the natural logarithm of rush-hour gaps."""
+    gap_stretch: float
+    """Ratio of all hours' shape to the rush hours'."""
+    cycle_shape: float
+    cycle_scale: float
+    """Gamma distribution of arrivals over the half hours of the day."""
+
+
+COMBINED: Final = JobClass(
+    serial=0.244,
+    power_of_two=0.576,
+    smallest_log2=0.8,
+    below_machine_log2=0.0,
+    knee_log2=2.5,
+    first_stage=0.86,
+    short_shape=4.2,
+    short_scale=0.94,
+    long_shape=312.0,
+    long_scale=0.03,
+    short_slope=-0.0054,
+    short_intercept=0.78,
+    gap_shape=10.2303,
+    gap_scale=0.4871,
+    gap_stretch=1.0225,
+    cycle_shape=8.1737,
+    cycle_scale=3.9631,
+)
+"""All jobs as one class."""
+
+BATCH: Final = JobClass(
+    serial=0.2927,
+    power_of_two=0.6686,
+    smallest_log2=1.2,
+    below_machine_log2=0.0,
+    knee_log2=2.0,
+    first_stage=0.875,
+    short_shape=6.57,
+    short_scale=0.823,
+    long_shape=639.1,
+    long_scale=0.0156,
+    short_slope=-0.003,
+    short_intercept=0.6986,
+    gap_shape=6.0415,
+    gap_scale=0.8531,
+    gap_stretch=1.0519,
+    cycle_shape=6.1271,
+    cycle_scale=5.2740,
+)
+"""Batch jobs, where interactive ones are a class of their own."""
+
+INTERACTIVE: Final = JobClass(
+    serial=0.1541,
+    power_of_two=0.625,
+    smallest_log2=1.0,
+    below_machine_log2=1.5,
+    knee_log2=2.5,
+    first_stage=0.705,
+    short_shape=3.8351,
+    short_scale=0.6605,
+    long_shape=7.073,
+    long_scale=0.6856,
+    short_slope=-0.0118,
+    short_intercept=0.9156,
+    gap_shape=6.5510,
+    gap_scale=0.6621,
+    gap_stretch=0.9797,
+    cycle_shape=8.9186,
+    cycle_scale=3.6680,
+)
+"""Interactive jobs."""
+
+
+def draw_processors(
+    kind: JobClass, processors: int, jobs: int, random: np.random.Generator
+) -> Floats:
+    """Processors of each job: serial, or two-stage uniform in log2, rounded for powers of two.
+
+    Returns shape (jobs,). The published constants hold for 128 processors; for others the stages
+    move with the machine's size, as the authors advise.
+    """
+    largest = max(math.log2(processors) - kind.below_machine_log2, 0.0)
+    knee = max(largest - kind.knee_log2, min(kind.smallest_log2, largest))
+    smallest = min(kind.smallest_log2, knee)
+    choice = random.random(jobs)
+    first = random.random(jobs) <= kind.first_stage
+    within = random.random(jobs)
+    size_log2 = np.where(
+        first, smallest + within * (knee - smallest), knee + within * (largest - knee)
+    )
+    rounded = choice <= kind.serial + kind.power_of_two
+    size_log2[rounded] = np.floor(size_log2[rounded] + 0.5)
+    sizes = np.floor(np.exp2(size_log2) + 0.5)
+    sizes[choice <= kind.serial] = 1.0
+    return np.clip(sizes, 1.0, math.floor(2.0**largest + 0.5))
+
+
+def draw_runtimes(kind: JobClass, sizes: Floats, random: np.random.Generator) -> Floats:
+    """Runtime of each job in whole seconds: hyper-gamma in the logarithm, longer for wider jobs.
+
+    Sizes are in processors; their shape (jobs,) is also that of the result.
+    """
+    share = np.clip(kind.short_slope * sizes + kind.short_intercept, 0.0, 1.0)
+    logarithms = np.full(sizes.size, np.inf)
+    again = np.arange(sizes.size)
+    while again.size:
+        short = random.random(again.size) <= share[again]
+        logarithms[again] = np.where(
+            short,
+            random.gamma(kind.short_shape, kind.short_scale, again.size),
+            random.gamma(kind.long_shape, kind.long_scale, again.size),
+        )
+        again = again[logarithms[again] > LOG_LONGEST_RUNTIME]
+    runtimes: Floats = np.floor(np.exp(logarithms))
+    return runtimes
+
+
+def draw_gap_points(kind: JobClass, jobs: int, random: np.random.Generator) -> Floats:
+    """Points of arrival time between jobs: half hours of an average hour; shape (jobs,)."""
+    logarithms = random.gamma(kind.gap_shape * kind.gap_stretch, kind.gap_scale, jobs)
+    while (again := np.flatnonzero(logarithms > LOG_LONGEST_GAP)).size:
+        logarithms[again] = random.gamma(
+            kind.gap_shape * kind.gap_stretch, kind.gap_scale, again.size
+        )
+    return np.exp(logarithms) / BUCKET_SECONDS
+
+
+def cycle_points(kind: JobClass) -> Floats:
+    """Points that have passed at each half hour of the day: shape (49,), from 0 to 48."""
+    edges = [
+        _gamma_distribution(bucket - 0.5, kind.cycle_shape, kind.cycle_scale)
+        for bucket in range(FIRST_BUCKET, FIRST_BUCKET + BUCKETS + 1)
+    ]
+    weights = np.roll(np.diff(edges), FIRST_BUCKET - 1)
+    return np.concatenate([[0.0], np.cumsum(weights * (BUCKETS / weights.sum()))])
+
+
+def seconds_at(points: Floats, cycle: Floats) -> Floats:
+    """Seconds since midnight of the first day at which so many points have passed.
+
+    A half hour with few arrivals has few points, so that gaps are long there.
+    """
+    days, rest = np.divmod(points, float(BUCKETS))
+    within = np.interp(rest, cycle, np.arange(BUCKETS + 1) * BUCKET_SECONDS)
+    seconds: Floats = days * DAY_SECONDS + within
+    return seconds
+
+
+def points_at(seconds: float, cycle: Floats) -> float:
+    """Points that have passed at a time: the inverse of ``seconds_at``."""
+    days, rest = divmod(seconds, DAY_SECONDS)
+    passed = np.interp(rest, np.arange(BUCKETS + 1) * BUCKET_SECONDS, cycle)
+    return days * BUCKETS + float(passed)
+
+
+def _gamma_distribution(x: float, shape: float, scale: float) -> float:
+    """Probability that a gamma variable is at most x, by the power series."""
+    z = x / scale
+    term = math.exp(shape * math.log(z) - z - math.lgamma(shape + 1.0))
+    total, k = term, 1
+    while term > total * 1e-16:
+        term *= z / (shape + k)
+        total += term
+        k += 1
+    return total
+
 
 MINUTE: Final = 60.0
 HOUR: Final = 3600.0
@@ -58,10 +265,10 @@ def draw_requests(
 
 
 CLASSES: Final = {
-    "combined": (("batch", model.COMBINED),),
-    "batch": (("batch", model.BATCH),),
-    "interactive": (("interactive", model.INTERACTIVE),),
-    "both": (("batch", model.BATCH), ("interactive", model.INTERACTIVE)),
+    "combined": (("batch", COMBINED),),
+    "batch": (("batch", BATCH),),
+    "interactive": (("interactive", INTERACTIVE),),
+    "both": (("batch", BATCH), ("interactive", INTERACTIVE)),
 }
 """Queue name and constants of the classes that take part."""
 
@@ -163,7 +370,7 @@ def lublin(parameters: LublinParameters, random: np.random.Generator) -> Workloa
 def _plain(parameters: LublinParameters, random: np.random.Generator) -> _Draw:
     """The jobs of the model before users are thought of, their gaps scaled to the load."""
     classes = CLASSES[parameters.classes]
-    cycles = [model.cycle_points(constants) for _, constants in classes]
+    cycles = [cycle_points(constants) for _, constants in classes]
     drawn = [
         _one_class(number, constants, cycles[number], parameters, random)
         for number, (_, constants) in enumerate(classes)
@@ -178,19 +385,19 @@ def _plain(parameters: LublinParameters, random: np.random.Generator) -> _Draw:
 
 def _one_class(
     number: int,
-    constants: model.JobClass,
+    constants: JobClass,
     cycle: Floats,
     parameters: LublinParameters,
     random: np.random.Generator,
 ) -> _Draw:
     widest = parameters.widest or parameters.processors
-    sizes = model.draw_processors(constants, widest, parameters.jobs, random)
-    points = np.cumsum(model.draw_gap_points(constants, parameters.jobs, random))
+    sizes = draw_processors(constants, widest, parameters.jobs, random)
+    points = np.cumsum(draw_gap_points(constants, parameters.jobs, random))
     return _Draw(
         points=points,
-        seconds=model.seconds_at(points, cycle),
+        seconds=seconds_at(points, cycle),
         sizes=sizes,
-        runtimes=model.draw_runtimes(constants, sizes, random),
+        runtimes=draw_runtimes(constants, sizes, random),
         kind=np.full(parameters.jobs, number),
     )
 
@@ -202,12 +409,12 @@ def _scaled(jobs: _Draw, cycles: list[Floats], processors: int, load: float) -> 
     """
     last_seconds = float(jobs.sizes @ jobs.runtimes) / (processors * load)
     last_kind = int(jobs.kind[-1])
-    factor = model.points_at(last_seconds, cycles[last_kind]) / jobs.points[-1]
+    factor = points_at(last_seconds, cycles[last_kind]) / jobs.points[-1]
     points = jobs.points * factor
     seconds = np.empty_like(points)
     for number, cycle in enumerate(cycles):
         mine = jobs.kind == number
-        seconds[mine] = model.seconds_at(points[mine], cycle)
+        seconds[mine] = seconds_at(points[mine], cycle)
     scaled = replace(jobs, points=points, seconds=seconds)
     return scaled.taken(np.argsort(seconds, kind="stable"))
 

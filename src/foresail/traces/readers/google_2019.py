@@ -15,8 +15,7 @@ from foresail.model.errors import InputError
 from foresail.model.example import Example
 from foresail.model.registry import register
 from foresail.traces.delimited import read_delimited
-from foresail.traces.parquet import parquet_of
-from foresail.traces.parquet_pages import require_possible_pages_of
+from foresail.traces.parquet import parquet_of, require_possible_pages_of
 from foresail.traces.readers._google import (
     JOB_EVENT,
     TASK_EVENT,

@@ -8,17 +8,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from foresail.kernels.compile import bare_kernel, part
 from foresail.model.errors import InputError
 from foresail.model.example import Example
 from foresail.model.registry import register
 from foresail.traces import schema
-from foresail.traces.kernels import swf_text
 from foresail.traces.reading import LINE, UNIX_TIMES_BEGIN, Notes, Sample
 from foresail.traces.source import LogFile
 
@@ -162,7 +162,7 @@ class _Log:
 
     def parse(self, text: bytes) -> pl.DataFrame:
         """The jobs in some whole lines."""
-        block, lines = swf_text.parse_block(np.frombuffer(text, dtype=np.uint8))
+        block, lines = parse_block(np.frombuffer(text, dtype=np.uint8))
         if not self._first_job_seen:
             self._header += [self._decoded(text[start:end]) for start, end in block.comments]
         long_ids = _finish_slow_numbers(block, text)
@@ -217,9 +217,9 @@ class _Log:
             self._notes.repair("replaced_undecodable_text", value=shown, expected="UTF-8 text")
             return text.decode("utf-8", errors="replace")
 
-    def _drop_malformed(self, block: swf_text.Block, text: bytes) -> None:
+    def _drop_malformed(self, block: Block, text: bytes) -> None:
         """Count lines that are no jobs; an error when strict or when it is the first job line."""
-        wrong = np.flatnonzero(block.kinds != swf_text.GOOD)
+        wrong = np.flatnonzero(block.kinds != GOOD)
         if not wrong.size:
             return
         first = self._malformed(block, text, int(wrong[0]))
@@ -234,12 +234,12 @@ class _Log:
             expected=first.expected,
         )
 
-    def _malformed(self, block: swf_text.Block, text: bytes, row: int) -> InputError:
+    def _malformed(self, block: Block, text: bytes, row: int) -> InputError:
         """What is wrong with a job line."""
         in_block, detail = int(block.lines[row]), int(block.details[row])
         words = text.split(b"\n", in_block + 1)[in_block].split()
         line = self._lines_before + in_block + 1
-        if block.kinds[row] == swf_text.TOO_FEW_FIELDS:
+        if block.kinds[row] == TOO_FEW_FIELDS:
             return InputError(
                 "too few fields",
                 source=self._notes.path,
@@ -260,7 +260,7 @@ class _Log:
             else "a number",
         )
 
-    def _raw(self, block: swf_text.Block, text: bytes, long_ids: LongIds) -> pl.DataFrame:
+    def _raw(self, block: Block, text: bytes, long_ids: LongIds) -> pl.DataFrame:
         """The good job lines: a column per field (-1 for unknown), ``LINE`` and ``extra``.
 
         Where a field has long ids, there is a further column of these alone.
@@ -270,7 +270,7 @@ class _Log:
             exact = pl.Series([ids.get(row) for row in range(raw.height)], dtype=pl.String)
             raw = raw.with_columns(exact.alias(_LONG + FIELDS[field]))
         raw = raw.with_columns(pl.Series(LINE, block.lines + self._lines_before + 1))
-        good = block.kinds == swf_text.GOOD
+        good = block.kinds == GOOD
         starts, ends = block.rest[:, 0], block.rest[:, 1]
         extra: list[str | None] = [None] * raw.height
         for row in np.flatnonzero(good & (ends > starts)).tolist():
@@ -341,7 +341,7 @@ LongIds = dict[int, dict[int, str]]
 _LONG: Final = "long "
 
 
-def _finish_slow_numbers(block: swf_text.Block, text: bytes) -> LongIds:
+def _finish_slow_numbers(block: Block, text: bytes) -> LongIds:
     """Read the numbers of many digits; returns those that are ids."""
     long_ids: LongIds = {}
     for row, field, start, end in block.slow.tolist():
@@ -355,20 +355,20 @@ def _finish_slow_numbers(block: swf_text.Block, text: bytes) -> LongIds:
     return long_ids
 
 
-def _demand_whole_numbers(block: swf_text.Block, long_ids: LongIds) -> None:
+def _demand_whole_numbers(block: Block, long_ids: LongIds) -> None:
     for field in _WHOLE_FIELDS:
         values = block.values[field]
         wrong = (np.floor(values) != values) | (np.abs(values) >= _LARGEST_WHOLE)
         wrong[list(long_ids.get(field, ()))] = False
         if field == 0:
             wrong |= values < 0
-        wrong &= block.kinds == swf_text.GOOD
+        wrong &= block.kinds == GOOD
         if wrong.any():
             _mark(block, np.flatnonzero(wrong), field)
 
 
-def _mark(block: swf_text.Block, rows: NDArray[np.int64], field: int) -> None:
-    block.kinds[rows] = swf_text.NOT_A_NUMBER
+def _mark(block: Block, rows: NDArray[np.int64], field: int) -> None:
+    block.kinds[rows] = NOT_A_NUMBER
     block.details[rows] = field
 
 
@@ -456,3 +456,222 @@ def _machines(path: Path) -> pl.DataFrame:
             }
         )
     return pl.DataFrame(rows, schema=schema.NODES)
+
+
+NUMBERS: Final = 18
+"""Numeric fields of a line; what follows them is kept as text."""
+
+# What a line turned out to be.
+GOOD: Final = 0
+TOO_FEW_FIELDS: Final = 1
+NOT_A_NUMBER: Final = 2
+
+_EXACT_DIGITS = 15
+_EXACT_POWER = 22
+_POWERS_OF_TEN = 10.0 ** np.arange(_EXACT_POWER + 1)
+
+
+@bare_kernel
+def count_lines(text: NDArray[np.uint8]) -> int:
+    """Lines in ``text`` (uint8), the last of which need not end in a newline."""
+    lines = 0
+    for at in range(text.size):
+        lines += text[at] == 10
+    if text.size and text[-1] != 10:
+        lines += 1
+    return lines
+
+
+@part
+def _is_blank(byte: int) -> bool:
+    return byte == 32 or 9 <= byte <= 13
+
+
+@part
+def _number(text: NDArray[np.uint8], start: int, end: int) -> tuple[float, int]:
+    """Value of ``text[start:end]`` and 0; or 1 where it needs a slower parser, 2 where it is none.
+
+    Accepted: sign, digits with at most one point among or around them, optional exponent. Up to 15
+    digits and 22 decimals the quotient of two exact doubles is correctly rounded.
+    """
+    at = start
+    negative = text[at] == 45
+    if negative or text[at] == 43:
+        at += 1
+    mantissa = 0
+    digits = 0
+    decimals = 0
+    point = False
+    while at < end:
+        byte = text[at]
+        if 48 <= byte <= 57:
+            if digits < 18:
+                mantissa = mantissa * 10 + (byte - 48)
+            digits += 1
+            decimals += point
+        elif byte == 46 and not point:
+            point = True
+        else:
+            break
+        at += 1
+    if digits == 0:
+        return 0.0, 2
+    if at < end:
+        if text[at] != 101 and text[at] != 69:
+            return 0.0, 2
+        at += 1
+        if at < end and (text[at] == 45 or text[at] == 43):
+            at += 1
+        if at == end:
+            return 0.0, 2
+        while at < end:
+            if not 48 <= text[at] <= 57:
+                return 0.0, 2
+            at += 1
+        return 0.0, 1
+    if digits > _EXACT_DIGITS or decimals > _EXACT_POWER:
+        return 0.0, 1
+    value = mantissa / _POWERS_OF_TEN[decimals]
+    return (-value if negative else value), 0
+
+
+@bare_kernel
+def parse_lines(
+    text: NDArray[np.uint8],
+    values: NDArray[np.float64],
+    lines: NDArray[np.int64],
+    kinds: NDArray[np.int64],
+    details: NDArray[np.int64],
+    rest: NDArray[np.int64],
+    comments: NDArray[np.int64],
+    slow: NDArray[np.int64],
+) -> tuple[int, int, int]:
+    """Parse whole lines of an SWF log.
+
+    Parameters
+    ----------
+    text
+        The lines, uint8.
+    values
+        Filled with the numeric fields: shape (NUMBERS, lines), a column per job line.
+    lines
+        Filled with the zero-based number of the line within ``text``, per job line.
+    kinds
+        Filled with GOOD, TOO_FEW_FIELDS or NOT_A_NUMBER, per job line.
+    details
+        Filled with the number of fields found, or the index of the field that is no number.
+    rest
+        Filled with start and end of the text beyond the last field, shape (lines, 2); empty: equal.
+    comments
+        Filled with start and end of each comment line, shape (lines, 2).
+    slow
+        Filled with (job line, field, start, end) of numbers left to a slower parser; shape
+        (lines x NUMBERS, 4), which has room for all.
+
+    Returns
+    -------
+    Number of job lines, of comment lines and of slow numbers.
+    """
+    jobs = 0
+    remarks = 0
+    slows = 0
+    line = -1
+    at = 0
+    size = text.size
+    while at < size:
+        line += 1
+        while at < size and text[at] != 10 and _is_blank(text[at]):
+            at += 1
+        if at == size:
+            break
+        if text[at] == 10:
+            at += 1
+            continue
+        if text[at] == 59:
+            comments[remarks, 0] = at
+            while at < size and text[at] != 10:
+                at += 1
+            comments[remarks, 1] = at
+            remarks += 1
+            at += 1
+            continue
+        kind = GOOD
+        field = 0
+        detail = 0
+        first_slow = slows
+        while field < NUMBERS and at < size and text[at] != 10:
+            start = at
+            while at < size and not _is_blank(text[at]):
+                at += 1
+            if kind == GOOD:
+                value, outcome = _number(text, start, at)
+                values[field, jobs] = value
+                if outcome == 1:
+                    slow[slows, 0] = jobs
+                    slow[slows, 1] = field
+                    slow[slows, 2] = start
+                    slow[slows, 3] = at
+                    slows += 1
+                elif outcome == 2:
+                    kind = NOT_A_NUMBER
+                    detail = field
+            field += 1
+            while at < size and text[at] != 10 and _is_blank(text[at]):
+                at += 1
+        start = at
+        end = at
+        while at < size and text[at] != 10:
+            if not _is_blank(text[at]):
+                end = at + 1
+            at += 1
+        at += 1
+        if field < NUMBERS:
+            kind = TOO_FEW_FIELDS
+            detail = field
+        if kind != GOOD:
+            slows = first_slow
+            for index in range(NUMBERS):
+                values[index, jobs] = -1.0
+        lines[jobs] = line
+        kinds[jobs] = kind
+        details[jobs] = detail
+        rest[jobs, 0] = start
+        rest[jobs, 1] = end
+        jobs += 1
+    return jobs, remarks, slows
+
+
+class Block(NamedTuple):
+    """What ``parse_lines`` found, cut to the number of job lines, comments and slow numbers."""
+
+    values: NDArray[np.float64]
+    lines: NDArray[np.int64]
+    kinds: NDArray[np.int64]
+    details: NDArray[np.int64]
+    rest: NDArray[np.int64]
+    comments: NDArray[np.int64]
+    slow: NDArray[np.int64]
+
+
+def parse_block(text: NDArray[np.uint8]) -> tuple[Block, int]:
+    """Parse whole lines of an SWF log: the findings, and the number of lines in ``text``."""
+    lines = count_lines(text)
+    block = Block(
+        values=np.empty((NUMBERS, lines)),
+        lines=np.empty(lines, dtype=np.int64),
+        kinds=np.empty(lines, dtype=np.int64),
+        details=np.empty(lines, dtype=np.int64),
+        rest=np.empty((lines, 2), dtype=np.int64),
+        comments=np.empty((lines, 2), dtype=np.int64),
+        slow=np.empty((lines * NUMBERS, 4), dtype=np.int64),
+    )
+    jobs, comments, slow = parse_lines(text, *block)
+    return Block(
+        block.values[:, :jobs],
+        block.lines[:jobs],
+        block.kinds[:jobs],
+        block.details[:jobs],
+        block.rest[:jobs],
+        block.comments[:comments],
+        block.slow[:slow],
+    ), lines

@@ -14,23 +14,20 @@ from foresail.model.errors import InputError
 from foresail.model.example import Example
 from foresail.model.registry import register
 from foresail.traces import schema
-from foresail.traces.accounting_amounts import (
+from foresail.traces.accounting import (
+    ELAPSED,
     PER_TASK,
     UNKNOWN_WORDS,
     UNSET,
+    Folding,
     of_one_task,
     with_amounts,
-)
-from foresail.traces.accounting_rows import (
-    ELAPSED,
-    Folding,
     with_array_tasks,
     without_suspension,
 )
 from foresail.traces.delimited import LARGEST_WHOLE, count_malformed, read_delimited, with_numbers
 from foresail.traces.nearest import nearest
-from foresail.traces.parquet import parquet_of
-from foresail.traces.parquet_pages import require_possible_pages
+from foresail.traces.parquet import parquet_of, require_possible_pages
 from foresail.traces.reading import LINE, UNIX_TIMES_BEGIN, Notes, Sample
 from foresail.traces.times import unix_seconds
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.model.arrays import Floats
+from foresail.traces.facts import offered_load
 from foresail.traces.generating import achieved
-from foresail.traces.load import offered_load
 from foresail_studies.generators._arrivals import variability_of
 
 

@@ -22,8 +22,8 @@ from foresail.model.limits import (
     require_positive,
     require_share,
 )
+from foresail.traces.facts import deadline_seconds
 from foresail.traces.generating import achieved, gangs
-from foresail.traces.load import deadline_seconds
 from foresail.traces.workload import Workload, WorkloadMeta
 from foresail_studies.generators._achieved import of_classes
 from foresail_studies.generators._arrivals import draw_arrivals

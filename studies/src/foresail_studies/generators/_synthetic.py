@@ -11,9 +11,9 @@ import numpy as np
 from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.model.errors import InputError
 from foresail.model.limits import require_at_least, require_choice, require_positive, require_share
+from foresail.traces.facts import deadline_seconds
 from foresail.traces.folder import load_workload
 from foresail.traces.generating import achieved, gangs
-from foresail.traces.load import deadline_seconds
 from foresail.traces.workload import Workload, WorkloadMeta
 from foresail_studies.generators import _population as population
 from foresail_studies.generators._achieved import of_classes

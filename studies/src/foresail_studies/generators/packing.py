@@ -14,8 +14,8 @@ from foresail.model.limits import require_at_least, require_positive, require_sh
 from foresail.model.registry import register
 from foresail.traces import schema
 from foresail.traces.generating import achieved, generator
+from foresail.traces.generators.usage import MeasuredTasks, Swings, measure
 from foresail.traces.measured import tasks_table, with_use
-from foresail.traces.usage_series import MeasuredTasks, Swings, measure
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 _GIBIBYTE: Final = 2.0**30

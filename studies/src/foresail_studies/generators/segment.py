@@ -18,9 +18,9 @@ from foresail.model.limits import (
     require_share,
 )
 from foresail.model.registry import register
+from foresail.traces.facts import deadline_seconds
 from foresail.traces.folder import load_workload
 from foresail.traces.generating import generator
-from foresail.traces.load import deadline_seconds
 from foresail.traces.workload import Workload, WorkloadMeta
 from foresail_studies.generators._achieved import of_classes
 from foresail_studies.generators._demands import (

@@ -17,8 +17,8 @@ from foresail.model.limits import (
     require_share,
 )
 from foresail.model.registry import register
+from foresail.traces.facts import deadline_seconds
 from foresail.traces.generating import generator
-from foresail.traces.load import deadline_seconds
 from foresail.traces.workload import Workload
 from foresail_studies.generators import _preparation as preparation
 from foresail_studies.generators._demands import draw_slacks

@@ -10,8 +10,8 @@ import polars as pl
 
 from foresail.model.limits import require_at_least, require_positive, require_share
 from foresail.model.registry import register
+from foresail.traces.facts import offered_load
 from foresail.traces.generating import achieved, generator
-from foresail.traces.load import offered_load
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies.bursts import Bursts
 from foresail_studies.university import Runtimes, university_jobs

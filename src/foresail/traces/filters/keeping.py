@@ -1,9 +1,10 @@
-"""Filter ``keep_between``."""
+"""Filters that keep the jobs of some time, or of some users."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
 import polars as pl
 
@@ -62,3 +63,63 @@ def _seconds(workload: Workload, field: str, text: str) -> float:
             expected="seconds from the origin",
         )
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - origin
+
+
+WEEK_SECONDS: Final = 7 * 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class FirstWeeksParameters:
+    """How much is kept."""
+
+    weeks: float = 1.0
+    """Weeks from the first submission on; fractions count."""
+
+    def __post_init__(self) -> None:
+        if not self.weeks > 0:
+            raise InputError("too few", field="weeks", value=self.weeks, expected="more than 0")
+
+
+@register("filter", "keep_first_weeks", parameters=FirstWeeksParameters)
+def keep_first_weeks(parameters: FirstWeeksParameters) -> Filter:
+    """Keep the jobs of the first weeks, counted from the first submission."""
+
+    def apply(workload: Workload) -> tuple[Workload, int]:
+        passed = pl.col("submit_seconds") - pl.col("submit_seconds").min()
+        return keep(workload, passed < parameters.weeks * WEEK_SECONDS)
+
+    return apply
+
+
+@dataclass(frozen=True, slots=True)
+class UsersParameters:
+    """Who is kept."""
+
+    users: tuple[str, ...] = ()
+    """Names of the users."""
+
+    def __post_init__(self) -> None:
+        if not self.users:
+            raise InputError("no user would be kept", field="users", expected="names of users")
+
+
+@register("filter", "keep_users", parameters=UsersParameters)
+def keep_users(parameters: UsersParameters) -> Filter:
+    """Keep the jobs of some users.
+
+    A name that the workload does not have is an error, not an empty result.
+    """
+
+    def apply(workload: Workload) -> tuple[Workload, int]:
+        known = set(workload.jobs["user"].unique())
+        for name in parameters.users:
+            if name not in known:
+                raise InputError(
+                    "no job belongs to this user",
+                    source=workload.meta.source,
+                    field="users",
+                    value=name,
+                )
+        return keep(workload, pl.col("user").is_in(list(parameters.users)))
+
+    return apply
