@@ -35,6 +35,11 @@ class Departures:
         self.eligible_seconds: dict[str, float] = {}
         """When jobs that were kept back no longer were, by id."""
 
+    @property
+    def are_known(self) -> bool:
+        """Whether any node is known to go beforehand."""
+        return bool(self._known)
+
     def leaving(self, now: float) -> Mapping[str, float]:
         """When nodes will go (seconds) that are known to go by now, by name."""
         leaving: dict[str, float] = {}
@@ -47,8 +52,6 @@ class Departures:
         self, pending: Sequence[PendingJob], state: State, now: float
     ) -> tuple[Sequence[PendingJob], Mapping[str, Reason]]:
         """The jobs that may start somewhere now, and why others may not, by id."""
-        if not self._known:
-            return pending, {}
         leaving = self.leaving(now)
         rooms = self._rooms(state.cluster, leaving)
         may_start, reasons = [], {}

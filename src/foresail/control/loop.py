@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from foresail.control.check import NOTHING_DECIDED, Verdict, check_decision
@@ -30,6 +31,7 @@ from foresail.model.decision import (
 )
 from foresail.model.errors import InputError
 from foresail.model.event import (
+    MAKES_ROOM,
     Cancelled,
     ClockRead,
     Ended,
@@ -37,7 +39,6 @@ from foresail.model.event import (
     Event,
     Held,
     HistoryOutcome,
-    MakesRoom,
     NodeAdded,
     NodeChanged,
     NodeDown,
@@ -172,7 +173,7 @@ class Controller:
         if not (log is None or isinstance(log, NullLog)):
             self._log = StepLog(log, self._state, self._reasons)
         self._now = 0.0
-        self._departures = Departures(())
+        self._departures: Departures | None = None
         self._planned: Sequence[PlannedStart] = ()
         self._head: PlannedStart | None = None
         self._instructions: list[Instruction] = []
@@ -282,7 +283,7 @@ class Controller:
             for job_id, due in run.state.reference.found(run.plan.made_at):
                 run.state.falls_due(job_id, due)
         self._has_news, self._room_came = run.has_news, run.room_came
-        self._touched = self._nothing_touched
+        self._touched = {} if len(run.state.cluster.partitions) > 1 else None
         self.counters = run.counters
         self._reservations = run.reservations
         self._reasons = WaitingReasons(run.state)
@@ -415,8 +416,8 @@ class Controller:
         """
         if self._let_through:
             return self._now
-        reference, state = self._reference, self._state
-        begin = state.next_begin_seconds
+        state = self._state
+        reference, begin = state.reference, state.next_begin_seconds
         if reference is None or self.draining or not state.startable:
             return begin
         return min(begin, reference.next_seconds())
@@ -454,12 +455,14 @@ class Controller:
 
     def _take(self, event: Event) -> bool:
         """Handle one event; returns whether it asks for a scheduling pass."""
-        if isinstance(event, ClockRead):
+        kind = type(event)
+        if kind is ClockRead:
             return False
-        if not isinstance(event, Tick):
+        if kind is not Tick:
             self._has_news = True
-        self._room_came = self._room_came or isinstance(event, MakesRoom)
-        self._touch(event)
+        self._room_came = self._room_came or kind in MAKES_ROOM
+        if self._touched is not None:
+            self._touch(event)
         match event:
             case Ended():
                 self._end(event)
@@ -485,14 +488,9 @@ class Controller:
                 return self._has_news or not self.scheduler_can.ignores_time
         return not self._passes_per_tick
 
-    @property
-    def _nothing_touched(self) -> dict[str, bool] | None:
-        """After a pass; of a single partition it is not counted."""
-        return {} if len(self.cluster.partitions) > 1 else None
-
     def _touch(self, event: Event) -> None:
         """Note which partitions an event is of."""
-        if self._touched is None or isinstance(event, EstimateExpired | HistoryOutcome):
+        if isinstance(event, EstimateExpired | HistoryOutcome):
             return
         records: Sequence[str] = ()
         match event:
@@ -702,7 +700,8 @@ class Controller:
     def _schedule(self) -> None:
         """One scheduling pass, if any job may start."""
         state = self._state
-        touched, self._touched = self._touched, self._nothing_touched
+        touched = self._touched
+        self._touched = {} if len(state.cluster.partitions) > 1 else None
         if self._reasons.draining or not state.startable:
             self._note_plan(_NOTHING)
             return
@@ -744,8 +743,9 @@ class Controller:
 
     def foresee(self, removals: Iterable[NodeRemoved]) -> Departures:
         """Know beforehand which nodes go, those that say from when on; what follows from that."""
-        self._departures = Departures(removals)
-        return self._departures
+        departures = Departures(removals)
+        self._departures = departures if departures.are_known else None
+        return departures
 
     def _decide(
         self,
@@ -756,8 +756,11 @@ class Controller:
         """Ask the scheduler; what it said before need not be kept."""
         state, departures = self._state, self._departures
         self._reasons.of_pass = {}
-        pending = state.startable_roster.listed()
-        shown, kept_back = departures.shown(pending, state, self._now)
+        shown: Sequence[PendingJob] = state.startable_roster.listed()
+        kept_back, leaving = _NO_REASONS, _NOTHING_LEAVES
+        if departures is not None:
+            shown, kept_back = departures.shown(shown, state, self._now)
+            leaving = departures.leaving(self._now)
         decision = self.scheduler.decide(
             ClusterView(
                 self._now,
@@ -769,13 +772,15 @@ class Controller:
                 state.waiting_for_roster.listed() if state.waiting_for else (),
                 self._planned,
                 self._room_came,
-                departures.leaving(self._now),
+                leaving,
                 touched,
             )
         )
-        if isinstance(decision, Decision):
-            return departures.allowed(decision, kept_back, state, self._now)
-        raise no_decision(self.scheduler, decision, self._now)
+        if not isinstance(decision, Decision):
+            raise no_decision(self.scheduler, decision, self._now)
+        if departures is None:
+            return decision
+        return departures.allowed(decision, kept_back, state, self._now)
 
     def _tell_solution(self, log: StepLog) -> None:
         """Record how well the scheduler says that it solved the pass, and what it keeps of it."""
@@ -813,7 +818,7 @@ class Controller:
         """What counts as free, and the running jobs that hold the rest."""
         state = self._state
         running: Sequence[RunningJob] = state.running_roster.listed()
-        if state.free.down:
+        if state.down or state.drained:
             frees_nothing = state.free.frees_nothing
             running = tuple(job for job in running if not frees_nothing(job.placement))
         if self._frees_at_ends:
@@ -841,3 +846,5 @@ class Controller:
 
 
 _NOTHING: Final = Decision()
+_NO_REASONS: Final[Mapping[str, Reason]] = MappingProxyType({})
+_NOTHING_LEAVES: Final[Mapping[str, float]] = MappingProxyType({})

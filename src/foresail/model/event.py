@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final, get_args
 
 from foresail.model.cluster import Node
 from foresail.model.construction import quickly_made
@@ -165,7 +166,7 @@ NodeEvent = NodeDown | NodeUp | NodeChange
 OperatorEvent = NodeDrained | NodeResumed
 """What an operator wishes of a node; the cluster itself knows nothing of it."""
 
-MakesRoom = Ended | Cancelled | Held | NodeEvent | OperatorEvent
+MAKES_ROOM: Final = frozenset(get_args(Ended | Cancelled | Held | NodeEvent | OperatorEvent))
 """What may leave jobs that wait more room than they were promised."""
 
 Event = (

@@ -234,7 +234,6 @@ class FreeResources:
 
     def could_hold(self, job: Job) -> bool:
         """Whether the empty cluster has room for all of the job's tasks at once."""
-        asked = self._named.asked(job.partition)
         if len(job.stages) > 1:
             largest = self._largest.items()
             return any(
@@ -242,9 +241,10 @@ class FreeResources:
                 for name, total in largest
             )
         request = job.stages[0].request
-        key = (request.cpus, request.memory_bytes, request.gpus, asked)
+        key = (request.cpus, request.memory_bytes, request.gpus, job.partition)
         most = self._most_tasks.get(key)
         if most is None:
+            asked = self._named.asked(job.partition)
             whole = [self._named.records[name] for name in asked] or [tuple(self._rooms)]
             most = max(
                 sum(

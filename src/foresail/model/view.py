@@ -122,7 +122,7 @@ class ClusterView:
     planned: Sequence[PlannedStart] = ()
     """The plan as the last decision stated it."""
     room_came: bool = True
-    """Whether anything has happened since that may have made room (``MakesRoom``)."""
+    """Whether anything has happened since that may have made room (``MAKES_ROOM``)."""
     leaving: Mapping[str, float] = field(default_factory=dict)
     """When nodes will go (seconds), by name, of those that are known to go: what could still run
     then does not start there."""

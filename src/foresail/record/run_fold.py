@@ -15,13 +15,13 @@ from foresail.model.allocation import Part, unit_of
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw
 from foresail.model.event import (
+    MAKES_ROOM,
     Cancelled,
     ClockRead,
     Ended,
     Event,
     Held,
     HistoryOutcome,
-    MakesRoom,
     NodeEvent,
     OperatorEvent,
     Released,
@@ -226,7 +226,7 @@ class RunFold:
                 self.steps, self.now = step + 1, now
                 begun = self._state.let_begin(now)
                 self.has_news = self.has_news or begun or not isinstance(event, ClockRead | Tick)
-                self.room_came = self.room_came or isinstance(event, MakesRoom)
+                self.room_came = self.room_came or type(event) in MAKES_ROOM
                 self._happen(event, now)
             case Predicted():
                 self._believe(record)

@@ -114,14 +114,15 @@ def with_eligibility(
     That is their submission or begin, the last end of a job that they waited for, or what is said
     of them (seconds, by id); and their start, if a job was only to have started, or failed, before.
     """
+    jobs = list(jobs)
+    if not (jobs or kept_back_until):
+        return table
     ends = dict(table.group_by("job_id").agg(pl.col("end_seconds").max()).drop_nulls().iter_rows())
     since = {
         job.job_id: max([job.eligible_seconds, *(ends.get(each, 0.0) for each in job.after)])
         for job in jobs
     }
     since |= {each: max(since.get(each, 0.0), kept_back_until[each]) for each in kept_back_until}
-    if not since:
-        return table
     told = pl.col("job_id").replace_strict(since, default=None, return_dtype=pl.Float64)
     eligible = pl.when(told.is_not_null()).then(pl.min_horizontal(told, "start_seconds"))
     return table.with_columns(eligible_seconds=eligible)

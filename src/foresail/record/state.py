@@ -14,7 +14,7 @@ from enum import StrEnum
 from itertools import chain, islice
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from foresail.model.allocation import Part, Unit
 from foresail.model.changing_nodes import changed, without
@@ -45,6 +45,8 @@ from foresail.record.parts import PartsOfJob
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Entry = TypeVar("_Entry")
+_Namesakes: TypeAlias = dict[tuple[str | None, str], dict[str, None]]
+"""Ids of living jobs in order of arrival, by user and name."""
 
 
 class JobState(StrEnum):
@@ -115,7 +117,8 @@ class State:
     (current estimate of the runtime of what runs), ``ended``, ``free``, ``down`` and ``drained``
     (nodes on which nothing starts, by name, and what was wished of the latter), ``submissions``
     (how many jobs there have been: the next one's arrival number), ``reference`` (what is told of
-    each passage of a job, if anything is).
+    each passage of a job, if anything is), ``next_begin_seconds`` (when the next job may begin
+    that may not yet; infinite for never).
 
     What runs is known by its ``Unit``: a whole job by its id. A job that starts in parts can run
     and wait at once, and waits as what of it may start now.
@@ -159,8 +162,9 @@ class State:
         self._living: dict[str, PendingJob] = {}
         self._in_parts: dict[str, PartsOfJob] = {}
         self._dependents: dict[str, list[str]] = {}
-        self._namesakes: dict[tuple[str | None, str], dict[str, None]] = {}  # living, by arrival
+        self._namesakes: _Namesakes | None = None  # no singleton has come yet
         self._eligibility = Eligibility()
+        self.next_begin_seconds = math.inf
         self.submissions = 0
         self._starts = 0
         self._went_back: dict[str, int] = {}  # of whole jobs; each part's job knows its own
@@ -197,7 +201,8 @@ class State:
         twin._living = dict(self._living)
         twin._in_parts = {job_id: parts.copy() for job_id, parts in self._in_parts.items()}
         twin._dependents = {job_id: list(each) for job_id, each in self._dependents.items()}
-        twin._namesakes = {name: dict(each) for name, each in self._namesakes.items()}
+        if self._namesakes is not None:
+            twin._namesakes = {name: dict(each) for name, each in self._namesakes.items()}
         twin._eligibility = self._eligibility.copy()
         twin._went_back = dict(self._went_back)
         twin._line = list(self._line)
@@ -283,7 +288,8 @@ class State:
                 map(self._has_failed, dependency.job_ids)
             ):
                 return dependency.job_ids[-1], dependency.kind
-        if job.conditions is not None and job.conditions.singleton and job.name is not None:
+        singleton = job.conditions is not None and job.conditions.singleton
+        if singleton and job.name is not None and self._namesakes is not None:
             first = next(iter(self._namesakes[job.user, job.name]))
             if first != job.job_id:
                 return first, DependencyKind.SINGLETON
@@ -315,12 +321,6 @@ class State:
                     return dependency.job_ids[-1]
         return None
 
-    @property
-    def next_begin_seconds(self) -> float:
-        """When the next job may begin that may not yet; infinite for never."""
-        eligibility = self._eligibility  # asked for at every step
-        return eligibility.next_seconds if eligibility.begins else math.inf
-
     def why_held_back(self, job_id: str) -> tuple[float | None, int]:
         """When a job that is held back, though not held, may begin; else how many run at once."""
         conditions = self.held_back[job_id].job.conditions
@@ -339,6 +339,7 @@ class State:
             if pending is not None:
                 self.held_roster.take(job_id)
                 self._queue(pending, begin)
+        self.next_begin_seconds = self._eligibility.next_seconds
         return len(self.startable) > before
 
     def submit(self, pending: PendingJob, now: float) -> list[Withdrawn]:
@@ -351,10 +352,15 @@ class State:
             pending = replaced(pending, startable=parts.startable)
         self.submissions += 1
         self._living[job.job_id] = pending
-        if job.name is not None:
-            self._namesakes.setdefault((job.user, job.name), {})[job.job_id] = None
+        if self._namesakes is not None:
+            _add_namesake(self._namesakes, job)
         if job.conditions is not None:
+            if job.conditions.singleton and self._namesakes is None:
+                self._namesakes = {}
+                for each in self._living.values():
+                    _add_namesake(self._namesakes, each.job)
             self._eligibility.add(job, job.conditions, now)
+            self.next_begin_seconds = self._eligibility.next_seconds
         for predecessor in job.after:
             if predecessor not in self.ended:
                 self._dependents.setdefault(predecessor, []).append(job.job_id)
@@ -728,17 +734,20 @@ class State:
                 withdrawn += self._settle_dependent(dependent, now)
         if job.conditions is not None:
             self._eligibility.remove(job, pending.arrival)
+            self.next_begin_seconds = self._eligibility.next_seconds
             self._settle_array(job, now)
-        if job.name is not None:
-            withdrawn += self._leave_namesakes(job, job.name, now)
+        if self._namesakes is not None and job.name is not None:
+            withdrawn += self._leave_namesakes(self._namesakes, job, job.name, now)
         return withdrawn
 
-    def _leave_namesakes(self, job: Job, name: str, now: float) -> list[Withdrawn]:
-        """The next singleton of a user and name may start once all before it have ended."""
-        namesakes = self._namesakes[job.user, name]
+    def _leave_namesakes(
+        self, every: _Namesakes, job: Job, name: str, now: float
+    ) -> list[Withdrawn]:
+        """Let the next singleton of a user and name start once all before it have ended."""
+        namesakes = every[job.user, name]
         del namesakes[job.job_id]
         if not namesakes:
-            del self._namesakes[job.user, name]
+            del every[job.user, name]
             return []
         first = next(iter(namesakes))
         return self._settle_dependent(first, now) if first in self.waiting_for else []
@@ -777,6 +786,11 @@ class State:
             end = self.ended[job_id]
             return f"ended ({end.ended_because}) at {end.end_seconds:g} s"
         return "was never submitted"
+
+
+def _add_namesake(namesakes: _Namesakes, job: Job) -> None:
+    if job.name is not None:
+        namesakes.setdefault((job.user, job.name), {})[job.job_id] = None
 
 
 def _dependencies(job: Job) -> Iterator[Dependency]:

@@ -234,14 +234,16 @@ class QueueTable:
             slot = self.slot_of.get(job_id)
             if slot is not None:
                 self._tables.jobs[slot, RESERVATION] = start
-        held = self._held_grains
-        total = sum([view.free[name].cpus for name in self.records])
+        held, records = self._held_grains, self.records
+        total = view.free[records[0]].cpus
+        for name in records[1:]:
+            total += view.free[name].cpus
         total += held + self._held_beyond / _PER_CPU
         free = nearest_grain(total) - held
         now = float(view.now)
         self._soonest = math.nextafter(now, math.inf)  # wake-ups may come late where jobs run
         self._counts[queue.ROOM_CAME] = view.room_came and (
-            view.touched is None or any(view.touched.get(name) for name in self.records)
+            view.touched is None or any(view.touched.get(name) for name in records)
         )
         count = table.pass_over(now, self._soonest, free, self._changed, self._places)
         self._changed = 0
@@ -250,7 +252,8 @@ class QueueTable:
         for i in range(0, 2 * self._counts[table.RESERVED], 2):
             reserved[int(planned[i])] = planned[i + 1]
         self._view = view if self._asking and not view.cluster.shared else None
-        return self._within_all(Passed(starts, free, reserved), (), _NO_SLOTS, plan)
+        passed = Passed(starts, free, reserved)
+        return passed if self._view is None else self._within_all(passed, (), _NO_SLOTS, plan)
 
     def pass_again(
         self, before: Passed, elsewhere: Collection[int], plan: Mapping[str, float]
@@ -430,9 +433,8 @@ class QueueTable:
         )
         self._changed += 1
 
-    def _make_room_for_changes(self, count: int) -> None:
-        """For so many more, with the rows that each may need."""
-        needed = self._changed + _ROWS_PER_CHANGE * count
+    def _make_room_for_changes(self, needed: int) -> None:
+        """Have rows for so many changes."""
         if needed > self._most_changes:
             self._replace(changes=lengthened(self._tables.changes, 2 * needed))
 
@@ -468,7 +470,9 @@ class QueueTable:
             return False
         if not changes:
             return True
-        self._make_room_for_changes(len(changes))
+        needed = self._changed + _ROWS_PER_CHANGE * len(changes)
+        if needed > self._most_changes:
+            self._make_room_for_changes(needed)
         for before, after in changes:
             if before is None:
                 assert after is not None
@@ -588,7 +592,9 @@ class QueueTable:
             return changes is not None
         if len(changes) > _FEW + 2 * self._releases:
             return False
-        self._make_room_for_changes(len(changes))
+        needed = self._changed + _ROWS_PER_CHANGE * len(changes)
+        if needed > self._most_changes:
+            self._make_room_for_changes(needed)
         for before, after in changes:
             if before is not None:
                 self._let_go(before)
@@ -683,7 +689,7 @@ class QueueTable:
         self._changed = len(others)
         self._tables.changes[: self._changed] = others
         if self._follows_probes:
-            self._make_room_for_changes(len(view.running))
+            self._make_room_for_changes(self._changed + _ROWS_PER_CHANGE * len(view.running))
             for each in view.running:
                 self._note(table.RUNS, self._kind(each.job))
         releases = sorted(

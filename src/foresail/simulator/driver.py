@@ -99,10 +99,17 @@ class Driver:
                         self._set_alarm(Tick(self.now))  # the cycle goes on with what that frees
 
     def _next_seconds(self) -> float:
-        alarms, coming = self._alarms, self._coming
+        alarms, coming, controller = self._alarms, self._coming, self._controller
         soonest = self._reports_at = self._cluster.next_seconds
-        self._look_again = self._look_again_seconds()
-        soonest = min(soonest, self._look_again)
+        look_again = (
+            controller.look_again_seconds
+            if self._cycle_seconds is None
+            else controller.state.next_begin_seconds
+        )
+        if look_again < math.inf:
+            look_again = self._cycle_from(max(look_again, self.now))
+            soonest = min(soonest, look_again)
+        self._look_again = look_again
         if coming is not None and coming.submit_seconds < soonest:
             soonest = coming.submit_seconds
         while alarms and alarms[0][0] < soonest:
@@ -110,12 +117,6 @@ class Driver:
                 return alarms[0][0]
             heapq.heappop(alarms)
         return soonest
-
-    def _look_again_seconds(self) -> float:
-        if self._cycle_seconds is None:
-            return max(self._controller.look_again_seconds, self.now)
-        begin = self._controller.state.next_begin_seconds
-        return begin if begin == math.inf else self._cycle_from(max(begin, self.now))
 
     def _happened(self, now: float) -> list[Event]:
         """All that happens at the next instant, once that has been found."""
