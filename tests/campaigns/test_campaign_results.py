@@ -7,11 +7,12 @@ import polars as pl
 import pytest
 
 from foresail.campaigns.plan import LogSource
-from foresail.campaigns.results import Results, runs_of, workload_digest
-from foresail.campaigns.running import carry_out, prepared
+from foresail.campaigns.results import Results, Run, runs_of, workload_digest
+from foresail.campaigns.running import carry_out, prepared, replayed
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.traces.folder import read_folder, write_folder
 from made_campaigns import InProcess, carried_out, comparable, made_log, made_plan
+from scenario.small_cluster import two_partitions
 
 
 def _carry_out(plan, results, pool):
@@ -135,7 +136,7 @@ def test_digest_of_a_file(tmp_path):
 
 
 def test_what_is_odd_about_a_log_is_said(tmp_path):
-    """Also that partitions are one pool, which they are not for ``foresail compare``."""
+    """Also how partitions are known."""
     plan = made_plan(tmp_path, seeds=(1,))
     plan = replace(plan, policies=plan.policies[:1])
     assert carried_out(plan, tmp_path / "sound").said() == []
@@ -147,4 +148,11 @@ def test_what_is_odd_about_a_log_is_said(tmp_path):
     write_folder(workload.with_jobs(named), tmp_path / "named")
     told = replace(plan, logs=(LogSource("named", tmp_path / "named"),))
     (said,) = carried_out(told, tmp_path / "results").said()
-    assert said.startswith("named: jobs name 2 partitions (A, B), which campaigns replay as one")
+    assert said.startswith("named: Partitions as estimated from the largest use at once: ")
+
+
+def test_campaigns_replay_partitions_as_a_simulation_does():
+    """The second job waits for its own partition, unless all share one pool."""
+    run = Run("key", "log", "fcfs", "digest", "standard", enforce_limits=False)
+    assert replayed(two_partitions(), run).max_wait_seconds == 99.0
+    assert replayed(two_partitions(), replace(run, one_pool=True)).max_wait_seconds == 0.0

@@ -202,3 +202,13 @@ def test_bad_input_is_named(changes, error, words):
     """What cannot be evaluated is refused in words."""
     with pytest.raises(error, match=words):
         evaluate(random_jobs(5), **{"predictor": "recent", **changes})
+
+
+def test_a_predictor_that_predicts_nothing_is_refused():
+    """Scores of no job are no answer; the predictor is named."""
+    workload = made_workload({"submit_seconds": [0.0, 1.0], "runtime_seconds": [1.0, 2.0]})
+    part = as_part(Constant(math.nan))
+    with pytest.raises(
+        InputError, match=f"predictor {part.text} predicts a time of none of 2 jobs"
+    ):
+        evaluate(workload, part)

@@ -69,3 +69,20 @@ def history() -> Workload:
         "user": ["ann", "ann"],
     }
     return Workload(jobs_table(given), WorkloadMeta("earlier", "hand", 4))
+
+
+def two_partitions():
+    """One partition that is full, and one that is idle; each has eight processors."""
+    return Workload(
+        jobs_table(
+            {
+                "job_id": ["1", "2", "3", "4"],
+                "submit_seconds": [0.0, 1.0, 3.0, 4.0],
+                "recorded_wait_seconds": [0.0, 99.0, 0.0, 0.0],
+                "runtime_seconds": [100.0, 100.0, 100.0, 100.0],
+                "tasks": [8, 8, 2, 2],
+                "partition": ["A", "A", "B", "B"],
+            }
+        ),
+        WorkloadMeta("made", "hand", 16),
+    )

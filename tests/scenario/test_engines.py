@@ -20,12 +20,20 @@ from foresail.scenario.engines import (
     TASK_REPLAY,
     Need,
     engine_of,
+    on_partitions,
 )
 from foresail.scenario.learned_before import HistoryWorkload, SavedState
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions, Outage
-from scenario.small_cluster import asking, history, in_parts, with_a_fast_node, workload
+from scenario.small_cluster import (
+    asking,
+    history,
+    in_parts,
+    two_partitions,
+    with_a_fast_node,
+    workload,
+)
 
 PLAIN = Scenario(workload(), parse_policy("easy,recent"))
 NEEDING = {
@@ -188,3 +196,15 @@ def test_a_scenario_without_jobs_is_none_to_run():
     """It has to be read first."""
     with pytest.raises(InputError, match="no jobs"):
         run_scenario(replace(PLAIN, workload=None))
+
+
+def test_partitions_are_decided_for_all_policies_at_once():
+    """They are kept apart, or one pool because one policy knows none: either is said."""
+    workload = two_partitions()
+    apart = on_partitions(workload, one_pool=False)
+    assert apart.partitions == {"A": 8, "B": 8}
+    pool = on_partitions(workload, one_pool=True)
+    assert not pool.partitions
+    assert "one pool of processors: policies that start tasks apart" in pool.partitions_said
+    with pytest.raises(InputError, match="policies that start tasks apart know none"):
+        on_partitions(apart, one_pool=True)

@@ -1,5 +1,9 @@
 """Jobs of a workload that wait for others: what is kept, and what is odd about them."""
 
+import pytest
+
+from foresail.model.errors import InputError
+from foresail.traces.plausibility import clean_and_check
 from foresail.traces.validation import validate
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
@@ -55,3 +59,15 @@ def test_a_circle_is_found():
     ((name, count, example),) = findings(workload(a="c", b="a", c="b", d="a"))
     assert (name, count) == ("circular_dependency", 3)
     assert example.count("<") == 3
+
+
+def test_what_simulations_say_of_dependencies():
+    """It is odd, not only wrong in form: a replay says it, and a strict one refuses it."""
+    made = workload(a="gone", b="c", c="b")
+    found = clean_and_check(made, ()).findings
+    assert {each.name for each in found if each.severity == "odd"} >= {
+        "unknown_dependency",
+        "circular_dependency",
+    }
+    with pytest.raises(InputError, match="waits for"):
+        clean_and_check(made, (), strict=True)

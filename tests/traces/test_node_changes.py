@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from foresail.model.cluster import Node
+from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.errors import InputError
 from foresail.model.event import NodeAdded, NodeChanged, NodeRemoved
 from foresail.model.resources import Resources
-from foresail.traces.node_changes import read_node_changes
+from foresail.traces.node_changes import read_node_changes, require_possible
 
 
 def read(tmp_path, text):
@@ -85,3 +85,19 @@ def test_what_is_no_such_table_is_refused(tmp_path, text, words):
     """An empty file, columns that are missing or unknown, a short row."""
     with pytest.raises(InputError, match=words):
         read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("removed,10,n7,,", r"line 3, field 'node': no such node \(found 'n7'\)"),
+        ("added,10,n1,r1,4", "line 3, field 'node': there is such a node already"),
+    ],
+)
+def test_changes_that_nodes_cannot_go_through_are_refused_by_line(tmp_path, change, problem):
+    """The file and the line are named; of the nodes as they are at that time."""
+    path = tmp_path / "changes.csv"
+    path.write_text(f"change,seconds,node,partition,cpus\nadded,20,n9,r1,4\n{change}\n")
+    nodes = Cluster((Partition("r1", Resources(4.0), (Node("n1", Resources(4.0)),)),))
+    with pytest.raises(InputError, match=f"changes.csv, {problem}"):
+        require_possible(path, nodes)

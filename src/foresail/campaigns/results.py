@@ -33,6 +33,7 @@ from foresail.model.registry import loaded_plugins
 from foresail.model.short_form import part_of
 from foresail.model.whole_files import make_folder, write_whole
 from foresail.predictors.regression import RegressionParameters
+from foresail.scenario.engines import starts_apart
 from foresail.traces.schedule import Schedule
 
 QUANTILE_LEVELS: Final = tuple(float(level) for level in np.linspace(0.0, 1.0, 201))
@@ -169,10 +170,12 @@ class Run:
     conventions: str
     enforce_limits: bool
     """As in the plan."""
+    one_pool: bool = False
+    """Partitions are one pool: a policy of the plan starts tasks apart."""
 
 
-def workload_digest(log: LogSource, filters: Sequence[str]) -> str:
-    """Digest of a log's bytes, how it is read, and the filters.
+def workload_digest(log: LogSource, filters: Sequence[str], *, one_pool: bool = False) -> str:
+    """Digest of a log's bytes, how it is read, the filters, and what becomes of partitions.
 
     Raises
     ------
@@ -192,7 +195,7 @@ def workload_digest(log: LogSource, filters: Sequence[str]) -> str:
         raise InputError(f"cannot be read: {error.strerror}", source=log.path) from error
     known = all(part_of("filter", text).entry.is_built_in for text in filters)
     read = digest.hexdigest(), log.reader, log.processors, list(filters), __version__
-    return _digest(*read, *_plugins_unless(known))
+    return _digest(*read, *_plugins_unless(known), *(["one pool"] if one_pool else []))
 
 
 def runs_of(plan: CampaignPlan) -> tuple[Run, ...]:
@@ -203,10 +206,12 @@ def runs_of(plan: CampaignPlan) -> tuple[Run, ...]:
     InputError
         If a log cannot be read.
     """
-    digests = {log: workload_digest(log, plan.filters) for log in plan.logs}
+    policies = {each: parse_policy(each) for each in plan.policies}
+    one_pool = any(map(starts_apart, policies.values()))
+    digests = {log: workload_digest(log, plan.filters, one_pool=one_pool) for log in plan.logs}
     largest_first = sorted(plan.logs, key=lambda log: -_bytes(log.path))
-    settings = plan.conventions, plan.enforce_limits
-    own = {each: _plugins_unless(parse_policy(each).is_built_in) for each in plan.policies}
+    settings = plan.conventions, plan.enforce_limits, one_pool
+    own = {text: _plugins_unless(policy.is_built_in) for text, policy in policies.items()}
     return tuple(
         Run(
             _digest(digests[log], policy, *settings, __version__, *own[policy]),

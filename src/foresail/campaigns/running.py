@@ -24,12 +24,12 @@ from foresail.model.conventions import CONVENTIONS
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.plug_in_errors import blaming_plug_ins
 from foresail.model.registry import load_plugin, loaded_plugins
+from foresail.scenario.engines import on_partitions
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.truth import real_runtimes
 from foresail.traces.filtering import choices_of
 from foresail.traces.folder import load_workload, read_folder, write_folder
-from foresail.traces.partitions import named_partitions
 from foresail.traces.plausibility import clean_and_check
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
@@ -72,12 +72,13 @@ def carry_out(
         return 0
     wanted = {run.log for run in missing}
     for log in plan.logs:
-        folder = results.workload_folder(workload_digest(log, plan.filters))
+        digest = workload_digest(log, plan.filters, one_pool=runs[0].one_pool)
+        folder = results.workload_folder(digest)
         if log.name in wanted and not folder.exists():
             preparing(log)
             folder.parent.mkdir(exist_ok=True)
             workload = prepared(log, plan.filters)
-            results.say(folder.name, _said(workload))
+            results.say(folder.name, _said(workload, one_pool=runs[0].one_pool))
             write_folder(workload, folder)
     warm_up(plan)
     for run, measured in pool.replay(missing, results):
@@ -105,22 +106,18 @@ def prepared(log: LogSource, filters: Sequence[str]) -> Workload:
     return workload
 
 
-def _said(workload: Workload) -> list[str]:
-    """What is odd about a log, and that a campaign's machine has no partitions."""
-    said = [f"odd: {each.words}" for each in workload.findings]
-    if len(named := named_partitions(workload)) > 1:
-        said.append(
-            f"jobs name {len(named)} partitions ({', '.join(named)}), which campaigns replay as "
-            "one pool of processors; foresail compare keeps them apart"
-        )
-    return said
+def _said(workload: Workload, *, one_pool: bool) -> list[str]:
+    """Say what is odd about a log, and what becomes of the partitions that its jobs name."""
+    partitions = on_partitions(workload, one_pool=one_pool).partitions_said
+    odd = [f"odd: {each.words}" for each in workload.findings]
+    return [*odd, partitions] if partitions else odd
 
 
 @blaming_plug_ins()
 def replayed(workload: Workload, run: Run) -> Measured:
     """What a campaign keeps of one run."""
     scenario = Scenario(
-        workload,
+        on_partitions(workload, one_pool=run.one_pool),
         parse_policy(run.policy),
         conventions=CONVENTIONS[run.conventions],
         enforce_limits=run.enforce_limits,

@@ -186,8 +186,14 @@ class ScenarioOptions:
     def of(self, workload: Workload, scenario: Scenario) -> Scenario:
         """The scenario of a workload; outages go on until its last job is submitted.
 
-        Raises ``InputError`` if there are to be outages, and the workload has no nodes.
+        Raises ``InputError`` if there are to be outages, and the workload has no nodes, or changes
+        that its nodes cannot go through.
         """
+        if self.node_changes is not None:
+            from foresail.scenario.scenario import nodes_of
+            from foresail.traces.node_changes import require_possible
+
+            require_possible(self.node_changes, nodes_of(workload))
         return replace(
             scenario,
             workload=workload,

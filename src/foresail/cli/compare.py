@@ -155,10 +155,9 @@ def _schedules_of(
     What can be refused is, the folder too, before the log is read; ``read`` is told which filter
     makes a log one that all of the policies can replay.
     """
-    from foresail.scenario.engines import task_queues_of
+    from foresail.scenario.engines import on_partitions, starts_apart
     from foresail.scenario.running import run_scenario
     from foresail.traces.nodes import memory_left_out
-    from foresail.traces.partitions import divided, in_one_pool, named_partitions
 
     asked = options.scenarios(policies)
     if folder is not None:
@@ -177,13 +176,8 @@ def _schedules_of(
     if any(each.place == "processors" for each in asked):
         if said := memory_left_out(workload):
             typer.echo(said, err=True)
-        in_parts = any(each.policy.starts_tasks or task_queues_of(each.policy) for each in asked)
-        because = "policies that start tasks apart know none"
-        if in_parts and workload.partitions:
-            raise InputError(because, field="--partitions")
-        if in_parts and named_partitions(workload):
-            workload = in_one_pool(workload, because)
-        workload = divided(workload)
+        apart = any(starts_apart(each.policy) for each in asked)
+        workload = on_partitions(workload, one_pool=apart)
     schedules = []
     for number, each in enumerate(asked, start=1):
         of_how_many = f"policy {number} of {len(asked)}: " if len(asked) > 1 else ""

@@ -182,6 +182,18 @@ def load_cleaned(log: Path, log_options: LogOptions, filters: Sequence[str]) -> 
     return _cleaned(log, workload, choices, strict=log_options.strict)
 
 
+def load_as_one_pool(log: Path, log_options: LogOptions, filters: Sequence[str]) -> Workload:
+    """Read and clean a log for machines without partitions, saying so where its jobs name some."""
+    from foresail.traces.partitions import in_one_pool, named_partitions
+
+    workload = load_cleaned(log, log_options, filters)
+    if len(named_partitions(workload)) > 1 and not workload.partitions_said:
+        workload = in_one_pool(workload, "machines that are rented or bought for it have none")
+    if workload.partitions_said:
+        typer.echo(workload.partitions_said, err=True)
+    return workload
+
+
 def _cleaned(
     log: Path, workload: Workload, choices: Sequence[FilterChoice], *, strict: bool | None
 ) -> Workload:

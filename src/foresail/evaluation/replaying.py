@@ -26,6 +26,7 @@ from foresail.model.outcome import Outcome
 from foresail.model.protocols import Predictor, capabilities_of_predictor
 from foresail.model.short_form import PlugIn, part_of
 from foresail.model.watching import Watch
+from foresail.model.words import count
 from foresail.predictors.event_order import (
     LEARNING,
     START,
@@ -148,7 +149,7 @@ def evaluate(
     Raises
     ------
     InputError
-        If nothing is known of any job, or the predictor is malformed.
+        If nothing is known of any job, or the predictor is malformed or predicts nothing.
     UnknownNameError
         If there is no such predictor, quantity or way of learning.
     """
@@ -182,6 +183,14 @@ def evaluate(
     experts = () if expert is None or not can.is_compiled else expert.expert_names
     jobs = _jobs(workload, truth, replayed, experts).filter(pl.Series(known))
     predicted = jobs.filter(pl.col("predicted").is_not_nan())
+    if predicted.is_empty():
+        raise InputError(
+            f"the predictor {part.text} predicts a time of none of {count(jobs.height, 'job')}",
+            source=workload.meta.source,
+            field="predict",
+            value=math.nan,
+            expected="a Distribution of finite seconds for some of them",
+        )
     return Evaluation(
         source=workload.meta.source,
         predictor=part.text,

@@ -14,6 +14,10 @@ from foresail.scenario.own_requests import require_places_by_options
 from foresail.scenario.scenario import Scenario, says_speeds
 from foresail.schedulers.of_tasks.queueing import QueuesTasks
 from foresail.simulator.conditions import IDEAL
+from foresail.traces.partitions import divided, in_one_pool, named_partitions
+from foresail.traces.workload import Workload
+
+_NO_PARTITIONS: Final = "policies that start tasks apart know none"
 
 
 class Need(StrEnum):
@@ -119,6 +123,29 @@ def task_queues_of(policy: Policy) -> QueuesTasks | None:
     """The scheduler of a policy, if it has the queues of tasks that a replay has."""
     scheduler = policy.build()[0]
     return scheduler if isinstance(scheduler, QueuesTasks) else None
+
+
+def starts_apart(policy: Policy) -> bool:
+    """Return whether a policy starts tasks by themselves; none of these knows partitions."""
+    return policy.starts_tasks or task_queues_of(policy) is not None
+
+
+def on_partitions(workload: Workload, *, one_pool: bool) -> Workload:
+    """Return the workload on the partitions that it is replayed on, which say how they are known.
+
+    ``one_pool``: a policy that it is replayed under ``starts_apart``, so that for all policies the
+    partitions are one pool of processors.
+
+    Raises
+    ------
+    InputError
+        If partitions were given, and are to be one pool.
+    """
+    if one_pool and workload.partitions:
+        raise InputError(_NO_PARTITIONS, field="--partitions")
+    if one_pool and named_partitions(workload):
+        return in_one_pool(workload, _NO_PARTITIONS)
+    return divided(workload)
 
 
 def _needs(scenario: Scenario) -> Iterator[Need]:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from foresail.model.changing_nodes import changed
+from foresail.model.cluster import Cluster
 from foresail.model.documents import csv_rows, text_of
 from foresail.model.errors import InputError
 from foresail.model.event import NodeAdded, NodeChange, NodeChanged, NodeRemoved
@@ -38,6 +40,33 @@ def read_node_changes(path: Path) -> tuple[NodeChange, ...]:
     InputError
         If the file cannot be read, or a line is no change; names line and column.
     """
+    return tuple(change for _, change in _numbered(path))
+
+
+def require_possible(path: Path, cluster: Cluster) -> None:
+    """Refuse changes of a file that the nodes of this cluster cannot go through.
+
+    Raises
+    ------
+    InputError
+        If there is no node to change or to remove, or already is one to add; names the line.
+    """
+    for line, change in sorted(_numbered(path), key=lambda each: each[1].time):
+        try:
+            cluster = changed(cluster, change)
+        except InputError as error:
+            raise InputError(
+                error.problem,
+                source=path,
+                line=line,
+                field=error.field,
+                value=error.value,
+                expected=error.expected,
+            ) from error
+
+
+def _numbered(path: Path) -> list[tuple[int, NodeChange]]:
+    """Changes of a file, each with its line."""
     rows = csv_rows(text_of(path), path)
     _, header = next(rows, (1, []))
     unknown = [name for name in header if name not in (*_NEEDED, *_OFFERED)]
@@ -60,8 +89,8 @@ def read_node_changes(path: Path) -> tuple[NodeChange, ...]:
                 value=",".join(row),
                 expected=f"{len(header)} fields",
             )
-        changes.append(_change(dict(zip(header, row, strict=True)), path, line))
-    return tuple(changes)
+        changes.append((line, _change(dict(zip(header, row, strict=True)), path, line)))
+    return changes
 
 
 def _change(row: Mapping[str, str], path: Path, line: int) -> NodeChange:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 import numpy as np
@@ -348,6 +349,41 @@ def _dropped(workload: Workload) -> Iterator[Oddity]:
         )
 
 
+def _dependencies(workload: Workload) -> Iterator[Oddity]:
+    if not workload.has_dependencies:
+        return
+    links = (
+        workload.jobs.select("job_id", before=pl.col("after_jobs").str.split(","))
+        .drop_nulls("before")
+        .explode("before")
+    )
+    unknown = links.join(workload.jobs, left_on="before", right_on="job_id", how="anti")
+    if unknown.height:
+        yield Oddity(
+            "odd",
+            "unknown_dependency",
+            "the job waits for one that is not in the workload: simulations do not wait for it",
+            unknown.height,
+            f"job {unknown['job_id'][0]}, after_jobs = {unknown['before'][0]}",
+            "correct the source, or keep both jobs",
+        )
+    after: dict[str, list[str]] = {}
+    for job_id, before in links.iter_rows():
+        after.setdefault(job_id, []).append(before)
+    try:
+        TopologicalSorter(after).prepare()
+    except CycleError as error:
+        circle = error.args[1]
+        yield Oddity(
+            "odd",
+            "circular_dependency",
+            "the job waits for jobs that wait for it: none of them will ever start",
+            len(circle) - 1,
+            f"job {circle[0]}, after_jobs = {' < '.join(circle)}",
+            "correct the source",
+        )
+
+
 def _of_half(
     workload: Workload,
     name: str,
@@ -422,5 +458,5 @@ _OF_READ: Final[tuple[_Check, ...]] = (
 )
 _OF_CLEANED: Final[tuple[_Check, ...]] = (
     *(_times, _runtimes, _load, _recorded_use, _unknown, _copies),
-    *(outside_window, _gaps, _dropped),
+    *(outside_window, _gaps, _dropped, _dependencies),
 )

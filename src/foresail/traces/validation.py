@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 import polars as pl
@@ -52,7 +51,6 @@ def validate(workload: Workload) -> ValidationReport:
         *_of_reading(workload),
         *_of_whole(workload),
         *_of_nodes(workload),
-        *_of_dependencies(workload),
         *_of_tasks(workload),
         *_of_jobs(workload),
     ]
@@ -102,41 +100,6 @@ def _of_nodes(workload: Workload) -> Iterator[Oddity]:
         prefer = pl.col("preferred") == text
         name, remedy = "unknown_preference", "correct the source"
         yield from oddities(workload, "minor", name, told, prefer, "preferred", remedy)
-
-
-def _of_dependencies(workload: Workload) -> Iterator[Oddity]:
-    if not workload.has_dependencies:
-        return
-    links = (
-        workload.jobs.select("job_id", before=pl.col("after_jobs").str.split(","))
-        .drop_nulls("before")
-        .explode("before")
-    )
-    unknown = links.join(workload.jobs, left_on="before", right_on="job_id", how="anti")
-    if unknown.height:
-        yield Oddity(
-            "minor",
-            "unknown_dependency",
-            "the job waits for one that is not in the workload: simulations do not wait for it",
-            unknown.height,
-            f"job {unknown['job_id'][0]}, after_jobs = {unknown['before'][0]}",
-            "correct the source, or keep both jobs",
-        )
-    after: dict[str, list[str]] = {}
-    for job_id, before in links.iter_rows():
-        after.setdefault(job_id, []).append(before)
-    try:
-        TopologicalSorter(after).prepare()
-    except CycleError as error:
-        circle = error.args[1]
-        yield Oddity(
-            "minor",
-            "circular_dependency",
-            "the job waits for jobs that wait for it: none of them will ever start",
-            len(circle) - 1,
-            f"job {circle[0]}, after_jobs = {' < '.join(circle)}",
-            "correct the source",
-        )
 
 
 def _of_tasks(workload: Workload) -> Iterator[Oddity]:

@@ -154,7 +154,7 @@ def command(
     believed on submission. A target that cannot be met ends with status 1, and says what is the
     best that can be reached.
     """
-    from foresail.cli.log_options import load_cleaned
+    from foresail.cli.log_options import load_as_one_pool
     from foresail.cloud.advising.advice import advise
     from foresail.cloud.advising.question import AdviceQuestion
     from foresail.evaluation.believed_runtimes import KNOWN, believed_runtimes
@@ -180,7 +180,7 @@ def command(
         )
     catalogue = prices_of(prices)
     transient = None if history is None else _transient(history)
-    workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
+    workload = load_as_one_pool(log, log_options, filters or STANDARD_FILTERS)
     require_jobs(workload)
     if len(workload) > _LONG_LOG:
         runtimes = runtimes or _LONG_RUNTIMES

@@ -276,9 +276,9 @@ def command(
         answer, around = answer_by_formula(model, wrong, question, owning)
     else:
         assert log is not None
-        from foresail.cli.log_options import load_cleaned
+        from foresail.cli.log_options import load_as_one_pool
 
-        workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
+        workload = load_as_one_pool(log, log_options, filters or STANDARD_FILTERS)
         jobs = trace_jobs(workload, log)
         if machine is None and jobs.gpus is not None:
             offer = owned_offer(catalogue, None, jobs.requests)
