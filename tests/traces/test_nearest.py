@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from foresail.traces import schema
-from foresail.traces.nearest import nearest
+from foresail.traces.delimited import nearest
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from functools import cache
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -14,8 +15,8 @@ from numpy.typing import NDArray
 
 from foresail.kernels.compile import bare_kernel
 from foresail.model.errors import InputError
-from foresail.traces.nearest import nearest
-from foresail.traces.reading import LINE, Notes
+from foresail.model.example import Example
+from foresail.traces.reading import LINE, Notes, PlainReader, Sample
 from foresail.traces.source import LogFile
 
 
@@ -148,9 +149,6 @@ _FOR_LONGER = "\x1f"
 """Stands for a delimiter of several characters: what ASCII has to separate fields with."""
 _LONGEST_RECORD_BYTES = 64 << 20
 _SHOWN_BYTES = 80
-LARGEST_WHOLE = 2.0**53
-"""From here on not every whole number is a float."""
-_LARGEST_AMOUNT = 1e100  # what is beyond is no measurement, and its sums would overflow
 
 
 def read_delimited(
@@ -343,64 +341,45 @@ def _decodable(text: bytes, notes: Notes) -> bytes:
     return text
 
 
-def with_numbers(
-    chunk: pl.DataFrame,
-    columns: Sequence[str],
-    notes: Notes,
-    *,
-    required: Sequence[str] = (),
-    whole: Sequence[str] = (),
-    said: str | None = None,
-) -> pl.DataFrame:
-    """The chunk with some string columns turned to floats.
+class TableFileReader(PlainReader):
+    """Base of readers of comma-separated tables whose header line names exactly their columns."""
 
-    Rows where one is not a finite number below 1e100, or where a required one is null, are dropped
-    and counted; so are those where one that is to be whole is not, or is too large for a float to
-    be sure.
-    ``said`` is what errors call the column, if that is not its name.
+    columns: ClassVar[tuple[str, ...]]
+    optional: ClassVar[tuple[str, ...]] = ()
+    """Columns that may follow these."""
+    example: ClassVar[str]
+    """A small file of the layout."""
 
-    Raises
-    ------
-    InputError
-        When strict and there are such rows.
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """Small files of the layout."""
+        return (Example.of_text("log.csv", cls.example),)
+
+    def recognises(self, sample: Sample) -> bool:
+        """The header line names exactly the columns."""
+        return sample.columns in (self.columns, self.columns + self.optional)
+
+    def chunks(self, notes: Notes) -> Iterator[pl.DataFrame]:
+        """The jobs, some ten thousand lines at a time."""
+        for chunk in read_delimited(notes.source(), notes, self.columns, optional=self.optional):
+            yield self.jobs(chunk, notes)
+
+    def jobs(self, chunk: pl.DataFrame, notes: Notes) -> pl.DataFrame:
+        """The jobs of some rows, as ``Reader.chunks`` yields them; the columns hold text."""
+        raise NotImplementedError
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What to expect instead of an unknown name: the few most similar ones, or all of them.
+
+    Names of which the unknown one is a part are similar, however long they are.
     """
-    wrong = chunk.select(_wrong(name, name in required, name in whole) for name in columns)
-    numbers = chunk.with_columns(pl.col(columns).cast(pl.Float64, strict=False))
-    if not wrong.select(pl.any_horizontal(pl.all()).any()).item():
-        return numbers
-    dropped = pl.repeat(False, chunk.height, eager=True)
-    for name in columns:
-        expected = "a whole number" if name in whole else "a number"
-        count_malformed(chunk, wrong[name] & ~dropped, chunk[name], notes, said or name, expected)
-        dropped |= wrong[name]
-    return numbers.filter(~dropped)
-
-
-def _wrong(column: str, required: bool, whole: bool) -> pl.Expr:
-    """Whether a text is no usable number."""
-    text = pl.col(column)
-    number = text.cast(pl.Float64, strict=False)
-    usable = number.abs() < _LARGEST_AMOUNT
-    if whole:
-        usable &= (number == number.floor()) & (number.abs() < LARGEST_WHOLE)
-    usable = usable.fill_null(value=False)
-    return (~usable if required else text.is_not_null() & ~usable).alias(column)
-
-
-def count_malformed(
-    chunk: pl.DataFrame,
-    wrong: pl.Series,
-    text: pl.Series,
-    notes: Notes,
-    field: str,
-    expected: str,
-) -> None:
-    """Count the rows, which the caller drops, whose text is no value that can be used.
-
-    Raises
-    ------
-    InputError
-        When strict and there are such rows.
-    """
-    rows = pl.DataFrame([chunk[LINE], text.alias(field)])
-    notes.repair_rows("dropped_malformed_line", rows, wrong, field, expected)
+    known = list(known)
+    longer = [each for each in known if len(name) > 1 and name.lower() in each.lower()]
+    alike = get_close_matches(name, known, n=3, cutoff=0.7)
+    near = list(dict.fromkeys((*alike[:1], *longer, *alike)))[:3] or get_close_matches(
+        name, known, n=1, cutoff=0.4
+    )
+    if not near:
+        return "one of " + ", ".join(known)
+    return " or ".join(map(repr, near)) + ", perhaps"

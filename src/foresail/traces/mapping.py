@@ -31,7 +31,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from foresail.model.documents import toml_of
 from foresail.model.errors import InputError
 from foresail.traces import schema
-from foresail.traces.nearest import nearest
+from foresail.traces.delimited import nearest
 
 UNITS: Final = {
     "microseconds": 1e-6,

@@ -10,9 +10,9 @@ from typing import Final
 import polars as pl
 
 from foresail.model.limits import require_positive
-from foresail.traces.delimited import with_numbers
 from foresail.traces.measured import tasks_table, usage_table, with_use
 from foresail.traces.reading import LINE, Notes
+from foresail.traces.text_values import with_numbers
 
 MEMORY_UNIT: Final = "share of the largest machine"
 _AFTER_THE_END: Final = 2.0**63

@@ -25,11 +25,10 @@ from foresail.traces.accounting import (
     with_array_tasks,
     without_suspension,
 )
-from foresail.traces.delimited import LARGEST_WHOLE, count_malformed, read_delimited, with_numbers
-from foresail.traces.nearest import nearest
+from foresail.traces.delimited import nearest, read_delimited
 from foresail.traces.parquet import parquet_of, require_possible_pages
 from foresail.traces.reading import LINE, UNIX_TIMES_BEGIN, Notes, Sample
-from foresail.traces.times import unix_seconds
+from foresail.traces.text_values import LARGEST_WHOLE, count_malformed, unix_seconds, with_numbers
 
 if TYPE_CHECKING:
     from foresail.traces.mapping import ColumnSource, Mapping

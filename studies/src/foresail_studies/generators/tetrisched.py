@@ -13,7 +13,7 @@ from foresail.model.errors import InputError
 from foresail.model.limits import require_at_least, require_positive, require_share
 from foresail.model.registry import register
 from foresail.traces.generating import generator
-from foresail.traces.readers.swim import BYTES
+from foresail.traces.readers.published_tables import SWIM_BYTES
 from foresail.traces.reading import read
 from foresail.traces.workload import Workload
 from foresail_studies.generators._gridmix import (
@@ -62,9 +62,9 @@ def draw_bytes(
         logs = np.interp(random.random(count), _LEVELS, np.log(_QUANTILES[built_in]))
         return np.asarray(np.exp(logs))
     jobs = read(Path(source)).jobs
-    if any(name not in jobs.columns for name in BYTES):
-        raise InputError("not a SWIM sample", source=source, expected=", ".join(BYTES))
-    total = sum(jobs[name].cast(float).to_numpy() for name in BYTES)
+    if any(name not in jobs.columns for name in SWIM_BYTES):
+        raise InputError("not a SWIM sample", source=source, expected=", ".join(SWIM_BYTES))
+    total = sum(jobs[name].cast(float).to_numpy() for name in SWIM_BYTES)
     drawn: Floats = np.maximum(random.choice(np.asarray(total), count), 1.0)
     return drawn
 

@@ -1,14 +1,82 @@
-"""Times written as text turned into Unix seconds."""
+"""Texts of a table turned to numbers, and to times."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from typing import Final
 
 import polars as pl
 
 from foresail.model.errors import InputError
-from foresail.traces.delimited import count_malformed
 from foresail.traces.reading import FIRST_OF_TWO, LINE, Notes
+
+LARGEST_WHOLE: Final = 2.0**53
+"""From here on not every whole number is a float."""
+_LARGEST_AMOUNT: Final = 1e100  # what is beyond is no measurement, and its sums would overflow
+
+
+def with_numbers(
+    chunk: pl.DataFrame,
+    columns: Sequence[str],
+    notes: Notes,
+    *,
+    required: Sequence[str] = (),
+    whole: Sequence[str] = (),
+    said: str | None = None,
+) -> pl.DataFrame:
+    """The chunk with some string columns turned to floats.
+
+    Rows where one is not a finite number below 1e100, or where a required one is null, are dropped
+    and counted; so are those where one that is to be whole is not, or is too large for a float to
+    be sure.
+    ``said`` is what errors call the column, if that is not its name.
+
+    Raises
+    ------
+    InputError
+        When strict and there are such rows.
+    """
+    wrong = chunk.select(_wrong(name, name in required, name in whole) for name in columns)
+    numbers = chunk.with_columns(pl.col(columns).cast(pl.Float64, strict=False))
+    if not wrong.select(pl.any_horizontal(pl.all()).any()).item():
+        return numbers
+    dropped = pl.repeat(False, chunk.height, eager=True)
+    for name in columns:
+        expected = "a whole number" if name in whole else "a number"
+        count_malformed(chunk, wrong[name] & ~dropped, chunk[name], notes, said or name, expected)
+        dropped |= wrong[name]
+    return numbers.filter(~dropped)
+
+
+def _wrong(column: str, required: bool, whole: bool) -> pl.Expr:
+    """Whether a text is no usable number."""
+    text = pl.col(column)
+    number = text.cast(pl.Float64, strict=False)
+    usable = number.abs() < _LARGEST_AMOUNT
+    if whole:
+        usable &= (number == number.floor()) & (number.abs() < LARGEST_WHOLE)
+    usable = usable.fill_null(value=False)
+    return (~usable if required else text.is_not_null() & ~usable).alias(column)
+
+
+def count_malformed(
+    chunk: pl.DataFrame,
+    wrong: pl.Series,
+    text: pl.Series,
+    notes: Notes,
+    field: str,
+    expected: str,
+) -> None:
+    """Count the rows, which the caller drops, whose text is no value that can be used.
+
+    Raises
+    ------
+    InputError
+        When strict and there are such rows.
+    """
+    rows = pl.DataFrame([chunk[LINE], text.alias(field)])
+    notes.repair_rows("dropped_malformed_line", rows, wrong, field, expected)
 
 
 def unix_seconds(
