@@ -27,7 +27,6 @@ from foresail.reports.images import ImageError, write_images
 from foresail.reports.plot_axes import scale_of
 from foresail.reports.style import named_styles
 from foresail.schedulers._planning.core import PlanAhead
-from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.traces.generating import generate
 from foresail.traces.nodes import cluster_of
 
@@ -133,18 +132,18 @@ def slopes(table: pl.DataFrame) -> dict[str, float]:
 def losses(crowds: int = 8) -> pl.DataFrame:
     """What plans lose under a budget of work against long solves of the same crowds."""
     views = [view_of(Scene(256, 40), seed) for seed in range(crowds)]
-    best = [_value(view, _LONG, 5000) for view in views]
+    best = [_value(view, _LONG) for view in views]
     rows = []
     for budget in _BUDGETS:
-        values = [_value(view, budget, PlanAheadParameters().most_options) for view in views]
+        values = [_value(view, budget) for view in views]
         lost = 1.0 - np.array(values) / np.maximum(best, values)
         rows.append({"budget_seconds": budget, "mean_loss": lost.mean(), "worst_loss": lost.max()})
         print(f"budget {budget:6.3f} s: loses {lost.mean():.2%}, at worst {lost.max():.2%}")
     return pl.DataFrame(rows)
 
 
-def _value(view: ClusterView, seconds: float, most_options: int) -> float:
-    text = f"relative_gap=0.001,cycle_seconds={seconds},solver_share=1,most_options={most_options}"
+def _value(view: ClusterView, seconds: float) -> float:
+    text = f"relative_gap=0.001,cycle_seconds={seconds},solver_share=1"
     solver = planner(f"3sigma({text})")
     began = time.perf_counter()
     solver.decide(view)

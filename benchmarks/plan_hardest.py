@@ -23,11 +23,11 @@ import polars as pl
 from benchmarks.plan_cycles import RUNS
 from foresail.milp.solver import Limits, find_solver, relative_gap
 from foresail.model.view import ClusterView
-from foresail.schedulers._planning.carrying import hint_from
 from foresail.schedulers._planning.core import PlanAhead
+from foresail.schedulers._planning.pricing import program_of, values_of
 from foresail.schedulers._planning.problem import PlanChoice, Problem, fitting
-from foresail.schedulers._planning.program import program_of, values_of
 from foresail.schedulers._planning.solving import Effort, Hint, SolvedChoice, solve_problem
+from foresail.schedulers._planning.triage import hint_from
 
 _SECONDS: Final = 20.0
 _MOST: Final = 40

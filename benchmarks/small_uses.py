@@ -205,7 +205,7 @@ def _texts() -> None:
 def _beliefs() -> None:
     """Many beliefs at once, as plans look at them."""
     from foresail.distributions.uniform import Uniform
-    from foresail.schedulers._planning.beliefs import RuntimeBeliefs
+    from foresail.schedulers._planning.valuing import RuntimeBeliefs
 
     RuntimeBeliefs([Uniform(1.0, 2.0)]).quantiles(np.array([[0.5]]))
 

@@ -8,22 +8,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foresail.milp.program import TOLERANCE, Program
-from foresail.milp.solver import Limits, Solution, SolverCapabilities, SolveStatus
+from foresail.milp.solver import (
+    TOLERANCE,
+    Limits,
+    Program,
+    Solution,
+    Solver,
+    SolveStatus,
+)
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.model.registry import NoParameters, register
 
 
-class Enumeration:
+class Enumeration(Solver):
     """Tries every value of every whole column that the rows leave open, for tiny programs.
 
     Bounds are finite. Columns that need not be whole are worth 0 or more, and only in rows with an
     upper bound alone, where at most one of them counts positively: then their greatest values are
     their best ones.
     """
-
-    capabilities = SolverCapabilities()
 
     def __init__(self, parameters: NoParameters) -> None:
         del parameters

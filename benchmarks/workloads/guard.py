@@ -9,7 +9,7 @@ from functools import partial
 from benchmarks import logs
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
 from foresail.control.policy import parse_policy
-from foresail.schedulers.guarded import GuardedParameters
+from foresail.schedulers.backfilling import GuardedParameters
 from foresail.simulator.replay import replay_arrays
 from foresail.traces.workload import Workload
 

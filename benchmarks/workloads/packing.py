@@ -13,9 +13,9 @@ from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.decision import Placement, Start
 from foresail.model.job import Job, Stage
 from foresail.model.resources import Resources
-from foresail.schedulers._packing.machines import PackedMachines
+from foresail.schedulers._packing.machines import PackedMachines, task_use
 from foresail.schedulers._packing.plan import Candidate, choose
-from foresail.schedulers._packing.task_use import TaskUse, task_use
+from foresail.schedulers.kernels.packing import TaskUse
 from foresail.simulator.conditions import IDEAL
 from foresail.simulator.real_use import RealUse
 from foresail.simulator.shared_machines import SharedMachines

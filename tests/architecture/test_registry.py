@@ -38,7 +38,7 @@ def test_a_named_policy_imports_its_own_parts_alone():
         for module in registry._named_in_text(family, registry.FAMILIES[family]).values()
     }
     assert parts & loaded == {
-        "foresail.schedulers.easy",
+        "foresail.schedulers.backfilling",
         "foresail.predictors.requested",
         "foresail.corrections.built_in",
     }

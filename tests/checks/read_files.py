@@ -34,7 +34,7 @@ from foresail.model.errors import InputError
 from foresail.model.example import Example, ShowsExamples
 from foresail.model.registry import Entry, entries, find
 from foresail.model.resources import Resources
-from foresail.strl.text import read as read_strl
+from foresail.strl.parser import read as read_strl
 from foresail.traces import schema
 from foresail.traces.folder import convert, load_workload, read_folder
 from foresail.traces.reading import read

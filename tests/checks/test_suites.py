@@ -21,7 +21,7 @@ from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import Entry, NoParameters
-from foresail.schedulers.of_tasks.task_fifo import TaskFifo
+from foresail.schedulers.of_tasks.queues import TaskFifo
 from toys import Doubling, Easy, Fcfs, Requested
 
 

@@ -39,7 +39,7 @@ def told(tmp_path):
 
 def test_a_pilot_tells_of_the_others(told):
     """One of four tasks is drawn; all four are told of, and at last how near the pilot was."""
-    lines = told([10.0] * 4, policy="slearn(work_conserving=no)")
+    lines = told([10.0] * 4, slots=1, policy="slearn")
     lines = [line for line in lines if "Pending" not in line]
     assert "1 task of 4, drawn at random, tells how long the others take: " in lines[2]
     assert lines[2].endswith("of stage main, from queue 2.")

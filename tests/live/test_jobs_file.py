@@ -285,7 +285,7 @@ def test_a_duration_of_an_option_may_be_nothing_and_is_refused_by_its_name():
 
 def test_a_request_of_its_own_is_read_and_kept(tmp_path):
     """It is text in the file and on disk, options in what the scheduler is given."""
-    places = RequestPlaces.of(Cluster.of_processors(2))
+    places = RequestPlaces.on(Cluster.of_processors(2))
     text = '[[job]]\ncommand = "date"\ncpus = 2\nstrl = "nCk(all, 2, 1min, 10s, 3)"\n'
     (job,) = read_jobs(
         written(tmp_path, "jobs.toml", text), Resources(2.0, 2.0**35, 2.0), tmp_path, places
@@ -299,7 +299,7 @@ def test_a_request_of_its_own_is_read_and_kept(tmp_path):
     ("places", "words"),
     [
         (
-            RequestPlaces.of(Cluster.of_processors(2)),
+            RequestPlaces.on(Cluster.of_processors(2)),
             "jobs.csv, line 2, field 'strl': an unknown name (line 1, column 5 of the request) "
             "(found 'gpu'); expected",
         ),

@@ -20,8 +20,8 @@ from foresail.model.protocols import TakesReservations
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.resources import Resources
 from foresail.schedulers._planning.parameters import PlanAheadParameters
-from foresail.schedulers._planning.valuing import fall_of
-from foresail.schedulers.tetrisched import TetriSchedParameters
+from foresail.schedulers._planning.valuing import utility_decay
+from foresail.schedulers.plan_ahead import TetriSchedParameters
 from foresail.simulator.conditions import ClusterConditions, Outage
 from foresail.simulator.engine import simulate_events
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
@@ -104,14 +104,6 @@ def test_the_youngest_without_a_reservation_make_room():
         "c": [(70.0, 100.0)],
     }
     assert accepted(schedule) == {"a": None, "b": None, "c": True}
-
-
-def test_without_preemption_a_reservation_is_lost():
-    """Rule 2, off: nobody is stopped, and c starts when somebody has ended."""
-    jobs = [(0, 2, 200, None), (5, 2, 200, None), (12, 2, 30, 100.0)]
-    schedule = run(jobs, policy="capacity(preemption=no,cycle_seconds=10)")
-    assert attempts(schedule)["c"] == [(210.0, 240.0)]
-    assert schedule.meta.counters["preempted"] == 0
 
 
 def test_a_reservation_that_is_over_protects_no_more():
@@ -269,7 +261,7 @@ def test_values_by_what_was_promised():
     slo = replace(slo, reservation=Reservation("late", 80.0, 100.0, 1))
     vain = replace(vain, reservation=Rejection("none are free"))
     parameters = TetriSchedParameters(best_effort_horizon_seconds=200.0)
-    falls = [fall_of(each, parameters) for each in (slo, vain, patient)]
+    falls = [utility_decay(each, parameters) for each in (slo, vain, patient)]
     assert [fall.full for fall in falls] == [1000.0, 25.0, 1.0]
     assert [fall.begin_seconds for fall in falls] == [100.0, 100.0, 0.0]
     assert [fall.end_seconds for fall in falls] == [100.0, 100.0, 200.0]

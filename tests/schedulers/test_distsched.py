@@ -20,12 +20,9 @@ from foresail.model.resources import Resources
 from foresail.scenario.learned_before import HistoryWorkload
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
-from foresail.schedulers._packing.machines import PackedMachines
-from foresail.schedulers._packing.observed_use import ObservedUse
-from foresail.schedulers._packing.plan import Candidate, choose
-from foresail.schedulers._packing.restarting import work_knowing
-from foresail.schedulers._packing.room import make_way, most_at_once
-from foresail.schedulers._packing.task_use import task_use
+from foresail.schedulers._packing.machines import PackedMachines, task_use
+from foresail.schedulers._packing.observed_use import ObservedUse, work_knowing
+from foresail.schedulers._packing.plan import Candidate, choose, make_way, most_at_once
 from foresail.schedulers.kernels import packing as kernel
 from foresail.simulator.conditions import ClusterConditions
 from foresail.traces import schema
@@ -234,7 +231,7 @@ def stream(together):
 def test_no_job_waits_for_ever_behind_those_that_come_after_it(together):
     """What has waited for ten minutes goes first, and room is made for it."""
     options = {"conditions": ClusterConditions(cycle_seconds=15.0)}
-    policy = "distsched(patience_seconds={},best_effort_horizon_seconds=100)"
+    policy = "distsched(patience_seconds={})"
     ends = {}
     for patience in (600, 100_000):
         jobs = run(policy.format(patience), stream(together), **options).jobs

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fixed_predictor import fixed_policy, workload_of
 from foresail.model.conventions import PREDICTSIM, STANDARD
-from foresail.schedulers.guarded import GuardedParameters
+from foresail.schedulers.backfilling import GuardedParameters
 from foresail.simulator.replay import replay
 from slow_simulator import (
     Rules,

@@ -16,7 +16,7 @@ from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 POLICIES = (
     "slearn",
-    "slearn(deadlines=by_odds,thin_limit=adaptive)",
+    "slearn(deadlines=by_odds)",
     "las(queues=3,first_threshold_seconds=20)",
     "task_fifo",
 )

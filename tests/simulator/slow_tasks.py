@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist, fmean, median, variance
 
-import numpy as np
-
 from foresail.schedulers.kernels.pilots import drawn
 
 
@@ -27,21 +25,14 @@ class SlowRules:
     source: str  # "arrival", "service", "truth" or "pilots"
     queues: int = 10
     first_threshold_seconds: float = 1000.0
-    rule: str = "before"
-    within: str = "entering"
     pilot_percent: float | None = 3.0
     statistic: str = "mean"
     thin_below: int = 3
-    dedicated: bool = False
-    work_conserving: bool = True
     trials: int = 100
     seed: int = 0
     likely_spreads: float | None = None  # None: history is not asked
     believed: float | None = None  # of every task; None: the truth about their mean
-    room_spreads: float | None = None  # None: the thin limit does not adapt
-    tail: str = "ignored"
     hopeless_below: float | None = None  # None: deadlines are not heeded
-    speeds: str = "known"
 
 
 @dataclass
@@ -127,7 +118,7 @@ class _Run:
         self.asked = 0
         self.outcomes: dict[int, list[float]] = {}
         self.log_errors: list[float] = []
-        self.ended: list[tuple[int, float]] = []  # of each task: its job's tasks, seconds
+        self.held: list[float] = []  # seconds of each task that has ended
         self.learned = 0.0  # of all of these
         self.most_running = 0
         self.relative_variances: list[float] = []  # of the tasks of jobs' first stages
@@ -159,8 +150,6 @@ class _Run:
             and seconds >= self.rules.first_threshold_seconds * 10.0**queue
         ):
             queue += 1
-        if self.rules.source == "pilots" and self.rules.dedicated and queue >= 1:
-            queue = min(queue + 1, self.rules.queues - 1)
         return queue
 
     def ratio(self) -> int:
@@ -178,21 +167,6 @@ class _Run:
             return 5
         return best
 
-    def is_thin(self, job: _Job) -> bool:
-        """By its tasks; or if jobs of its class of widths and below leave room on full slots."""
-        if job.tasks < self.rules.thin_below:
-            return True
-        if self.rules.room_spreads is None:
-            return False
-        widest = math.floor(2 * math.log2(job.tasks))  # classes of half a doubling
-        narrow = [each for each in self.ended if math.floor(2 * math.log2(each[0])) <= widest]
-        work = math.fsum(seconds for _, seconds in narrow)
-        if work == 0.0:
-            return False
-        wanted = work / math.fsum(seconds for _, seconds in self.ended) * self.most_running
-        width = math.fsum(tasks * seconds for tasks, seconds in narrow) / work
-        return wanted + self.rules.room_spreads * math.sqrt(wanted * width) <= self.most_running
-
     def submit(self, job: _Job, now: float) -> None:
         rules = self.rules
         self.present.append(job)
@@ -202,7 +176,7 @@ class _Run:
             job.estimate = job.size
             if job.tasks >= rules.thin_below:
                 job.queue = self.queue_of(job.size)
-        elif rules.source == "pilots" and not self.is_thin(job):
+        elif rules.source == "pilots" and job.tasks >= rules.thin_below:
             percent = rules.pilot_percent
             if percent is None:
                 percent = job.ratio = self.ratio()
@@ -260,10 +234,10 @@ class _Run:
     def end(self, job: _Job, task: tuple[int, int], speed: float, now: float) -> None:
         job.done.add(task)
         seconds = job.stages[task[0]].runtimes[task[1]]
-        job.learned[task] = seconds if self.rules.speeds == "known" else seconds / speed
+        job.learned[task] = seconds
         self.learned += job.learned[task]
         self.most_running = max(self.most_running, len(self.active) + 1)
-        self.ended.append((job.tasks, now - job.running[task]))
+        self.held.append(now - job.running[task])
         job.served += now - job.running.pop(task)
         self.open_stages(job)
         if task in job.pilots:
@@ -280,10 +254,6 @@ class _Run:
                         self.belief(stage) * len(stage.runtimes) for stage in job.stages[1:]
                     )
                     job.estimate = each * first + ratio * others
-                if self.rules.tail == "counted":
-                    together = min(first - len(job.pilots), self.most_running)
-                    relative = self.relative_variance(job.told)
-                    job.estimate += together * (longest(each, relative, together) - each)
                 job.each, job.relative = each, self.relative_variance(job.told)
                 if job.due is None and (job.sampling or job.queue != self.queue_of(job.estimate)):
                     job.queue, job.entered = self.queue_of(job.estimate), now
@@ -325,7 +295,7 @@ class _Run:
         slots = max(self.most_running * 0.1**job.queue / weights, 1.0)
         tasks = job.tasks - len(job.done) - len(job.running)
         together = min(tasks, slots)
-        held = math.fsum(seconds for _, seconds in self.ended)
+        held = math.fsum(self.held)
         each = job.each * (held / self.learned if self.learned else 1.0)
         left = job.due - now - each * (tasks - together) / slots
         if left <= 0.0 or each == 0.0:
@@ -337,7 +307,6 @@ class _Run:
         return bool(one**together < self.rules.hopeless_below)
 
     def start_one(self, now: float) -> bool:
-        by_arrival = self.rules.within == "arrival"
         heads: dict[int, _Job] = {}
         for job in sorted(
             self.present,
@@ -346,8 +315,6 @@ class _Run:
                 if each.due is not None
                 else math.inf
                 if self.rules.source == "deadline"
-                else each.submit
-                if by_arrival
                 else each.entered,
                 each.number,
             ),
@@ -360,8 +327,7 @@ class _Run:
                 queue = self.charged[job.number, *task]
                 if queue in used:
                     used[queue] += 1
-            ahead = 1 if self.rules.rule == "after" else 0
-            queue = min(heads, key=lambda each: ((used[each] + ahead) * 10**each, each))
+            queue = min(heads, key=lambda each: (used[each] * 10**each, each))
             if self.is_hopeless(heads[queue], heads, now):
                 late = heads[queue]
                 late.due, late.entered = None, now
@@ -370,7 +336,7 @@ class _Run:
             self.launch(heads[queue], heads[queue].may_start()[0], queue, now)
             return True
         for job in self.present:
-            if job.sampling and job.waiting and self.rules.work_conserving:
+            if job.sampling and job.waiting:
                 self.launch(job, job.waiting[0], 1, now)
                 return True
         return False
@@ -387,20 +353,3 @@ class _Run:
         self.free.remove(speed)
         seconds = job.stages[task[0]].runtimes[task[1]] / speed
         self.active.append((now + seconds, len(self.starts), job, task, speed))
-
-
-def longest(each: float, relative_variance: float, tasks: int) -> float:
-    """Expected longest of so many log-normal tasks; the integral of its upper tail."""
-    if relative_variance == 0.0 or tasks < 2:
-        return each
-    spread = math.sqrt(math.log1p(relative_variance))
-    middle = math.log(each) - spread**2 / 2
-
-    def upper_tail(logarithm: float) -> float:
-        below = NormalDist(middle, spread).cdf(logarithm) ** tasks
-        return (1.0 - below) * math.exp(logarithm)
-
-    reach = 14.0 * spread
-    steps = np.linspace(middle - reach, middle + reach, 4001)
-    found = np.trapezoid([upper_tail(value) for value in steps], steps)
-    return float(found + math.exp(middle - reach))

@@ -32,7 +32,7 @@ from foresail.model.registry import entries
 from foresail.model.resources import Resources
 from foresail.record.log import MemoryLog
 from foresail.record.records import EventTaken, Instructed, Manifest, ReasonsChanged
-from foresail.schedulers.priority import Priority
+from foresail.schedulers.stopping import Priority
 from foresail.simulator.conditions import ClusterConditions, Outage, random_outages
 from foresail.simulator.engine import simulate_events
 from foresail.traces import schema

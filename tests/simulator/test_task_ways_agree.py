@@ -18,15 +18,12 @@ RULES = "queues=4,first_threshold_seconds=10"
 POLICIES = (
     "task_fifo",
     f"las({RULES})",
-    f"las({RULES},within=arrival,rule=after)",
     f"slearn({RULES})",
-    f"slearn({RULES},rule=after,trials=2,pilot_percent=none)",
-    f"slearn({RULES},pilot_percent=34,statistic=median,work_conserving=no)",
-    f"slearn({RULES},thin_limit=adaptive,room_spreads=0.3,tail=counted)",
+    f"slearn({RULES},trials=2,pilot_percent=none)",
+    f"slearn({RULES},pilot_percent=34,statistic=median)",
     "task_edf",
-    f"slearn({RULES},deadlines=by_odds,hopeless_below=0.3)",
-    f"slearn({RULES},pilot_percent=50,dedicated_sampling_queue=yes)",
-    f"slearn({RULES},deadlines=by_odds,speeds=ignored)",
+    f"slearn({RULES},deadlines=by_odds)",
+    f"slearn({RULES},pilot_percent=50)",
 )
 
 

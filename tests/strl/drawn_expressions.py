@@ -13,8 +13,8 @@ from foresail.strl.expression import (
     NChooseK,
     Scale,
     Sum,
+    leaves,
 )
-from foresail.strl.tree import leaves
 
 NODES = ("m1", "m2", "m3", "m4", "m5")
 QUARTERS = st.integers(0, 20).map(lambda n: n / 4)

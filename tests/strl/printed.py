@@ -15,9 +15,9 @@ from foresail.strl.expression import (
     NChooseK,
     Scale,
     Sum,
+    children,
 )
-from foresail.strl.node_names import compress
-from foresail.strl.tree import children
+from foresail.strl.tokens import compress
 
 _WIDTH: Final = 100
 _WORDS: Final = MappingProxyType(

@@ -19,9 +19,10 @@ from foresail.strl.expression import (
     NChooseK,
     Scale,
     Sum,
+    leaves,
+    reaches,
 )
 from foresail.strl.solving import Allocation
-from foresail.strl.tree import leaves, reaches
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.strl.node_names import MOST_NODES, compress, expand, listed, quoted
 from foresail.strl.parser import Parser
+from foresail.strl.tokens import MOST_NODES, compress, expand, listed, quoted
 
 
 @pytest.mark.parametrize(

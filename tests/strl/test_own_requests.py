@@ -8,7 +8,7 @@ from foresail.model.option import OptionPart, PlacementOption
 from foresail.strl.own_requests import RequestPlaces, own_options
 from planning_problems import racks
 
-PLACES = RequestPlaces.of(racks(2, 2, gpu=(1,)))
+PLACES = RequestPlaces.on(racks(2, 2, gpu=(1,)))
 GPU = ("n11", "n12")
 ALL = (*GPU, "n21", "n22")
 
@@ -101,7 +101,7 @@ def test_a_sum_has_room_for_all_tasks():
 
 def test_too_many_alternatives_are_refused():
     """Each is looked at in every cycle: twenty places for each of five tasks are too many."""
-    places = RequestPlaces.of(racks(20))
+    places = RequestPlaces.on(racks(20))
     one = f"max({', '.join(f'nCk({{n1{at}}}, 1, 0, 10, 1)' for at in range(1, 21))})"
     with pytest.raises(InputError, match="too many alternatives"):
         own_options(f"one = {one}\nmin(one, one, one, one, one)", 5, places)
@@ -109,7 +109,7 @@ def test_too_many_alternatives_are_refused():
 
 def test_processors_without_nodes_are_a_place_each_partition():
     """On one's own machine there is when to choose, not where."""
-    places = RequestPlaces.of(Cluster.of_processors(4))
+    places = RequestPlaces.on(Cluster.of_processors(4))
     assert own_options("nCk(all, 3, 1min, 10, 1)", 3, places) == (
         option(("all",), 3, 1.0, (60.0, 1.0)),
     )

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.strl.partitions import refine
+from foresail.strl.slots import refine
 
 
 def groups(nodes, sets):

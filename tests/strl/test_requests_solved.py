@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from foresail.model.value import DecayingValue
-from foresail.strl.expression import Sum
+from foresail.strl.expression import Sum, Supply, leaves
 from foresail.strl.solving import solve
-from foresail.strl.supply import Supply
-from foresail.strl.tree import leaves
 from slow_evaluation import conflicts, evaluate
 from strl_shapes import Gang, StartWindow, preferring, spread
 

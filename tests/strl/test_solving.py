@@ -9,11 +9,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from enumeration import register_enumeration
-from foresail.milp.solver import Limits, Solution, SolverCapabilities, SolveStatus, find_solver
+from foresail.milp.solver import Limits, Solution, Solver, SolveStatus, find_solver
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import NoParameters, register
-from foresail.strl.branch import worths
-from foresail.strl.compiling import compile_expression
+from foresail.strl.compiling import compile_expression, worths
 from foresail.strl.expression import (
     Barrier,
     LinearNChooseK,
@@ -22,10 +21,10 @@ from foresail.strl.expression import (
     NChooseK,
     Scale,
     Sum,
+    Supply,
+    leaves,
 )
 from foresail.strl.solving import quick_plan, solve, trimmed
-from foresail.strl.supply import Supply
-from foresail.strl.tree import leaves
 from long_series import of_a_series
 from slow_evaluation import conflicts, evaluate
 from strl.random_expressions import NODES, best_value, expressions
@@ -392,10 +391,8 @@ def test_the_order_of_jobs_does_not_matter():
     assert values == {21.0}
 
 
-class _OutOfTime:
+class _OutOfTime(Solver):
     """Never finds anything."""
-
-    capabilities = SolverCapabilities()
 
     def __init__(self, parameters):
         pass
@@ -415,10 +412,8 @@ def test_a_solver_that_finds_nothing_leaves_the_quick_plan():
     check_plan(solved, expression, supply)
 
 
-class _FarOff:
+class _FarOff(Solver):
     """Says that giving nothing is best."""
-
-    capabilities = SolverCapabilities()
 
     def __init__(self, parameters):
         pass

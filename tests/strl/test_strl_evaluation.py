@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given as drawn
 
 from drawn_expressions import given
-from foresail.strl.text import parse
-from foresail.strl.tree import depth, highest_value, leaves, walk
+from foresail.strl.expression import depth, highest_value, leaves, walk
+from foresail.strl.parser import parse
 from slow_evaluation import conflicts, evaluate
 
 

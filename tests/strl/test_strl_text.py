@@ -19,9 +19,9 @@ from foresail.strl.expression import (
     NChooseK,
     Scale,
     Sum,
+    Supply,
 )
-from foresail.strl.supply import Supply
-from foresail.strl.text import examine, parse, read
+from foresail.strl.parser import examine, parse, read
 from long_series import of_a_series
 from printed import format_expression
 

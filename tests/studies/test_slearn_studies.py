@@ -20,11 +20,9 @@ from foresail_studies.study import study_part
 
 NAMES = sorted(entry.name for entry in entries("study") if entry.name.startswith("slearn"))
 REPLAYED = [
-    "slearn-beyond",
     "slearn-dags",
     "slearn-estimates",
     "slearn-ratios",
-    "slearn-speeds",
     "slearn-speedups",
 ]
 TINY = ("slearn(jobs=60)", "slearn(jobs=60,part=history)", 3)

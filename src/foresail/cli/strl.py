@@ -13,7 +13,7 @@ from foresail.cli.progress import doing
 if TYPE_CHECKING:
     from foresail.model.errors import InputError
     from foresail.strl.checking import Remark, RequestSizes
-    from foresail.strl.document import Document
+    from foresail.strl.expression import Document
     from foresail.strl.solving import SolvedRequest
 
 
@@ -39,7 +39,7 @@ def check(path: RequestFile, output_format: FormatOption = Format.TABLE) -> None
     """
     from foresail.model.documents import text_of
     from foresail.strl.checking import remarks, statistics
-    from foresail.strl.text import examine
+    from foresail.strl.parser import examine
 
     reading = examine(text_of(path), path)
     odd = remarks(reading)
@@ -126,7 +126,7 @@ _WORDS = {
 @app.command("explain")
 def explain(path: RequestFile) -> None:
     """What is asked for, which alternatives there are, and what each is worth."""
-    from foresail.strl.text import read
+    from foresail.strl.parser import read
     from foresail.strl.wording import explain
 
     for line in explain(read(path)):
@@ -155,10 +155,10 @@ def solve(
     multiples of. A solver that finds nothing in time leaves the plan it was to begin with.
     """
     from foresail.milp.solver import Limits
+    from foresail.strl.expression import leaves
+    from foresail.strl.parser import read
     from foresail.strl.slots import common_slot_seconds
     from foresail.strl.solving import solve
-    from foresail.strl.text import read
-    from foresail.strl.tree import leaves
 
     document = read(path)
     expression = document.expression
@@ -178,8 +178,7 @@ def solve(
 
 def _given(document: Document, solved: SolvedRequest) -> list[dict[str, Any]]:
     """A record for every leaf that is given nodes, by start."""
-    from foresail.strl.expression import NChooseK
-    from foresail.strl.tree import leaves
+    from foresail.strl.expression import NChooseK, leaves
 
     numbered = [(name, leaf) for name, asked in document.requests.items() for leaf in leaves(asked)]
     rows = []
@@ -225,7 +224,7 @@ def _print_plan(
 ) -> None:
     from foresail.cli.formats import print_table
     from foresail.model.words import duration, number
-    from foresail.strl.node_names import compress
+    from foresail.strl.tokens import compress
 
     def when(seconds: float) -> str:
         return duration(seconds) if seconds else "now"

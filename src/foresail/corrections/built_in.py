@@ -1,5 +1,9 @@
 """The next estimate of a job that outlives its prediction: the corrections that are built in.
 
+Every rule answers more than the current estimate: at most the request while that lies ahead, and
+twice the current estimate once the request has been outrun (limits are not enforced). Source: spec
+section 3.
+
 A further one is a file beside this one, or a plug-in: a ``CORRECTION_STEP`` (in
 ``foresail.kernels``) and a class that derives from ``SteppedCorrection``, hands it the step and its
 parameters, and registers itself.
@@ -12,16 +16,75 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foresail.corrections.kernels import correction as kernel
 from foresail.distributions.summary import summarise
 from foresail.kernels.calling import corrected_estimate, step_address
-from foresail.kernels.compile import Step
+from foresail.kernels.columns import Q10, QUANTILE_LEVELS
+from foresail.kernels.compile import Step, bare_step, part
+from foresail.kernels.signatures import CORRECTION_STEP, CorrectionInputs
+from foresail.model.arrays import Floats
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.limits import require_at_least
 from foresail.model.registry import NoParameters, register
+
+_QUANTILES = len(QUANTILE_LEVELS)
+_SHORTEST_SECONDS = 1.0
+
+CUMULATIVE: Final = 0.0
+ABSOLUTE: Final = 1.0
+
+
+@part
+def _within_request(estimate: float, current: float, requested: float) -> float:
+    """The estimate, at most the request, and more than the current one in any case."""
+    allowed = min(estimate, requested)
+    if allowed > current and math.isfinite(allowed):
+        return allowed
+    return max(2.0 * current, _SHORTEST_SECONDS)
+
+
+@bare_step(CORRECTION_STEP)
+def to_request(inputs: CorrectionInputs) -> float:
+    """The request; without one twice the current estimate. No parameters."""
+    return _within_request(inputs.requested, inputs.current, inputs.requested)
+
+
+@bare_step(CORRECTION_STEP)
+def by_increments(inputs: CorrectionInputs) -> float:
+    """A longer and longer increment. Parameters: the reading, then the increments (seconds)."""
+    last = inputs.parameters.size - 2
+    increment = inputs.parameters[1 + min(inputs.corrections, last)]
+    if inputs.parameters[0] == ABSOLUTE and inputs.corrections <= last:
+        estimate = inputs.initial + increment
+    else:
+        estimate = inputs.current + increment
+    return _within_request(estimate, inputs.current, inputs.requested)
+
+
+@bare_step(CORRECTION_STEP)
+def by_factor(inputs: CorrectionInputs) -> float:
+    """A multiple of the current estimate. Parameter: the factor."""
+    estimate = inputs.parameters[0] * inputs.current
+    return _within_request(estimate, inputs.current, inputs.requested)
+
+
+@bare_step(CORRECTION_STEP)
+def to_quantile(inputs: CorrectionInputs) -> float:
+    """The next quantile of the belief at submission; twice the current estimate after the last."""
+    estimate = 2.0 * inputs.current
+    for i in range(_QUANTILES):
+        if inputs.summary[Q10 + i] > inputs.current:
+            estimate = inputs.summary[Q10 + i]
+            break
+    return _within_request(estimate, inputs.current, inputs.requested)
+
+
+@bare_step(CORRECTION_STEP)
+def by_growing_steps(inputs: CorrectionInputs) -> float:
+    """A step that grows by a factor each time. Parameters: the first step (seconds), the factor."""
+    step = inputs.parameters[0] * inputs.parameters[1] ** inputs.corrections
+    return _within_request(inputs.current + step, inputs.current, inputs.requested)
 
 
 class SteppedCorrection:
@@ -31,7 +94,7 @@ class SteppedCorrection:
         self._step = step
         self._parameters = np.array(parameters, dtype=np.float64)
 
-    def compiled(self) -> tuple[Step, NDArray[np.float64]]:
+    def compiled(self) -> tuple[Step, Floats]:
         """The step and its parameters."""
         return self._step, self._parameters
 
@@ -55,7 +118,7 @@ class ToRequested(SteppedCorrection):
     """The requested time; without one, twice the expired estimate."""
 
     def __init__(self, _: NoParameters) -> None:
-        super().__init__(kernel.to_request)
+        super().__init__(to_request)
 
 
 @register("correction", "quantile")
@@ -63,7 +126,7 @@ class NextQuantile(SteppedCorrection):
     """The next of the 10, 25, 50, 75 and 90 % quantiles predicted; doubles after the last."""
 
     def __init__(self, _: NoParameters) -> None:
-        super().__init__(kernel.to_quantile)
+        super().__init__(to_quantile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +143,7 @@ class Doubling(SteppedCorrection):
     """Doubles the elapsed time, at most up to the requested time."""
 
     def __init__(self, parameters: DoublingParameters) -> None:
-        super().__init__(kernel.by_factor, 3.0 if parameters.reading == "triple" else 2.0)
+        super().__init__(by_factor, 3.0 if parameters.reading == "triple" else 2.0)
 
 
 INCREMENTS_SECONDS: Final = (
@@ -104,8 +167,8 @@ class Incremental(SteppedCorrection):
     """Adds 1 min, 5 min, 15 min, 30 min, 1 h ... 100 h, at most up to the requested time."""
 
     def __init__(self, parameters: IncrementalParameters) -> None:
-        reading = kernel.ABSOLUTE if parameters.reading == "absolute" else kernel.CUMULATIVE
-        super().__init__(kernel.by_increments, reading, *INCREMENTS_SECONDS)
+        reading = ABSOLUTE if parameters.reading == "absolute" else CUMULATIVE
+        super().__init__(by_increments, reading, *INCREMENTS_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,4 +191,4 @@ class ExponentialIncrement(SteppedCorrection):
     """3Sigma's exp-inc: adds 2^n cycles the n-th time, at most up to the requested time."""
 
     def __init__(self, parameters: ExponentialIncrementParameters) -> None:
-        super().__init__(kernel.by_growing_steps, parameters.cycle_seconds, parameters.growth)
+        super().__init__(by_growing_steps, parameters.cycle_seconds, parameters.growth)

@@ -54,7 +54,7 @@ from foresail.record.records import (
     Sized,
 )
 from foresail.record.subjects import about
-from foresail.strl.node_names import listed
+from foresail.strl.tokens import listed
 
 _NEWS: Final = 0.25
 """By what share an expected runtime must change to be told again."""

@@ -173,7 +173,7 @@ class CommandJob:
             options=()
             if self.strl is None
             else own_options(
-                self.strl, self.cpus, RequestPlaces.of(Cluster.of_processors(self.cpus))
+                self.strl, self.cpus, RequestPlaces.on(Cluster.of_processors(self.cpus))
             ),
         )
 

@@ -8,17 +8,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foresail.milp.program import Program
 from foresail.milp.solver import (
     Limits,
+    Program,
     RelaxedSolution,
     Solution,
-    SolverCapabilities,
+    Solver,
     SolveStatus,
     nothing,
 )
+from foresail.model.arrays import Floats, Integers
 from foresail.model.registry import NoParameters, register
 
 _SLOW_RULES = 0b1_1111_1111_1110_0000
@@ -39,17 +39,13 @@ _FEASIBLE = 2  # of what HiGHS calls the primal solution status
 
 
 @register("solver", "highs")
-class Highs:
+class Highs(Solver):
     """Branch and cut by HiGHS, on one thread: it was never quicker on two."""
-
-    capabilities = SolverCapabilities(column_addition=True)
 
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
 
-    def solve(
-        self, program: Program, limits: Limits, start: NDArray[np.float64] | None = None
-    ) -> Solution:
+    def solve(self, program: Program, limits: Limits, start: Floats | None = None) -> Solution:
         """See ``Solver.solve``.
 
         Raises
@@ -78,7 +74,7 @@ class Highs:
         return replace(found, checks=checks.count)
 
     def relaxation(self, program: Program) -> HighsRelaxation:
-        """See ``GrowingSolver.relaxation``."""
+        """See ``Solver.relaxation``."""
         return HighsRelaxation(program)
 
 
@@ -106,12 +102,7 @@ class HighsRelaxation:
         self._highs = _loaded(replace(program, integer=np.zeros_like(program.integer)))
 
     def add_columns(
-        self,
-        objective: NDArray[np.float64],
-        upper: NDArray[np.float64],
-        starts: NDArray[np.int64],
-        rows: NDArray[np.int64],
-        values: NDArray[np.float64],
+        self, objective: Floats, upper: Floats, starts: Integers, rows: Integers, values: Floats
     ) -> None:
         """See ``Relaxation.add_columns``."""
         status = self._highs.addCols(

@@ -12,7 +12,7 @@ from foresail.model.conventions import STANDARD
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.scenario.own_requests import require_places_by_options
 from foresail.scenario.scenario import Scenario, says_speeds
-from foresail.schedulers.of_tasks.queueing import QueuesTasks
+from foresail.schedulers.of_tasks.scheduler import QueuesTasks
 from foresail.simulator.conditions import IDEAL
 from foresail.traces.partitions import divided, in_one_pool, named_partitions
 from foresail.traces.workload import Workload

@@ -24,7 +24,7 @@ _WHO_DOES = "tetrisched or 3sigma, or jobs without strl"
 def places_of_requests(policy: Policy, cluster: Cluster) -> RequestPlaces | None:
     """What requests may name on a cluster; None if the policy's scheduler takes none."""
     takes = capabilities_of_scheduler(policy.scheduler.build()).places_by_options
-    return RequestPlaces.of(cluster) if takes else None
+    return RequestPlaces.on(cluster) if takes else None
 
 
 def require_places_by_options(policy: Policy, source: object) -> None:
@@ -62,7 +62,7 @@ def with_options(
     InputError
         If one is wrong: names the job and what was expected there.
     """
-    places = RequestPlaces.of(with_later_nodes(cluster, node_changes))
+    places = RequestPlaces.on(with_later_nodes(cluster, node_changes))
     known: dict[tuple[str, int], tuple[PlacementOption, ...]] = {}
     options = {}
     asking = workload.jobs.filter(workload.jobs["strl"].is_not_null())

@@ -10,23 +10,20 @@ first that does a start as well. Further reservations, where a policy makes some
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.kernels.waiting_jobs import LIKELY, PLANNED, WIDTH
-from foresail.model.construction import replaced
+from foresail.model.arrays import Booleans, Floats, Integers
+from foresail.model.construction import quickly_made, replaced
 from foresail.model.decision import Placement
 from foresail.model.job import Job
 from foresail.model.resources import Resources
 from foresail.model.view import ClusterView
-from foresail.schedulers._passed import Passed
 from foresail.schedulers.kernels.waiting_queue import AGED
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 OTHERS: Final = 2
 """Memory (bytes) and gpus, in this order; behind cpus where these are counted too."""
@@ -37,6 +34,39 @@ _ROUNDING: Final = 1e-9
 _FEW: Final = 64
 """Of so many in front of a queue the first that does not fit is looked for; then of eight times as
 many."""
+
+
+@quickly_made
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """The outcome of a pass over a queue.
+
+    Slots to start, how many cpus were free before, and planned starts (seconds) by slot of the
+    reservations, in queue order. Of jobs that wait for other partitions too: slots of those that
+    start in another, and planned starts of those that are promised to another. Where a job that
+    waits asks for memory or gpus: how much of these is left.
+    """
+
+    starts: list[int]
+    free: float
+    reserved: Mapping[int, float]
+    started_elsewhere: Collection[int] = ()
+    promised_elsewhere: Mapping[int, float] = field(default_factory=dict)
+    left: tuple[float, float] | None = None
+    placements: Mapping[int, Placement] = field(default_factory=dict)
+    """Of starts, by slot, where the partition shares nodes with others."""
+
+    @property
+    def started(self) -> set[int]:
+        """Slots of jobs that start, here or elsewhere."""
+        return {*self.starts, *self.started_elsewhere}
+
+    @property
+    def elsewhere(self) -> Collection[int]:
+        """Slots of jobs that start, or are promised to, elsewhere."""
+        started, promised = self.started_elsewhere, self.promised_elsewhere
+        return {*started, *promised} if started or promised else ()
+
 
 PassAgain = Callable[[Passed, Integers], Passed]
 """Makes the pass again behind what has started, without some slots."""
@@ -85,13 +115,13 @@ class AllResources:
         self._overtakes, self._promises, self._hopes = overtakes, promises, hopes
 
     def _needs(self, slots: Sequence[int] | Integers) -> Floats:
-        """What jobs ask for, shape (jobs, resources)."""
+        """Return what jobs ask for, shape (jobs, resources)."""
         return np.stack([column[slots] for column in self._columns], axis=1)
 
     def settled(
         self, passed: Passed, started: Sequence[int], elsewhere: Integers, again: PassAgain
     ) -> Passed:
-        """What a pass comes to once all resources count; behind ``started``, less ``elsewhere``.
+        """Settle a pass with all resources counted; behind ``started``, less ``elsewhere``.
 
         The pass was made for all other jobs that wait.
         """
@@ -129,8 +159,8 @@ class AllResources:
         memory, gpus = np.maximum(left[1:], 0.0).tolist()
         return replaced(passed, left=(memory, gpus))
 
-    def _beyond(self, room: Floats, first: int) -> NDArray[np.bool_]:
-        """Which slots ask for more than there is of a resource, from the first that counts on."""
+    def _beyond(self, room: Floats, first: int) -> Booleans:
+        """Find slots that ask for more than is left of a resource, from the ``first`` one on."""
         pairs = zip(self._columns[first:], room[first:], strict=True)
         beyond = np.zeros(len(self._jobs), np.bool_)
         for column, most in pairs:
@@ -166,7 +196,7 @@ class AllResources:
         return head, ahead, shadow, spare
 
     def _shadow(self, free: Floats, needed: Floats, started: Sequence[int]) -> tuple[float, Floats]:
-        """When so much should be free, and how much more; slots ``started`` run from now on."""
+        """Find when so much is to be free, and how much more; slots ``started`` run from now on."""
         now, records = self._view.now, self._records
         ends = [max(each.expected_end_seconds, now) for each in self._view.running]
         held = [_held(each.held, each.placement, records) for each in self._view.running]
@@ -184,16 +214,16 @@ class AllResources:
         last = int(np.searchsorted(times, time, side="right")) - 1
         return time, rooms[last] - needed
 
-    def _ends_after(self, shadow: float, head: int) -> NDArray[np.bool_]:
-        """Which slots would run at that time, if they started now."""
-        late: NDArray[np.bool_] = self._view.now + self._jobs[:, PLANNED] > shadow
+    def _ends_after(self, shadow: float, head: int) -> Booleans:
+        """Return which slots would run at that time, if they started now."""
+        late: Booleans = self._view.now + self._jobs[:, PLANNED] > shadow
         if self._hopes and head >= 0 and self._jobs[head, AGED] == 0.0:
             late &= self._view.now + self._jobs[:, LIKELY] > shadow
         return late
 
 
 def _held(job: Job, placement: Placement, records: Sequence[str]) -> tuple[float, float, float]:
-    """What a running job holds of a partition: cpus, memory and gpus."""
+    """Return what a running job holds of a partition: cpus, memory and gpus."""
     tasks = sum(count for name, count in placement.tasks_by_partition if name in records)
     share = tasks / job.tasks
     memory, gpus = others_of(job)

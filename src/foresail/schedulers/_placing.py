@@ -60,7 +60,7 @@ class NodesByPreference:
         return self._nodes[node][1]
 
     def attribute(self, node: str, name: str) -> str:
-        """What a node offers under a name that it has."""
+        """Return what a node offers under a name that it has."""
         return self._nodes[node][0].attributes[name]
 
     def within(self, partitions: Iterable[str]) -> frozenset[str]:
@@ -108,7 +108,7 @@ _Orders = defaultdict[int, _Order]
 
 
 class FreeRoom:
-    """What is free at one moment, and what is left of it as gangs are placed."""
+    """Resources that are free at one moment, and what is left of it as gangs are placed."""
 
     def __init__(self, view: ClusterView, places: NodesByPreference) -> None:
         self._places = places
@@ -120,7 +120,7 @@ class FreeRoom:
         self.cpus = sum([room.cpus for room in self._partitions.values()])
 
     def has_cpus_for(self, cpus: float) -> bool:
-        """Whether so many are free in all, wherever they are."""
+        """Return whether so many are free in all, wherever they are."""
         return cpus <= self.cpus * (1.0 + _ROUNDING)
 
     def add(self, job: Job, placement: Placement) -> None:
@@ -158,7 +158,7 @@ class FreeRoom:
         self._changed[name] = free
 
     def placement(self, job: Job) -> Placement | None:
-        """Where the gang can start now: preferred nodes if it fits there, else any; None if not."""
+        """Find nodes for the gang now: preferred ones if it fits there, else any; None if not."""
         if not self.has_cpus_for(job.cpus):
             return None
         asked = self._places.named.asked(job.partition)
@@ -284,7 +284,7 @@ class FreeRoom:
         return orders
 
     def _among(self, request: Resources, names: Container[str]) -> Iterator[str]:
-        """As ``_in_order``, of these nodes in all groups."""
+        """Names as ``_in_order`` has them, of these nodes in all groups."""
         return (name for name in self._in_order(request, self._places.groups) if name in names)
 
     def _packed(self, job: Job, names: Container[str]) -> Placement | None:
@@ -327,12 +327,12 @@ def placed(job: Job, records: Sequence[str], room: Mapping[str, Resources]) -> P
 
 
 def _from(order: _Order, least: tuple[float]) -> Iterator[tuple[float, int, str]]:
-    """What is not before this in an order, which must not change meanwhile."""
+    """Yield what is not before this in an order, which must not change meanwhile."""
     return map(order.__getitem__, range(bisect_left(order, least), len(order)))
 
 
 def tasks_within(request: Resources, free: Resources) -> int:
-    """How many tasks fit; none of those that ask for nothing."""
+    """Return how many tasks fit; none of those that ask for nothing."""
     count = math.inf
     if request.cpus > 0.0:
         count = free.cpus / request.cpus

@@ -36,6 +36,7 @@ from foresail.kernels.waiting_jobs import (
     SUBMITTED,
     WIDTH,
 )
+from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.model.cluster import Partition
 from foresail.model.construction import quickly_made
 from foresail.model.decision import Placement
@@ -43,11 +44,10 @@ from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.roster import Followed
 from foresail.model.view import ClusterView, PendingJob, RunningJob
-from foresail.schedulers._beside_cpus import OTHERS, AllResources, others_of
-from foresail.schedulers._passed import Passed
+from foresail.schedulers._beside_cpus import OTHERS, AllResources, Passed, others_of
 from foresail.schedulers.kernels import queue_table as table
 from foresail.schedulers.kernels import waiting_queue as queue
-from foresail.schedulers.kernels.easy import easy_pass, in_order_pass
+from foresail.schedulers.kernels.backfill import easy_pass, in_order_pass
 
 _FEW: Final = 64
 """Changes that are always followed one by one; rows that tables begin with."""
@@ -72,9 +72,6 @@ _CHANGE_BYTES: Final = _ENTRY.size
 """The columns of a change, and of that of a job that enters, written at once: column by column it
 takes three times as long."""
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
 
 @quickly_made
 @dataclass(frozen=True, slots=True)
@@ -96,7 +93,7 @@ class Summaries:
         self._belief: Distribution | None = None
         self._row = np.empty(SUMMARY_COLUMNS)
 
-    def of(self, belief: Distribution) -> Floats:
+    def row(self, belief: Distribution) -> Floats:
         """The summary row of a belief; to be read at once, and only."""
         if belief is not self._belief:
             self._row = summarise(belief)
@@ -107,11 +104,11 @@ class Summaries:
         """One column of it; of a belief in one number all are that but the urgency."""
         if isinstance(belief, Point) and column != URGENCY:
             return float(belief.value)
-        return float(self.of(belief)[column])
+        return float(self.row(belief)[column])
 
 
 class Tables(NamedTuple):
-    """What kernels are told the places of, in this order: a ``WaitingQueue``, and others with it.
+    """Arrays whose places kernels are told, in this order: a ``WaitingQueue``, and others with it.
 
     See ``foresail.schedulers.kernels.queue_table``.
     """
@@ -258,7 +255,7 @@ class QueueTable:
     def pass_again(
         self, before: Passed, elsewhere: Collection[int], plan: Mapping[str, float]
     ) -> Passed:
-        """What the pass comes to at the same moment, once those have started that did ``before``.
+        """Make the pass again at the same moment, once those have started that did ``before``.
 
         Slots ``elsewhere`` do not count here: their jobs start or are promised to elsewhere.
         """
@@ -267,11 +264,7 @@ class QueueTable:
         return self._within_all(passed, before.starts, absent, plan)
 
     def _within_all(
-        self,
-        passed: Passed,
-        started: Sequence[int],
-        elsewhere: Integers,
-        plan: Mapping[str, float],
+        self, passed: Passed, started: Sequence[int], elsewhere: Integers, plan: Mapping[str, float]
     ) -> Passed:
         """The pass, made again until what it starts has its memory and gpus too."""
         if self._view is None:
@@ -318,7 +311,7 @@ class QueueTable:
         return rows.astype(np.int64).tolist()  # type: ignore[no-any-return] # of integers
 
     def line(self) -> list[tuple[bool, float, int]]:
-        """Of all waiting jobs in queue order: whether it is not due, its key, and its slot."""
+        """List all waiting jobs in queue order: whether each is not due, its key, and its slot."""
         aged, waiting = self._counts[queue.AGED_FIRST], self._counts[queue.WAITING]
         rows = self._tables.order[:waiting, [QUEUE_KEY, QUEUE]].tolist()
         return [(place >= aged, key, int(slot)) for place, (key, slot) in enumerate(rows)]
@@ -382,7 +375,7 @@ class QueueTable:
         ]
 
     def lacks(self, slot: int, left: tuple[float, float]) -> bool:
-        """Whether a job asks for more memory, or more gpus, than is left."""
+        """Return whether a job asks for more memory, or more gpus, than is left."""
         return bool((self._tables.others[slot] > left).any())
 
     def others(self, slots: Sequence[int]) -> dict[str, tuple[float, ...]]:
@@ -394,7 +387,7 @@ class QueueTable:
             return {}
         return {"memory_bytes": tuple(memory.tolist()), "gpus": tuple(gpus.tolist())}
 
-    def _count_lacking(self, passed: Passed, lacked: NDArray[np.bool_], count: int) -> int:
+    def _count_lacking(self, passed: Passed, lacked: Booleans, count: int) -> int:
         """Put those that lack memory or gpus alone, and are found to, behind others that changed.
 
         ``lacked`` slots did before; ``count`` have changed by cpus. Returns how many have now.
@@ -491,7 +484,7 @@ class QueueTable:
     def _differences(
         self, pending: Sequence[PendingJob]
     ) -> list[tuple[PendingJob | None, PendingJob | None]]:
-        """How these differ from those that are known to wait."""
+        """Return how these differ from those that are known to wait."""
         by_slot = self.jobs_by_slot
         known = {job_id: by_slot[slot] for job_id, slot in self.slot_of.items()} | self.wide
         mine = self._taken(pending)
@@ -530,7 +523,7 @@ class QueueTable:
         if isinstance(belief, Point):
             known = belief.value
         else:
-            self._tables.summaries[slot] = self._summaries.of(belief)
+            self._tables.summaries[slot] = self._summaries.row(belief)
         _ENTRY.pack_into(
             self._change_rows,
             self._changed * _CHANGE_BYTES,
@@ -581,7 +574,7 @@ class QueueTable:
             self._fall_due(slot, pending)
             self._note(table.FALLS_DUE, slot)
         self.jobs_by_slot[slot] = pending
-        self._tables.summaries[slot] = self._summaries.of(pending.prediction)
+        self._tables.summaries[slot] = self._summaries.row(pending.prediction)
         self._note(table.BELIEVED, slot, pending.planned_seconds)
 
     def _follow_running(
@@ -676,7 +669,7 @@ class QueueTable:
         specs[:, CPUS] = cpus
         specs[:, REQUESTED] = [math.inf if each is None else each for each in requested]
         for belief, each in zip(self._tables.summaries, fitting, strict=False):
-            belief[:] = self._summaries.of(each.prediction)
+            belief[:] = self._summaries.row(each.prediction)
         jobs[:, queue.KIND] = [self._kind(each.job) for each in fitting]
         jobs[:, WIDTH] = whole_grains(cpus)
         jobs[:, PLANNED] = [each.planned_seconds for each in fitting]
@@ -725,7 +718,7 @@ class QueueTable:
 
 @lru_cache(maxsize=4096)
 def _exactly(cpus: float) -> tuple[int, float]:
-    """What cpus have beyond whole grains, in the smallest parts that are counted, and these."""
+    """Split cpus into what is beyond whole grains, in the smallest counted parts, and these."""
     grains = whole_grain(cpus)
     return int((cpus - grains) * _PER_CPU), grains
 

@@ -17,12 +17,12 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT
 from foresail.kernels.compile import Step
 from foresail.kernels.expression import STACK_DEPTH, summary_column, value_of
 from foresail.kernels.signatures import CompiledScheduler, Shares
+from foresail.model.arrays import Floats
 from foresail.model.cluster import Cluster
 from foresail.model.construction import quickly_made
 from foresail.model.decision import Decision, Placement, PlannedStart, Start
@@ -31,7 +31,7 @@ from foresail.model.late_tuple import FloatColumn, LateTuple
 from foresail.model.limits import require
 from foresail.model.reason import AlikeReasons, Reason, ReasonCode
 from foresail.model.view import ClusterView, PendingJob
-from foresail.schedulers._passed import Passed
+from foresail.schedulers._beside_cpus import Passed
 from foresail.schedulers._queue_table import CodedJobs, QueueTable, Summaries
 from foresail.schedulers._several_partitions import pass_over_all, tables_of
 from foresail.schedulers.kernels.queue_table import (
@@ -135,16 +135,16 @@ class QueueScheduler:
         """The value that the queue is ordered by, as if no other job were like this one."""
         return self._value(self._compiled.queue.code, pending, now)
 
-    def _value(self, code: NDArray[np.float64], pending: PendingJob, now: float) -> float:
-        """What an expression comes to for a job."""
+    def _value(self, code: Floats, pending: PendingJob, now: float) -> float:
+        """Return what an expression comes to for a job."""
         job, spec = pending.job, self._spec
         spec[SUBMIT] = job.submit_seconds
         spec[CPUS] = job.cpus
         spec[REQUESTED] = math.inf if job.requested_seconds is None else job.requested_seconds
-        return value_of(code, self._stack, spec, self._summaries.of(pending.prediction), now, 1.0)
+        return value_of(code, self._stack, spec, self._summaries.row(pending.prediction), now, 1.0)
 
     def decide(self, view: ClusterView) -> Decision:
-        """What to start now in each partition, the reservations, and why the others wait."""
+        """Return what to start now in each partition, the reservations, and why the others wait."""
         if view.cluster is not self._cluster:
             self._cluster = view.cluster
             tables = tables_of(view.cluster, self._compiled, self._summaries)
@@ -154,7 +154,7 @@ class QueueScheduler:
         return self._decide_on_several(view)
 
     def _decide_on_several(self, view: ClusterView) -> Decision:
-        """What to start and to promise in which partition."""
+        """Return what to start and to promise in which partition."""
         for queue in self._queues:
             queue.settle()
         tables = [queue.table for queue in self._queues]
@@ -179,7 +179,7 @@ class _PartitionQueue:
         self._reasons: Callable[[], _Reasons | None] = _no_reasons
 
     def decide(self, view: ClusterView, plan: Mapping[str, float]) -> Decision:
-        """What to start now, the reservations, and why the others wait."""
+        """Return what to start now, the reservations, and why the others wait."""
         self.settle()
         return self.decision(self.table.pass_over(view, plan), view.now)
 
@@ -190,7 +190,7 @@ class _PartitionQueue:
             earlier.settle()
 
     def decision(self, passed: Passed, now: float) -> Decision:
-        """What a pass has come to, in words of the model."""
+        """Return what a pass has come to, in words of the model."""
         jobs, placements = self.table.jobs_by_slot, self._placements
         reasons = _Reasons(self.table, passed, now)
         self._reasons = weakref.ref(reasons)
@@ -223,7 +223,7 @@ def _no_reasons() -> None:
 
 
 class _Reasons(Mapping[str, Reason]):
-    """Why jobs wait, put into words once they are asked for: few passes are asked about."""
+    """Reasons why jobs wait, put into words once they are asked for: few passes are asked about."""
 
     __slots__ = ("__weakref__", "_in_common", "_now", "_passed", "_table", "_told", "_version")
 
@@ -333,7 +333,7 @@ class _Reasons(Mapping[str, Reason]):
         return self._table.first_but({*starts, *elsewhere} if elsewhere else starts)
 
     def _ahead(self, slot: int) -> int:
-        """How many wait before the job of a slot."""
+        """Return how many wait before the job of a slot."""
         ahead = self._table.queue()
         del ahead[ahead.index(slot) :]
         return len(set(ahead).difference(self._passed.started))
@@ -343,7 +343,7 @@ class _Reasons(Mapping[str, Reason]):
         return Reason(ReasonCode.TOO_WIDE, {"cpus": pending.job.cpus, "total": total})
 
     def _reason(self, slot: int) -> Reason | None:
-        """Why a job waits that does not just wait its turn."""
+        """Return why a job waits that does not just wait its turn."""
         common, reserved = self._common(), self._passed.reserved
         cpus, left = self._table.width(slot), self._passed.left
         others = {name: amount for name, (amount,) in self._table.others([slot]).items()}
@@ -395,14 +395,14 @@ class _JobIds(LateTuple[str]):
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class _CommonReasons:
-    """What many jobs wait for after a pass: more than the free cpus; not to delay the head."""
+    """Common reasons of many jobs after a pass: more than the free cpus; not to delay the head."""
 
     free: float
     delayed: Mapping[str, float | str]
 
 
 def _left(left: tuple[float, float]) -> dict[str, float | str]:
-    """What is left of memory (bytes) and gpus, as reasons have it."""
+    """Return what is left of memory (bytes) and gpus, as reasons have it."""
     return {"free_memory_bytes": left[0], "free_gpus": left[1]}
 
 
@@ -455,7 +455,7 @@ class _AllReasons(Mapping[str, Reason]):
 
 
 def _weight(reason: Reason) -> tuple[int, float]:
-    """Of several reasons of one job the least counts, of equals the first."""
+    """Weigh reasons of one job: the least counts, of equals the first."""
     if reason.code is ReasonCode.TOO_WIDE:
         return 2, -float(reason.numbers["total"])
     return (0 if "start" in reason.numbers and "head" not in reason.numbers else 1), 0.0

@@ -1,4 +1,4 @@
-"""What EASY would have done with the jobs of a run, told of each passage as it happens."""
+"""Reference schedule of EASY for the jobs of a run, told of each passage as it happens."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class EasyReference:
             part.note(now, tables.LEAVES, job_id)
 
     def found(self, now: float) -> Sequence[tuple[str, Due]]:
-        """Whose turn came there before now, and was not told before; by the time of their turn."""
+        """List whose turn came before now, and was not told before; by the time of their turn."""
         dues = [each for part in self._parts for each in part.found(now)]
         if len(self._parts) > 1:
             dues.sort(key=lambda each: each[1].turn_seconds)
@@ -85,7 +85,7 @@ class EasyReference:
         return dues
 
     def next_seconds(self) -> float:
-        """When a job that waits is due next, or it may be known that one is."""
+        """Return when a job that waits is due next, or it may be known that one is."""
         while self._dues and not self._waits(self._dues[0][1]):
             heapq.heappop(self._dues)
         turns = [part.next_turn() for part in self._parts]
@@ -123,7 +123,7 @@ class _PartitionReference:
 
     @property
     def cpus(self) -> float:
-        """How many cpus there are."""
+        """Return how many cpus there are."""
         return self._cpus
 
     def enter(self, pending: PendingJob, now: float) -> bool:
@@ -149,7 +149,7 @@ class _PartitionReference:
         return True
 
     def _cpus_for(self, job: Job) -> float:
-        """As many cpus as it asks for, or as its share of memory or gpus is of all there are."""
+        """Count the cpus it asks for, or that its share of memory or gpus is of all there are."""
         total = self._total
         if not (total.memory_bytes or total.gpus):
             return job.cpus
@@ -170,15 +170,15 @@ class _PartitionReference:
         self._at.jobs[self._number_of[job_id], tables.STARTED] = math.nan
 
     def waits(self, job_id: str) -> bool:
-        """Whether a job that has not left waits."""
+        """Return whether a job that has not left waits."""
         return math.isnan(self._at.jobs[self._number_of[job_id], tables.STARTED])
 
     def due_seconds(self, job_id: str) -> float:
-        """When a job is due; nan if that is not known."""
+        """Return when a job is due; nan if that is not known."""
         return float(self._at.jobs[self._number_of[job_id], tables.DUE_SECONDS])
 
     def next_turn(self) -> float:
-        """When it may be known next that a job is due whose turn has not come."""
+        """Return when it may be known next that a job is due whose turn has not come."""
         return tables.next_turn(self._at)
 
     def note(self, now: float, what: float, job_id: str) -> None:
@@ -192,7 +192,7 @@ class _PartitionReference:
         at.counters[tables.PASSAGES] += 1
 
     def found(self, now: float) -> list[tuple[str, Due]]:
-        """Whose turn came before now, and was not told before."""
+        """List whose turn came before now, and was not told before."""
         at = self._at
         tables.settle_before(at, now)
         self._drop_taken()

@@ -9,36 +9,53 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.distributions.discretisation import atoms_of
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.point import Point
 from foresail.distributions.usage_belief import UsageBelief
 from foresail.model.allocation import Allocation
+from foresail.model.arrays import Booleans
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, Preempt, Start
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job, Stage
-from foresail.model.limits import require, require_at_least, require_positive, require_share
+from foresail.model.limits import require, require_share
 from foresail.model.outcome import Outcome
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import register
 from foresail.model.resources import Resources
 from foresail.model.view import ClusterView, PendingJob, RunningJob
-from foresail.schedulers._packing.machines import PackedMachines
-from foresail.schedulers._packing.observed_use import ObservedUse, allocation_of
-from foresail.schedulers._packing.plan import Candidate, Choice, Risks, choose
-from foresail.schedulers._packing.restarting import Restarts, work_knowing
-from foresail.schedulers._packing.room import make_way, most_at_once
-from foresail.schedulers._packing.task_use import TaskUse, task_use
+from foresail.schedulers._packing.machines import PackedMachines, task_use
+from foresail.schedulers._packing.observed_use import (
+    ObservedUse,
+    Restarts,
+    allocation_of,
+    work_knowing,
+)
+from foresail.schedulers._packing.plan import (
+    Candidate,
+    Choice,
+    Risks,
+    choose,
+    make_way,
+    most_at_once,
+)
 from foresail.schedulers.kernels import packing as kernel
+from foresail.schedulers.kernels.packing import TaskUse
 
 _EVICTION_SHARE: Final = 0.95
 _ROUNDING: Final = 1e-9
 _LEAST_CPUS: Final = 1e-9
 _FIRST: Final = 1e9
 _NODES: Final = 17
+_BINS: Final = 64
+"""Into how many steps the largest machine is divided."""
+_SLO_VALUE: Final = 1000.0
+_BEST_EFFORT_VALUE: Final = 1.0
+"""What a job with a deadline is worth until then; one without at its submission."""
+_HORIZON_SECONDS: Final = 18_000.0
+"""How long after its submission a job without a deadline is worth nothing more than others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +81,14 @@ class DistSchedParameters:
     preemption: bool = True
     """On machines whose cpus are all in use, stop tasks of jobs without a deadline that are in the
     way of those of jobs with one."""
-    slo_value: float = 1000.0
-    best_effort_value: float = 1.0
-    """What a job with a deadline is worth until then; one without at its submission."""
-    best_effort_horizon_seconds: float = 18_000.0
-    """How long after its submission a job without a deadline is worth nothing more than others."""
     patience_seconds: float = 14_400.0
     """A job that has waited longer goes first, the oldest alone: its tasks one by one where they
     may start apart, and until they fit nothing else starts on machines that are to be emptied for
     it."""
-    bins: int = 64
-    """Into how many steps the largest machine is divided."""
-    seed: int = 0
-    """Of the order by lot among machines that are alike."""
 
     def __post_init__(self) -> None:
         require_share(self, "cpu_risk", "memory_risk")
-        require_positive(self, "slo_value", "best_effort_value", "best_effort_horizon_seconds")
         require(self.patience_seconds >= 0.0, self, "patience_seconds", "0 or more")
-        require(2 <= self.bins <= 4096, self, "bins", "from 2 to 4096")
-        require_at_least(self, 0, "seed")
 
 
 @register("scheduler", "distsched", parameters=DistSchedParameters)
@@ -122,11 +127,11 @@ class DistSched:
         self._restarts.note(job, outcome)
 
     def went_back(self, job: Job, outcome: Outcome) -> None:
-        """As of its tasks, of a job whose tasks start together."""
+        """Remember the same of a job whose tasks start together."""
         self._restarts.note(job, outcome)
 
     def memory(self) -> Mapping[str, Any]:
-        """What was seen of what runs; ends are told again to one that goes on."""
+        """Return what was seen of what runs; ends are told again to one that goes on."""
         memory: dict[str, Any] = {}
         if self._is_shared and self._looks:
             memory["looked"] = self._looked_seconds
@@ -185,10 +190,8 @@ class DistSched:
         }
         return Decision(starts=tuple(starts), preemptions=stops, reasons=waiting)
 
-    def _chosen(
-        self, view: ClusterView, offered: NDArray[np.bool_], late: PendingJob | None
-    ) -> list[Start]:
-        """What starts on the machines that are offered; one job goes before all others."""
+    def _chosen(self, view: ClusterView, offered: Booleans, late: PendingJob | None) -> list[Start]:
+        """Return what starts on the machines that are offered; one job goes before all others."""
         waiting = [
             each
             for each in view.pending
@@ -232,7 +235,7 @@ class DistSched:
         return None
 
     def _free(self, view: ClusterView) -> Mapping[str, Resources]:
-        """What is free on each machine that is up."""
+        """Return what is free on each machine that is up."""
         return view.free_nodes if self._are_nodes else view.free
 
     def _follow(self, view: ClusterView) -> None:
@@ -342,21 +345,16 @@ class DistSched:
         self._is_shared = cluster.shared
         share = _EVICTION_SHARE if cluster.shared else 1.0
         capacities = np.array([(each.cpus, share * each.memory_bytes) for _, _, each in places])
-        self._machines = PackedMachines(capacities, self._parameters.bins, self._parameters.seed)
+        self._machines = PackedMachines(capacities, _BINS)
         self._placed = {}
         self._uses = {}
         self._observed = ObservedUse()
         self._least_at_start = {}
 
     def _use(
-        self,
-        job_id: str,
-        stage: str,
-        request: Resources,
-        prediction: Distribution,
-        least: float,
+        self, job_id: str, stage: str, request: Resources, prediction: Distribution, least: float
     ) -> TaskUse:
-        """What a task of a stage is believed to use, worked out once for each belief."""
+        """Return what a task of a stage is believed to use, worked out once for each belief."""
         known = self._uses.setdefault(job_id, {}).get(stage)
         if known is not None and known[0] is prediction and known[1] == least:
             return known[2]
@@ -372,7 +370,7 @@ class DistSched:
         return use
 
     def _planned(self, belief: Distribution) -> Distribution:
-        """What is planned with of a belief: all of it, or its mean alone."""
+        """Return what is planned with of a belief: all of it, or its mean alone."""
         return belief if self._parameters.distribution else Point(belief.mean())
 
     def _work(self, unit: _Unit) -> float:
@@ -400,24 +398,24 @@ class DistSched:
                 use,
                 tasks,
                 work,
-                parameters.best_effort_value,
+                _BEST_EFFORT_VALUE,
                 begins,
-                begins + parameters.best_effort_horizon_seconds,
-                1e-6 * parameters.best_effort_value,
+                begins + _HORIZON_SECONDS,
+                1e-6 * _BEST_EFFORT_VALUE,
             )
-        worth, left = parameters.slo_value, deadline - now
+        worth, left = _SLO_VALUE, deadline - now
         if parameters.over_estimates == "off":
             return Candidate(use, tasks, work, worth, left, left)
         lasts = work / max(float(use.row[kernel.TASK_EXPECTED]), _LEAST_CPUS)
         falls = max(deadline - job.submit_seconds, max(-left, 0.0) + 2.0 * lasts)
-        least = 1e-3 * parameters.best_effort_value
+        least = 1e-3 * _BEST_EFFORT_VALUE
         return Candidate(use, tasks, work, worth, left, left + falls, least)
 
     def _urgent(self, unit: _Unit, now: float) -> Candidate:
-        """The same, before all others."""
+        """Rank the same before all others."""
         return replace(
             self._candidate(unit, now),
-            value=_FIRST * max(self._parameters.slo_value, self._parameters.best_effort_value),
+            value=_FIRST * _SLO_VALUE,
             full_seconds=math.inf,
             zero_seconds=math.inf,
         )
@@ -451,7 +449,7 @@ class _Placed(NamedTuple):
 
 
 class _Unit(NamedTuple):
-    """What is placed at once: a job, or what of one of its stages may start.
+    """Unit that is placed at once: a job, or what of one of its stages may start.
 
     ``is_whole`` says whether its tasks start together.
     """

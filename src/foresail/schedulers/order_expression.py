@@ -17,11 +17,11 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.kernels import expression as machine
 from foresail.kernels.columns import CPUS, REQUESTED, SUBMIT, SUMMARY_NAMES
 from foresail.kernels.expression import OrderProgram
+from foresail.model.arrays import Floats
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.renamed import todays_name
 
@@ -120,7 +120,7 @@ def compile_expression(text: str) -> OrderProgram:
 
 
 @lru_cache
-def _some_jobs() -> Mapping[str, NDArray[np.float64]]:
+def _some_jobs() -> Mapping[str, Floats]:
     """Jobs of all sizes to try expressions with: fields, each of shape (jobs,); at first ones."""
     powers = np.random.default_rng(0).uniform(0.0, _LARGEST_POWER, (len(_FIELDS), _JOBS_TRIED))
     powers[:, 0] = 0.0
@@ -130,8 +130,8 @@ def _some_jobs() -> Mapping[str, NDArray[np.float64]]:
     return jobs
 
 
-def _values(node: ast.expr, jobs: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64] | None:
-    """What an expression comes to for jobs; None where a field is not known."""
+def _values(node: ast.expr, jobs: Mapping[str, Floats]) -> Floats | None:
+    """Return what an expression comes to for jobs; None where a field is not known."""
     operation: Callable[..., Any]
     match node:
         case ast.Constant(value=number):

@@ -30,7 +30,7 @@ from foresail.model.watching import Watch
 from foresail.predictors.event_order import END, SUBMISSION, order_of_events
 from foresail.schedulers.kernels import task_jobs
 from foresail.schedulers.kernels.task_jobs import TaskJobs
-from foresail.schedulers.of_tasks.queueing import QueuesTasks
+from foresail.schedulers.of_tasks.scheduler import QueuesTasks
 from foresail.simulator.kernels import task_loop as _loop
 from foresail.simulator.kernels.event_heap import HEAP_COLUMNS
 from foresail.simulator.replay import submitted

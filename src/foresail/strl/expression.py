@@ -1,15 +1,18 @@
-"""The expressions of STRL: leaves ask for nodes over a time, operators combine what they are worth.
+"""STRL: expressions, how they are walked, what is there to give, and what a file of requests says.
 
+Leaves ask for nodes over a time, operators combine what they are worth.
 Source: Tumanov et al., TetriSched (EuroSys 2016), section 4; spec tetrisched sections 4.1 and 4.2.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from foresail.model.errors import InputError
+from foresail.strl.tokens import Position
 
 
 def _require(holds: bool, field: str, value: object, expected: str) -> None:
@@ -41,7 +44,7 @@ class _Leaf:
 
     @property
     def end_seconds(self) -> float:
-        """When the nodes are free again."""
+        """Return when the nodes are free again."""
         return self.start_seconds + self.duration_seconds
 
 
@@ -109,3 +112,125 @@ class Barrier:
 
 Expression: TypeAlias = NChooseK | LinearNChooseK | Maximum | Minimum | Sum | Scale | Barrier
 Leaf: TypeAlias = NChooseK | LinearNChooseK
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    """The expressions directly below this one; none below a leaf."""
+    match expression:
+        case Maximum() | Minimum() | Sum():
+            return expression.children
+        case Scale() | Barrier():
+            return (expression.child,)
+        case _:
+            return ()
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and all below it, parents before children, left to right."""
+    ahead = [expression]
+    while ahead:
+        current = ahead.pop()
+        yield current
+        ahead.extend(reversed(children(current)))
+
+
+def leaves(expression: Expression) -> tuple[Leaf, ...]:
+    """The leaves from left to right; a leaf's number is its place here, from 0.
+
+    Equal leaves are as many leaves as there are places where they stand.
+    """
+    return tuple(each for each in walk(expression) if isinstance(each, NChooseK | LinearNChooseK))
+
+
+def depth(expression: Expression) -> int:
+    """Levels of the tree; 1 for a leaf."""
+    return 1 + max(map(depth, children(expression)), default=0)
+
+
+def highest_value(expression: Expression) -> float:
+    """Return what the expression is worth at most, whatever it is given.
+
+    A bound: nodes that two leaves would both need are not looked at.
+    """
+    match expression:
+        case NChooseK():
+            reachable = expression.count <= len(expression.nodes)
+            return expression.value if reachable else 0.0
+        case LinearNChooseK():
+            most = min(expression.count, len(expression.nodes))
+            return expression.value * most / expression.count
+        case Maximum():
+            return max(map(highest_value, expression.children))
+        case Minimum():
+            return min(map(highest_value, expression.children))
+        case Sum():
+            return sum(map(highest_value, expression.children))
+        case Scale():
+            return expression.factor * highest_value(expression.child)
+        case Barrier():
+            return expression.value if reaches(highest_value(expression.child), expression) else 0.0
+
+
+_ROUNDING = 1e-9
+
+
+def reaches(worth: float, barrier: Barrier) -> bool:
+    """Return whether a child that is worth this much is worth the barrier's value.
+
+    Shares of values do not add up exactly; a billionth below the value is enough.
+    """
+    return worth >= barrier.value * (1.0 - _ROUNDING)
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """The nodes that requests compete for."""
+
+    nodes: frozenset[str]
+    """Names of all nodes."""
+    busy_until: Mapping[str, float] = field(default_factory=dict)
+    """Second from which a node is free again, by its name, on the clock of the expressions' starts;
+    the others are free."""
+    slot_seconds: float | None = None
+    """Length of a slot of the plan; None where none was chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Contents of a file of requests."""
+
+    node_sets: Mapping[str, frozenset[str]]
+    """Named sets of nodes, in the file's order."""
+    requests: Mapping[str, Expression]
+    """Expressions that no other one is made of, by name, in the file's order; those without a name
+    are called ``request1``, ``request2``, ..."""
+    supply: Supply
+    """The nodes there are, and until when some are busy."""
+
+    @property
+    def expression(self) -> Expression:
+        """All requests as one expression: the only one, or the sum of all.
+
+        Raises
+        ------
+        InputError
+            If there is no request.
+        """
+        if not self.requests:
+            raise InputError("nothing is asked for", expected="at least one expression")
+        each = tuple(self.requests.values())
+        return each[0] if len(each) == 1 else Sum(each)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Outcome of reading a text: what it says, and all that is wrong with it."""
+
+    document: Document
+    """What the lines without an error say."""
+    errors: tuple[InputError, ...]
+    """One for each statement that could not be understood, in order."""
+    places: tuple[tuple[Leaf, Mapping[str, Position]], ...]
+    """Every leaf as it was written, with the place of each of its arguments."""
+    unused_sets: Mapping[str, Position]
+    """Where the named sets that nothing uses are defined."""

@@ -28,10 +28,10 @@ from foresail.strl.expression import (
     NChooseK,
     Scale,
     Sum,
+    reaches,
 )
-from foresail.strl.node_names import listed
 from foresail.strl.parser import Parser
-from foresail.strl.tree import reaches
+from foresail.strl.tokens import listed
 
 _FIELD: Final = "strl"
 _SHOWN: Final = 80
@@ -41,7 +41,7 @@ _MOST_WAYS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class RequestPlaces:
-    """What requests may name on a cluster; made once, used for every job."""
+    """Names that requests may use on a cluster; made once, used for every job."""
 
     names: frozenset[str]
     """The nodes; on a cluster without named nodes its partitions, each for all its processors."""
@@ -52,8 +52,8 @@ class RequestPlaces:
     """Whether nodes have names."""
 
     @classmethod
-    def of(cls, cluster: Cluster) -> RequestPlaces:
-        """What requests may name on this cluster."""
+    def on(cls, cluster: Cluster) -> RequestPlaces:
+        """Return what requests may name on this cluster."""
         nodes = {
             node.name: (partition.name, node.attributes)
             for partition in cluster.partitions
@@ -94,17 +94,14 @@ def own_options(text: str, tasks: int, places: RequestPlaces) -> tuple[Placement
         error = reading.errors[0]
         where = f"line {error.line}, column {error.column} of the request"
         raise InputError(
-            f"{error.problem} ({where})",
-            field=_FIELD,
-            value=error.value,
-            expected=error.expected,
+            f"{error.problem} ({where})", field=_FIELD, value=error.value, expected=error.expected
         )
     requests = reading.document.requests
     if len(requests) != 1:
         found = ", ".join(requests) or None
         raise _refused(f"{len(requests)} requests", found or text, "one expression")
     (expression,) = requests.values()
-    ways = _Ways(tasks, places).of(expression)
+    ways = _Ways(tasks, places).ways(expression)
     shortest = min(way.duration_seconds for way in ways)
     found_ways: dict[tuple[OptionPart, ...], list[_Way]] = {}
     for way in ways:
@@ -133,7 +130,7 @@ class _Ways:
     tasks: int
     places: RequestPlaces
 
-    def of(self, expression: Expression) -> list[_Way]:
+    def ways(self, expression: Expression) -> list[_Way]:
         """Those of a whole request."""
         ways = self._below(expression)
         for way in ways:
@@ -243,7 +240,7 @@ def _at_once(ways: Sequence[_Way]) -> _Way:
 
 
 def _option(ways: Iterable[_Way], shortest: float) -> PlacementOption:
-    """What is said of one place; of several ways to start there at a time, the best counts."""
+    """Make the option of one place; of several ways to start there at a time, the best counts."""
     ways = list(ways)
     if len({way.duration_seconds for way in ways}) > 1:
         raise _refused(

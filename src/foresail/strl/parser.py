@@ -1,34 +1,46 @@
-"""Reads requests from their tokens: sets of nodes, expressions, and the statements of a file."""
+"""STRL as text: expressions as the paper prints them, and files of requests that stand alone.
+
+::
+
+    nodes {m[1-4]}                     # what there is; all nodes that are mentioned, if left out
+    busy {m1} until 90s                # running jobs
+    slot 10s                           # length of a slot of the plan
+    gpu = {m1, m2}
+    all = gpu + {m3, m4}
+    job1 = max(nCk(gpu, 2, 0, 2h, 4), nCk(all, k=2, s=0, dur=3h, v=3))
+
+Names are defined before they are used. What no other expression uses is a request.
+Source: Tumanov et al., TetriSched (EuroSys 2016), section 4; spec tetrisched section 4.1.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NoReturn, TypeVar
 
+from foresail.model.documents import text_of
 from foresail.model.errors import InputError
-from foresail.strl.document import Document, Reading
 from foresail.strl.expression import (
     Barrier,
+    Document,
     Expression,
     Leaf,
     LinearNChooseK,
     Maximum,
     Minimum,
     NChooseK,
+    Reading,
     Scale,
     Sum,
+    Supply,
+    leaves,
 )
-from foresail.strl.node_names import expand
-from foresail.strl.supply import Supply
-from foresail.strl.tokens import Position, Token, plain_number, seconds, tokens, wrong
-from foresail.strl.tree import leaves
+from foresail.strl.tokens import Position, Token, expand, plain_number, seconds, tokens, wrong
 
-_LEAVES: Final[dict[str, Callable[..., Leaf]]] = {
-    "nck": NChooseK,
-    "lnck": LinearNChooseK,
-}
+_LEAVES: Final[dict[str, Callable[..., Leaf]]] = {"nck": NChooseK, "lnck": LinearNChooseK}
 _MANY: Final[dict[str, type[Maximum | Minimum | Sum]]] = {
     "max": Maximum,
     "min": Minimum,
@@ -131,7 +143,7 @@ class Parser:
         return self._peek().kind == "sign" and self._peek().text == text
 
     def _is_named(self, at: int | None = None) -> bool:
-        """Whether the token at a place, or the next one, has an equals sign behind it."""
+        """Return whether the token at a place, or the next one, has an equals sign behind it."""
         behind = (self._at if at is None else at) + 1
         return behind < len(self._tokens) and self._tokens[behind].text == "="
 
@@ -167,7 +179,7 @@ class Parser:
         self._at = self._next_line(first)
 
     def _next_line(self, first: int) -> int:
-        """Where the statement that begins at a token ends: at a line's end out of all brackets.
+        """Find where a statement that begins at a token ends: at a line's end out of all brackets.
 
         Where a bracket is never closed: before the next line that begins with a word.
         """
@@ -441,3 +453,33 @@ class Parser:
                 value=error.value,
                 expected=error.expected,
             ) from error
+
+
+def parse(text: str, source: object | None = None) -> Document:
+    """Return what a file of requests says.
+
+    Raises
+    ------
+    InputError
+        With line and column of the first thing that is wrong, what was found and what expected.
+    """
+    reading = examine(text, source)
+    if reading.errors:
+        raise reading.errors[0]
+    return reading.document
+
+
+def read(path: Path) -> Document:
+    """Return what the file at this path says.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or as ``parse`` does.
+    """
+    return parse(text_of(path), path)
+
+
+def examine(text: str, source: object | None = None) -> Reading:
+    """Read a file of requests, with every statement's first error instead of only one."""
+    return Parser(text, source).reading()

@@ -1,4 +1,4 @@
-"""What to give to an expression: compile, begin with a quick plan, solve, clean up, name nodes."""
+"""Allocation to an expression: compile, begin with a quick plan, solve, clean up, name nodes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from foresail.milp.program import ProgramSize
-from foresail.milp.solver import Limits, SolveStatus, find_solver, relative_gap
+from foresail.milp.solver import Limits, ProgramSize, SolveStatus, find_solver, relative_gap
 from foresail.model.arrays import Integers
-from foresail.strl.branch import Branch, worths
-from foresail.strl.compiling import Compiled, Formulation, compile_expression
+from foresail.strl.compiling import Branch, Compiled, Formulation, compile_expression, worths
 from foresail.strl.expression import (
     Barrier,
     Expression,
@@ -24,9 +22,9 @@ from foresail.strl.expression import (
     NChooseK,
     Scale,
     Sum,
+    Supply,
+    reaches,
 )
-from foresail.strl.supply import Supply
-from foresail.strl.tree import reaches
 
 _ROUNDING = 1e-9
 
@@ -329,7 +327,7 @@ def quick_plan(compiled: Compiled) -> Integers:
 
 
 def _improved(compiled: Compiled, given: Integers) -> Integers:
-    """The same without nodes that add no worth, and with more where free nodes add some."""
+    """Drop nodes that add no worth, and with more where free nodes add some."""
     return _trimmed(compiled, fill(compiled, _trimmed(compiled, given)))
 
 

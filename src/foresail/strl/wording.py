@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from foresail.model import words
-from foresail.strl.document import Document
 from foresail.strl.expression import (
     Barrier,
+    Document,
     Expression,
     Leaf,
     LinearNChooseK,
@@ -20,9 +20,9 @@ from foresail.strl.expression import (
     NChooseK,
     Scale,
     Sum,
+    highest_value,
 )
-from foresail.strl.node_names import listed
-from foresail.strl.tree import highest_value
+from foresail.strl.tokens import listed
 
 _WIDTH: Final = 100
 _INDENT: Final = "  "
@@ -95,7 +95,7 @@ def _told(expression: Expression, names: _Names, level: int) -> Iterator[str]:
 
 
 def _but_for_start(expression: Expression) -> tuple[object, ...]:
-    """What alternatives have in common that are told together: all but start and value."""
+    """Return what alternatives have in common that are told together: all but start and value."""
     if isinstance(expression, NChooseK | LinearNChooseK):
         return type(expression), expression.nodes, expression.count, expression.duration_seconds
     return (id(expression),)

@@ -1,39 +1,9 @@
-"""The expected longest of a job's tasks, and what it holds up."""
-
-from statistics import NormalDist
+"""The odds that all of a job's tasks are in time."""
 
 import numpy as np
 import pytest
 
-from foresail.schedulers.kernels.last_task import expected_longest, in_time, tail_seconds
-
-
-@pytest.mark.parametrize("relative_variance", [0.01, 0.5, 4.0])
-@pytest.mark.parametrize("tasks", [2, 10, 150])
-def test_the_longest_of_drawn_tasks(relative_variance, tasks):
-    """The mean of the longest of 20,000 drawn jobs, within five of its standard errors."""
-    sigma = np.sqrt(np.log1p(relative_variance))
-    random = np.random.default_rng(tasks)
-    drawn = 7.0 * np.exp(sigma * random.standard_normal((20_000, tasks)) - sigma**2 / 2)
-    longest = drawn.max(axis=1)
-    error = 5.0 * longest.std() / np.sqrt(longest.size)
-    found = expected_longest(7.0, relative_variance, float(tasks))
-    assert found == pytest.approx(longest.mean(), abs=error)
-
-
-def test_two_tasks_in_closed_form():
-    """The longer of two log-normal values: 2 exp(mu + sigma^2 / 2) Phi(sigma / sqrt(2))."""
-    sigma = np.sqrt(np.log1p(0.5))
-    expected = 2.0 * 7.0 * NormalDist().cdf(sigma / np.sqrt(2.0))
-    assert expected_longest(7.0, 0.5, 2.0) == pytest.approx(expected, rel=1e-12)
-
-
-def test_what_does_not_vary_has_no_tail():
-    """Nor has a single task; of more tasks than slots, only the last ones wait for the longest."""
-    assert tail_seconds(7.0, 0.0, 150.0, 100.0) == 0.0
-    assert tail_seconds(7.0, 0.5, 1.0, 100.0) == 0.0
-    assert tail_seconds(7.0, 0.5, 0.0, 100.0) == 0.0
-    assert tail_seconds(7.0, 0.5, 150.0, 2.0) == tail_seconds(7.0, 0.5, 2.0, 150.0) > 0.0
+from foresail.schedulers.kernels.pilots import in_time
 
 
 def test_the_odds_of_two_waves_by_drawing():

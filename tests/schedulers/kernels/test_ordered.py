@@ -22,7 +22,7 @@ from foresail.kernels.waiting_jobs import (
     RELEASE_COLUMNS,
     RESERVATION,
 )
-from foresail.schedulers.kernels.easy import shadow_of
+from foresail.schedulers.kernels.backfill import shadow_of
 from foresail.simulator.kernels import event_heap
 
 place_after = compiled(waiting_jobs.place_after)

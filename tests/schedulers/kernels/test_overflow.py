@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.schedulers.kernels.overflow import add_job, add_running, fill_within_risk
+from foresail.schedulers.kernels.plan_filling import add_job, add_running, fill_within_risk
 
 add = numba.njit(lambda *given: add_job(*given))
 jobs = st.lists(st.tuples(st.integers(0, 40).map(lambda n: n / 8), st.floats(0.0, 1.0)), max_size=6)

@@ -13,9 +13,8 @@ from slow_packing import SlowJob, SlowMachine, slow_plan, worth_of
 
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.point import Point
-from foresail.schedulers._packing.machines import PackedMachines
+from foresail.schedulers._packing.machines import PackedMachines, task_use
 from foresail.schedulers._packing.plan import Candidate, choose
-from foresail.schedulers._packing.task_use import task_use
 from foresail.schedulers.kernels import packing as kernel
 from long_series import of_a_series
 
@@ -64,20 +63,16 @@ def expected_worth(machines, candidate, places):
     used, counts = np.unique(np.asarray(places, np.int64), return_counts=True)
     reached = np.zeros_like(machines.masses)
     kernel.accumulate(machines.table, machines.masses, reached)
-    return float(
-        kernel.expected_worth(
-            machines.table,
-            reached,
-            used,
-            counts.astype(np.int64),
-            used.size,
-            np.array(candidate.row),
-            candidate.use.row,
-            candidate.use.masses,
-            machines.steps,
-            np.zeros((used.size, 4)),
-        )
+    at = kernel.MachineTables(machines.table, machines.masses, reached)
+    room = kernel.PlacingRoom(
+        used,
+        counts.astype(np.int64),
+        kernel.MachineTables(*(each[:0] for each in at)),
+        np.zeros((0, 2), np.int32),
+        np.zeros((used.size, 4)),
     )
+    task, job = candidate.use, np.array(candidate.row)
+    return float(kernel.expected_worth(at, room, used.size, job, task, machines.steps))
 
 
 def evicted(machines, use, tasks):

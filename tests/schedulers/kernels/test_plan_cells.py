@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from foresail.schedulers.kernels.plan_cells import grant, take_in_turn
+from foresail.schedulers.kernels.plan_filling import grant, take_in_turn
 
 ROUNDING = 1e-7
 

@@ -9,8 +9,8 @@ from foresail.distributions.empirical import Empirical
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.point import Point
 from foresail.distributions.uniform import Uniform
-from foresail.schedulers._planning.beliefs import RuntimeBeliefs
 from foresail.schedulers._planning.cell_map import unions_of
+from foresail.schedulers._planning.valuing import RuntimeBeliefs
 from foresail.schedulers.kernels.plan_filling import fill_plan, rows_and_shares
 
 SHARP = [Point(7.0), Uniform(2.0, 12.0), Empirical([1.0, 5.0, 5.0, 30.0])]

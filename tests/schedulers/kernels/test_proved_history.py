@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from foresail.schedulers.kernels import proved_history as proved
+from foresail.schedulers.kernels import pilots as proved
 
 SURE, UNSURE = 0.01**2, 0.7**2
 

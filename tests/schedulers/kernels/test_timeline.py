@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from compiled import compiled
 from foresail.kernels.waiting_jobs import EXPECTED_END, HELD, RELEASE_COLUMNS
-from foresail.schedulers.kernels import profile
-from foresail.schedulers.kernels.profile import PROFILE_COLUMNS, ROOM, TIME
+from foresail.schedulers.kernels import backfill
+from foresail.schedulers.kernels.backfill import PROFILE_COLUMNS, ROOM, TIME
 
-earliest_fit = compiled(profile.earliest_fit)
-occupy = compiled(profile.occupy)
-step_at = compiled(profile.step_at)
-timeline = compiled(profile.timeline)
+earliest_fit = compiled(backfill.earliest_fit)
+occupy = compiled(backfill.occupy)
+step_at = compiled(backfill.step_at)
+timeline = compiled(backfill.timeline)
 
 HORIZON = 60
 MACHINE = 8

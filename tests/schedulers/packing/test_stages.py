@@ -10,7 +10,7 @@ from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.resources import Resources
 from foresail.model.value import DeadlineValue
 from foresail.model.view import ClusterView, RunningJob
-from foresail.schedulers._packing.restarting import Restarts
+from foresail.schedulers._packing.observed_use import Restarts
 from foresail.schedulers.distsched import DistSched, DistSchedParameters
 
 TOTAL = Resources(8.0, 100.0)

@@ -7,7 +7,7 @@ from foresail.distributions.empirical import Empirical
 from foresail.distributions.mixture import Mixture
 from foresail.distributions.point import Point
 from foresail.distributions.uniform import Uniform
-from foresail.schedulers._planning.beliefs import RuntimeBeliefs
+from foresail.schedulers._planning.valuing import RuntimeBeliefs
 
 
 @pytest.mark.parametrize(

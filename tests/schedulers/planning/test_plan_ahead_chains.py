@@ -11,8 +11,8 @@ from foresail.distributions.empirical import Empirical
 from foresail.distributions.uniform import Uniform
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.registry import find
-from foresail.schedulers._planning.chains import claims_of
 from foresail.schedulers._planning.parameters import PlanAheadParameters
+from foresail.schedulers._planning.weighing import claims_of
 from foresail.simulator.conditions import ClusterConditions
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from made_scenarios import simulate, simulate_on_nodes
@@ -84,7 +84,7 @@ def test_the_longest_way_counts():
     view = replace(view_of(racks(1), waiting((job("a", 1), 1))), blocked=blocked)
     (claim,) = claims_of(view, KNOWING)["a"]
     assert claim.rest.mean() == pytest.approx(17.0)
-    assert claim.fall.full == 1000.0
+    assert claim.decay.full == 1000.0
 
 
 def test_who_leads_to_a_deadline_shares_its_worth():
@@ -94,7 +94,7 @@ def test_who_leads_to_a_deadline_shares_its_worth():
     busy = [running(job("b", 1), 20, ["n11"])]
     view = replace(view_of(racks(2), pending, busy), blocked=blocked)
     claims = claims_of(view, KNOWING)
-    assert {name: [claim.fall.full for claim in each] for name, each in claims.items()} == {
+    assert {name: [claim.decay.full for claim in each] for name, each in claims.items()} == {
         "a": [500.0],
         "b": [500.0],
     }
@@ -108,7 +108,7 @@ def test_several_deadlines_add_up():
     )
     view = replace(view_of(racks(1), waiting((job("a", 1), 1))), blocked=blocked)
     claims = claims_of(view, KNOWING)["a"]
-    found = [(claim.fall.begin_seconds, claim.rest.mean()) for claim in claims]
+    found = [(claim.decay.begin_seconds, claim.rest.mean()) for claim in claims]
     assert found == [(20.0, 5.0), (40.0, 15.0)]
 
 
@@ -139,7 +139,7 @@ def test_a_chain_that_is_hopeless_from_the_start_counts_late():
     falls = {
         over_estimates: claims_of(
             view, PlanAheadParameters(over_estimates=over_estimates, end_to_end=True)
-        )["first"][0].fall
+        )["first"][0].decay
         for over_estimates in ("off", "adaptive")
     }
     assert falls["off"].end_seconds == falls["off"].begin_seconds == 15.0

@@ -9,10 +9,9 @@ import pytest
 from foresail.milp.highs import Highs
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.schedulers._planning import solving
-from foresail.schedulers._planning.carrying import carried_from, hint_from, moved_on
 from foresail.schedulers._planning.core import require_numbers
 from foresail.schedulers._planning.problem import fitting, left_by, value_of
-from foresail.schedulers._planning.triage import Turn
+from foresail.schedulers._planning.triage import Turn, carried_from, hint_from, moved_on
 from planning_problems import built, crowd, job, racks, view_of, waiting
 
 SLOTS = "window_slots=6,slot_seconds=10,hopeless_jobs=drop,cycle_seconds=600"

@@ -8,8 +8,8 @@ import pytest
 from foresail.control.policy import parse_policy
 from foresail.distributions.point import Point
 from foresail.model.errors import InputError
-from foresail.schedulers._planning.fairness import Ledger
 from foresail.schedulers._planning.parameters import PlanAheadParameters
+from foresail.schedulers._planning.weighing import Ledger
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from made_scenarios import simulate
 from planning_problems import built, job, outcome, racks, running, view_of, waiting

@@ -14,8 +14,8 @@ from foresail.distributions.point import Point
 from foresail.distributions.uniform import Uniform
 from foresail.model.cluster import Cluster
 from foresail.model.preference import Preference, PreferenceKind
+from foresail.schedulers._planning.pricing import program_of
 from foresail.schedulers._planning.problem import left_by
-from foresail.schedulers._planning.program import program_of
 from planning_problems import built, job, outcome, racks, running, view_of, waiting
 
 EXAMPLE = (

@@ -12,11 +12,9 @@ from foresail.distributions.empirical import Empirical
 from foresail.distributions.uniform import Uniform
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.value import DeadlineValue, DecayingValue
-from foresail.schedulers._planning.filling import greedy
-from foresail.schedulers._planning.problem import PlanChoice, left_by, value_of
-from foresail.strl.expression import Sum
+from foresail.schedulers._planning.problem import PlanChoice, greedy, left_by, value_of
+from foresail.strl.expression import Sum, Supply
 from foresail.strl.solving import solve
-from foresail.strl.supply import Supply
 from planning_problems import built, job, outcome, racks, running, view_of, waiting
 from strl_shapes import Gang, StartWindow, either, unconstrained, within
 

@@ -22,11 +22,11 @@ from foresail.strl.expression import (
     Minimum,
     NChooseK,
     Sum,
+    Supply,
+    leaves,
 )
 from foresail.strl.own_requests import RequestPlaces, own_options
 from foresail.strl.solving import solve
-from foresail.strl.supply import Supply
-from foresail.strl.tree import leaves
 from planning_problems import built, job, outcome, racks, running, view_of, waiting
 from strl.printed import format_expression
 from strl.slow_evaluation import evaluate
@@ -36,7 +36,7 @@ SLOTS, SLOT = 4, 10.0
 EXACT = f"window_slots={SLOTS},slot_seconds={SLOT},relative_gap=0,cycle_seconds=60"
 CLUSTER = racks(2, 2, gpu=(1,))
 NAMES = ("n11", "n12", "n21", "n22")
-PLACES = RequestPlaces.of(CLUSTER)
+PLACES = RequestPlaces.on(CLUSTER)
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -291,7 +291,7 @@ def test_at_most_so_many_tasks_a_rack():
     """
     cluster = racks(3, 1)
     text = "sum(LnCk(r1, 2, 0, 10, 2), LnCk(r2, 2, 0, 10, 2))"
-    options = own_options(text, 3, RequestPlaces.of(cluster))
+    options = own_options(text, 3, RequestPlaces.on(cluster))
     one = replace(job("a", 3), options=options)
     busy = running(job("r", 1), 15.0, ["n21"])
     assert outcome(planner(), view_of(cluster, waiting((one, 10.0)), [busy]))[0] == {"a": 20.0}
@@ -303,11 +303,11 @@ def test_of_many_racks_those_with_room_are_looked_at():
     """At most two tasks in each of twelve racks of three, of which three have two, one, one."""
     cluster = racks(*[3] * 12)
     racks_of_two = ", ".join(f"LnCk(r{rack}, 2, 0, 10, 2)" for rack in range(1, 13))
-    options = own_options(f"sum({racks_of_two})", 4, RequestPlaces.of(cluster))
+    options = own_options(f"sum({racks_of_two})", 4, RequestPlaces.on(cluster))
     free = {"n21", "n22", "n71", "n121"}
     busy = [
         running(job(f"r{at}", 1), 500.0, [name], order=at)
-        for at, name in enumerate(sorted(set(RequestPlaces.of(cluster).names) - free))
+        for at, name in enumerate(sorted(set(RequestPlaces.on(cluster).names) - free))
     ]
     one = replace(job("a", 4), options=options)
     (start,) = planner().decide(view_of(cluster, waiting((one, 10.0)), busy)).starts

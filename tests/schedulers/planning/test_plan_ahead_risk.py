@@ -200,7 +200,7 @@ def test_points_leave_nothing_to_risk():
 
 def test_who_is_stopped_is_not_counted():
     """A plan that stops a running job has its nodes for sure."""
-    text = "window_slots=4,slot_seconds=10,over_estimates=off,overflow_risk=0.01,preemption_cost=0"
+    text = "window_slots=4,slot_seconds=10,over_estimates=off,overflow_risk=0.01"
     scheduler = built(f"3sigma({text})")
     busy = [running(job("be", 2), Uniform(100.0, 200.0), ["n11", "n12"], start=-5.0)]
     view = view_of(racks(2), waiting((job("slo", 2, deadline=20.0), 10)), busy)

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from foresail.milp.solver import Limits, find_solver
-from foresail.schedulers._planning import searching
-from foresail.schedulers._planning.problem import PlanChoice, Problem, left_by, value_of
-from foresail.schedulers._planning.program import program_of
+from foresail.schedulers._planning import solving
+from foresail.schedulers._planning.pricing import program_of
+from foresail.schedulers._planning.problem import Budget, PlanChoice, Problem, left_by, value_of
 from foresail.schedulers._planning.solving import Effort, solve_problem
-from foresail.schedulers._planning.work import Budget
 
 SLOTS = 4
 EXACTLY = Effort("highs", 60.0, 0.0, 1.0, 3000)
@@ -99,14 +98,14 @@ def test_searches_end_when_they_are_fruitless(monkeypatch, stake, searches):
     asked = question([[2.0], [1.0]], [2, 2], [3])
     chosen = PlanChoice(np.array([0, -1]), np.array([0, -1]), np.zeros(0, np.bool_))
     kinds = []
-    search = searching.search_plan
+    search = solving.search_plan
 
     def counted(*given):
         kinds.append(given[-2])
         return search(*given)
 
-    monkeypatch.setattr(searching, "search_plan", counted)
-    found = searching.searched(asked, chosen, 3.0, Budget(60.0), stake)
+    monkeypatch.setattr(solving, "search_plan", counted)
+    found = solving.searched(asked, chosen, 3.0, Budget(60.0), stake)
     assert value_of(asked, found) == 2.0
     assert kinds == ([1, 3] * 4)[:searches]
 
@@ -116,7 +115,7 @@ def test_searches_leave_half_of_the_work_to_programs():
     asked = question([[2.0], [1.0]], [2, 2], [3])
     chosen = PlanChoice(np.array([0, -1]), np.array([0, -1]), np.zeros(0, np.bool_))
     budget = Budget(0.02)
-    searching.searched(asked, chosen, 3.0, budget, 1.0)
+    solving.searched(asked, chosen, 3.0, budget, 1.0)
     assert 0.0 < budget.left <= 0.01
 
 

@@ -7,10 +7,9 @@ import pytest
 
 from foresail.milp.solver import Limits, find_solver
 from foresail.schedulers._planning import solving
+from foresail.schedulers._planning.pricing import program_of, whole_jobs
 from foresail.schedulers._planning.problem import Problem, left_by, value_of
-from foresail.schedulers._planning.program import program_of
 from foresail.schedulers._planning.solving import Effort, solve_problem
-from foresail.schedulers._planning.whole_jobs import whole_jobs
 
 SLOTS = 6
 MUCH_IN_VAIN = 1e9

@@ -5,8 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from foresail.schedulers._planning import work
-from foresail.schedulers._planning.work import Budget, checks_within, iterations_within
+from foresail.schedulers._planning.problem import Budget, checks_within, iterations_within
 from planning_problems import built, crowd
 
 WINDOW = "window_slots=6,slot_seconds=10,hopeless_jobs=drop,relative_gap=0,solver_share=1"
@@ -21,7 +20,7 @@ def ticking(seconds):
 
 def decided(seed, budget, clock, monkeypatch):
     """What is decided about a crowd, and what that is worth."""
-    monkeypatch.setattr(work, "time", clock)
+    monkeypatch.setattr("foresail.schedulers._planning.problem.time", clock)
     scheduler = built(f"3sigma({WINDOW},cycle_seconds={budget})")
     return scheduler.decide(crowd(seed, 1.0, 30)), scheduler.last
 

@@ -21,8 +21,7 @@ from foresail.cloud.purchasing.kernels.stacked_demand import value_by_slot
 from foresail.cloud.purchasing.offline import level_cost, total_demand
 from foresail.cloud.purchasing.resources import Resource
 from foresail.cloud.purchasing.terms import PurchaseTerms
-from foresail.milp.program import ProgramBuilder
-from foresail.milp.solver import Limits, SolveStatus, find_solver
+from foresail.milp.solver import Limits, ProgramBuilder, SolveStatus, find_solver
 from foresail.model.errors import InputError
 
 _SLOT_HOURS: Final = 168.0

@@ -1,16 +1,75 @@
-"""Machines and what the tasks on them use together, kept from one decision to the next."""
+"""Use of a task on the steps that packing counts in, and machines with the tasks on them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Sequence
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foresail.schedulers._packing.task_use import TaskUse
+from foresail.distributions.discretisation import Atoms, atoms_of
+from foresail.distributions.kernels.convolution import bin_onto_nodes
+from foresail.model.arrays import Booleans, Floats
+from foresail.model.distribution import Distribution
 from foresail.schedulers.kernels import packing as kernel
+from foresail.schedulers.kernels.packing import TaskUse
 
-Floats = NDArray[np.float64]
+_NODES: Final = 17
+_ROUNDING: Final = 1e-9
+
+
+def task_use(
+    cpus: Distribution, memory_bytes: Distribution, cpu_request: float, steps: Floats, bins: int
+) -> TaskUse:
+    """Lay out the belief about a task's use, each probability shared by the steps around its value.
+
+    The expected use is kept, but for what lies beyond the largest machine: a task that runs at all
+    uses no more than all of it. Otherwise one that may use so much would fit nowhere, ever.
+
+    Parameters
+    ----------
+    cpus, memory_bytes
+        Beliefs about its use.
+    cpu_request
+        What it asked for: shares of cpus are in proportion to it.
+    steps
+        Of cpus and of memory.
+    bins
+        How many steps an excess over the least use may have.
+    """
+    use = TaskUse(np.zeros(kernel.TASK_COLUMNS), np.zeros((kernel.RESOURCES, bins)))
+    use.row[kernel.TASK_REQUEST] = cpu_request
+    for resource, belief in ((kernel.CPU, cpus), (kernel.MEMORY, memory_bytes)):
+        atoms = atoms_of(belief, _NODES)
+        believe_atoms(use, resource, atoms.values, atoms.masses, steps)
+    return use
+
+
+def believe_atoms(
+    use: TaskUse, resource: int, amounts: Floats, probabilities: Floats, steps: Floats
+) -> None:
+    """Replace what is believed of one resource by some amounts, in ascending order."""
+    values = np.minimum(amounts, (use.masses.shape[1] - 1) * steps[resource])
+    atoms, least = Atoms(values, probabilities), float(values[0])
+    masses = _masses_on_steps(atoms, least, steps[resource], use.masses.shape[1])
+    use.masses[resource] = masses
+    use.row[kernel.TASK_LEAST + resource] = least
+    use.row[kernel.TASK_EXPECTED + resource] = atoms.mean()
+    use.row[kernel.TASK_HIGHEST + resource] = np.flatnonzero(masses)[-1]
+
+
+def _masses_on_steps(atoms: Atoms, least: float, step: float, bins: int) -> Floats:
+    """The probability of each excess above an amount that is not above the least atom's.
+
+    What is above the last step that the largest machine has room for counts as that.
+    """
+    room = math.floor(((bins - 1) * step - least) / step + _ROUNDING)
+    nodes = np.arange(room + 1, dtype=np.float64)
+    excess = np.minimum((atoms.values - least) / step, nodes[-1])
+    masses = np.zeros(bins)
+    masses[: nodes.size] = bin_onto_nodes(excess, atoms.masses, nodes)
+    return masses
 
 
 class PackedMachines:
@@ -22,11 +81,9 @@ class PackedMachines:
         Of cpus and memory; shape (machines, 2). That of memory is where it evicts.
     bins
         Into how many steps the largest machine is divided.
-    seed
-        Of the order by lot of machines that are alike in all else.
     """
 
-    def __init__(self, capacities: Floats, bins: int, seed: int = 0) -> None:
+    def __init__(self, capacities: Floats, bins: int) -> None:
         count = len(capacities)
         self.bins = bins
         self.capacities = capacities
@@ -35,7 +92,7 @@ class PackedMachines:
         self.table[:, kernel.CAPACITY : kernel.CAPACITY + kernel.RESOURCES] = capacities
         self.masses = np.zeros((count, kernel.RESOURCES, bins))
         self.masses[:, :, 0] = 1.0
-        self.ranks = np.random.default_rng(seed).permutation(count)
+        self.ranks = np.random.default_rng(0).permutation(count)
         self._tasks: list[dict[Hashable, TaskUse]] = [{} for _ in range(count)]
 
     def add(self, machine: int, task: Hashable, use: TaskUse) -> None:
@@ -61,7 +118,7 @@ class PackedMachines:
         for machine in changed:
             self._make_anew(machine)
 
-    def offer(self, up: NDArray[np.bool_]) -> None:
+    def offer(self, up: Booleans) -> None:
         """Have these machines alone taken into account; shape (machines,)."""
         offered = np.where(up[:, np.newaxis], self.capacities, -1.0)
         self.table[:, kernel.CAPACITY : kernel.CAPACITY + kernel.RESOURCES] = offered
@@ -74,11 +131,11 @@ class PackedMachines:
         return other
 
     def use_of(self, machine: int, task: Hashable) -> TaskUse:
-        """What is believed of a task that runs there."""
+        """Return what is believed of a task that runs there."""
         return self._tasks[machine][task]
 
     def tasks_on(self, machine: int) -> Sequence[Hashable]:
-        """What runs there, in order of start."""
+        """Return what runs there, in order of start."""
         return tuple(self._tasks[machine])
 
     def _make_anew(self, machine: int) -> None:

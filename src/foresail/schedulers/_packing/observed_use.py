@@ -1,25 +1,29 @@
-"""What tasks were seen to use, in place of a belief that was too low (paper 000, section 5.3.2)."""
+"""Observed use of tasks, and the work and memory of those that begin anew (paper 000, 5.3.2)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.distributions.arguments import normalised
 from foresail.model.allocation import Allocation
+from foresail.model.arrays import Floats
+from foresail.model.distribution import Distribution
+from foresail.model.job import Job
+from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
 from foresail.model.resources import Resources
-from foresail.schedulers._packing.task_use import TaskUse, believe_atoms
+from foresail.schedulers._packing.machines import believe_atoms
 from foresail.schedulers.kernels import packing as kernel
+from foresail.schedulers.kernels.packing import TaskUse
 
 
 @dataclass(slots=True)
 class _Seen:
-    """How long an allocation was seen to use each amount, of each resource, until a time.
+    """Seconds for which an allocation was seen to use each amount, of each resource, until a time.
 
     ``least`` are the smallest amounts. ``replaced`` are the resources that are believed to be used
     as they were seen; ``settled`` those of which that can never be so any more.
@@ -33,7 +37,7 @@ class _Seen:
     settled: set[int] = field(default_factory=set)
 
     def plain(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Plain values, as JSON holds them."""
         return {
             "until": self.until,
             "latest": list(self.latest),
@@ -55,7 +59,7 @@ def _seen_of(plain: Mapping[str, Any]) -> _Seen:
 
 
 class ObservedUse:
-    """What was measured of what runs: each amount counts for as long as it was seen.
+    """Measurements of what runs: each amount counts for as long as it was seen.
 
     Most tasks have once used no more than was believed possible. Of them nothing is kept.
     """
@@ -67,7 +71,7 @@ class ObservedUse:
         self._fresh: set[Allocation] = set()  # had not been measured when a memory was kept
 
     def memory(self, running: Iterable[Allocation]) -> dict[str, Any]:
-        """What is known of those that run, but for the most of them: all is said of these."""
+        """Plain values of those that run, but for most of them: all is said of these."""
         known = self._seen.keys() | self._settled
         return {
             "seen": [[*each, seen.plain()] for each, seen in self._seen.items()],
@@ -82,9 +86,9 @@ class ObservedUse:
         self._fresh = {allocation_of(each) for each in memory["fresh"]}
 
     def resume(
-        self, allocation: Allocation, start_seconds: float, use: TaskUse, steps: NDArray[np.float64]
+        self, allocation: Allocation, start_seconds: float, use: TaskUse, steps: Floats
     ) -> TaskUse:
-        """What is believed of one that runs and was believed to use ``use`` at its start."""
+        """Return what is believed of one that runs and was believed to use ``use`` at its start."""
         seen = self._seen.get(allocation)
         if seen is not None:
             return _as_seen(use, seen, seen.replaced, steps)
@@ -102,7 +106,7 @@ class ObservedUse:
         measured: Resources,
         now: float,
         believed: TaskUse,
-        steps: NDArray[np.float64],
+        steps: Floats,
     ) -> TaskUse | None:
         """Note a measurement; what is to be believed instead, if that is not as before.
 
@@ -153,9 +157,7 @@ def allocation_of(plain: Sequence[Any]) -> Allocation:
     return Allocation(job_id, stage, tuple(tasks), attempt)
 
 
-def _as_seen(
-    use: TaskUse, seen: _Seen, resources: Iterable[int], steps: NDArray[np.float64]
-) -> TaskUse:
+def _as_seen(use: TaskUse, seen: _Seen, resources: Iterable[int], steps: Floats) -> TaskUse:
     """The same with some resources used as they were seen: by it, whatever its kin use."""
     other = TaskUse(use.row.copy(), use.masses.copy())
     for resource in resources:
@@ -163,3 +165,84 @@ def _as_seen(
         amounts, lasted = np.array(seconds).T
         believe_atoms(other, resource, amounts, normalised(lasted, float(lasted.sum())), steps)
     return other
+
+
+_EVICTIONS_ENOUGH: Final = 3
+
+
+class Restarts:
+    """Work that tasks had done, and memory they held, when they were evicted or stopped.
+
+    Parameters
+    ----------
+    remembers
+        Whether to know all of that. Otherwise what tasks of a stage held is known after three
+        evictions of its job alone: tasks that evict each other for ever would never end.
+    """
+
+    def __init__(self, *, remembers: bool) -> None:
+        self._remembers = remembers
+        self._done: dict[str, dict[tuple[str, int], float]] = {}
+        self._evictions: dict[str, int] = {}
+        self._held: dict[str, dict[str, float]] = {}
+        self._evicted: dict[str, float] = {}
+
+    def note(self, job: Job, outcome: Outcome) -> None:
+        """A job, or some tasks of it, have ended or go back to the queue."""
+        job_id = job.job_id
+        if outcome.ended_because is EndedBecause.LOST:
+            self._evicted[job_id] = outcome.end_seconds
+            self._evictions[job_id] = 1 + self._evictions.get(job_id, 0)
+            held = self._held.setdefault(job_id, {})
+            most = outcome.used.get("memory_max", 0.0)
+            held[outcome.stage] = max(held.get(outcome.stage, 0.0), most)
+        if not self._remembers:
+            return
+        done = self._done.setdefault(job_id, {})
+        for task in outcome.tasks or range(job.tasks):
+            key = outcome.stage, task
+            if outcome.ended_because in GOES_BACK:
+                done[key] = max(done.get(key, 0.0), outcome.used.get("cpu_time", 0.0))
+            else:
+                done.pop(key, None)
+
+    def was_evicted(self, job_id: str, now: float) -> bool:
+        """Tell whether it was just evicted: at once it might happen again, for ever."""
+        return self._evicted.get(job_id) == now
+
+    def least_memory(self, job_id: str, stage: str) -> float:
+        """Memory that a task of the stage held when evicted, as far as that is to be known."""
+        enough = 1 if self._remembers else _EVICTIONS_ENOUGH
+        if self._evictions.get(job_id, 0) < enough:
+            return 0.0
+        return self._held[job_id].get(stage, 0.0)
+
+    def work_done(self, job_id: str, stage: str, tasks: Iterable[int]) -> float:
+        """The most that one of these tasks had done (cpu seconds)."""
+        done = self._done.get(job_id, {})
+        return max((done.get((stage, task), 0.0) for task in tasks), default=0.0) if done else 0.0
+
+    def forget_all_but(self, living: Container[str]) -> None:
+        """Only jobs that wait or run are still of interest."""
+        kept: tuple[dict[str, object], ...] = (
+            self._done,
+            self._evictions,
+            self._held,
+            self._evicted,
+        )  # type: ignore[assignment]
+        for each in kept:
+            for job_id in [name for name in each if name not in living]:
+                del each[job_id]
+
+
+def work_knowing(work: Distribution, done: float) -> float:
+    """Expected cpu seconds of a task that has once done so much without being through.
+
+    Where nothing that is known takes longer, as much again is taken to be left (paper 000, section
+    5.3.2).
+    """
+    if done <= 0.0:
+        return work.mean()
+    if float(work.survival(done)) <= 0.0:
+        return 2.0 * done
+    return work.given(done).mean()

@@ -7,19 +7,21 @@ That every union of sets has room for the jobs within it means that all of them 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foresail.milp.program import ProgramBuilder
-from foresail.milp.solver import Limits, find_solver
-from foresail.model.arrays import Floats, Integers
+from foresail.milp.solver import Limits, ProgramBuilder, find_solver
+from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.model.decision import Placement
 from foresail.model.job import Job
 from foresail.model.view import ClusterView
 from foresail.schedulers._placing import FreeRoom
 from foresail.schedulers._planning.cell_map import AMOUNTS, CellMap, Space, bits, membership
-from foresail.schedulers.kernels.plan_cells import grant, take_in_turn
+from foresail.schedulers._planning.demands import Demands
+from foresail.schedulers._planning.problem import PlanChoice, improved, needed_now
+from foresail.schedulers.kernels.plan_filling import grant, take_in_turn
 
 _ROUNDING = 1e-7
 _MOST_COLUMNS = 20_000
@@ -36,7 +38,7 @@ def placements(
     view: ClusterView,
     places: CellMap,
 ) -> list[Placement | None]:
-    """Where each job that is to start now does so; None where there is no room yet.
+    """Return where each job that is to start now does so; None where there is no room yet.
 
     Parameters
     ----------
@@ -106,7 +108,7 @@ def _placement(
 
 
 def _needs_of_tasks(jobs: Sequence[Job], places: CellMap) -> Floats:
-    """What a task of each job needs, if all need the same; shape (jobs, all resources)."""
+    """Return what a task of each job needs, if all need the same; shape (jobs, all resources)."""
     totals = [job.total for job in jobs]
     amounts = np.array([[amount(total) for amount in AMOUNTS] for total in totals])
     tasks = np.array([job.tasks for job in jobs])
@@ -139,9 +141,7 @@ def _shares(
     return shares
 
 
-def _in_turn(
-    each: Floats, tasks: Integers, allowed: NDArray[np.bool_], free_cells: Floats
-) -> Integers:
+def _in_turn(each: Floats, tasks: Integers, allowed: Booleans, free_cells: Floats) -> Integers:
     """The least choosy last, each from the cells that fewest others may use."""
     shares = np.zeros(allowed.shape, np.int64)
     take_in_turn(
@@ -160,7 +160,7 @@ def _in_turn(
 def _by_program(
     each: Floats,
     tasks: Integers,
-    allowed: NDArray[np.bool_],
+    allowed: Booleans,
     job_of: Integers,
     worth: Floats,
     free_cells: Floats,
@@ -182,3 +182,67 @@ def _by_program(
     shares = np.zeros(allowed.shape, np.int64)
     shares[part, cell] = np.round(found.values[placed]).astype(np.int64)
     return shares
+
+
+_ROUNDS: Final = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Starting:
+    """Starts and stops that a choice comes to now."""
+
+    choice: PlanChoice
+    """Which job starts when."""
+    jobs: Sequence[int]
+    found: Sequence[Placement | None]
+    """Numbers of the jobs that are to start now, and where; None where there is no room yet."""
+    stopped: Sequence[str]
+    """Ids of the running jobs that are stopped for them."""
+
+
+def starting(
+    view: ClusterView, demands: Demands, places: CellMap, choice: PlanChoice, refill: bool
+) -> Starting:
+    """Return which jobs start now, and where.
+
+    If no nodes are found for some, though none are waited for, these start later or elsewhere, and
+    others are planned on what that leaves (``refill``); a few times, until all have nodes.
+    """
+    result = _starting(view, demands, places, choice)
+    for _ in range(_ROUNDS if refill else 0):
+        lacking = [
+            job for job, found in zip(result.jobs, result.found, strict=True) if found is None
+        ]
+        if not lacking or result.stopped:
+            break
+        worth = demands.problem.worth.copy()
+        worth[result.choice.group[lacking], 0] = 0.0
+        demands = replace(demands, problem=replace(demands.problem, worth=worth))
+        group, slot = result.choice.group.copy(), result.choice.slot.copy()
+        group[lacking] = slot[lacking] = -1
+        kept = PlanChoice(group, slot, result.choice.stopped)
+        result = _starting(view, demands, places, improved(demands.problem, kept))
+    return result
+
+
+def _starting(view: ClusterView, demands: Demands, places: CellMap, choice: PlanChoice) -> Starting:
+    now = [job for job in choice.planned.tolist() if choice.slot[job] == 0]
+    groups = choice.group[now]
+    stopped = [
+        demands.victims[at].job.job_id
+        for at in np.flatnonzero(needed_now(demands.problem, choice)).tolist()
+    ]
+    freed = [
+        places.held(each.job, each.placement) for each in view.running if each.job.job_id in stopped
+    ]
+    found = placements(
+        [demands.pending[job].job for job in now],
+        [demands.spaces[group] for group in groups],
+        demands.problem.worth[groups, 0],
+        demands.resources,
+        demands.free_cells,
+        np.sum([np.zeros(places.amounts.shape), *freed], axis=0)[list(demands.resources)],
+        view,
+        places,
+    )
+    return Starting(choice, now, found, stopped)

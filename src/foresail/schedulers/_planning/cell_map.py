@@ -1,4 +1,4 @@
-"""Where jobs may run: classes of like nodes as bits, sets of places, and unions of those sets.
+"""Places where jobs may run: classes of like nodes as bits, sets of them, and unions of sets.
 
 Amounts of resources are arrays of three: cpus, memory and gpus. Memory is counted in what the
 cluster has of it for a cpu, so that numbers are of like size.
@@ -11,14 +11,14 @@ import math
 import operator
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from operator import attrgetter
 from typing import Final, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foresail.model.arrays import Floats
+from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.model.cluster import Cluster, Node
 from foresail.model.decision import Placement
 from foresail.model.job import Job
@@ -127,7 +127,7 @@ class CellMap:
         return measured
 
     def tasks(self, request: Resources) -> tuple[int, ...]:
-        """How many tasks fit on the nodes of every cell if they are empty."""
+        """Return how many tasks fit on the nodes of every cell if they are empty."""
         if request not in self._tasks:
             self._tasks[request] = tuple(
                 sum(count * tasks_within(request, room) for room, count in of_cell.items())
@@ -199,7 +199,7 @@ class CellMap:
         return known
 
     def tells_apart(self, nodes: tuple[str, ...]) -> bool:
-        """Whether the cells of some nodes have no others."""
+        """Return whether the cells of some nodes have no others."""
         return sum(self._node_counts[cell] for cell in bits(self.cells_with(nodes))) == sum(
             name in self.cell_of_node for name in nodes
         )
@@ -280,7 +280,7 @@ class CellMap:
         yield from (by_value[value] for value in sorted(by_value))
 
     def prefers(self, preference: Preference, placement: Placement) -> bool:
-        """Whether a placement on named nodes is a preferred one."""
+        """Return whether a placement on named nodes is a preferred one."""
         known = self._prefers.get(id(placement))
         if known is None or known[0] is not preference or known[1] is not placement:
             holds = preference.holds(
@@ -291,7 +291,7 @@ class CellMap:
             _remember(self._prefers, id(placement), known)
         return known[2]
 
-    def cells_of(self, nodes: Iterable[str]) -> NDArray[np.int64]:
+    def cells_of(self, nodes: Iterable[str]) -> Integers:
         """The cell of each of some nodes; shape (nodes,)."""
         names = list(nodes)
         if names == self._names:  # as ever, unless some are down
@@ -299,7 +299,7 @@ class CellMap:
         return np.array([self.cell_of_node[name] for name in names], np.int64)
 
     def held(self, job: Job, placement: Placement) -> Floats:
-        """What a running job holds of every cell; shape (resources, cells), not to be changed."""
+        """Amounts that a running job holds, shape (resources, cells); not to be changed."""
         known = self._held.get(id(placement))
         if known is None or known[0] is not job or known[1] is not placement:
             known = (job, placement, self._counted(job, placement))
@@ -342,12 +342,7 @@ def bits(cells: int) -> Iterator[int]:
 def most_asked(sets: Sequence[int], asked: Sequence[float], totals: Floats) -> Sequence[int]:
     """Some sets; of too many, those of which most is asked for what they have, and their union.
 
-    Parameters
-    ----------
-    sets, asked
-        Different sets, and how many cpus are asked of each.
-    totals
-        Cpus of every cell; shape (cells,).
+    So many cpus are ``asked`` of each; ``totals`` are the cpus of every cell.
     """
     if len(sets) <= _MOST_UNIONS:
         return sets
@@ -376,8 +371,83 @@ def unions_of(sets: Iterable[int]) -> list[int]:
     return unions
 
 
-def membership(sets: Iterable[int], cells: int) -> NDArray[np.bool_]:
+def membership(sets: Iterable[int], cells: int) -> Booleans:
     """Sets of cells as a matrix; shape (sets, cells)."""
     return np.array(
         [[bool(each >> cell & 1) for cell in range(cells)] for each in sets], np.bool_
     ).reshape(-1, cells)
+
+
+_MOST_CHOICES: Final = 16
+"""Choices of domains for a job; half of them by what is free now where there are more."""
+
+
+def spread_spaces(job: Job, places: CellMap, free_cells: Floats) -> list[Space]:
+    """The sets of domains in which a job that prefers to be spread may run, one task in each.
+
+    ``free_cells`` are free cpus of every cell.
+    """
+    domains = places.domains(job)
+    if not 0 < job.tasks <= len(domains):
+        return []
+    return [Space(sum(parts), 1.0, parts) for parts in _choices(domains, job, places, free_cells)]
+
+
+def chosen_parts(space: Space, job: Job, places: CellMap, free_cells: Floats) -> list[Space]:
+    """A set of places as it is, or of more parts than tasks, the choices of as many of them.
+
+    ``free_cells`` are free cpus of every cell.
+    """
+    if len(space.parts) <= job.tasks:
+        return [space]
+    return [
+        replace(space, cells=functools.reduce(operator.or_, parts), parts=parts)
+        for parts in _choices(space.parts, job, places, free_cells)
+    ]
+
+
+def _choices(
+    parts: Sequence[int], job: Job, places: CellMap, free_cells: Floats
+) -> Iterable[tuple[int, ...]]:
+    """Parts for all tasks of a job; a part that may hold several tasks is there as often."""
+    if math.comb(len(parts), job.tasks) <= _MOST_CHOICES:
+        chosen: Iterable[Sequence[int]] = combinations(parts, job.tasks)
+    else:
+        each = job.cpus / job.tasks
+        chosen = [
+            choice
+            for amounts in (free_cells, places.totals)
+            for choice in _in_turn(_freest_first(parts, amounts, each), job.tasks)
+        ]
+    return dict.fromkeys(tuple(sorted(each)) for each in chosen)
+
+
+def most_spaces(job: Job, places: CellMap, soft_constraints: bool) -> int:
+    """Return how many sets of places a job may have, of domains and others."""
+    anywhere = places.spaces(job, soft_constraints)
+    if job.options:
+        return sum(_MOST_CHOICES if len(space.parts) > job.tasks else 1 for space in anywhere)
+    preference = job.preference
+    spreads = preference is not None and preference.kind is PreferenceKind.SPREAD
+    return len(anywhere) + (_MOST_CHOICES if spreads and soft_constraints else 0)
+
+
+def _freest_first(parts: Sequence[int], amounts: Floats, each: float) -> Sequence[int]:
+    """The parts by what they have left; one that is there again has a task of ``each`` less."""
+    seen: Counter[int] = Counter()
+    left = []
+    for part in parts:
+        left.append(sum(amounts[cell] for cell in bits(part)) - each * seen[part])
+        seen[part] += 1
+    return [parts[at] for at in sorted(range(len(parts)), key=lambda at: -left[at])]
+
+
+def _in_turn(domains: Sequence[int], count: int) -> list[Sequence[int]]:
+    """So many neighbours each, which overlap as little as may be."""
+    most = _MOST_CHOICES // 2
+    begins = (
+        range(0, len(domains) - count + 1, count)
+        if count * 2 <= len(domains)
+        else range(len(domains) - count + 1)
+    )
+    return [domains[begin : begin + count] for begin in begins[:most]]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foresail.milp.solver import find_solver, relative_gap
+from foresail.milp.solver import find_solver
+from foresail.model.arrays import Floats
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, PlannedStart, Preempt, Start, TickAt, Withdraw
 from foresail.model.errors import InputError
@@ -20,31 +20,30 @@ from foresail.model.job import Job
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.view import ClusterView, PendingJob
-from foresail.schedulers._planning.assigning import likely_placement
-from foresail.schedulers._planning.beliefs import longest_seconds
-from foresail.schedulers._planning.carrying import (
+from foresail.schedulers._planning.assigning import Starting, likely_placement, starting
+from foresail.schedulers._planning.cell_map import CellMap
+from foresail.schedulers._planning.demands import Demands, demands_of
+from foresail.schedulers._planning.overflow import charged, within_risk
+from foresail.schedulers._planning.parameters import PlanAheadParameters
+from foresail.schedulers._planning.problem import PlanChoice, Problem, filled, value_of
+from foresail.schedulers._planning.solving import Effort, SolvedChoice, SolveRecord, solve_problem
+from foresail.schedulers._planning.triage import (
     Carried,
+    Turn,
     carried_from,
     carried_of,
     hint_from,
+    kind_in_order,
     moved_on,
+    triaged,
 )
-from foresail.schedulers._planning.cell_map import CellMap
-from foresail.schedulers._planning.demands import Demands, demands_of
-from foresail.schedulers._planning.fairness import Ledger
-from foresail.schedulers._planning.filling import filled
-from foresail.schedulers._planning.overflow import charged, within_risk
-from foresail.schedulers._planning.parameters import PlanAheadParameters
-from foresail.schedulers._planning.problem import PlanChoice, Problem, value_of
-from foresail.schedulers._planning.solving import Effort, SolvedChoice, solve_problem
-from foresail.schedulers._planning.starting import Starting, starting
-from foresail.schedulers._planning.triage import Turn, kind_in_order, triaged
+from foresail.schedulers._planning.valuing import longest_seconds
+from foresail.schedulers._planning.weighing import Ledger
 from foresail.schedulers._reserving import CapacityAdmission
-from foresail.strl.reservations import Alignment
 
 
-@dataclass(frozen=True, slots=True)
-class CycleRecord:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class CycleRecord(SolveRecord):
     """One decision of a scheduler that plans ahead."""
 
     now: float
@@ -54,29 +53,10 @@ class CycleRecord:
     running: int
     """How many jobs waited, how many of these it did not look at, and how many ran."""
     options: int
-    columns: int
-    rows: int
-    """Starts that were worth something; and the size of the last program, 0 if none was needed."""
-    value: float
-    bound: float
-    greedy_value: float
-    """What the plan is worth, what no plan exceeds, and what greedy's was worth."""
+    """Starts that were worth something."""
     cycle_seconds: float
-    """Of the whole decision, on the wall."""
     building_seconds: float
-    greedy_seconds: float
-    pricing_seconds: float
-    search_seconds: float
-    solver_seconds: float
-    """Of that: from the view to arrays; planning without a solver; linear programs and planning by
-    their prices; searching; programs. The rest is for nodes, reasons and the like."""
-    solver_failure: str = ""
-    """What the solver said if it failed; empty if it did not. The plan is then made without it."""
-
-    @property
-    def gap(self) -> float:
-        """By what share of its value the best plan may be better."""
-        return relative_gap(self.value, self.bound)
+    """Of the whole decision, on the wall; of that, from the view to arrays."""
 
 
 def require_runtimes(view: ClusterView) -> None:
@@ -106,7 +86,7 @@ def require_numbers(demands: Demands) -> None:
     _require("expected consumption", problem.consumption, job_ids)
 
 
-def _require(what: str, numbers: NDArray[np.float64], job_ids: Sequence[str]) -> None:
+def _require(what: str, numbers: Floats, job_ids: Sequence[str]) -> None:
     wrong = ~np.isfinite(numbers)
     if wrong.any():
         row = int(np.argmax(wrong.any(axis=1)))
@@ -147,8 +127,8 @@ class PlanAhead:
         self._ledger = Ledger(parameters)
         self._admission: CapacityAdmission | None = None
         if parameters.reservations != "off":
-            alignment = Alignment(parameters.reservations)
-            self._admission = CapacityAdmission(alignment, parameters.cycle_seconds)
+            cycle = parameters.cycle_seconds
+            self._admission = CapacityAdmission(parameters.reservations, cycle)
 
     def reserve(
         self, pending: PendingJob, earliest_seconds: float, now: float, cluster: Cluster
@@ -169,7 +149,7 @@ class PlanAhead:
             self._admission.take_over(promised, cluster)
 
     def memory(self) -> Mapping[str, Any]:
-        """What it hands from one cycle to the next, and what users have had."""
+        """Return what it hands from one cycle to the next, and what users have had."""
         memory: dict[str, Any] = {
             "carried": [each.plain() for each in self._carried],
             "accounts": self._ledger.plain() if self.parameters.keeps_accounts else None,
@@ -231,28 +211,19 @@ class PlanAhead:
             left_out=len(triage.left_out),
             running=len(view.running),
             options=int(np.count_nonzero(demands.problem.worth)),
-            columns=solved.columns,
-            rows=solved.rows,
-            value=solved.value,
-            bound=solved.bound,
-            greedy_value=solved.greedy_value,
             cycle_seconds=time.perf_counter() - began,
             building_seconds=built - began,
-            greedy_seconds=solved.greedy_seconds,
-            pricing_seconds=solved.pricing_seconds,
-            search_seconds=solved.search_seconds,
-            solver_seconds=solved.solver_seconds,
-            solver_failure=solved.failure,
+            **{each.name: getattr(solved, each.name) for each in fields(SolveRecord)},
         )
         return decision
 
     def _earlier(self, now: float) -> Carried | None:
-        """What the last cycle before now handed on; asked again at the same moment, the same."""
+        """Plan and prices of the last cycle before now; at the same moment always the same."""
         earlier = [each for each in self._carried if each.now < now]
         return earlier[-1] if earlier else None
 
     def carried(self, now: float) -> Carried | None:
-        """What the last cycle before now handed on, as it is seen from now; None from nothing."""
+        """Plan and prices of the last cycle, as they are seen from now; None from nothing."""
         earlier = self._earlier(now)
         return None if earlier is None else moved_on(earlier, now, self.parameters.slot_seconds)
 
@@ -272,7 +243,7 @@ class PlanAhead:
             self._carried = ()
 
     def _factors(self, view: ClusterView) -> Mapping[str, float]:
-        """What the worth of jobs is multiplied by for what their users have had."""
+        """Return what the worth of jobs is multiplied by for what their users have had."""
         if not self.parameters.keeps_accounts:
             return {}
         self._ledger.note(view)
@@ -280,14 +251,13 @@ class PlanAhead:
 
     @property
     def effort(self) -> Effort:
-        """How hard it tries."""
+        """Return how hard it tries."""
         parameters = self.parameters
         return Effort(
             parameters.solver,
             parameters.work_seconds,
             parameters.relative_gap,
             parameters.best_effort_value,
-            parameters.most_options,
         )
 
     def solved(self, demands: Demands, earlier: Carried | None = None) -> SolvedChoice:
@@ -317,14 +287,10 @@ class PlanAhead:
         order = np.argsort(queue, kind="stable")
         choice = filled(problem, order, problem.worth, PlanChoice.nothing(problem))
         value = value_of(problem, choice)
-        return SolvedChoice(choice, value, np.inf, value)
+        return SolvedChoice(choice=choice, value=value, bound=np.inf, greedy_value=value)
 
     def _decision(
-        self,
-        view: ClusterView,
-        demands: Demands,
-        begun: Starting,
-        left_out: Sequence[PendingJob],
+        self, view: ClusterView, demands: Demands, begun: Starting, left_out: Sequence[PendingJob]
     ) -> Decision:
         places, pending, choice = self._places, demands.pending, begun.choice
         starts = [
@@ -377,7 +343,7 @@ class PlanAhead:
     def _reasons(
         self, view: ClusterView, waiting: Sequence[PendingJob], begins: Mapping[str, float]
     ) -> dict[str, Reason]:
-        """Why jobs wait that were looked at, by id."""
+        """Return why jobs wait that were looked at, by id."""
         free = sum(room.cpus for room in view.free.values())
         arrivals = np.sort([each.arrival for each in view.pending])
         ahead = np.searchsorted(arrivals, [each.arrival for each in waiting]).tolist()
@@ -399,7 +365,7 @@ class PlanAhead:
     def _reasons_of_others(
         self, view: ClusterView, left_out: Sequence[PendingJob]
     ) -> dict[str, Reason]:
-        """Why jobs wait that were not looked at, by id."""
+        """Return why jobs wait that were not looked at, by id."""
         considered = len(view.pending)
         numbers = {"considered": considered, "waiting": considered + len(left_out)}
         unseen = Reason(ReasonCode.LEFT_OUT, numbers)
@@ -423,7 +389,7 @@ def _told(pending: Iterable[PendingJob]) -> list[tuple[str, ...]]:
 
 
 def _ticks(jobs: Iterable[Job], now: float) -> tuple[TickAt, ...]:
-    """When to be asked again: where a waiting job's next start is, though nothing else happens."""
+    """Ticks to be asked again at: where a waiting job's next start is."""
     ticks = []
     for job in jobs:
         waited = now - job.submit_seconds

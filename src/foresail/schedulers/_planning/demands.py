@@ -13,39 +13,39 @@ from types import MappingProxyType
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foresail.model.arrays import Floats
+from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.option import option_of
 from foresail.model.preference import PreferenceKind
 from foresail.model.resources import Resources
 from foresail.model.view import ClusterView, PendingJob, RunningJob
-from foresail.schedulers._planning.beliefs import RuntimeBeliefs, as_point
 from foresail.schedulers._planning.cell_map import (
     AMOUNTS,
     RESOURCES,
     CellMap,
     Space,
     bits,
+    chosen_parts,
     membership,
     most_asked,
+    spread_spaces,
     unions_of,
 )
-from foresail.schedulers._planning.chains import ChainWorth, claimed_worth, claims_of
 from foresail.schedulers._planning.parameters import PlanAheadParameters
-from foresail.schedulers._planning.problem import Problem
-from foresail.schedulers._planning.spreading import chosen_parts, spread_spaces
+from foresail.schedulers._planning.problem import Problem, credits_within
 from foresail.schedulers._planning.valuing import (
-    Fall,
+    RuntimeBeliefs,
+    UtilityDecay,
+    as_point,
     expected_worth,
-    fall_of,
     least_worth,
     may_be_stopped,
     stopping_cost,
+    utility_decay,
 )
-from foresail.schedulers._planning.work import credits_within
+from foresail.schedulers._planning.weighing import ChainWorth, claimed_worth, claims_of
 
 _ROUNDING = 1e-9
 
@@ -56,8 +56,8 @@ def fits_now(
     view: ClusterView,
     victims: Sequence[RunningJob],
     places: CellMap,
-) -> NDArray[np.bool_]:
-    """Whether the tasks of each job would fit in its set of places, with all victims stopped.
+) -> Booleans:
+    """Tell whether the tasks of each job fit in its set of places, with all victims stopped.
 
     That is about each job alone, and about those of one stage on named nodes; True for all others.
     """
@@ -80,7 +80,7 @@ def fits_now(
 
 
 class _TasksOnNodes:
-    """How many tasks of a kind fit on nodes with so much room."""
+    """Counts of tasks of a kind that fit on nodes with so much room."""
 
     def __init__(self, room: Mapping[str, Resources], places: CellMap) -> None:
         self._cells = places.cells_of(room)
@@ -124,12 +124,12 @@ class Demands:
     """The jobs and the running jobs that it numbers."""
     spaces: Sequence[Space]
     """Where each group runs."""
-    falls: Sequence[Fall]
+    decays: Sequence[UtilityDecay]
     claims: Sequence[Sequence[ChainWorth]]
     """What each pending job is worth by when it ends, and to deadlines further on."""
     held: Floats
     running_on: Floats
-    victim_at: NDArray[np.int64]
+    victim_at: Integers
     """What running jobs hold of the rows, and their probability to hold it in a slot; shapes
     (running, rows) and (running, slots). Which of them the victims are."""
     rows: Sequence[str]
@@ -156,12 +156,7 @@ def demands_of(
 ) -> Demands:
     """The question that a view asks.
 
-    Parameters
-    ----------
-    view, places, parameters
-        What there is, where, and how to plan.
-    factors
-        What the worth of jobs is multiplied by, by job id; 1 where nothing is said.
+    ``factors`` are what the worth of jobs is multiplied by, by job id; 1 where nothing is said.
     """
     pending = [_as_planned(each, parameters) for each in view.pending]
     resources, sizes, mixes = _asked(pending, places)
@@ -183,8 +178,8 @@ def demands_of(
     unions = unions_of(most_asked(sets, list(asked.values()), places.totals))
     claimed = claims_of(view, parameters) if parameters.end_to_end else {}
     by_job = [factors.get(each.job.job_id, 1.0) for each in pending]
-    falls = [
-        fall_of(each, parameters).times(factor)
+    decays = [
+        utility_decay(each, parameters).times(factor)
         for each, factor in zip(pending, by_job, strict=True)
     ]
     claims = [
@@ -192,7 +187,7 @@ def demands_of(
         for each, factor in zip(pending, by_job, strict=True)
     ]
     consumption, worth = _curves(
-        pending, sizes, group_job, flat, falls, claims, view.now, parameters
+        pending, sizes, group_job, flat, decays, claims, view.now, parameters
     )
     rows = membership(unions, places.totals.size)
     inside = membership(sets, places.totals.size)
@@ -232,7 +227,7 @@ def demands_of(
         pending,
         victims,
         flat,
-        falls,
+        decays,
         claims,
         of_rows,
         running_on,
@@ -270,7 +265,7 @@ def _only_cpus(job: Job) -> bool:
 def _spaces(
     job: Job, places: CellMap, free_cells: Floats, parameters: PlanAheadParameters
 ) -> list[Space]:
-    """Where a job may run, the best first."""
+    """Return where a job may run, the best first."""
     anywhere = places.spaces(job, parameters.soft_constraints)
     if job.options:
         return [
@@ -285,7 +280,7 @@ def _spaces(
 
 
 def _cover(shares: Floats, mixes: Floats, rows: int) -> Floats:
-    """What each kind of group takes of every row; ``shares`` says what of it lies in each union."""
+    """Amounts that each kind of group takes of every row; ``shares`` of it lie in each union."""
     if not mixes.size:
         return np.zeros((0, rows))
     cover: Floats = mixes[:, :, np.newaxis] * shares[:, np.newaxis, :]
@@ -302,9 +297,9 @@ def _as_planned(pending: PendingJob, parameters: PlanAheadParameters) -> Pending
 def _curves(
     pending: Sequence[PendingJob],
     sizes: Floats,
-    group_job: NDArray[np.int64],
+    group_job: Integers,
     spaces: Sequence[Space],
-    falls: Sequence[Fall],
+    decays: Sequence[UtilityDecay],
     claims: Sequence[Sequence[ChainWorth]],
     now: float,
     parameters: PlanAheadParameters,
@@ -322,8 +317,8 @@ def _curves(
         held[:, 0] = 1.0
         held *= sizes[jobs, np.newaxis]
         consumption[groups] = held[back]
-        of_jobs = [falls[job] for job in jobs]
-        least = np.array([least_worth(pending[job], falls[job], parameters) for job in jobs])
+        of_jobs = [decays[job] for job in jobs]
+        least = np.array([least_worth(pending[job], decays[job], parameters) for job in jobs])
         of_starts = expected_worth(beliefs, of_jobs, least, slowdown, now, parameters)
         if any(claims[job] for job in jobs):
             of_starts += claimed_worth(
@@ -344,12 +339,9 @@ def _curves(
 
 
 def _running(
-    view: ClusterView,
-    places: CellMap,
-    resources: Sequence[int],
-    parameters: PlanAheadParameters,
+    view: ClusterView, places: CellMap, resources: Sequence[int], parameters: PlanAheadParameters
 ) -> tuple[Floats, Floats]:
-    """What running jobs hold of every cell, and their probability to hold it in a slot.
+    """Return what running jobs hold of every cell, and their probability to hold it in a slot.
 
     Shapes (running, resources, cells) and (running, slots). A job that has outlived its belief
     holds it until its corrected end, or for one more cycle (3Sigma section 4.3.5).
@@ -381,7 +373,7 @@ def _belief(running: RunningJob, parameters: PlanAheadParameters) -> Distributio
 
 
 def _slowdown(running: RunningJob, places: CellMap) -> float:
-    """How many times longer a running job runs where it is than where it likes best."""
+    """Return how many times longer a running job runs where it is than where it likes best."""
     if running.job.options:
         option = option_of(running.job.options, running.placement)
         return 1.0 if option is None else option.slowdown
@@ -392,7 +384,7 @@ def _slowdown(running: RunningJob, places: CellMap) -> float:
 
 
 def _free_cells(view: ClusterView, places: CellMap, resources: Sequence[int]) -> Floats:
-    """What is free of every cell; shape (resources, cells)."""
+    """Return what is free of every cell; shape (resources, cells)."""
     rooms = view.free_nodes
     cells = places.cells_of(rooms)
     free = np.empty((len(resources), places.totals.size))
@@ -406,7 +398,7 @@ def _free_cells(view: ClusterView, places: CellMap, resources: Sequence[int]) ->
 
 def _victims(
     view: ClusterView, claimed: Container[str], parameters: PlanAheadParameters
-) -> NDArray[np.int64]:
+) -> Integers:
     """Places among the running jobs of those that may be stopped; no deadline waits for them."""
     stoppable = [
         parameters.preemption and each.job.job_id not in claimed and may_be_stopped(each, view.now)
@@ -415,7 +407,7 @@ def _victims(
     return np.flatnonzero(stoppable)
 
 
-def _easiest(gives_back: Floats, cost: Floats, most: int) -> NDArray[np.int64]:
+def _easiest(gives_back: Floats, cost: Floats, most: int) -> Integers:
     """Places of so many victims that give back most for what stopping them costs, in order."""
     easiest = np.argsort(-gives_back / np.maximum(cost, 1e-300), kind="stable")
     return np.sort(easiest[:most])

@@ -15,14 +15,18 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foresail.model.arrays import Floats, Integers
+from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.schedulers._planning.demands import Demands
-from foresail.schedulers._planning.filling import best_of_groups, densities
-from foresail.schedulers._planning.problem import PlanChoice, Problem, value_of
+from foresail.schedulers._planning.problem import (
+    PlanChoice,
+    Problem,
+    best_of_groups,
+    densities,
+    value_of,
+)
 from foresail.schedulers._planning.solving import SolvedChoice
-from foresail.schedulers.kernels.overflow import add_running, fill_within_risk
+from foresail.schedulers.kernels.plan_filling import add_running, fill_within_risk
 
 _MOST_UNITS: Final = 1024
 """Rows of more are counted in larger units."""
@@ -88,14 +92,11 @@ def within_risk(demands: Demands, solved: SolvedChoice, risk: float) -> SolvedCh
 
 
 def _filled(
-    demands: Demands,
-    stopped: NDArray[np.bool_],
-    rounds: Sequence[tuple[Integers, Floats]],
-    risk: float,
+    demands: Demands, stopped: Booleans, rounds: Sequence[tuple[Integers, Floats]], risk: float
 ) -> PlanChoice:
     """A plan from jobs in some order with the scores of their options, round by round."""
     problem = demands.problem
-    asked = AskedRows.of(demands, stopped)
+    asked = AskedRows.by_running(demands, stopped)
     choice = replace(PlanChoice.nothing(problem), stopped=stopped)
     for order, score in rounds:
         asked.fill(problem, order[choice.group[order] < 0], score, risk, choice)
@@ -104,7 +105,7 @@ def _filled(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AskedRows:
-    """What rows are asked for in every slot, as probabilities."""
+    """Probabilities of what rows are asked for in every slot."""
 
     cumulative: Floats
     """Probability to be asked for at most so many units; shape (rows, slots, units)."""
@@ -113,7 +114,7 @@ class AskedRows:
     """How many units a row has, and how much of its resource one is; shapes (rows,)."""
 
     @classmethod
-    def of(cls, demands: Demands, stopped: NDArray[np.bool_]) -> AskedRows:
+    def by_running(cls, demands: Demands, stopped: Booleans) -> AskedRows:
         """By the running jobs, without those that are stopped."""
         problem = demands.problem
         total = problem.capacity[:, 0] + demands.held.T @ demands.running_on[:, 0]
@@ -175,7 +176,7 @@ def _variance(demands: Demands) -> Floats:
 
 
 def _credit(demands: Demands, bend: float) -> Floats:
-    """What stopping a running job gives back of expected and of uncertain consumption."""
+    """Return what stopping a running job gives back of expected and of uncertain consumption."""
     held = demands.held[demands.victim_at][:, :, np.newaxis]
     chance = demands.running_on[demands.victim_at][:, np.newaxis, :]
     return _effective(held, np.broadcast_to(chance, (*held.shape[:2], chance.shape[2])), bend)

@@ -1,4 +1,4 @@
-"""What can be set of a scheduler that plans ahead, with 3Sigma's defaults."""
+"""Parameters of a scheduler that plans ahead, with 3Sigma's defaults."""
 
 from __future__ import annotations
 
@@ -26,14 +26,10 @@ class PlanAheadParameters:
     """Plan with the whole belief about a runtime; otherwise with its mean alone."""
     over_estimates: OverEstimates = "adaptive"
     """What a job with a deadline is worth after it: nothing (``off``), less and less (``on``), or
-    less and less if its belief gives it hardly a chance anyway (``adaptive``)."""
-    hopeless_below: float = 0.05
-    """That chance: the probability to run no longer than from submission to deadline."""
+    less and less if the probability to run no longer than from submission to deadline is below 0.05
+    (``adaptive``)."""
     preemption: bool = True
     """Jobs without a deadline (or past it) may be stopped for others."""
-    preemption_cost: float = 10.0
-    """What stopping one costs at least, in jobs without a deadline: what is gained by it has to be
-    worth that much. If that is little, jobs are stopped for a thousandth of a chance."""
     soft_constraints: bool = True
     """Know where a job runs best; otherwise every job is planned as if it ran elsewhere."""
     placing: Literal["globally", "in_order"] = "globally"
@@ -43,10 +39,9 @@ class PlanAheadParameters:
     """Whether a job with a deadline asks for a reservation at its submission, and when it is
     promised nodes: as late as its deadline allows, or as early as nodes can be promised."""
     slo_value: float = 1000.0
-    unreserved_value: float = 25.0
     best_effort_value: float = 1.0
-    """What a job with a deadline is worth until then; one whose request for a reservation was
-    rejected; one without a deadline at its submission."""
+    """What a job with a deadline is worth until then, but for 25 if its request for a reservation
+    was rejected; one without a deadline at its submission."""
     best_effort_horizon_seconds: float = 18_000.0
     """How long after its submission a job without a deadline is worth nothing."""
     hopeless_jobs: HopelessJobs = "run_on_leftovers"
@@ -61,9 +56,6 @@ class PlanAheadParameters:
     """When a plan is good enough: by what share of its value the best one may be better."""
     solver: str = "highs"
     """Name of the solver."""
-    most_options: int = 3000
-    """The most starts that a program given to it has: of more that could be in a better plan, those
-    of the jobs worth most."""
     overflow_risk: float | None = None
     """With what probability a slot of a plan may turn out to be overdrawn, above 0, at most 0.5;
     ``none``: capacity is kept in expectation. Starts now are certain to fit in either case."""
@@ -86,22 +78,21 @@ class PlanAheadParameters:
     def __post_init__(self) -> None:
         require(1 <= self.window_slots <= 1000, self, "window_slots", "from 1 to 1000")
         require_positive(self, "slot_seconds", "cycle_seconds", "share_half_life_seconds")
-        require_positive(self, "slo_value", "unreserved_value", "best_effort_value")
+        require_positive(self, "slo_value", "best_effort_value")
         require_positive(self, "best_effort_horizon_seconds", "budget_cpu_hours", "overflow_risk")
-        require_at_least(self, 0, "hopeless_below", "preemption_cost", "relative_gap")
-        require_at_least(self, 0, "fair_share", "most_options")
+        require_at_least(self, 0, "relative_gap", "fair_share")
         require(0.0 < self.solver_share <= 1.0, self, "solver_share", "above 0, at most 1")
         require((self.overflow_risk or 0.0) <= 0.5, self, "overflow_risk", "above 0, at most 0.5")
         shares_by_name(self.shares)
 
     @property
     def work_seconds(self) -> float:
-        """How much work a cycle may take."""
+        """Return how much work a cycle may take."""
         return self.cycle_seconds * self.solver_share
 
     @property
     def keeps_accounts(self) -> bool:
-        """Whether what users have had counts."""
+        """Return whether what users have had counts."""
         return self.fair_share > 0.0 or self.budget_cpu_hours is not None
 
 

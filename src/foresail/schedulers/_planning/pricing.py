@@ -1,4 +1,14 @@
-"""What resources are worth in every slot: a linear program that grows, and the bound it proves."""
+"""A problem as a program, what resources are worth in it, and the bounds that this proves.
+
+The program has a binary column for every option looked at, and one for each running job. Rows: at
+most one option for a job; then, for every row of the problem and every slot, no more is expected to
+be held than there is, with what stopped jobs give back. 3Sigma section 4.3.3, without its columns
+for partitions.
+
+A linear program that starts a third of a job worth 1,000 tells a bound that no plan comes near,
+where all jobs with a deadline are worth the same and the others next to nothing. Plans are worth
+a whole number of them then, and the little that is added: what lies between is out of reach.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +17,150 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foresail.milp.solver import GrowingSolver, Relaxation, relative_gap
-from foresail.model.arrays import Floats, Integers
-from foresail.schedulers._planning.filling import best_of_groups
-from foresail.schedulers._planning.problem import PlanChoice, Problem
-from foresail.schedulers._planning.program import column_entries, most_entries, program_of
-from foresail.schedulers._planning.work import (
+from foresail.milp.solver import Program, ProgramBuilder, Relaxation, Solver, relative_gap
+from foresail.model.arrays import Booleans, Floats, Integers
+from foresail.schedulers._planning.problem import (
     Budget,
+    PlanChoice,
+    Problem,
+    best_of_groups,
     iterations_within,
     of_building,
     of_pricing,
     of_solving,
 )
+
+
+def column_entries(
+    problem: Problem, groups: Integers, slots: Integers
+) -> tuple[Integers, Integers, Floats]:
+    """Rows, columns (0 for the first option) and values of options, column by column."""
+    count, width = groups.size, problem.slots
+    after = np.arange(width) - slots[:, np.newaxis]
+    needs = np.where(after < 0, 0.0, problem.consumption[groups[:, np.newaxis], after])
+    shares = problem.cover[problem.group_set[groups]]
+    option, union = np.nonzero(shares)
+    rows = problem.jobs + union[:, np.newaxis] * width + np.arange(width)
+    columns = np.broadcast_to(option[:, np.newaxis], rows.shape)
+    values = needs[option] * shares[option, union, np.newaxis]
+    held = values > 0.0
+    all_rows = np.concatenate((problem.group_job[groups], rows[held]))
+    all_columns = np.concatenate((np.arange(count), columns[held]))
+    all_values = np.concatenate((np.ones(count), values[held]))
+    order = np.argsort(all_columns, kind="stable")
+    return all_rows[order], all_columns[order], all_values[order]
+
+
+def most_entries(problem: Problem, groups: Integers, slots: Integers) -> int:
+    """No program of these options has more entries than this."""
+    rows = np.count_nonzero(problem.cover, axis=1)[problem.group_set[groups]]
+    of_options = int((1 + rows * (problem.slots - slots)).sum())
+    return of_options + int(np.count_nonzero(problem.victim_credit))
+
+
+def program_of(problem: Problem, groups: Integers, slots: Integers) -> Program:
+    """The program of these options; columns of running jobs that may be stopped come first."""
+    builder = ProgramBuilder()
+    victims = builder.add_columns(0.0, np.ones(problem.victim_cost.size), True)
+    builder.add_objective(victims, -problem.victim_cost)
+    options = builder.add_columns(0.0, np.ones(groups.size), True, problem.worth[groups, slots])
+    builder.add_rows(-np.inf, np.ones(problem.jobs))
+    capacity = builder.add_rows(-np.inf, problem.capacity.ravel())
+    victim, union, slot = np.nonzero(problem.victim_credit)
+    builder.add_entries(
+        capacity[union * problem.slots + slot],
+        victims[victim],
+        -problem.victim_credit[victim, union, slot],
+    )
+    rows, columns, values = column_entries(problem, groups, slots)
+    builder.add_entries(rows, options[columns], values)
+    return builder.build()
+
+
+def values_of(problem: Problem, groups: Integers, slots: Integers, choice: PlanChoice) -> Floats:
+    """A choice among these options as values of the program's columns."""
+    job = problem.group_job[groups]
+    chosen = (choice.group[job] == groups) & (choice.slot[job] == slots)
+    return np.concatenate((choice.stopped.astype(np.float64), chosen.astype(np.float64)))
+
+
+def choice_of(problem: Problem, groups: Integers, slots: Integers, values: Floats) -> PlanChoice:
+    """The choice that values of the program's columns mean."""
+    victims = problem.victim_cost.size
+    choice = PlanChoice.nothing(problem)
+    chosen = np.flatnonzero(values[victims:] > 0.5)
+    job = problem.group_job[groups[chosen]]
+    choice.group[job] = groups[chosen]
+    choice.slot[job] = slots[chosen]
+    choice.stopped[:] = values[:victims] > 0.5
+    return choice
+
+
+_NEARLY: Final = 0.5
+"""A job is one of those worth most if its best start is worth so much of what any is worth."""
+_ROUNDING: Final = 1e-6
+"""A bound so little short of a whole number of jobs, as a share of one, is not short of it."""
+_BELOW: Final = 1e-4
+"""A value so far below a whole number of jobs is short of it."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeJobs:
+    """The jobs worth most, and what a plan of them is worth besides."""
+
+    jobs: Booleans
+    """Which they are; shape (jobs,)."""
+    least: float
+    most: float
+    """What their starts are worth that are worth half as much as any start, or more."""
+    others: float
+    """What all the other jobs could be worth together, each with its best start."""
+    little: float
+    """What a plan could be worth besides such starts."""
+    costs: float
+    """What it costs to stop all running jobs that give anything back."""
+
+    def attainable(self, bound: float) -> float:
+        """Return what no plan exceeds if none exceeds a bound."""
+        return min(bound, self._count(bound) * self.most + self.little)
+
+    def one_more(self, value: float) -> float:
+        """Least worth of a plan that has one of them more than a plan of a value.
+
+        Half a job more where they are worth so different amounts that counting says nothing.
+        """
+        whole = (self._count(value) + 1.0 - _BELOW) * self.least - self.costs
+        return max(whole, value + _NEARLY * self.most)
+
+    def _count(self, value: float) -> float:
+        """Return how many such starts a plan has at most, whatever it pays for stopping jobs."""
+        return float(np.floor((value + self.costs) / self.least + _ROUNDING))
+
+
+def whole_jobs(problem: Problem) -> WholeJobs | None:
+    """Those of a problem; None if no start is worth anything."""
+    most = float(problem.worth.max(initial=0.0))
+    if most <= 0.0:
+        return None
+    great = problem.worth >= _NEARLY * most
+    best = _best(problem, problem.worth)
+    jobs = best >= _NEARLY * most
+    giving = problem.victim_credit.any(axis=(1, 2))
+    return WholeJobs(
+        jobs,
+        float(problem.worth[great].min()),
+        most,
+        float(best[~jobs].sum()),
+        float(_best(problem, np.where(great, 0.0, problem.worth)).sum()),
+        float(problem.victim_cost[giving].sum()),
+    )
+
+
+def _best(problem: Problem, worth: Floats) -> Floats:
+    """Return what each job is worth with its best start, nothing at least; shape (jobs,)."""
+    return np.maximum(best_of_groups(problem, worth.max(axis=1, initial=0.0)), 0.0)
+
 
 _SHARE: Final = 0.5
 _ROUNDS: Final = 30
@@ -32,7 +172,7 @@ _MANY_SETS: Final = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prices:
-    """What resources are worth."""
+    """Prices of resources."""
 
     of_rows: Floats
     """What a unit of each row is worth in every slot; shape (rows, slots)."""
@@ -45,31 +185,19 @@ class Prices:
 
 
 def prices_by(problem: Problem, of_rows: Floats, stopped: Floats) -> Prices:
-    """What prices of rows, whichever they are, say about options, and the bound they prove."""
+    """Derive from prices of rows, whichever they are, those of options and the bound they prove."""
     reduced = _reduced(problem, of_rows)
     return Prices(of_rows, reduced, stopped, _bound(problem, of_rows, reduced))
 
 
 def prices(
-    problem: Problem, solver: GrowingSolver, plans: Sequence[PlanChoice], gap: float, budget: Budget
+    problem: Problem, solver: Solver, plans: Sequence[PlanChoice], gap: float, budget: Budget
 ) -> Prices | None:
     """Solve the linear program over ever more options, until its bound is as good as it gets.
 
-    Parameters
-    ----------
-    problem, solver
-        The question, and who answers.
-    plans
-        Their options are the first ones.
-    gap
-        Stop as near to the bound as this share of the program's objective.
-    budget
-        Of which half is spent on this at most.
-
-    Returns
-    -------
-    Prices or None
-        None if that did not do for the first program and its solve.
+    The options of ``plans`` are the first ones. It stops as near to the bound as the share ``gap``
+    of the program's objective, or when half of the budget is spent. None if the solver has no
+    relaxations, or that did not do for the first program and its solve.
     """
     to_leave = (1.0 - _SHARE) * budget.left
     taken = np.zeros(problem.worth.shape, np.bool_)
@@ -83,6 +211,8 @@ def prices(
     program = program_of(problem, groups, slots)
     rows, entries = program.size.rows, program.size.entries
     relaxation = solver.relaxation(program)
+    if relaxation is None:
+        return None
     best: Prices | None = None
     for _ in range(_ROUNDS):
         left = budget.left - to_leave
@@ -118,7 +248,7 @@ def _add(relaxation: Relaxation, problem: Problem, groups: Integers, slots: Inte
     return values.size
 
 
-def _wanted(problem: Problem, gain: Floats, taken: NDArray[np.bool_]) -> tuple[Integers, Integers]:
+def _wanted(problem: Problem, gain: Floats, taken: Booleans) -> tuple[Integers, Integers]:
     """The best new options of those jobs that gain most by one."""
     gain = np.where(taken | (problem.worth <= 0.0), -np.inf, gain)
     best = best_of_groups(problem, gain.max(axis=1, initial=-np.inf))
@@ -158,7 +288,7 @@ def _reduced(problem: Problem, of_rows: Floats) -> Floats:
 
 
 def _reduced_by_slot(problem: Problem, reduced: Floats, of_groups: Floats) -> Floats:
-    """The same from prices of each group, one slot after a start after the other."""
+    """Reduce by prices of each group, one slot after a start after the other."""
     for after in range(problem.slots):
         priced = problem.consumption[:, after, np.newaxis] * of_groups[:, after:]
         reduced[:, : problem.slots - after] -= priced
@@ -166,7 +296,7 @@ def _reduced_by_slot(problem: Problem, reduced: Floats, of_groups: Floats) -> Fl
 
 
 def _bound(problem: Problem, of_rows: Floats, reduced: Floats) -> float:
-    """What no choice exceeds, whatever the prices: Lagrange's bound."""
+    """Return what no choice exceeds, whatever the prices: Lagrange's bound."""
     wanted = np.where(problem.worth > 0.0, reduced, 0.0).max(axis=1, initial=0.0)
     jobs = np.maximum(best_of_groups(problem, wanted), 0.0).sum()
     credit = (problem.victim_credit * of_rows).sum(axis=(1, 2))

@@ -1,7 +1,7 @@
 """The best choice that is found in time: greedy, prices, whole jobs, search, small programs.
 
 Every step stops by a count, at a gap or when the work of a cycle is spent
-(``foresail.schedulers._planning.work``), so that the same question gets the same answer on every
+(``foresail.schedulers._planning.problem``), so that the same question gets the same answer on every
 machine. Only where the clock ends what has become a disaster, the answer depends on it.
 """
 
@@ -12,34 +12,109 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foresail.milp.program import ProgramBuilder
-from foresail.milp.solver import GrowingSolver, Limits, Solver, find_solver, relative_gap
-from foresail.model.arrays import Floats, Integers
-from foresail.schedulers._planning.filling import (
+from foresail.milp.solver import (
+    Limits,
+    ProgramBuilder,
+    Solver,
+    find_solver,
+    relative_gap,
+)
+from foresail.model.arrays import Booleans, Floats, Integers
+from foresail.schedulers._planning.pricing import (
+    Prices,
+    WholeJobs,
+    choice_of,
+    prices,
+    prices_by,
+    program_of,
+    values_of,
+    whole_jobs,
+)
+from foresail.schedulers._planning.problem import (
+    Budget,
+    PlanChoice,
+    Problem,
     best_of_groups,
+    checks_within,
+    fitting,
     greedy,
     improved,
     in_order_of_arrival,
-    priced,
-)
-from foresail.schedulers._planning.pricing import Prices, prices, prices_by
-from foresail.schedulers._planning.problem import PlanChoice, Problem, fitting, value_of
-from foresail.schedulers._planning.program import choice_of, program_of, values_of
-from foresail.schedulers._planning.searching import searched
-from foresail.schedulers._planning.whole_jobs import WholeJobs, whole_jobs
-from foresail.schedulers._planning.work import (
-    Budget,
-    checks_within,
+    left_by,
     of_looking,
     of_pricing,
     of_program,
+    of_searching,
+    priced,
+    value_of,
 )
 from foresail.schedulers.kernels.plan_filling import NOT_PLANNED
+from foresail.schedulers.kernels.plan_search import SearchedPlan, SearchProblem, search_plan
+
+_TRIES: Final = (1, 3)
+"""Kinds of searches in turn: of how many options the one is taken for which least room is made."""
+_MOST_SEARCHES: Final = 24
+_MORE_IN_VAIN: Final = 6
+"""How many searches in a row may be in vain besides one of each kind, if all is at stake."""
+_CHANGES: Final = 2000
+_CHANGES_FOR_A_JOB: Final = 200
+_USUAL_CHANGES: Final = 8000
+"""How long a search is if little is at stake: so many changes, more for each job, at most these."""
+_LONGER: Final = 3
+_MOST_CHANGES: Final = 16_000
+"""By how many times that a search is longer if all is at stake, and how long it is at most."""
+_ROUNDING: Final = 1e-6
+
+
+def searched(
+    problem: Problem, choice: PlanChoice, enough: float, budget: Budget, stake: float
+) -> PlanChoice:
+    """The best of several searches from a plan, which is never worth less than it.
+
+    They are as long as the problem is large and as much is at stake; some are left out when half of
+    the budget is spent, or when several in a row, of each kind at least one, have found nothing
+    better.
+
+    They end at a value that is ``enough``. The more is at ``stake``, from 0 to 1, the longer they
+    are, and the more may be in vain.
+    """
+    ask = SearchProblem(
+        problem.first_group,
+        problem.group_set,
+        problem.consumption,
+        problem.worth,
+        problem.rows,
+        problem.victim_cost,
+        problem.victim_credit,
+    )
+    left = left_by(problem, choice)
+    begin = best_value = value_of(problem, choice)
+    best = choice
+    fruitless, patience = 0, len(_TRIES) + int(_MORE_IN_VAIN * stake)
+    half = 0.5 * budget.left
+    usual = min(_CHANGES + _CHANGES_FOR_A_JOB * problem.jobs, _USUAL_CHANGES)
+    changes = min(int(usual * (1.0 + _LONGER * stake)), _MOST_CHANGES)
+    for seed in range(_MOST_SEARCHES):
+        if best_value >= enough or fruitless == patience or budget.left <= half:
+            break
+        plan = SearchedPlan(
+            choice.group.copy(), choice.slot.copy(), choice.stopped.copy(), left.copy()
+        )
+        tries = _TRIES[seed % len(_TRIES)]
+        _, tried = search_plan(ask, plan, begin, enough, changes, changes // 2, tries, seed)
+        budget.spend(of_searching(problem, tried))
+        found = PlanChoice(plan.group, plan.slot, plan.stopped)
+        value = value_of(problem, found)
+        if value > best_value and left_by(problem, found).min(initial=np.inf) >= -_ROUNDING:
+            best, best_value, fruitless = found, value, 0
+        else:
+            fruitless += 1
+    return best
+
 
 _LEAST_SECONDS: Final = 1e-3
 _NOTHING_LEFT: Final = 1e-4
@@ -62,12 +137,10 @@ may, too, if a whole job of those worth most may be missing.
 """
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SolvedChoice:
-    """A choice, and how good it is known to be."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class SolveRecord:
+    """Quality of a choice, and what it cost to find."""
 
-    choice: PlanChoice
-    """Never worth less than greedy's."""
     value: float
     bound: float
     greedy_value: float
@@ -81,15 +154,8 @@ class SolvedChoice:
     solver_seconds: float = 0.0
     """Of planning without a solver, of the linear programs and planning by their prices, of
     searching, and of programs."""
-    prices: Floats | None = None
-    """What a cpu is worth in every row and slot; None if it was not asked."""
-    priced_gap: float = 0.0
-    """How far the plan was from the bound in the cycle in which the prices were new."""
-    in_vain: float = 0.0
-    """How much value programs have looked for without finding any, in this cycle and, ever less of
-    it, in those before."""
-    failure: str = ""
-    """What the solver said when it failed; empty if it did not."""
+    solver_failure: str = ""
+    """What the solver said if it failed; empty if it did not. The plan is then made without it."""
 
     @property
     def gap(self) -> float:
@@ -97,9 +163,24 @@ class SolvedChoice:
         return relative_gap(self.value, self.bound)
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class SolvedChoice(SolveRecord):
+    """A choice, and how good it is known to be."""
+
+    choice: PlanChoice
+    """Never worth less than greedy's."""
+    prices: Floats | None = None
+    """What a cpu is worth in every row and slot; None if it was not asked."""
+    priced_gap: float = 0.0
+    """How far the plan was from the bound in the cycle in which the prices were new."""
+    in_vain: float = 0.0
+    """How much value programs have looked for without finding any, in this cycle and, ever less of
+    it, in those before."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Hint:
-    """Where to begin: a plan, and prices of rows in slots, shape (rows, slots), if known.
+    """Beginning of a search: a plan, and prices of rows in slots, shape (rows, slots), if known.
 
     ``gap`` is how near the plan was to the bound when the prices were new; 0 if there are none.
     """
@@ -111,7 +192,7 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How hard to try."""
+    """Limits of how hard to try."""
 
     solver_name: str
     """A registered solver; one that cannot add columns is given a program without prices."""
@@ -121,7 +202,7 @@ class Effort:
     least_value: float
     """When a choice is good enough, as a share of its value; of ``least_value`` where it is worth
     less, so that no work is spent on jobs that are worth next to nothing."""
-    most_options: int
+    most_options: int = 3000
     """A program has no more options than these; of more, those of the jobs worth most."""
 
 
@@ -133,16 +214,8 @@ def solve_problem(
 ) -> SolvedChoice:
     """The best choice that is found.
 
-    Parameters
-    ----------
-    asked
-        The question.
-    effort
-        How hard to try.
-    hint
-        Says where to begin besides greedy, if that is asked for.
-    in_vain
-        That of the cycle before.
+    ``hint`` says where to begin besides greedy, if that is asked for; ``in_vain`` is that of the
+    cycle before.
     """
     return _Attempt(asked, effort, hint, in_vain).solved()
 
@@ -151,11 +224,7 @@ class _Attempt:
     """One answer in the making: the best choice so far, and the least bound."""
 
     def __init__(
-        self,
-        asked: Problem,
-        effort: Effort,
-        hint: Callable[[Problem], Hint] | None,
-        in_vain: float,
+        self, asked: Problem, effort: Effort, hint: Callable[[Problem], Hint] | None, in_vain: float
     ) -> None:
         self._solver = _ready_solver(effort.solver_name)
         self._began = time.perf_counter()
@@ -204,11 +273,11 @@ class _Attempt:
             prices=None if self._prices is None else self._prices.of_rows,
             priced_gap=gap if self._priced_gap is None else self._priced_gap,
             in_vain=self._in_vain,
-            failure=self._failure,
+            solver_failure=self._failure,
         )
 
     def _is_within(self, gap: float) -> bool:
-        """Whether the plan is as near to the bound as this share of its value."""
+        """Return whether the plan is as near to the bound as this share of its value."""
         return self._bound - self._value <= gap * max(abs(self._value), self._effort.least_value)
 
     def _spare(self, cost: Floats, bound: float) -> None:
@@ -257,12 +326,9 @@ class _Attempt:
         enough = max(0.5 * self._effort.relative_gap, _NEARLY_AS_GOOD * (self._priced_gap or 0.0))
         if relative_gap(self._value, self._bound) <= enough:
             return
-        if not self._solver.capabilities.column_addition:
-            return
-        growing = cast("GrowingSolver", self._solver)
         gap = 0.1 * self._effort.relative_gap
         try:
-            found = prices(self._problem, growing, self._plans, gap, self._budget)
+            found = prices(self._problem, self._solver, self._plans, gap, self._budget)
         except RuntimeError as error:
             self._fail(error)
         else:
@@ -300,7 +366,7 @@ class _Attempt:
         return self._by_program_of(whole.jobs, score > dearest, least, whole.others)
 
     def _score(self) -> Floats:
-        """How much more each option is worth than it costs by the prices; -inf if nothing."""
+        """Excess of each option's worth over its cost by the prices; -inf if worth nothing."""
         score = self._problem.worth if self._prices is None else self._prices.reduced
         return np.where(self._problem.worth > 0.0, score, -np.inf)
 
@@ -318,7 +384,7 @@ class _Attempt:
             self._in_vain = 2.0 * self._in_vain + at_stake
 
     def _share_at_stake(self) -> float:
-        """What share of the work that is left is worth it.
+        """Return what share of the work that is left is worth it.
 
         The less is missing to the bound, the less is at stake, and the less the more programs have
         looked for in vain lately.
@@ -330,7 +396,7 @@ class _Attempt:
         return share * missing / (missing + self._in_vain)
 
     def _by_ever_larger_programs(self) -> None:
-        """Of the jobs worth most, of ever more of them; of all at once if they are few."""
+        """Solve programs of ever more of the jobs worth most; of all at once if they are few."""
         most = self._effort.most_options
         few = np.count_nonzero(self._problem.worth) <= most
         for share in _PROGRAMS[-1:] if few else _PROGRAMS:
@@ -344,7 +410,7 @@ class _Attempt:
                 return
 
     def _by_program_of(
-        self, jobs: NDArray[np.bool_], possible: NDArray[np.bool_], least: float, others: float
+        self, jobs: Booleans, possible: Booleans, least: float, others: float
     ) -> bool:
         """The program of some jobs; others are given what is left. False if it was not solved.
 
@@ -391,7 +457,7 @@ class _Attempt:
 
 
 def _all_best(problem: Problem) -> float:
-    """What all jobs would be worth with the best option of each: no choice is worth more."""
+    """Return what all jobs would be worth with the best option of each: no choice is worth more."""
     worth = best_of_groups(problem, problem.worth.max(axis=1, initial=0.0))
     return float(np.maximum(worth, 0.0).sum())
 
@@ -415,9 +481,7 @@ def _ready_solver(name: str) -> Solver:
     return solver
 
 
-def _worthiest(
-    problem: Problem, possible: NDArray[np.bool_], most: int
-) -> tuple[NDArray[np.bool_], float]:
+def _worthiest(problem: Problem, possible: Booleans, most: int) -> tuple[Booleans, float]:
     """The jobs worth most that have together so many possible options at most.
 
     With them, what all others could be worth at best.
@@ -432,10 +496,7 @@ def _worthiest(
 
 
 def _options(
-    problem: Problem,
-    jobs: NDArray[np.bool_],
-    possible: NDArray[np.bool_],
-    plan: PlanChoice,
+    problem: Problem, jobs: Booleans, possible: Booleans, plan: PlanChoice
 ) -> tuple[Integers, Integers]:
     """The plan's options of some jobs, and all of theirs that are possible."""
     groups, slots = np.nonzero(possible & jobs[problem.group_job, np.newaxis])

@@ -1,16 +1,17 @@
-"""Which waiting jobs a cycle looks at, where more wait than its work allows: by worth, and in turn.
+"""Choice of the waiting jobs that a cycle looks at, and the plan and prices that it hands on.
 
 A quarter of what may be looked at is for jobs that the last cycle planned, the soonest first, so
 that a wide job keeps its start. Half is for those worth most for what they need, counting what they
 lose by waiting. What is left goes through all the others in order of arrival, on from where the
-last cycle stopped: none is left out for ever.
+last cycle stopped: none is left out for ever. Plans and prices are handed on to the next cycle,
+moved on by the time that passed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,11 +19,19 @@ from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.model.reservation import Rejection
 from foresail.model.value import DeadlineValue
 from foresail.model.view import ClusterView, PendingJob
-from foresail.schedulers._planning.cell_map import CellMap
+from foresail.schedulers._planning.cell_map import CellMap, most_spaces
+from foresail.schedulers._planning.demands import Demands
 from foresail.schedulers._planning.parameters import PlanAheadParameters
-from foresail.schedulers._planning.spreading import most_spaces
-from foresail.schedulers._planning.valuing import fall_of, least_worth
-from foresail.schedulers._planning.work import groups_within
+from foresail.schedulers._planning.problem import (
+    PlanChoice,
+    Problem,
+    densities,
+    filled,
+    groups_within,
+    improved,
+)
+from foresail.schedulers._planning.solving import Hint, SolvedChoice
+from foresail.schedulers._planning.valuing import least_worth, utility_decay
 
 _PLANNED_UP_TO: Final = 0.25
 _WORTHIEST_UP_TO: Final = 0.75
@@ -30,7 +39,7 @@ _WORTHIEST_UP_TO: Final = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """How far a round through the queue has come: by number of arrival."""
+    """Progress of a round through the queue: by number of arrival."""
 
     last: int = -1
     """Which job was looked at last."""
@@ -40,7 +49,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Triaged:
-    """Which jobs a cycle looks at, which it leaves out, and how far that comes in the round."""
+    """Jobs that a cycle looks at, those that it leaves out, and how far that comes in the round."""
 
     considered: Sequence[PendingJob]
     left_out: Sequence[PendingJob]
@@ -55,18 +64,10 @@ def triaged(
     planned: Mapping[str, float],
     turn: Turn,
 ) -> Triaged:
-    """Which jobs a cycle looks at: all that wait, if its work allows.
+    """Return which jobs a cycle looks at: all that wait, if its work allows.
 
-    Parameters
-    ----------
-    view, places, parameters
-        What there is, where, and how to plan.
-    factors
-        What the worth of jobs is multiplied by, by job id; 1 where nothing is said.
-    planned
-        Starts that the last cycle planned, by job id.
-    turn
-        How far the round has come.
+    ``factors`` are what the worth of jobs is multiplied by, ``planned`` the starts that the last
+    cycle planned, both by job id; the round has come as far as ``turn``.
     """
     pending = view.pending
     soft = parameters.soft_constraints
@@ -95,7 +96,7 @@ def triaged(
 
 
 def kind_in_order(pending: PendingJob, is_awaited: bool) -> int:
-    """Which job goes first where jobs are placed in order; within a kind, the one that came first.
+    """Rank a job where jobs are placed in order; within a kind, the one that came first goes first.
 
     0 for jobs with a deadline, and those that one waits for; 1 for jobs that have a deadline and
     are promised nothing; 2 for others.
@@ -108,7 +109,7 @@ def kind_in_order(pending: PendingJob, is_awaited: bool) -> int:
 
 
 class _Queue:
-    """Which of the waiting jobs are chosen, and how many groups these have."""
+    """Choice among the waiting jobs, and how many groups these have."""
 
     def __init__(self, groups: Integers) -> None:
         self._groups = groups
@@ -152,19 +153,19 @@ def _scores(
     factors: Mapping[str, float],
     awaited: Collection[str],
 ) -> Floats:
-    """What each job is worth now, and loses in a window, for a cpu and second that it holds.
+    """Return what each job is worth now, and loses in a window, for a cpu and second that it holds.
 
     By the mean of its runtime alone: what a plan knows of the rest takes longer to find out.
     """
     pending = view.pending
-    falls = [fall_of(each, parameters) for each in pending]
+    decays = [utility_decay(each, parameters) for each in pending]
     means = np.array([each.prediction.mean() for each in pending])
-    full = np.array([fall.full for fall in falls])
+    full = np.array([decay.full for decay in decays])
     full *= [factors.get(each.job.job_id, 1.0) for each in pending]
-    begin = np.array([fall.begin_seconds for fall in falls]) - view.now
-    end = np.array([fall.end_seconds for fall in falls]) - view.now
+    begin = np.array([decay.begin_seconds for decay in decays]) - view.now
+    end = np.array([decay.end_seconds for decay in decays]) - view.now
     least = np.array(
-        [least_worth(each, fall, parameters) for each, fall in zip(pending, falls, strict=True)]
+        [least_worth(each, decay, parameters) for each, decay in zip(pending, decays, strict=True)]
     )
     if awaited:
         is_awaited = np.array([each.job.job_id in awaited for each in pending])
@@ -182,11 +183,101 @@ def _scores(
 
 
 def _share_left(begin: Floats, end: Floats, means: Floats) -> Floats:
-    """What is left of a worth that falls from begin to end, if a job starts now.
+    """Return what is left of a worth that decays from begin to end, if a job starts now.
 
-    Of one that falls at once, the share of its runtime that there is time for: it may be shorter.
+    Of one that decays at once, the share of its runtime that there is time for: it may be shorter.
     """
-    falls = np.isfinite(end) & (end > begin)
+    decays = np.isfinite(end) & (end > begin)
     left = np.clip(begin / np.maximum(means, 1e-9), 0.0, 1.0)
-    left[falls] = np.clip((end - means)[falls] / (end[falls] - begin[falls]), 0.0, 1.0)
+    left[decays] = np.clip((end - means)[decays] / (end[decays] - begin[decays]), 0.0, 1.0)
     return left
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Carried:
+    """A plan and prices, by what they are about instead of by number."""
+
+    now: float
+    """When they were made."""
+    starts: Mapping[str, float]
+    """Planned start (seconds) by job id."""
+    stopped: frozenset[str]
+    """Ids of the running jobs that are to be stopped."""
+    prices: Mapping[str, Floats]
+    """Worth of a unit of every row in every slot, by the row's name."""
+    gap: float
+    """How far a plan was from the bound when these prices were new."""
+    in_vain: float
+    """How much value programs have looked for lately without finding any."""
+    turn: Turn
+    """How far the round through a queue that is too long had come."""
+
+    def plain(self) -> dict[str, Any]:
+        """Plain values that ``carried_of`` makes the same of."""
+        return {
+            "now": self.now,
+            "starts": self.starts,
+            "stopped": sorted(self.stopped),
+            "prices": {row: prices.tolist() for row, prices in self.prices.items()},
+            "gap": self.gap,
+            "in_vain": self.in_vain,
+            "turn": [self.turn.last, self.turn.until],
+        }
+
+
+def carried_of(plain: Mapping[str, Any]) -> Carried:
+    """Return what was handed on, from plain values."""
+    return Carried(
+        plain["now"],
+        plain["starts"],
+        frozenset(plain["stopped"]),
+        {row: np.array(prices) for row, prices in plain["prices"].items()},
+        plain["gap"],
+        plain.get("in_vain", 0.0),  # logs of earlier versions have neither this
+        Turn(*plain.get("turn", ())),  # nor that
+    )
+
+
+def carried_from(
+    demands: Demands, solved: SolvedChoice, now: float, slot_seconds: float, turn: Turn
+) -> Carried:
+    """Return what a cycle hands on."""
+    choice, prices = solved.choice, solved.prices
+    planned = choice.planned.tolist()
+    return Carried(
+        now,
+        {demands.pending[at].job.job_id: now + choice.slot[at] * slot_seconds for at in planned},
+        frozenset(demands.victims[at].job.job_id for at in np.flatnonzero(choice.stopped).tolist()),
+        {} if prices is None else dict(zip(demands.rows, prices, strict=True)),
+        solved.priced_gap,
+        solved.in_vain,
+        turn,
+    )
+
+
+def moved_on(carried: Carried, now: float, slot_seconds: float) -> Carried:
+    """Move the plan on to a later moment: prices are those of the slots that begin then."""
+    passed = now - carried.now
+    prices = {}
+    for row, earlier in carried.prices.items():
+        moments = np.arange(earlier.size) * slot_seconds
+        prices[row] = np.interp(moments + passed, moments, earlier)
+    return replace(carried, now=now, prices=prices)
+
+
+def hint_from(carried: Carried, demands: Demands, problem: Problem) -> Hint:
+    """Return what was handed on as a plan and prices of a problem of this moment.
+
+    Jobs are planned again in order of their starts, new ones after them.
+    """
+    jobs = [each.job.job_id for each in demands.pending]
+    starts = np.array([carried.starts.get(job_id, np.inf) for job_id in jobs])
+    order = np.lexsort((-densities(problem), starts))
+    stopped = np.array([each.job.job_id in carried.stopped for each in demands.victims], np.bool_)
+    nothing = replace(PlanChoice.nothing(problem), stopped=stopped)
+    choice = improved(problem, filled(problem, order, problem.worth, nothing))
+    if not carried.prices:
+        return Hint(choice, None, 0.0)
+    unknown = np.zeros(problem.slots)
+    prices = [carried.prices.get(row, unknown) for row in demands.rows]
+    return Hint(choice, np.array(prices).reshape(problem.capacity.shape), carried.gap)

@@ -1,6 +1,6 @@
-"""What a start in a slot is worth in expectation: before its deadline, after it, and without one.
+"""Expected worth of a start in a slot: before its deadline, after it, and without one.
 
-Our own values fall in a straight line from full to nothing (or at once, at a deadline), so that
+Our own values decay in a straight line from full to nothing (or at once, at a deadline), so that
 their expectation needs no integral but the limited mean of the runtime. Those of users may have any
 shape and are averaged over the runtime's quantiles. 3Sigma equation 4.1.
 """
@@ -8,20 +8,130 @@ shape and are averaged over the runtime's quantiles. 3Sigma equation 4.1.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from foresail.distributions.log_normal import LogNormal
+from foresail.distributions.mixture import Mixture
+from foresail.distributions.packed import PackedDistributions
+from foresail.distributions.point import Point
+from foresail.distributions.quantiles import Quantiles
+from foresail.distributions.shifted import Shifted
+from foresail.distributions.truncated_normal import TruncatedNormal
 from foresail.model.arrays import Floats
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
 from foresail.model.reservation import Rejection
 from foresail.model.value import DeadlineValue, DecayingValue, ValueFunction
 from foresail.model.view import PendingJob, RunningJob
-from foresail.schedulers._planning.beliefs import RuntimeBeliefs, longest_seconds
 from foresail.schedulers._planning.parameters import PlanAheadParameters
+from foresail.schedulers.kernels.plan_beliefs import fill_limited_means, fill_quantiles
+
+_LEVELS: Final = np.concatenate((np.linspace(0.0, 0.98, 50), [0.99, 0.995, 0.999, 1.0]))
+_NEARLY_ONE: Final = 0.9999
+_GRACE_SECONDS: Final = 1e-6
+
+
+def longest_seconds(belief: Distribution) -> float:
+    """The longest runtime that is believed possible; of an endless belief, that of nearly all."""
+    longest = belief.quantile(1.0)
+    return longest if np.isfinite(longest) else belief.quantile(_NEARLY_ONE)
+
+
+def in_pieces(belief: Distribution) -> Distribution:
+    """The belief itself, or a smooth one as straight pieces between some fifty quantiles."""
+    match belief:
+        case LogNormal() | TruncatedNormal() | Mixture() | Shifted():
+            values = [belief.quantile(float(level)) for level in _LEVELS[:-1]]
+            return Quantiles(_LEVELS, [*values, max(longest_seconds(belief), values[-1])])
+        case _:
+            return belief
+
+
+class RuntimeBeliefs:
+    """The beliefs of some jobs, each about the runtime on the nodes it likes best."""
+
+    def __init__(self, beliefs: Sequence[Distribution]) -> None:
+        self._packed = PackedDistributions.of(list(beliefs))
+        pieces = [in_pieces(belief) for belief in beliefs]
+        unchanged = all(map(operator.is_, pieces, beliefs))
+        self._pieces = self._packed if unchanged else PackedDistributions.of(pieces)
+
+    def still_running(self, slowdown: float, offsets: Floats, elapsed: ArrayLike = 0.0) -> Floats:
+        """Probability to run on so many seconds after the elapsed ones; shape (jobs, offsets).
+
+        Zeros where nothing is left beyond the elapsed time.
+        """
+        since = np.broadcast_to(np.asarray(elapsed, np.float64), len(self._packed)) / slowdown
+        return self._packed.survival_grid(since, offsets / slowdown)
+
+    def done_by(self, slowdown: float, seconds: Floats, step: float, slots: int) -> Floats:
+        """Probability of each to be done by a moment if it starts so many steps from now.
+
+        Parameters
+        ----------
+        slowdown
+            How many times longer the jobs run.
+        seconds
+            From now to each job's moment; shape (jobs,). A millionth of a second is given.
+        step, slots
+            Seconds between starts, and their number.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (jobs, slots).
+        """
+        left = seconds + _GRACE_SECONDS
+        last = np.clip(np.floor(left / step), -1, slots - 1).astype(np.int64)  # start in time
+        shortest = np.maximum(left - last * step, 0.0) / slowdown
+        offsets = np.arange(slots) * (step / slowdown)
+        running = self._packed.survival_grid(shortest, offsets)
+        running *= self._packed.left(shortest)[:, np.newaxis]
+        place = last[:, np.newaxis] - np.arange(slots)
+        late = np.take_along_axis(running, np.maximum(place, 0), axis=1)
+        return np.where(place >= 0, 1.0 - late, 0.0)
+
+    def limited_means(self, slowdown: float, bounds: Floats) -> Floats:
+        """E[min(runtime, bound)] for each job's own bounds (seconds); shapes (jobs, n)."""
+        means = np.empty(bounds.shape)
+        packed = self._pieces
+        fill_limited_means(
+            packed.first_component,
+            packed.first_row,
+            packed.weights,
+            packed.shifts,
+            packed.rows,
+            np.ascontiguousarray(bounds / slowdown),
+            means,
+        )
+        return means * slowdown
+
+    def quantiles(self, levels: Floats) -> Floats:
+        """Each job's quantiles at its own levels; shapes (jobs, n)."""
+        packed = self._pieces
+        values = np.empty(levels.shape)
+        fill_quantiles(
+            packed.first_component,
+            packed.first_row,
+            packed.weights,
+            packed.shifts,
+            packed.rows,
+            np.ascontiguousarray(levels),
+            values,
+        )
+        return values
+
+
+def as_point(belief: Distribution) -> Point:
+    """The mean as if it were certain."""
+    return Point(belief.mean())
+
 
 _LATER: Final = 1e-6
 """By what share of its worth a start is worth less for every slot that it is later (T-5)."""
@@ -29,6 +139,16 @@ _LATER: Final = 1e-6
 
 _LEFTOVER: Final = 0.001
 """What a start is worth that gains nothing, as a share of a job without a deadline."""
+
+_UNRESERVED_VALUE: Final = 25.0
+"""What a job is worth until its deadline whose request for a reservation was rejected."""
+
+_HOPELESS_BELOW: Final = 0.05
+"""Chance of being in time below which a job counts as hopeless from the beginning."""
+
+_PREEMPTION_COST: Final = 10.0
+"""What stopping a job costs at least, in jobs without a deadline: what is gained by it has to be
+worth that much. If that is little, jobs are stopped for a thousandth of a chance."""
 
 _NEVER_SECONDS: Final = 1e18
 """When the worth of a job ends whose options name no end."""
@@ -41,32 +161,32 @@ _WORTHLESS: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Fall:
+class UtilityDecay:
     """Worth ``full`` until ``begin_seconds``, nothing from ``end_seconds`` on, straight between."""
 
     full: float
     begin_seconds: float
     end_seconds: float
 
-    def times(self, factor: float) -> Fall:
-        """The same, worth so much more or less."""
+    def times(self, factor: float) -> UtilityDecay:
+        """Scale the worth by a factor."""
         return self if factor == 1.0 else replace(self, full=self.full * factor)
 
 
 @dataclass(frozen=True, slots=True)
-class StandInValue(Fall):
-    """Any other value function, beside the fall that stands for it where only falls will do."""
+class StandInValue(UtilityDecay):
+    """Any other value function, beside the decay that stands for it where only decays will do."""
 
     job_id: str
     value: ValueFunction
     factor: float
 
     def times(self, factor: float) -> StandInValue:
-        """The same, worth so much more or less."""
+        """Scale the worth by a factor."""
         return replace(self, full=self.full * factor, factor=self.factor * factor)
 
     def at(self, completion_seconds: float) -> float:
-        """What the function says of a moment.
+        """Return what the function says of a moment.
 
         Raises
         ------
@@ -84,60 +204,60 @@ class StandInValue(Fall):
         return worth * self.factor
 
 
-def fall_of(asking: PendingJob | RunningJob, parameters: PlanAheadParameters) -> Fall:
-    """How a job's worth falls, seen from its submission."""
+def utility_decay(asking: PendingJob | RunningJob, parameters: PlanAheadParameters) -> UtilityDecay:
+    """Return how a job's worth decays, seen from its submission."""
     job, value = asking.job, asking.job.value
     if job.options:  # what its starts are worth is told, and by when it has to end may be
         deadline = job.deadline_seconds
         end = _NEVER_SECONDS if deadline is None else deadline
-        return Fall(max(option.value for option in job.options), end, end)
+        return UtilityDecay(max(option.value for option in job.options), end, end)
     match value:
         case DeadlineValue(deadline, full):
             rejected = isinstance(asking.reservation, Rejection)
-            worth = full * (parameters.unreserved_value if rejected else parameters.slo_value)
+            worth = full * (_UNRESERVED_VALUE if rejected else parameters.slo_value)
             allowed = deadline - job.submit_seconds
             if not _counts_late(asking.prediction, allowed, parameters):
-                return Fall(worth, deadline, deadline)
+                return UtilityDecay(worth, deadline, deadline)
             slowdown = 1.0 if job.preference is None else job.preference.slowdown
             window = parameters.window_slots * parameters.slot_seconds
             longest = longest_seconds(asking.prediction) * slowdown
-            return Fall(worth, deadline, deadline + max(allowed, window + longest))
+            return UtilityDecay(worth, deadline, deadline + max(allowed, window + longest))
         case DecayingValue(start, zero, full):
-            return Fall(parameters.best_effort_value * full, start, zero)
+            return UtilityDecay(parameters.best_effort_value * full, start, zero)
     begin, worth = job.submit_seconds, parameters.best_effort_value
     end = begin + parameters.best_effort_horizon_seconds
     if value is None:
-        return Fall(worth, begin, end)
+        return UtilityDecay(worth, begin, end)
     told = StandInValue(worth, begin, end, job.job_id, value, worth)
     return replace(told, full=told.at(begin))
 
 
 def _counts_late(belief: Distribution, allowed: float, parameters: PlanAheadParameters) -> bool:
-    """Whether a job is worth something after its deadline: it may always have been hopeless."""
+    """Tell whether a job is worth something late: it may always have been hopeless."""
     if parameters.over_estimates != "adaptive":
         return parameters.over_estimates == "on"
     in_time = float(belief.cumulative(max(allowed, 0.0)))
-    return in_time < parameters.hopeless_below
+    return in_time < _HOPELESS_BELOW
 
 
-def least_worth(pending: PendingJob, fall: Fall, parameters: PlanAheadParameters) -> float:
-    """What any start of a job is worth, however late: nothing if it is to be dropped then.
+def least_worth(pending: PendingJob, decay: UtilityDecay, parameters: PlanAheadParameters) -> float:
+    """Return what any start of a job is worth, however late: nothing if it is to be dropped then.
 
     Only jobs whose worth can end for good are dropped: those with a deadline, or a value that falls
     to nothing; not those that are worth nothing while a budget is spent.
     """
     ends = isinstance(pending.job.value, DeadlineValue | DecayingValue)
-    may_be_hopeless = ends and fall.full > 0.0
+    may_be_hopeless = ends and decay.full > 0.0
     if parameters.hopeless_jobs == "drop" and may_be_hopeless:
         return 0.0
     if pending.job.options:
-        return _LEFTOVER * fall.full
+        return _LEFTOVER * decay.full
     return _LEFTOVER * parameters.best_effort_value
 
 
 def expected_worth(
     beliefs: RuntimeBeliefs,
-    falls: Sequence[Fall],
+    decays: Sequence[UtilityDecay],
     least: Floats,
     slowdown: float,
     now: float,
@@ -145,67 +265,58 @@ def expected_worth(
 ) -> Floats:
     """Expected worth of every job if it starts in a slot, where it runs so much longer.
 
-    Parameters
-    ----------
-    beliefs, falls, least
-        Of every job; ``least`` as ``least_worth`` says, of shape (jobs,).
-    slowdown, now, parameters
-        How many times longer it runs; as everywhere in a plan.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (jobs, slots); 0 where a start is worth nothing.
+    ``least`` is what ``least_worth`` says of every job; the worth has the shape (jobs, slots), and
+    is 0 where a start is worth nothing.
     """
-    worth = worth_of_falls(beliefs, falls, slowdown, now, parameters)
+    worth = decaying_worth(beliefs, decays, slowdown, now, parameters)
     at_least: Floats = np.maximum(worth, least[:, np.newaxis])
     return at_least * rather_earlier(parameters)
 
 
 def rather_earlier(parameters: PlanAheadParameters) -> Floats:
-    """What of its worth a start keeps by slot, so that of equal starts the earliest is chosen."""
+    """Shares of its worth that a start keeps by slot: of equal starts the earliest is best."""
     later: Floats = 1.0 - _LATER * np.arange(parameters.window_slots, dtype=np.float64)
     return later
 
 
-def worth_of_falls(
+def decaying_worth(
     beliefs: RuntimeBeliefs,
-    falls: Sequence[Fall],
+    decays: Sequence[UtilityDecay],
     slowdown: float,
     now: float,
     parameters: PlanAheadParameters,
 ) -> Floats:
-    """The same without the least that any start is worth; shape (beliefs, slots)."""
+    """Expected worth without the least that any start is worth; shape (beliefs, slots)."""
     step, slots = parameters.slot_seconds, parameters.window_slots
-    full = np.array([fall.full for fall in falls])
-    begin = np.array([fall.begin_seconds - now for fall in falls])
-    width = np.array([fall.end_seconds - fall.begin_seconds for fall in falls])
+    full = np.array([decay.full for decay in decays])
+    begin = np.array([decay.begin_seconds - now for decay in decays])
+    width = np.array([decay.end_seconds - decay.begin_seconds for decay in decays])
     worth = beliefs.done_by(slowdown, begin, step, slots)
     straight = np.flatnonzero(width > 0.0)
     if straight.size:
         starts = np.arange(slots) * step
-        until = begin[:, np.newaxis] - starts  # negative: the fall has begun before the start
+        until = begin[:, np.newaxis] - starts  # negative: the decay has begun before the start
         ends = until + width[:, np.newaxis]
         lost = beliefs.limited_means(slowdown, ends) - beliefs.limited_means(slowdown, until)
         worth[straight] = 1.0 - lost[straight] / width[straight, np.newaxis]
     worth = full[:, np.newaxis] * np.maximum(worth, 0.0)
     worth = np.where(worth < _WORTHLESS * full[:, np.newaxis], 0.0, worth)
-    told = [at for at, fall in enumerate(falls) if isinstance(fall, StandInValue)]
+    told = [at for at, decay in enumerate(decays) if isinstance(decay, StandInValue)]
     if told:
-        levels = np.tile((np.arange(_QUANTILES) + 0.5) / _QUANTILES, (len(falls), 1))
+        levels = np.tile((np.arange(_QUANTILES) + 0.5) / _QUANTILES, (len(decays), 1))
         runtimes = beliefs.quantiles(levels) * slowdown
         moments: Floats = now + np.arange(slots, dtype=np.float64) * step
         for at in told:
-            worth[at] = _mean_worth(falls[at], runtimes[at], moments)
+            worth[at] = _mean_worth(decays[at], runtimes[at], moments)
     return worth
 
 
-def _mean_worth(fall: Fall, runtimes: Floats, starts: Floats) -> Floats:
+def _mean_worth(decay: UtilityDecay, runtimes: Floats, starts: Floats) -> Floats:
     """Mean of a told value over equally likely runtimes, by start."""
-    assert isinstance(fall, StandInValue)
+    assert isinstance(decay, StandInValue)
     ends = starts[:, np.newaxis] + runtimes
     different, back = np.unique(ends, return_inverse=True)
-    worth = np.array([fall.at(end) for end in different.tolist()])
+    worth = np.array([decay.at(end) for end in different.tolist()])
     mean: Floats = worth[back].reshape(ends.shape).mean(axis=1)
     return mean
 
@@ -213,13 +324,13 @@ def _mean_worth(fall: Fall, runtimes: Floats, starts: Floats) -> Floats:
 def stopping_cost(
     victims: Sequence[RunningJob], now: float, parameters: PlanAheadParameters
 ) -> Floats:
-    """What stopping each running job costs: the worth of the work that is lost, and something more.
+    """Cost of stopping each running job: the worth of the work that is lost, and something more.
 
     The source leaves it open. Here: by how much more a job is worth that goes on than one that
     starts again now, and the least that a stop costs (spec section 5.7). A job past its deadline
     that is still worth something costs all of that, lest such jobs stop each other in turn.
     """
-    least = parameters.preemption_cost * parameters.best_effort_value
+    least = _PREEMPTION_COST * parameters.best_effort_value
     per_second = parameters.best_effort_value / parameters.best_effort_horizon_seconds
     elapsed = np.array([victim.elapsed_seconds(now) for victim in victims])
     late = np.array([_late_worth(victim, now, parameters) for victim in victims])
@@ -228,16 +339,16 @@ def stopping_cost(
 
 
 def _late_worth(victim: RunningJob, now: float, parameters: PlanAheadParameters) -> float:
-    """What a job past its deadline is worth if it ended now; 0 for one that has none."""
+    """Return what a job past its deadline is worth if it ended now; 0 for one that has none."""
     if not isinstance(victim.job.value, DeadlineValue):
         return 0.0
-    fall = fall_of(victim, parameters)
-    width = fall.end_seconds - fall.begin_seconds
-    return fall.full * max(0.0, (fall.end_seconds - now) / width) if width > 0.0 else 0.0
+    decay = utility_decay(victim, parameters)
+    width = decay.end_seconds - decay.begin_seconds
+    return decay.full * max(0.0, (decay.end_seconds - now) / width) if width > 0.0 else 0.0
 
 
 def may_be_stopped(running: RunningJob, now: float) -> bool:
-    """Whether a running job has no deadline, or has missed it; not in the instant it starts."""
+    """Tell whether a running job has no deadline, or has missed it; not as it starts."""
     value = running.job.value
     if running.start_seconds >= now:
         return False

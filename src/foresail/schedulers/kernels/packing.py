@@ -8,15 +8,13 @@ sections 7.2 to 7.7.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.compile import bare_kernel, merged_part, part
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from foresail.model.arrays import Floats, Integers
 
 CPU: Final = 0
 MEMORY: Final = 1
@@ -54,11 +52,51 @@ NOWHERE: Final = -1
 _ROUNDING: Final = 1e-9
 _MILLIONTHS: Final = 1e6
 _IMPOSSIBLE: Final = np.iinfo(np.int32).max
+_GONE: Final = 1
+
+
+class MachineTables(NamedTuple):
+    """Machines: their rows, the masses of what is used, and the probability of as much or less.
+
+    Shapes (machines, MACHINE_COLUMNS) and twice (machines, resources, steps).
+    """
+
+    table: Floats
+    masses: Floats
+    reached: Floats
+
+
+class TaskUse(NamedTuple):
+    """A task: its row, and the masses of what it uses, of shape (resources, steps)."""
+
+    row: Floats
+    masses: Floats
+
+
+class RiskLimits(NamedTuple):
+    """Risks of cpu and of memory that a task must stay below, or be without; and their steps."""
+
+    most: Floats
+    steps: Floats
+
+
+class PlacingRoom(NamedTuple):
+    """Room for as many machines as the widest job has tasks.
+
+    The numbers of those that a job is put on, and how many tasks go to each; their rows and risks,
+    to be put back; and four numbers of each.
+    """
+
+    used: Integers
+    counts: Integers
+    kept: MachineTables
+    risks: NDArray[np.int32]
+    pending: Floats
 
 
 @part
 def _steps_within(room: float, step: float) -> int:
-    """How many whole steps there is room for; below 0: not even for none."""
+    """Return how many whole steps there is room for; below 0: not even for none."""
     if room < -_ROUNDING * step:
         return -1
     return int(min(room / step + _ROUNDING * 1e3, 1e9))
@@ -141,7 +179,7 @@ def _exceeds(
 def actual_cpus(
     capacity: float, request: float, requested: float, cpus: float, used: float, tasks: int
 ) -> float:
-    """What each of so many equal tasks gets of a machine's cpus (section 7.2).
+    """Return what each of so many equal tasks gets of a machine's cpus (section 7.2).
 
     Parameters
     ----------
@@ -164,7 +202,7 @@ def actual_cpus(
 
 @part
 def _worth(job: Floats, seconds: float) -> float:
-    """What a job is worth that ends so long from now."""
+    """Return what a job is worth that ends so long from now."""
     if seconds <= job[FULL_UNTIL]:
         return float(job[VALUE])
     falls = job[ZERO_FROM] - job[FULL_UNTIL]
@@ -215,80 +253,59 @@ def _outcome(
 
 @bare_kernel
 def expected_worth(
-    machines: Floats,
-    reached: Floats,
-    used: Integers,
-    counts: Integers,
+    at: MachineTables,
+    room: PlacingRoom,
     used_machines: int,
     job: Floats,
-    task: Floats,
-    task_masses: Floats,
+    task: TaskUse,
     steps: Floats,
-    pending: Floats,
 ) -> float:
-    """What starting a job now is worth on average, its tasks on these machines (section 7.5).
+    """Expected worth of starting a job now, its tasks on these machines (section 7.5).
 
     Its tasks all use the same; given that, what they get on different machines is independent, so
     that the probability that the least of it exceeds an amount is a product.
 
     Parameters
     ----------
-    machines, reached
-        Tables of machines as they are without the job, and of probabilities of excess.
-    used, counts, used_machines
-        Numbers of different machines, and how many tasks go to each.
-    job, task, task_masses
-        Rows.
+    at
+        The machines as they are without the job.
+    room, used_machines
+        Which machines, and how many of them there are.
+    job, task
+        A row, and one of its tasks.
     steps
         Of cpu and memory.
-    pending
-        Room for four numbers of each of the machines.
     """
     stays = 1.0
     for i in range(used_machines):
-        machine = used[i]
-        stays *= 1.0 - _exceeds(
-            machines[machine], reached[machine], task, task_masses, MEMORY, counts[i], steps[MEMORY]
-        )
+        number, step = room.used[i], steps[MEMORY]
+        row, reached = at.table[number], at.reached[number]
+        stays *= 1.0 - _exceeds(row, reached, task.row, task.masses, MEMORY, room.counts[i], step)
     total = 0.0
-    for at in range(int(task[TASK_HIGHEST + CPU]) + 1):
-        mass = task_masses[CPU, at]
+    for step_number in range(int(task.row[TASK_HIGHEST + CPU]) + 1):
+        mass = task.masses[CPU, step_number]
         if mass <= 0.0:
             continue
-        cpus = task[TASK_LEAST + CPU] + at * steps[CPU]
-        total += mass * _worth_given(
-            machines, reached, used, counts, used_machines, job, task, cpus, steps[CPU], pending
-        )
+        cpus = task.row[TASK_LEAST + CPU] + step_number * steps[CPU]
+        total += mass * _worth_given(at, room, used_machines, job, task, cpus, steps[CPU])
     return stays * total
 
 
 @part
 def _worth_given(
-    machines: Floats,
-    reached: Floats,
-    used: Integers,
-    counts: Integers,
+    at: MachineTables,
+    room: PlacingRoom,
     used_machines: int,
     job: Floats,
-    task: Floats,
+    task: TaskUse,
     cpus: float,
     step: float,
-    pending: Floats,
 ) -> float:
-    """What a job is worth whose tasks would use so many cpus alone."""
-    request = task[TASK_REQUEST]
+    """Return what a job is worth whose tasks would use so many cpus alone."""
+    request, pending, counts = task.row[TASK_REQUEST], room.pending, room.counts
     for i in range(used_machines):
-        machine = used[i]
-        pending[i, 3] = _outcome(
-            machines[machine],
-            reached[machine],
-            request,
-            cpus,
-            counts[i],
-            -1,
-            step,
-            pending[i],
-        )
+        row, reached = at.table[room.used[i]], at.reached[room.used[i]]
+        pending[i, 3] = _outcome(row, reached, request, cpus, counts[i], -1, step, pending[i])
         pending[i, 2] = 1.0
     total = 0.0
     exceeds = 1.0
@@ -299,19 +316,13 @@ def _worth_given(
                 worst = i
         gets = pending[worst, 0]
         pending[worst, 2] -= pending[worst, 1]
-        if pending[worst, 3] == -2.0:
+        begin = int(pending[worst, 3])
+        if begin == -2:
             pending[worst, 2] = 0.0
         else:
-            machine = used[worst]
+            row, reached = at.table[room.used[worst]], at.reached[room.used[worst]]
             pending[worst, 3] = _outcome(
-                machines[machine],
-                reached[machine],
-                request,
-                cpus,
-                counts[worst],
-                int(pending[worst, 3]),
-                step,
-                pending[worst],
+                row, reached, request, cpus, counts[worst], begin, step, pending[worst]
             )
         still = 1.0
         for i in range(used_machines):
@@ -324,7 +335,7 @@ def _worth_given(
 
 @part
 def _most_worth(job: Floats, task: Floats, task_masses: Floats, step: float) -> float:
-    """What starting a job now is worth on average where nothing is in its way."""
+    """Return what starting a job now is worth on average where nothing is in its way."""
     total = 0.0
     for at in range(int(task[TASK_HIGHEST + CPU]) + 1):
         cpus = task[TASK_LEAST + CPU] + at * step
@@ -371,7 +382,7 @@ def _risk(
 def _is_full(
     machine: Floats, reached: Floats, task: Floats, resource: int, most: float, step: float
 ) -> bool:
-    """Whether the risk is too high even if one more task used no more than its least."""
+    """Return whether the risk is too high even if one more task used no more than its least."""
     room = machine[CAPACITY + resource] - machine[LEAST + resource] - task[TASK_LEAST + resource]
     steps = _steps_within(room, step)
     if steps < 0:
@@ -382,13 +393,9 @@ def _is_full(
 
 @part
 def _comes_first(
-    risks: NDArray[np.int32],
-    machines: Floats,
-    ranks: Integers,
-    machine: int,
-    best: int,
+    risks: NDArray[np.int32], machines: Floats, ranks: Integers, machine: int, best: int
 ) -> bool:
-    """Whether a machine is before another: the five keys (section 7.7, ascending).
+    """Return whether a machine is before another: the five keys (section 7.7, ascending).
 
     Risk of memory, risk of cpu, available memory, available cpu (what is expected to be free), and
     a rank drawn by lot.
@@ -408,93 +415,87 @@ def _comes_first(
 
 @merged_part
 def _set_risks(
-    risks: NDArray[np.int32],
-    machine: Floats,
-    reached: Floats,
-    number: int,
-    task: Floats,
-    task_masses: Floats,
-    most: Floats,
-    steps: Floats,
+    risks: NDArray[np.int32], at: MachineTables, number: int, task: TaskUse, limits: RiskLimits
 ) -> None:
     """Both risks of one more task on a machine, that of memory first as it counts first."""
+    most, steps = limits.most, limits.steps
+    row, reached = at.table[number], at.reached[number]
     risks[number, 0] = risks[number, 1] = _IMPOSSIBLE
     for resource in range(RESOURCES):
-        if _is_full(machine, reached, task, resource, most[resource], steps[resource]):
+        if _is_full(row, reached, task.row, resource, most[resource], steps[resource]):
             return
-    cpu = _risk(machine, reached, task, task_masses, CPU, most[CPU], steps[CPU])
+    cpu = _risk(row, reached, task.row, task.masses, CPU, most[CPU], steps[CPU])
     if cpu == _IMPOSSIBLE:
         return
-    memory = _risk(machine, reached, task, task_masses, MEMORY, most[MEMORY], steps[MEMORY])
+    memory = _risk(row, reached, task.row, task.masses, MEMORY, most[MEMORY], steps[MEMORY])
     if memory == _IMPOSSIBLE:
         return
     risks[number, 0], risks[number, 1] = memory, cpu
 
 
+@part
+def _add_and_accumulate(at: MachineTables, number: int, task: TaskUse) -> None:
+    """Let one more task run on a machine, whose requests stay as they are."""
+    _add_task(at.table[number], at.masses[number], task.row, task.masses)
+    _accumulate(at.table[number], at.masses[number], at.reached[number])
+
+
 @bare_kernel
 def tasks_that_fit(
-    machine: Floats,
-    masses: Floats,
-    reached: Floats,
-    task: Floats,
-    task_masses: Floats,
-    tasks: int,
-    most: Floats,
-    steps: Floats,
-    risks: NDArray[np.int32],
+    at: MachineTables, task: TaskUse, tasks: int, limits: RiskLimits, risks: NDArray[np.int32]
 ) -> int:
-    """How many of so many tasks a machine takes, one after the other; its rows are changed.
+    """Count the tasks that the first machine takes, one after the other; its rows are changed.
 
     ``risks`` is room for one more machine.
     """
-    _accumulate(machine, masses, reached)
+    _accumulate(at.table[0], at.masses[0], at.reached[0])
     for placed in range(tasks):
-        _set_risks(risks, machine, reached, 0, task, task_masses, most, steps)
+        _set_risks(risks, at, 0, task, limits)
         if risks[0, 0] == _IMPOSSIBLE:
             return placed
-        _add_task(machine, masses, task, task_masses)
-        _accumulate(machine, masses, reached)
+        _add_and_accumulate(at, 0, task)
     return tasks
 
 
 @part
 def _copy(
-    machine: Floats,
-    masses: Floats,
-    reached: Floats,
+    at: MachineTables,
+    number: int,
     risks: NDArray[np.int32],
-    to_machine: Floats,
-    to_masses: Floats,
-    to_reached: Floats,
+    to: MachineTables,
+    to_number: int,
     to_risks: NDArray[np.int32],
 ) -> None:
     """Copy all rows of a machine."""
-    _copy_row(machine, to_machine)
+    _copy_row(at.table[number], to.table[to_number])
     for resource in range(RESOURCES):
-        to_risks[resource] = risks[resource]
-        _copy_row(masses[resource], to_masses[resource])
-        _copy_row(reached[resource], to_reached[resource])
+        to_risks[to_number, resource] = risks[number, resource]
+        _copy_row(at.masses[number, resource], to.masses[to_number, resource])
+        _copy_row(at.reached[number, resource], to.reached[to_number, resource])
+
+
+@part
+def _best_machine(risks: NDArray[np.int32], machines: Floats, ranks: Integers) -> int:
+    """The machine where a task goes first; ``NOWHERE`` if none has room."""
+    best = NOWHERE
+    for machine in range(machines.shape[0]):
+        if risks[machine, 0] == _IMPOSSIBLE:
+            continue
+        if best == NOWHERE or _comes_first(risks, machines, ranks, machine, best):
+            best = machine
+    return best
 
 
 @part
 def _place(
-    machines: Floats,
-    masses: Floats,
-    reached: Floats,
+    at: MachineTables,
     risks: NDArray[np.int32],
     ranks: Integers,
     tasks: int,
-    task: Floats,
-    task_masses: Floats,
-    most: Floats,
-    steps: Floats,
-    used: Integers,
-    counts: Integers,
+    task: TaskUse,
+    limits: RiskLimits,
     places: Integers,
-    kept: Floats,
-    kept_masses: Floats,
-    kept_reached: Floats,
-    kept_risks: NDArray[np.int32],
+    room: PlacingRoom,
 ) -> int:
     """Place the tasks of a job one by one, each where it goes first; how many machines that takes.
 
@@ -504,50 +505,25 @@ def _place(
     used_machines = 0
     placed = 0
     while placed < tasks:
-        best = NOWHERE
-        for machine in range(machines.shape[0]):
-            if risks[machine, 0] == _IMPOSSIBLE:
-                continue
-            if best == NOWHERE or _comes_first(risks, machines, ranks, machine, best):
-                best = machine
+        best = _best_machine(risks, at.table, ranks)
         if best == NOWHERE:
             break
         places[placed] = best
         placed += 1
-        at = 0
-        while at < used_machines and used[at] != best:
-            at += 1
-        if at == used_machines:
-            used[at] = best
-            counts[at] = 0
+        where = 0
+        while where < used_machines and room.used[where] != best:
+            where += 1
+        if where == used_machines:
+            room.used[where] = best
+            room.counts[where] = 0
             used_machines += 1
-            _copy(
-                machines[best],
-                masses[best],
-                reached[best],
-                risks[best],
-                kept[at],
-                kept_masses[at],
-                kept_reached[at],
-                kept_risks[at],
-            )
-        counts[at] += 1
+            _copy(at, best, risks, room.kept, where, room.risks)
+        room.counts[where] += 1
         if placed < tasks:
-            _add_task(machines[best], masses[best], task, task_masses)
-            _accumulate(machines[best], masses[best], reached[best])
-            _set_risks(risks, machines[best], reached[best], best, task, task_masses, most, steps)
-    for at in range(used_machines if tasks > 1 else 0):
-        machine = used[at]
-        _copy(
-            kept[at],
-            kept_masses[at],
-            kept_reached[at],
-            kept_risks[at],
-            machines[machine],
-            masses[machine],
-            reached[machine],
-            risks[machine],
-        )
+            _add_and_accumulate(at, best, task)
+            _set_risks(risks, at, best, task, limits)
+    for where in range(used_machines if tasks > 1 else 0):
+        _copy(room.kept, where, room.risks, at, room.used[where], risks)
     return used_machines if placed == tasks else 0
 
 
@@ -555,24 +531,20 @@ def _place(
 def most_worth(
     jobs: Floats, job_tasks: Floats, job_masses: Floats, steps: Floats, bounds: Floats
 ) -> None:
-    """What no start of a job now can exceed, of all jobs: its worth where nothing is in its way."""
+    """Fill in what no start of each job now can exceed: its worth where nothing is in its way."""
     for job in range(jobs.shape[0]):
         bounds[job] = _most_worth(jobs[job], job_tasks[job], job_masses[job], steps[CPU])
 
 
 @bare_kernel
 def plan(
-    machines: Floats,
-    masses: Floats,
-    reached: Floats,
+    at: MachineTables,
     ranks: Integers,
     jobs: Floats,
-    job_tasks: Floats,
-    job_masses: Floats,
+    tasks: TaskUse,
     bounds: Floats,
     by_bound: Integers,
-    most: Floats,
-    steps: Floats,
+    limits: RiskLimits,
     risks: NDArray[np.int32],
     looked: Integers,
     changed: Integers,
@@ -580,13 +552,7 @@ def plan(
     worth: Floats,
     places: Integers,
     order: Integers,
-    used: Integers,
-    counts: Integers,
-    kept: Floats,
-    kept_masses: Floats,
-    kept_reached: Floats,
-    kept_risks: NDArray[np.int32],
-    pending: Floats,
+    room: PlacingRoom,
 ) -> int:
     """Choose the job whose start is worth most, let it start, and so on (section 7.7).
 
@@ -594,18 +560,16 @@ def plan(
 
     Parameters
     ----------
-    machines, masses, reached
-        Tables of machines, changed as jobs start.
+    at
+        The machines, changed as jobs start.
     ranks
         Their order by lot.
-    jobs, job_tasks, job_masses
-        Rows of jobs, and of one task of each.
+    jobs, tasks
+        Rows of jobs, and of one task of each: rows, and masses of shape (jobs, resources, steps).
     bounds, by_bound
         What no start of a job exceeds, and the jobs by that, the most first.
-    most
-        Risks of cpu and of memory that a task must stay below, or be without.
-    steps
-        Of cpu and memory.
+    limits, room
+        See there.
     risks
         Room: per job and machine, two numbers.
     looked, changed, state
@@ -614,8 +578,6 @@ def plan(
         Per job, what its start was worth; per job and task, its machine or ``NOWHERE``.
     order
         Is given the jobs that start, in this order.
-    used, counts, kept, kept_masses, kept_reached, kept_risks, pending
-        Room, as many rows as the widest job has tasks.
 
     Returns
     -------
@@ -633,53 +595,17 @@ def plan(
                 break  # nor can any of those that follow be worth more
             if state[job] == _GONE:
                 continue
-            for machine in range(machines.shape[0]):
+            task = TaskUse(tasks.row[job], tasks.masses[job])
+            for machine in range(at.table.shape[0]):
                 if looked[job] <= changed[machine]:
-                    _set_risks(
-                        risks[job],
-                        machines[machine],
-                        reached[machine],
-                        machine,
-                        job_tasks[job],
-                        job_masses[job],
-                        most,
-                        steps,
-                    )
+                    _set_risks(risks[job], at, machine, task, limits)
             looked[job] = started + 1
-            found = _place(
-                machines,
-                masses,
-                reached,
-                risks[job],
-                ranks,
-                int(jobs[job, TASKS]),
-                job_tasks[job],
-                job_masses[job],
-                most,
-                steps,
-                used,
-                counts,
-                places[job],
-                kept,
-                kept_masses,
-                kept_reached,
-                kept_risks,
-            )
+            count = int(jobs[job, TASKS])
+            found = _place(at, risks[job], ranks, count, task, limits, places[job], room)
             if found == 0:
                 state[job] = _GONE  # others that start leave it no more room
                 continue
-            worth[job] = expected_worth(
-                machines,
-                reached,
-                used,
-                counts,
-                found,
-                jobs[job],
-                job_tasks[job],
-                job_masses[job],
-                steps,
-                pending,
-            )
+            worth[job] = expected_worth(at, room, found, jobs[job], task, limits.steps)
             if worth[job] > bounds[job] * (1.0 - _ROUNDING):
                 worth[job] = bounds[job]
             if worth[job] > 0.0 and (
@@ -693,17 +619,15 @@ def plan(
         order[started] = best
         started += 1
         state[best] = _GONE
-        tasks = int(jobs[best, TASKS])
-        for at in range(tasks):
-            machine = places[best, at]
+        count = int(jobs[best, TASKS])
+        for first in range(count):
+            machine = places[best, first]
             if changed[machine] == started:
                 continue  # all that go there have been added
             there = 0
-            for other in range(at, tasks):
+            for other in range(first, count):
                 there += places[best, other] == machine
-            add_tasks(machines[machine], masses[machine], job_tasks[best], job_masses[best], there)
-            _accumulate(machines[machine], masses[machine], reached[machine])
+            row, masses = at.table[machine], at.masses[machine]
+            add_tasks(row, masses, tasks.row[best], tasks.masses[best], there)
+            _accumulate(row, masses, at.reached[machine])
             changed[machine] = started
-
-
-_GONE: Final = 1

@@ -1,4 +1,4 @@
-"""What a job's first tasks tell of the others: how many are pilots, which, and what follows.
+"""Sampling of a job by its first tasks: how many are pilots, which, and what follows.
 
 Source: spec slearn, sections 3.2, 3.3 (the figure corrected as in 11.1 to 11.5), 5 and 6.1; golden
 values 10.2 and 10.4. The drawn order and the statistics other than the mean are ours.
@@ -11,12 +11,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
+from foresail.distributions.kernels.log_normal import upper_tail
 from foresail.kernels.compile import bare_kernel, part
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from foresail.model.arrays import Floats, Integers
 
 MEAN: Final = 0
 MEDIAN: Final = 1
@@ -35,27 +33,20 @@ VARIATION: Final = 6
 VARIATION_JOBS: Final = 7
 CHOOSES: Final = 8
 SPREADS: Final = 9
-ROOM_SPREADS: Final = 10
+HOPELESS_BELOW: Final = 10
 MOST_RUNNING: Final = 11
-COUNTS_TAIL: Final = 12
-HOPELESS_BELOW: Final = 13
-COUNTS_RUNNING: Final = 14
-IGNORES_SPEEDS: Final = 15
-HELD: Final = 16
-WORKED: Final = 17
-PILOT_NUMBERS: Final = 18
+HELD: Final = 12
+WORKED: Final = 13
+PILOT_NUMBERS: Final = 14
 """The numbers: percent of a job's tasks that are pilots (0: learned), the statistic, the seed
 of what is drawn; of the learned ratio, the jobs that each of the first
 ratios is tried with, and the factor by which one must be better before the next is tried; what was
 learned: jobs that have asked for a ratio, and the sum of squared coefficients of variation within
 jobs, with their number; 1 if jobs of which history knows more than pilots would are not sampled;
-what is likely, in standard deviations of how far off history has been (0: it is not asked); how
-much room narrow jobs must leave to be thin (0: that is not asked), and how many tasks have run at
-once at most; 1 if sizes reach until the last task is expected to end (``last_task``); the odds of
-being in time below which a job gives up its place (0: deadlines are not heeded); 1 if what runs at
-once and what has been done is counted, which these three need; 1 if what tasks take is learned as
-it is, whatever the speed of their machines; the seconds that tasks have held slots, and what these
-are at speed 1."""
+what is likely, in standard deviations of how far off history has been (0: it is not asked); the
+odds of being in time below which a job gives up its place (0: deadlines are not heeded). What these
+need: how many tasks have run at once at most, the seconds that tasks have held slots, and what
+these are at speed 1."""
 
 RATIOS: Final = 5
 FILLED: Final = 0
@@ -85,13 +76,11 @@ class Pilots(NamedTuple):
     scores: Floats
     """A row per ratio from 0; shape (RATIOS + 1, FIRST_OUTCOME + outcomes kept)."""
     proved: Floats
-    """What history turned out to be worth (``proved_history``)."""
-    narrow: Floats
-    """What jobs have taken by their width (``narrow_jobs``)."""
+    """What history turned out to be worth (``pilots.nothing_proved``)."""
 
 
 _TABLE = types.float64[:, ::1]
-PILOTS = types.NamedTuple((types.float64[::1], _TABLE, _TABLE, _TABLE), Pilots)
+PILOTS = types.NamedTuple((types.float64[::1], _TABLE, _TABLE), Pilots)
 
 
 def no_outcomes(kept: int) -> Floats:
@@ -167,7 +156,7 @@ def learn_ratio(scores: Floats, ratio: int, outcome: float) -> None:
 
 @bare_kernel
 def pilot_count(percent: float, tasks: int) -> int:
-    """How many of so many tasks are pilots: one at least, all at most."""
+    """Return how many of so many tasks are pilots: one at least, all at most."""
     return min(max(math.floor(percent * tasks / 100.0), 1), tasks)
 
 
@@ -222,7 +211,7 @@ def posterior_mean(
 
 @bare_kernel
 def history_is_surer(numbers: Floats, prior: float, prior_variance: float, pilots: int) -> bool:
-    """Whether a belief about the mean of a job's tasks errs less than so many pilots would.
+    """Return whether a belief about the mean of a job's tasks errs less than so many pilots would.
 
     Their mean has the variance of tasks, as other jobs have shown it, over their number (spec
     slearn, section 6.1). False as long as no other job has.
@@ -299,18 +288,10 @@ class Prior(NamedTuple):
 
 @bare_kernel
 def task_seconds(numbers: Floats, pilots: Floats, room: Floats, prior: Prior) -> float:
-    """What a task of the job is expected to take, by its pilots.
+    """Return what a task of the job is expected to take, by its pilots.
 
-    Parameters
-    ----------
-    numbers
-        Shape (PILOT_NUMBERS,).
-    pilots
-        Seconds of each.
-    room
-        To work in, at least as long as the pilots.
-    prior
-        Belief about the mean of the job's tasks before (nan: none).
+    ``room`` is to work in, at least as long as ``pilots`` (seconds of each); ``prior`` is the
+    belief about the mean of the job's tasks before (nan: none).
     """
     statistic = numbers[STATISTIC]
     count = pilots.size
@@ -357,3 +338,86 @@ def learn_variation(numbers: Floats, tasks: float, seconds: float, squares: floa
         variance = max(squares - tasks * mean * mean, 0.0) / (tasks - 1.0)
         numbers[VARIATION] += variance / (mean * mean)
         numbers[VARIATION_JOBS] += 1.0
+
+
+_SPREADS: Final = (0.05, 0.2, 0.5, 1.0)
+CLASSES: Final = len(_SPREADS) + 2
+ERRORS: Final = 0
+SQUARES: Final = 1
+RECORD_COLUMNS: Final = 2
+"""A row of the record, for beliefs whose logarithm has a standard deviation up to one of those
+above, a larger one, or none: how many there were and their squared errors, in logarithms."""
+
+_DOUBT: Final = 5.0
+"""Beliefs that a class is taken to have had besides, none of which was worth anything."""
+
+
+def nothing_proved() -> Floats:
+    """A record before any job has ended."""
+    return np.zeros((CLASSES, RECORD_COLUMNS))
+
+
+@bare_kernel
+def spread_class(log_variance: float) -> int:
+    """The class of a belief by the variance of its logarithm (nan: it has none)."""
+    if not math.isfinite(log_variance):
+        return CLASSES - 1
+    spread = math.sqrt(log_variance)
+    number = 0
+    while number < len(_SPREADS) and spread > _SPREADS[number]:
+        number += 1
+    return number
+
+
+@bare_kernel
+def proved_variance(record: Floats, log_variance: float) -> float:
+    """Variance of the logarithm of what is believed, by how beliefs of its class have erred.
+
+    Infinite as long as none has.
+    """
+    row = record[spread_class(log_variance)]
+    if row[ERRORS] == 0.0:
+        return math.inf
+    return float(row[SQUARES] / row[ERRORS] * (1.0 + _DOUBT / row[ERRORS]))
+
+
+@bare_kernel
+def learn_error(record: Floats, log_variance: float, log_error: float) -> None:
+    """Add how far off a belief was, in logarithms."""
+    row = record[spread_class(log_variance)]
+    row[ERRORS] += 1.0
+    row[SQUARES] += log_error * log_error
+
+
+@bare_kernel
+def in_time(
+    mean: float, relative_variance: float, tasks: float, slots: float, seconds: float
+) -> float:
+    """Probability that so many tasks have ended on so many slots within so many seconds.
+
+    Tasks of a job are taken to be log-normal about its mean. As many of them as the job gets slots
+    start last, together; those before them follow one another on these slots, with little chance in
+    their sum. Spec slearn, section 3.6 names tasks' maxima for deadlines; the rules are ours.
+
+    Parameters
+    ----------
+    mean
+        Seconds of a task.
+    relative_variance
+        Squared coefficient of variation of tasks within the job.
+    tasks
+        That have not ended.
+    slots
+        How many of them run at once, if nothing else does.
+    seconds
+        That are left.
+    """
+    together = min(tasks, slots)
+    left = seconds - mean * (tasks - together) / slots
+    if left <= 0.0 or mean <= 0.0:
+        return 1.0 if left >= 0.0 and mean <= 0.0 else 0.0
+    if relative_variance <= 0.0:
+        return 1.0 if left >= mean else 0.0
+    variance = math.log1p(relative_variance)
+    z = (math.log(left / mean) + variance / 2.0) / math.sqrt(variance)
+    return float((1.0 - upper_tail(z)) ** together)

@@ -3,23 +3,29 @@
 An option is a group (a job in one set of places) and the slot it starts in. Rows say what is left
 of a resource in a union of sets in every slot; a group is held to the rows of all unions that
 contain its set, and takes of each a share of what it needs.
+
+Also: which cells the jobs that start take in turn, and plans whose rows stay within a risk. There a
+row is asked for a sum of jobs that hold all they may or nothing; what is no whole unit is shared
+between the two whole numbers around it: the mean is kept, and the sum only gets more uncertain.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foresail.kernels.borrowed import room
 from foresail.kernels.compile import bare_kernel, part
+from foresail.model.arrays import Booleans, Floats, Integers
 
 NOT_PLANNED: Final = -1
 _ROUNDING: Final = 1e-7
 
 
-def rows_and_shares(cover: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of every set, the rows that give to it and how much, the rest filled up with row -1.
+def rows_and_shares(cover: Floats) -> Floats:
+    """List for every set the rows that give to it and how much, filled up with row -1.
 
     Parameters
     ----------
@@ -38,13 +44,7 @@ def rows_and_shares(cover: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @part
-def take(
-    needs: NDArray[np.float64],
-    shares: NDArray[np.float64],
-    slot: int,
-    times: float,
-    left: NDArray[np.float64],
-) -> None:
+def take(needs: Floats, shares: Floats, slot: int, times: float, left: Floats) -> None:
     """Subtract ``times`` what a group needs from a slot on; -1 gives it back.
 
     ``needs`` is what it holds so many slots after its start, ``shares`` has the rows that give of
@@ -62,12 +62,12 @@ def take(
 
 @bare_kernel
 def take_all(
-    chosen_group: NDArray[np.int64],
-    chosen_slot: NDArray[np.int64],
-    group_set: NDArray[np.int64],
-    consumption: NDArray[np.float64],
-    cover: NDArray[np.float64],
-    left: NDArray[np.float64],
+    chosen_group: Integers,
+    chosen_slot: Integers,
+    group_set: Integers,
+    consumption: Floats,
+    cover: Floats,
+    left: Floats,
 ) -> None:
     """Subtract what the chosen groups of all jobs need; -1 where a job has none."""
     for job in range(chosen_group.size):
@@ -78,12 +78,7 @@ def take_all(
 
 @part
 def best_start(
-    needs: NDArray[np.float64],
-    scores: NDArray[np.float64],
-    shares: NDArray[np.float64],
-    best: float,
-    left: NDArray[np.float64],
-    least: NDArray[np.float64],
+    needs: Floats, scores: Floats, shares: Floats, best: float, left: Floats, least: Floats
 ) -> int:
     """The slot of a group's highest score above ``best`` that fits, or -1.
 
@@ -116,16 +111,17 @@ def best_start(
     return best_slot
 
 
+@bare_kernel
 def fill_plan(
-    order: NDArray[np.int64],
-    first_group: NDArray[np.int64],
-    group_set: NDArray[np.int64],
-    consumption: NDArray[np.float64],
-    score: NDArray[np.float64],
-    cover: NDArray[np.float64],
-    left: NDArray[np.float64],
-    chosen_group: NDArray[np.int64],
-    chosen_slot: NDArray[np.int64],
+    order: Integers,
+    first_group: Integers,
+    group_set: Integers,
+    consumption: Floats,
+    score: Floats,
+    cover: Floats,
+    left: Floats,
+    chosen_group: Integers,
+    chosen_slot: Integers,
 ) -> None:
     """Give each job in turn its best fitting option, instead of the one it has.
 
@@ -146,33 +142,7 @@ def fill_plan(
     chosen_group, chosen_slot
         Per job, -1 where it is not planned; changed.
     """
-    _fill(
-        order,
-        first_group,
-        group_set,
-        consumption,
-        score,
-        cover,
-        left,
-        np.empty(left.shape[1]),
-        chosen_group,
-        chosen_slot,
-    )
-
-
-@bare_kernel
-def _fill(
-    order: NDArray[np.int64],
-    first_group: NDArray[np.int64],
-    group_set: NDArray[np.int64],
-    consumption: NDArray[np.float64],
-    score: NDArray[np.float64],
-    cover: NDArray[np.float64],
-    left: NDArray[np.float64],
-    least: NDArray[np.float64],
-    chosen_group: NDArray[np.int64],
-    chosen_slot: NDArray[np.int64],
-) -> None:
+    least = room(left.shape[1])
     for at in range(order.size):
         job = order[at]
         group = chosen_group[job]
@@ -191,3 +161,267 @@ def _fill(
         group = chosen_group[job]
         if group != NOT_PLANNED:
             take(consumption[group], cover[group_set[group]], chosen_slot[job], 1.0, left)
+
+
+_MOST_TASKS: Final = 2.0**52
+"""On a cell, of tasks that need nothing."""
+
+
+@bare_kernel
+def take_in_turn(
+    order: Integers,
+    each: Floats,
+    tasks: Integers,
+    allowed: Booleans,
+    wanted: Floats,
+    free: Floats,
+    cells: Integers,
+    shares: Integers,
+) -> None:
+    """Give each job in turn cells for all its tasks, those first of which others want least.
+
+    Parameters
+    ----------
+    order
+        Numbers of jobs.
+    each, tasks, allowed
+        Per job: what one of its tasks needs, shape (jobs, resources); how many it has; and the
+        cells that it may use, shape (jobs, cells).
+    wanted
+        Per cell: cpus of the jobs to come that may use it; changed.
+    free
+        What is free, shape (resources, cells); changed.
+    cells
+        The numbers of all cells, in any order; changed.
+    shares
+        Tasks of every job on every cell, shape (jobs, cells), 0 at first; changed. A job whose
+        tasks do not all fit has none.
+    """
+    for job in order:
+        _sort(cells, wanted)
+        left = float(tasks[job])
+        for cell in cells:
+            if left <= 0.0:
+                break
+            if allowed[job, cell]:
+                some = min(left, _fitting(free[:, cell], each[job]))
+                shares[job, cell] = int(some)
+                left -= some
+        for cell in range(cells.size):
+            if allowed[job, cell]:
+                wanted[cell] -= each[job, 0] * tasks[job]
+            if left > 0.0:
+                shares[job, cell] = 0
+            elif shares[job, cell] > 0:
+                for resource in range(each.shape[1]):
+                    free[resource, cell] -= each[job, resource] * shares[job, cell]
+
+
+@part
+def _sort(cells: Integers, wanted: Floats) -> None:
+    """By what is wanted, then by number; quick if they are nearly sorted, as after each job."""
+    for at in range(1, cells.size):
+        cell = cells[at]
+        while at > 0 and (
+            wanted[cells[at - 1]] > wanted[cell]
+            or (wanted[cells[at - 1]] == wanted[cell] and cells[at - 1] > cell)
+        ):
+            cells[at] = cells[at - 1]
+            at -= 1
+        cells[at] = cell
+
+
+@part
+def _fitting(free: Floats, each: Floats) -> float:
+    """Return how many whole tasks that need so much of every resource fit in what is free."""
+    fitting = _MOST_TASKS
+    for resource in range(each.size):
+        if each[resource] > 0.0:
+            fitting = min(fitting, max(free[resource], 0.0) / each[resource] + _ROUNDING)
+    return float(np.floor(fitting))
+
+
+@bare_kernel
+def grant(order: Integers, each: Floats, shares: Integers, free: Floats, granted: Booleans) -> None:
+    """Let jobs in turn have what they need on their cells, if all of it is free.
+
+    Parameters
+    ----------
+    order, each, shares
+        As ``take_in_turn`` has them.
+    free
+        What is free, shape (resources, cells); changed.
+    granted
+        Per job: whether it has tasks on cells and they fit there; False at first, changed.
+    """
+    resources, cells = free.shape
+    for job in order:
+        fits = True
+        for cell in range(cells):
+            if shares[job, cell] > 0:
+                granted[job] = True
+            for resource in range(resources):
+                if each[job, resource] * shares[job, cell] > free[resource, cell]:
+                    fits = False
+        granted[job] = granted[job] and fits
+        if granted[job]:
+            for cell in range(cells):
+                for resource in range(resources):
+                    free[resource, cell] -= each[job, resource] * shares[job, cell]
+
+
+_UNIT_ROUNDING: Final = 1e-9
+
+
+@part
+def _at(cumulative: Floats, units: int) -> float:
+    """Probability of a sum of at most so many units."""
+    return float(cumulative[units]) if units >= 0 else 0.0
+
+
+@part
+def _with_job(cumulative: Floats, units: int, whole: int, part: float, chance: float) -> float:
+    """Probability of as much with a job that holds ``whole + part`` units with this chance."""
+    held = (1.0 - part) * _at(cumulative, units - whole)
+    if part > 0.0:
+        held += part * _at(cumulative, units - whole - 1)
+    return (1.0 - chance) * _at(cumulative, units) + chance * held
+
+
+@part
+def add_job(cumulative: Floats, most: int, held: float, chance: float) -> None:
+    """Add a job that holds so many units with this chance to a sum of others; changed in place.
+
+    Parameters
+    ----------
+    cumulative
+        Probability of a sum of at most 0, 1, ..., ``most`` units.
+    most
+        The largest sum of interest.
+    held, chance
+        Units, not negative; and probability.
+    """
+    if chance <= 0.0 or held <= 0.0:
+        return
+    whole = math.floor(held + _UNIT_ROUNDING)
+    part = max(held - whole, 0.0)
+    if part < _UNIT_ROUNDING:
+        part = 0.0
+    for units in range(most, -1, -1):
+        cumulative[units] = _with_job(cumulative, units, whole, part, chance)
+
+
+@bare_kernel
+def add_running(
+    held: Floats, chance: Floats, most: Integers, units: Floats, cumulative: Floats
+) -> None:
+    """Add running jobs to what rows are asked for in every slot; changed in place.
+
+    Parameters
+    ----------
+    held, chance
+        Cpus that each job holds of every row, and its probability to do so in every slot; shapes
+        (jobs, rows) and (jobs, slots).
+    most, units, cumulative
+        As in ``fill_within_risk``.
+    """
+    for job in range(held.shape[0]):
+        for row in range(held.shape[1]):
+            for slot in range(chance.shape[1]):
+                units_held = held[job, row] / units[row]
+                add_job(cumulative[row, slot], most[row], units_held, chance[job, slot])
+
+
+@part
+def _fits(
+    held: float,
+    slot: int,
+    still: Floats,
+    shares: Floats,
+    cumulative: Floats,
+    most: Integers,
+    units: Floats,
+    risk: float,
+) -> bool:
+    """Return whether every row stays within the risk in every slot with this job from a slot on."""
+    rows, slots = cumulative.shape[0], cumulative.shape[1]
+    for row in range(rows):
+        if shares[row] <= 0.0:
+            continue
+        units_held = held * shares[row] / units[row]
+        whole = math.floor(units_held + _UNIT_ROUNDING)
+        part = max(units_held - whole, 0.0)
+        for after in range(slots - slot):
+            if still[after] <= 0.0:
+                break
+            within = _with_job(cumulative[row, slot + after], most[row], whole, part, still[after])
+            if 1.0 - within > risk + _UNIT_ROUNDING:
+                return False
+    return True
+
+
+@bare_kernel
+def fill_within_risk(
+    order: Integers,
+    first_group: Integers,
+    group_set: Integers,
+    held: Floats,
+    still: Floats,
+    score: Floats,
+    cover: Floats,
+    most: Integers,
+    units: Floats,
+    risk: float,
+    cumulative: Floats,
+    chosen_group: Integers,
+    chosen_slot: Integers,
+) -> None:
+    """Give each job in turn the best option with which no row is overdrawn more likely than said.
+
+    Parameters
+    ----------
+    order
+        Numbers of jobs that have no option yet.
+    first_group
+        Groups of job ``j`` are ``first_group[j]`` to ``first_group[j + 1]``.
+    group_set, held, still
+        Per group: its set; what it holds; and its probability to hold that so many slots after its
+        start, which does not rise.
+    score
+        Per group and slot: how good a start there is; only what is above 0 is taken.
+    cover
+        Per set and row: what the row gives of each unit that a group of the set holds; 0 if none.
+    most, units
+        Per row: how many units it has, and how much of its resource a unit is.
+    risk
+        Probability at which a row may be overdrawn in a slot.
+    cumulative
+        Per row and slot: probabilities of what it is asked for, as in ``add_job``; changed.
+    chosen_group, chosen_slot
+        Per job, -1 where it is not planned; changed.
+    """
+    slots = cumulative.shape[1]
+    for at in range(order.size):
+        job = order[at]
+        best, best_group, best_slot = 0.0, NOT_PLANNED, NOT_PLANNED
+        for group in range(first_group[job], first_group[job + 1]):
+            shares = cover[group_set[group]]
+            for slot in range(slots):
+                if score[group, slot] > best and _fits(
+                    held[group], slot, still[group], shares, cumulative, most, units, risk
+                ):
+                    best, best_group, best_slot = score[group, slot], group, slot
+        chosen_group[job] = best_group
+        chosen_slot[job] = best_slot
+        if best_group == NOT_PLANNED:
+            continue
+        for row in range(cumulative.shape[0]):
+            share = cover[group_set[best_group], row]
+            if share > 0.0:
+                for after in range(slots - best_slot):
+                    add_job(
+                        cumulative[row, best_slot + after],
+                        most[row],
+                        held[best_group] * share / units[row],
+                        still[best_group, after],
+                    )

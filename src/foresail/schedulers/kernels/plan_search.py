@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.compile import bare_kernel, part
+from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.schedulers.kernels.plan_filling import NOT_PLANNED, best_start, take
 
 _ROUNDING: Final = 1e-7
@@ -36,27 +37,27 @@ _LETS_RUN: Final = 0.1
 
 
 class SearchProblem(NamedTuple):
-    """What may be planned: the arrays of ``foresail.schedulers._planning.problem.Problem``.
+    """Options that may be planned: the arrays of ``foresail.schedulers._planning.problem.Problem``.
 
     ``cover`` is as ``rows_and_shares`` makes it.
     """
 
-    first_group: NDArray[np.int64]
-    group_set: NDArray[np.int64]
-    consumption: NDArray[np.float64]
-    worth: NDArray[np.float64]
-    cover: NDArray[np.float64]
-    victim_cost: NDArray[np.float64]
-    victim_credit: NDArray[np.float64]
+    first_group: Integers
+    group_set: Integers
+    consumption: Floats
+    worth: Floats
+    cover: Floats
+    victim_cost: Floats
+    victim_credit: Floats
 
 
 class SearchedPlan(NamedTuple):
     """Group and slot of every job (-1: none), what is stopped, and what is left (rows, slots)."""
 
-    group: NDArray[np.int64]
-    slot: NDArray[np.int64]
-    stopped: NDArray[np.bool_]
-    left: NDArray[np.float64]
+    group: Integers
+    slot: Integers
+    stopped: Booleans
+    left: Floats
 
 
 class _Options(NamedTuple):
@@ -67,11 +68,11 @@ class _Options(NamedTuple):
     how much.
     """
 
-    groups_of: NDArray[np.int64]
-    groups: NDArray[np.float64]
-    cover: NDArray[np.float64]
-    victim_cost: NDArray[np.float64]
-    victim_credit: NDArray[np.float64]
+    groups_of: Integers
+    groups: Floats
+    cover: Floats
+    victim_cost: Floats
+    victim_credit: Floats
 
 
 class _Chosen(NamedTuple):
@@ -81,8 +82,8 @@ class _Chosen(NamedTuple):
     is stopped, else 0.
     """
 
-    one: NDArray[np.int64]
-    left: NDArray[np.float64]
+    one: Integers
+    left: Floats
 
 
 _TRIED: Final = 2
@@ -112,7 +113,7 @@ def _copy(source: _Chosen, target: _Chosen) -> None:
 
 
 @part
-def _give(left: NDArray[np.float64], credit: NDArray[np.float64], times: float) -> None:
+def _give(left: Floats, credit: Floats, times: float) -> None:
     """Add what stopping a job gives back, shape (rows, slots); -1 takes it away again."""
     for row in range(left.shape[0]):
         for slot in range(left.shape[1]):
@@ -140,7 +141,7 @@ def _put(options: _Options, plan: _Chosen, job: int, group: int, slot: int) -> f
 
 @part
 def _take_out(
-    options: _Options, plan: _Chosen, order: NDArray[np.int64], state: NDArray[np.uint64]
+    options: _Options, plan: _Chosen, order: Integers, state: NDArray[np.uint64]
 ) -> float:
     """Take a few planned jobs out; returns what is gained, which is negative."""
     planned = 0
@@ -157,7 +158,7 @@ def _take_out(
 
 
 @part
-def _overdrawn(left: NDArray[np.float64]) -> int:
+def _overdrawn(left: Floats) -> int:
     """The first place (row by row) of which more is held than there is; -1 if there is none."""
     rows, slots = left.shape
     for row in range(rows):
@@ -168,8 +169,8 @@ def _overdrawn(left: NDArray[np.float64]) -> int:
 
 
 @part
-def _share_of(shares: NDArray[np.float64], row: int) -> float:
-    """What a row gives to a group; 0 if it gives nothing."""
+def _share_of(shares: Floats, row: int) -> float:
+    """Return what a row gives to a group; 0 if it gives nothing."""
     for at in range(shares.shape[0]):
         if shares[at, 0] == row:
             return float(shares[at, 1])
@@ -222,10 +223,8 @@ def _make_room(options: _Options, plan: _Chosen, guest: int, state: NDArray[np.u
 
 
 @part
-def _guest(
-    plan: _Chosen, options: _Options, most: NDArray[np.float64], state: NDArray[np.uint64]
-) -> int:
-    """Of some jobs drawn, the one that misses most of what it could be worth."""
+def _guest(plan: _Chosen, options: _Options, most: Floats, state: NDArray[np.uint64]) -> int:
+    """Draw some jobs and return the one that misses most of what it could be worth."""
     best, best_stake = 0, -1.0
     for _ in range(_DRAWN):
         job = int(_chance(state) * most.size)
@@ -238,13 +237,8 @@ def _guest(
 
 
 @part
-def _lacking(
-    needs: NDArray[np.float64],
-    shares: NDArray[np.float64],
-    slot: int,
-    left: NDArray[np.float64],
-) -> float:
-    """How much of what a group needs from a slot on is not left, over its rows and slots."""
+def _lacking(needs: Floats, shares: Floats, slot: int, left: Floats) -> float:
+    """Return how much of what a group needs from a slot on is not left, over its rows and slots."""
     lacking = 0.0
     for at in range(shares.shape[0]):
         row, share = int(shares[at, 0]), shares[at, 1]
@@ -298,11 +292,7 @@ def _let_run(options: _Options, plan: _Chosen, state: NDArray[np.uint64]) -> flo
 
 @part
 def _refill(
-    options: _Options,
-    plan: _Chosen,
-    order: NDArray[np.int64],
-    least: NDArray[np.float64],
-    state: NDArray[np.uint64],
+    options: _Options, plan: _Chosen, order: Integers, least: Floats, state: NDArray[np.uint64]
 ) -> float:
     """Plan some of those that are not, in random order; returns what is gained."""
     waiting = 0
@@ -349,8 +339,8 @@ def _spare(options: _Options, plan: _Chosen, state: NDArray[np.uint64]) -> float
 
 
 @part
-def _is_needed(left: NDArray[np.float64], credit: NDArray[np.float64]) -> bool:
-    """Whether rows would be overdrawn without what stopping a job gives back."""
+def _is_needed(left: Floats, credit: Floats) -> bool:
+    """Return whether rows would be overdrawn without what stopping a job gives back."""
     for row in range(left.shape[0]):
         for slot in range(left.shape[1]):
             if left[row, slot] < credit[row, slot] - _ROUNDING:
@@ -417,12 +407,12 @@ def search_plan(
 @bare_kernel
 def _search(
     options: _Options,
-    plans: NDArray[np.int64],
-    lefts: NDArray[np.float64],
-    limits: NDArray[np.float64],
-    order: NDArray[np.int64],
-    least: NDArray[np.float64],
-    most: NDArray[np.float64],
+    plans: Integers,
+    lefts: Floats,
+    limits: Floats,
+    order: Integers,
+    least: Floats,
+    most: Floats,
     state: NDArray[np.uint64],
 ) -> float:
     """Change the first of three equal plans; ``limits`` are the last numbers of ``search_plan``."""

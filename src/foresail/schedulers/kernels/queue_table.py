@@ -9,9 +9,6 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
 from foresail.distributions.kernels.summary import summarise_point
 from foresail.kernels.borrowed import (
     PLACE,
@@ -39,6 +36,7 @@ from foresail.kernels.waiting_jobs import (
     let_go,
     place_after,
 )
+from foresail.model.arrays import Floats, Integers
 from foresail.schedulers.kernels.waiting_queue import (
     AGED,
     AGED_FIRST,
@@ -66,9 +64,6 @@ from foresail.schedulers.kernels.waiting_queue import (
     wait_no_more,
 )
 from foresail.schedulers.kernels.waiting_queue import COUNTERS as QUEUE_COUNTERS
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 ENTERS: Final = 0.0
 LEAVES: Final = 1.0

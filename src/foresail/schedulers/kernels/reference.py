@@ -1,4 +1,4 @@
-"""What EASY would have done with the same jobs, as far as that can be known while they run.
+"""Reference schedule of EASY with the same jobs, as far as it can be known while they run.
 
 A schedule by itself, of first come, first served with EASY backfilling and requested times, over a
 count of cpus. It takes each job when that may start, and learns its runtime when it has ended in
@@ -17,20 +17,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
 from foresail.kernels.compile import bare_kernel, merged_part, part
 from foresail.kernels.signatures import Shares
-from foresail.kernels.waiting_jobs import (
-    RELEASE_COLUMNS,
-    hold,
-    let_go,
-)
-from foresail.schedulers.kernels.easy import shadow_of
-from foresail.schedulers.kernels.job_heap import drop_job, put_job
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from foresail.kernels.waiting_jobs import RELEASE_COLUMNS, hold, let_go
+from foresail.model.arrays import Floats, Integers
+from foresail.schedulers.kernels.backfill import shadow_of
+from foresail.schedulers.kernels.task_queues import drop_job, put_job
 
 CPUS_HELD: Final = 0
 SINCE: Final = 1
@@ -116,7 +109,7 @@ def note(at: ReferenceTables, now: float, what: float, number: int) -> None:
 
 @part
 def _likely_seconds(job: Floats) -> float:
-    """What a job is likely to take that has not ended."""
+    """Return what a job is likely to take that has not ended."""
     return float(min(job[REQUEST], job[LIKELY_SECONDS]))
 
 
@@ -200,7 +193,7 @@ def _leave(at: ReferenceTables, number: int, now: float) -> None:
 
 @part
 def _expect_longer(job: Floats, now: float) -> float:
-    """When a job that was likely to end now is to end."""
+    """Return when a job that was likely to end now is to end."""
     if not math.isnan(job[RUNTIME]) or math.isnan(job[STARTED]) or job[STARTED] > now:
         return now
     seconds = max(2.0 * (now - job[STARTED]), 1.1 * (now - job[BEGUN]), 60.0)
@@ -303,13 +296,13 @@ def settle(at: ReferenceTables, now: float) -> None:
 
 @bare_kernel
 def settle_before(at: ReferenceTables, now: float) -> None:
-    """As ``settle``, for Python."""
+    """Call ``settle`` from Python."""
     settle(at, now)
 
 
 @bare_kernel
 def next_turn(at: ReferenceTables) -> float:
-    """When it may be known next that a job is due which waits in the run (seconds).
+    """Return when it may be known next that a job is due which waits in the run (seconds).
 
     A turn comes when something happens here: what has been noted is taken, or a job is likely to
     end. No job is due then before the first in line of those that wait in the run has been patient,

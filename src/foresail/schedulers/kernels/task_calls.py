@@ -1,11 +1,9 @@
-"""What Python asks of the kernels of tasks, one event at a time."""
+"""Calls from Python to the kernels of tasks, one event at a time."""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from foresail.kernels.compile import bare_kernel
+from foresail.model.arrays import Floats, Integers
 from foresail.schedulers.kernels.task_jobs import (
     TaskJobs,
     believe_nothing,
@@ -24,9 +22,6 @@ from foresail.schedulers.kernels.task_queues import (
     launch,
     make_ready,
 )
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @bare_kernel

@@ -12,26 +12,19 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
 from foresail.kernels.columns import PREDICTED, Q10, Q50, Q90
 from foresail.kernels.compile import part
-from foresail.schedulers.kernels.last_task import in_time, tail_seconds
-from foresail.schedulers.kernels.narrow_jobs import learn_work, leaves_room
+from foresail.model.arrays import Floats, Integers
 from foresail.schedulers.kernels.pilots import (
     ASKED,
     CHOOSES,
-    COUNTS_RUNNING,
-    COUNTS_TAIL,
     HELD,
     HOPELESS_BELOW,
-    IGNORES_SPEEDS,
     MOST_RUNNING,
     PERCENT,
     PILOTS,
-    ROOM_SPREADS,
     SEED,
     SPREADS,
     WORKED,
@@ -39,18 +32,17 @@ from foresail.schedulers.kernels.pilots import (
     Prior,
     draw_pilots,
     history_is_surer,
+    in_time,
+    learn_error,
     learn_ratio,
     learn_variation,
     pilot_count,
+    proved_variance,
     ratio_percent,
     relative_variance,
     task_seconds,
     total_seconds,
     usual_variation,
-)
-from foresail.schedulers.kernels.proved_history import (
-    learn_error,
-    proved_variance,
 )
 from foresail.schedulers.kernels.task_queues import (
     BY_DUE,
@@ -69,9 +61,6 @@ from foresail.schedulers.kernels.task_queues import (
     queue_of,
     submit,
 )
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 ARRIVAL_ORDER: Final = 0
 PREDICTION: Final = 1
@@ -138,7 +127,7 @@ TASK_JOBS = types.NamedTuple(
 
 @part
 def believe_nothing(row: Floats) -> None:
-    """Of a job's stages nothing is believed."""
+    """Note that nothing is believed of a job's stages."""
     for column in (PRIOR, PRIOR_VARIANCE, OTHERS, LOG_PRIOR, LOG_PRIOR_VARIANCE):
         row[column] = math.nan
 
@@ -164,14 +153,8 @@ def judge_belief(proved: Floats, log_mean: float, log_variance: float, seconds: 
 def believe(row: Floats, summaries: Floats, widths: Integers) -> None:
     """Write what a predictor believes of a job's stages into its row.
 
-    Parameters
-    ----------
-    row
-        Of the job.
-    summaries
-        Beliefs about the mean of each stage's tasks (``foresail.kernels.columns``), a row a stage.
-    widths
-        Tasks of each stage.
+    ``summaries`` are beliefs about the mean of each stage's tasks, a row a stage
+    (``foresail.kernels.columns``), ``widths`` tasks of each stage.
     """
     row[PRIOR] = summaries[0, PREDICTED]
     spread = (summaries[0, Q90] - summaries[0, Q10]) / _TENTHS_APART
@@ -185,7 +168,7 @@ def believe(row: Floats, summaries: Floats, widths: Integers) -> None:
 
 @part
 def _sample(at: TaskJobs, job: int) -> int:
-    """How many pilots a job gets."""
+    """Return how many pilots a job gets."""
     row, numbers = at.queues.jobs[job], at.pilots.numbers
     width = int(row[FIRST_TASKS])
     percent = numbers[PERCENT]
@@ -215,18 +198,6 @@ def _likely_queue(at: TaskJobs, row: Floats, spreads: float) -> int:
     if not (predicted > 0.0 and math.isfinite(variance)):
         return queues - 1 if spreads > 0.0 else 0
     return int(queue_of(at.queues.rules, queues, predicted * math.exp(spreads * variance**0.5)))
-
-
-@part
-def _is_thin(at: TaskJobs, tasks: float) -> bool:
-    """Whether a job of so many tasks goes to the first queue without being looked at."""
-    if tasks < at.way[THIN_BELOW]:
-        return True
-    numbers = at.pilots.numbers
-    spreads = numbers[ROOM_SPREADS]
-    if spreads == 0.0:
-        return False
-    return bool(leaves_room(at.pilots.narrow, tasks, numbers[MOST_RUNNING], spreads))
 
 
 @part
@@ -265,7 +236,7 @@ def submit_job(
     if source == ARRIVAL_ORDER and math.isnan(row[DUE]):
         row[DUE] = math.inf
     pilots, meanwhile = 0, NOWHERE
-    if source == SAMPLING and not _is_thin(at, tasks):
+    if source == SAMPLING and tasks >= way[THIN_BELOW]:
         pilots = _sample(at, job)
         numbers = at.pilots.numbers
         does = False
@@ -306,11 +277,8 @@ def open_stage(at: TaskJobs, job: int, tasks: int) -> None:
 
 
 @part
-def _learn_width(at: TaskJobs, tasks: float, held: float, seconds: float) -> None:
-    """Note how many tasks run at once at most, and what one of a job of so many has taken.
-
-    That is, for how long it held its slot, and the seconds that this is at speed 1.
-    """
+def _learn_running(at: TaskJobs, held: float, seconds: float) -> None:
+    """Note how many tasks run at once at most, how long one held its slot, and at speed 1."""
     numbers = at.pilots.numbers
     running = 1.0  # the one that has ended
     for used in at.queues.used:
@@ -318,7 +286,6 @@ def _learn_width(at: TaskJobs, tasks: float, held: float, seconds: float) -> Non
     numbers[MOST_RUNNING] = max(numbers[MOST_RUNNING], running)
     numbers[HELD] += held
     numbers[WORKED] += seconds
-    learn_work(at.pilots.narrow, tasks, held)
 
 
 @part
@@ -358,9 +325,9 @@ def end_task_of_job(
     row = queues.jobs[job]
     end_task(queues, job, queue, start, now)
     held = now - start
-    seconds = held if at.pilots.numbers[IGNORES_SPEEDS] != 0.0 else held / slowdown
-    if at.pilots.numbers[COUNTS_RUNNING] != 0.0:
-        _learn_width(at, row[TASKS], held, seconds)
+    seconds = held / slowdown
+    if at.pilots.numbers[HOPELESS_BELOW] != 0.0:
+        _learn_running(at, held, seconds)
     row[ENDED_TASKS] += 1.0
     row[SECONDS] += seconds
     if place < row[FIRST_TASKS]:
@@ -386,7 +353,7 @@ def _fair_slots(at: TaskJobs, queue: int) -> float:
 
 @part
 def _is_hopeless(at: TaskJobs, job: int, queue: int, now: float) -> bool:
-    """Whether a job that is due has too small odds to be in time, if it starts a task now.
+    """Return whether a job that is due has too small odds to be in time, if it starts a task now.
 
     Tasks of later stages count as if they could start, too.
     """
@@ -444,13 +411,8 @@ def estimate_job(at: TaskJobs, job: int, told: Floats, now: float) -> None:
     first = row[FIRST_TASKS]
     share = (row[TASKS] - first) / first
     row[ESTIMATE] = total_seconds(each * first, row[PRIOR] * first, row[OTHERS], share)
-    numbers = at.pilots.numbers
-    relative = relative_variance(numbers, told[: int(row[PILOTS_OF_JOB])])
-    remaining = first - row[PILOTS_OF_JOB]
-    if numbers[COUNTS_TAIL] != 0.0:
-        row[ESTIMATE] += tail_seconds(each, relative, remaining, numbers[MOST_RUNNING])
     row[EACH] = each
-    row[RELATIVE_VARIANCE] = relative
+    row[RELATIVE_VARIANCE] = relative_variance(at.pilots.numbers, told[: int(row[PILOTS_OF_JOB])])
     row[ESTIMATED] = now
     if math.isnan(row[DUE]):
         end_sampling(at.queues, job, row[ESTIMATE], now)

@@ -18,30 +18,76 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
 from foresail.kernels.compile import bare_kernel, part
-from foresail.schedulers.kernels.job_heap import drop_job, put_job
+from foresail.model.arrays import Floats, Integers
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+
+@part
+def _earlier(jobs: Floats, key: int, job: int, other: int) -> bool:
+    own, others = jobs[job, key], jobs[other, key]
+    return bool(own < others or (own == others and job < other))
+
+
+@part
+def _rise(heap: Integers, jobs: Floats, key: int, place: int, at: int) -> int:
+    """Move what is at a place up to where it belongs; returns where that is."""
+    job = heap[at]
+    while at > 0:
+        parent = (at - 1) >> 1
+        if not _earlier(jobs, key, job, heap[parent]):
+            break
+        heap[at] = heap[parent]
+        jobs[heap[at], place] = at
+        at = parent
+    heap[at] = job
+    jobs[job, place] = at
+    return at
+
+
+@part
+def _sink(heap: Integers, count: int, jobs: Floats, key: int, place: int, at: int) -> None:
+    job = heap[at]
+    while 2 * at + 1 < count:
+        child = 2 * at + 1
+        if child + 1 < count and _earlier(jobs, key, heap[child + 1], heap[child]):
+            child += 1
+        if not _earlier(jobs, key, heap[child], job):
+            break
+        heap[at] = heap[child]
+        jobs[heap[at], place] = at
+        at = child
+    heap[at] = job
+    jobs[job, place] = at
+
+
+@part
+def put_job(heap: Integers, count: int, jobs: Floats, key: int, place: int, job: int) -> None:
+    """Put a job on a heap of ``count``; ``key`` and ``place`` are columns of ``jobs``."""
+    heap[count] = job
+    _rise(heap, jobs, key, place, count)
+
+
+@part
+def drop_job(heap: Integers, count: int, jobs: Floats, key: int, place: int, job: int) -> None:
+    """Take a job off a heap of ``count`` in which it is, wherever."""
+    at = int(jobs[job, place])
+    last = heap[count - 1]
+    if last == job:
+        return
+    heap[at] = last
+    _sink(heap, count - 1, jobs, key, place, _rise(heap, jobs, key, place, at))
+
 
 FIRST_THRESHOLD: Final = 0
 GROWTH: Final = 1
-AHEAD: Final = 2
-SAMPLING_QUEUE: Final = 3
-SKIPS_SAMPLING_QUEUE: Final = 4
-BY_ARRIVAL: Final = 5
-CONSERVES: Final = 6
-BY_SERVICE: Final = 7
-BY_DUE: Final = 8
-RULE_NUMBERS: Final = 9
-"""The rules: seconds at which the first queue ends; how many times longer the next one reaches; 1
-to count the slot that is offered as used (rule ``after``; 0: ``before``); which queue has the jobs
-that are sampled, and 1 if no others are to be there; 1 for the order of arrival within a queue (0:
-that of entering it); 1 if sampled jobs may have slots that nothing else wants; 1 if queues follow
-from the service that jobs have got; 1 if a job that is due at some time waits in its queue as if it
-had entered it then."""
+SAMPLING_QUEUE: Final = 2
+BY_SERVICE: Final = 3
+BY_DUE: Final = 4
+RULE_NUMBERS: Final = 5
+"""The rules: seconds at which the first queue ends; how many times longer the next one reaches;
+which queue has the jobs that are sampled; 1 if queues follow from the service that jobs have got; 1
+if a job that is due at some time waits in its queue as if it had entered it then."""
 
 SUBMITTED: Final = 0
 KEY: Final = 1
@@ -125,12 +171,9 @@ def queue_of(rules: Floats, queues: int, seconds: float) -> int:
     """
     queue = 0
     threshold = rules[FIRST_THRESHOLD]
-    skips = rules[SKIPS_SAMPLING_QUEUE] != 0.0
     while seconds >= threshold and queue < queues - 1:
         threshold *= rules[GROWTH]
         queue += 1
-        if skips and queue == rules[SAMPLING_QUEUE] and queue < queues - 1:
-            queue += 1
     return queue
 
 
@@ -152,7 +195,7 @@ def _settle(at: TaskQueues, job: int) -> None:
     heap = NOWHERE
     if row[LAUNCHED] < min(row[READY], row[OPEN]):
         heap = int(row[QUEUE])
-    elif row[LAUNCHED] < row[READY] and at.rules[CONSERVES] != 0.0:
+    elif row[LAUNCHED] < row[READY]:
         heap = at.costs.size
     if heap == int(row[HEAP]):
         return
@@ -166,11 +209,11 @@ def _settle(at: TaskQueues, job: int) -> None:
 
 @part
 def enter(at: TaskQueues, job: int, queue: int, now: float) -> None:
-    """Let a job wait at the end of a queue (or by its arrival), whatever queue it was in."""
+    """Let a job wait at the end of a queue, whatever queue it was in."""
     _leave(at, job)
     row = at.jobs[job]
     row[QUEUE] = queue
-    row[KEY] = row[SUBMITTED] if at.rules[BY_ARRIVAL] != 0.0 else now
+    row[KEY] = now
     if at.rules[BY_DUE] != 0.0 and not math.isnan(row[DUE]):
         row[KEY] = row[DUE]
     _settle(at, job)
@@ -223,7 +266,7 @@ def _best_queue(at: TaskQueues) -> int:
     least = math.inf
     for queue in range(at.costs.size):
         if at.waiting[queue] > 0:
-            share = (at.used[queue] + at.rules[AHEAD]) * at.costs[queue]
+            share = at.used[queue] * at.costs[queue]
             if best == NOWHERE or share < least:
                 best, least = queue, share
     return best
@@ -330,10 +373,5 @@ def demote(at: TaskQueues, now: float) -> None:
             )
             at.jobs[job, CROSSES] = np.nextafter(soon, math.inf)
             put_job(
-                at.heaps[expected],
-                at.waiting[expected] - 1,
-                at.jobs,
-                CROSSES,
-                CROSSING_PLACE,
-                job,
+                at.heaps[expected], at.waiting[expected] - 1, at.jobs, CROSSES, CROSSING_PLACE, job
             )

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
 from foresail.kernels.calling import call_pass_step, step_address, step_caller
 from foresail.kernels.compile import Step, bare_step, merged_part, part
@@ -34,9 +33,7 @@ from foresail.kernels.waiting_jobs import (
     place_after,
     sort,
 )
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from foresail.model.arrays import Floats, Integers
 
 WAITS: Final = PASS_COLUMNS
 AGED: Final = PASS_COLUMNS + 1
@@ -142,7 +139,7 @@ _call_queue_step = step_caller(QUEUE_STEP)
 def value_of(
     numbers: Floats, program: int, spec: Floats, summary: Floats, now: float, informs: float
 ) -> float:
-    """What one of the policy's programs says of a job."""
+    """Return what one of the policy's programs says of a job."""
     code = numbers[int(numbers[program]) : int(numbers[program + 1])]
     stack = numbers[STACK : STACK + STACK_DEPTH]
     return evaluate(code, stack, spec, summary, now, informs)
@@ -425,12 +422,12 @@ def run_pass(at: WaitingQueue, now: float, free: float) -> int:
 
 
 def follows_probes(scheduler: CompiledScheduler) -> bool:
-    """Whether an order depends on which other jobs wait and run."""
+    """Return whether an order depends on which other jobs wait and run."""
     return scheduler.queue.follows_probes or scheduler.candidates.follows_probes
 
 
 def steps_for(scheduler: CompiledScheduler) -> tuple[Step, ...]:
-    """What a queue needs for such a policy beside what all need."""
+    """Return what a queue needs for such a policy beside what all need."""
     return (
         *([follow_probes] if follows_probes(scheduler) else []),
         *([sort_moving] if _moves(scheduler) else []),

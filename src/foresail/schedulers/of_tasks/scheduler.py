@@ -10,26 +10,132 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foresail.model.arrays import Floats, Integers
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Start
 from foresail.model.job import Job, Stage
 from foresail.model.job_size import JobSize
+from foresail.model.limits import require, require_positive
 from foresail.model.outcome import GOES_BACK, Outcome
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.task_numbers import TaskNumbers
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._placing import FreeRoom, NodesByPreference
 from foresail.schedulers.kernels import pilots, task_calls, task_jobs, task_queues
-from foresail.schedulers.kernels.task_jobs import ORDINAL, PILOTS_OF_JOB, TOLD
-from foresail.schedulers.of_tasks.queueing import FIRST_ROOM, CompiledTaskScheduler
+from foresail.schedulers.kernels.task_jobs import (
+    ARRIVAL_ORDER,
+    JOB_COLUMNS,
+    ORDINAL,
+    PILOTS_OF_JOB,
+    SOURCE,
+    THIN_BELOW,
+    TOLD,
+    WAY_NUMBERS,
+    TaskJobs,
+)
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+FIRST_ROOM: Final = 200
+"""Room to work in at first (``pilots.task_seconds``)."""
+_MOST_QUEUES: Final = 100
+_WEIGHT_RATIO: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class QueueParameters:
+    """Queues with exponential thresholds (spec slearn, section 2)."""
+
+    queues: int = 10
+    """How many."""
+    first_threshold_seconds: float = 1000.0
+    growth: float = 10.0
+    """Seconds of tasks from which on a job is not in the first queue; how many times more each
+    further queue takes."""
+
+    def __post_init__(self) -> None:
+        require(1 <= self.queues <= _MOST_QUEUES, self, "queues", "from 1 to 100")
+        require_positive(self, "first_threshold_seconds")
+        require(1.0 < self.growth < math.inf, self, "growth", "more than 1")
+
+    def rules(self) -> Floats:
+        """The rules for ``kernels.task_queues``."""
+        rules = np.zeros(task_queues.RULE_NUMBERS)
+        rules[task_queues.FIRST_THRESHOLD] = self.first_threshold_seconds
+        rules[task_queues.GROWTH] = self.growth
+        return rules
+
+    def costs(self) -> Floats:
+        """Return what a slot costs each queue: its share is ten times that of the next one."""
+        return _WEIGHT_RATIO ** np.arange(self.queues, dtype=np.float64)
+
+
+class CompiledTaskScheduler(NamedTuple):
+    """A scheduler of tasks as the numbers of ``foresail.schedulers.kernels.task_jobs``.
+
+    ``asks_predictor``: whether it goes by what the predictor believes of tasks.
+    """
+
+    rules: Floats
+    costs: Floats
+    way: Floats
+    pilots: Floats
+    outcomes_kept: int
+    asks_predictor: bool
+
+    def without_jobs(self, rows: int, widest: int) -> TaskJobs:
+        """Queues with room for so many jobs, of which the widest has so many tasks."""
+        return TaskJobs(
+            task_queues.empty_queues(
+                self.rules.copy(), self.costs.copy(), np.zeros((rows, JOB_COLUMNS))
+            ),
+            pilots.Pilots(
+                self.pilots.copy(),
+                pilots.no_outcomes(self.outcomes_kept),
+                pilots.nothing_proved(),
+            ),
+            self.way.copy(),
+            np.zeros(max(widest, FIRST_ROOM)),
+        )
+
+
+def way(source: int, thin_below: int) -> Floats:
+    """Return what queues follow from, and the tasks from which on that is so."""
+    numbers = np.zeros(WAY_NUMBERS)
+    numbers[SOURCE] = source
+    numbers[THIN_BELOW] = thin_below
+    return numbers
+
+
+def without_pilots(
+    rules: Floats, costs: Floats, source: int, thin_below: int = 0
+) -> CompiledTaskScheduler:
+    """A scheduler that samples nothing."""
+    return CompiledTaskScheduler(
+        rules,
+        costs,
+        way(source, thin_below),
+        np.zeros(pilots.PILOT_NUMBERS),
+        1,
+        asks_predictor=source != ARRIVAL_ORDER,
+    )
+
+
+@runtime_checkable
+class QueuesTasks(Protocol):
+    """A scheduler of tasks that start apart whose queues are those of the kernels.
+
+    ``starts_gangs`` says whether ``decide`` also starts jobs whose tasks start together.
+    """
+
+    starts_gangs: bool
+
+    def compiled_tasks(self) -> CompiledTaskScheduler:
+        """The numbers of the kernels that decide."""
+        ...
+
 
 _FIRST_ROWS: Final = 64
 
@@ -109,7 +215,7 @@ class TaskScheduler:
         return self._compiled
 
     def sizes(self) -> tuple[JobSize, ...]:
-        """Of jobs whose sampling has begun or is over, or that are too thin for it."""
+        """Sizes of jobs whose sampling has begun or is over, or that are too thin for it."""
         sizes, self._sizes = tuple(self._sizes), []
         return sizes
 
@@ -236,7 +342,7 @@ class TaskScheduler:
                 self.part_ended(job, outcome)
 
     def _find(self, job: Job) -> _UnfinishedJob | None:
-        """What is known of a job; what was remembered of it becomes so as it is seen again."""
+        """Find what is known of a job; what was remembered of it is so as it is seen again."""
         kept = self._remembered.pop(job.job_id, None)
         if kept is None:
             return self._known.get(job.job_id)
@@ -364,7 +470,7 @@ def _by_level(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
 def _may_start(
     shown: Mapping[str, PendingJob], known: _UnfinishedJob, stage: Stage, task: int
 ) -> bool:
-    """Whether the controller lets this task start."""
+    """Return whether the controller lets this task start."""
     pending = shown.get(known.job.job_id)
     if pending is None:
         return False

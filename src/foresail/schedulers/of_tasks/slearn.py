@@ -11,12 +11,12 @@ from foresail.model.limits import require, require_at_least, require_positive
 from foresail.model.registry import register
 from foresail.schedulers.kernels import pilots, task_queues
 from foresail.schedulers.kernels.task_jobs import SAMPLING
-from foresail.schedulers.of_tasks.queueing import (
+from foresail.schedulers.of_tasks.scheduler import (
     CompiledTaskScheduler,
     QueueParameters,
+    TaskScheduler,
     way,
 )
-from foresail.schedulers.of_tasks.scheduler import TaskScheduler
 
 _STATISTICS: Final = {
     "mean": pilots.MEAN,
@@ -36,10 +36,8 @@ class SLearnParameters(QueueParameters):
     history if its variance is below that of tasks over the number of pilots), or history as far as
     it has proved itself (``proved``): a job that would be in the same queue whatever is likely is
     not sampled, and tasks of others wait in the queue for the most that is likely as soon as the
-    pilots have started, not only when they have told."""
-    likely_spreads: float = 1.0
-    """With ``proved``: what is within so many standard deviations of what history believes is
-    likely, in logarithms, by how far off beliefs like the one about a job have been."""
+    pilots have started, not only when they have told. Likely is what is within a standard deviation
+    of what history believes, in logarithms, by how far off such beliefs have been."""
     pilot_percent: float | None = None
     """Percent of a job's tasks that are pilots; learned from the jobs that have ended if not
     given. Parts of a pilot do not count; one task at least is a pilot."""
@@ -53,31 +51,11 @@ class SLearnParameters(QueueParameters):
     (``history``; so too with the posteriors, and where history may do without pilots)."""
     thin_below: int = 3
     """Jobs of fewer tasks go to the first queue, without being sampled."""
-    thin_limit: Literal["fixed", "adaptive"] = "fixed"
-    """Whether that is all (``fixed``), or wider jobs do so too (``adaptive``) as long as jobs so
-    wide leave room for others, by what they have had of the slots so far."""
-    room_spreads: float = 4.0
-    """With ``adaptive``: how many standard deviations more slots than such jobs want on average
-    there must be."""
-    tail: Literal["ignored", "counted"] = "ignored"
-    """Whether the size of a sampled job is the seconds of its tasks, or those that the slots they
-    start in are its own until the last one is expected to end (``counted``): tasks are taken to be
-    log-normal, and to vary as its pilots and the tasks of jobs that have ended do."""
     deadlines: Literal["ignored", "by_odds"] = "ignored"
     """With ``by_odds`` a job with a deadline waits in the first queue, by its deadline, among
     others by when they entered it; its tasks need not wait for its pilots. If its turn comes and
-    the odds that its other tasks are in time, on the slots that the queue shares out to it, are too
-    small, it goes to the queue for its size."""
-    hopeless_below: float = 0.05
-    """Which odds are too small; of a job without an estimate, as long as there is time it is
-    not."""
-    speeds: Literal["known", "ignored"] = "known"
-    """Whether what pilots took is what they would have taken at speed 1 (``known``), or as it was,
-    on whatever machine they had (``ignored``). The fastest free machine is taken first."""
-    dedicated_sampling_queue: bool = False
-    """Whether jobs with an estimate never are in the queue of those that are being sampled."""
-    work_conserving: bool = True
-    """Whether other tasks of a job that is being sampled may have slots that nothing else wants."""
+    the odds that its other tasks are in time, on the slots that the queue shares out to it, are
+    below 0.05, it goes to the queue for its size; one without an estimate once it is late."""
     trials: int = 100
     """Of the learned ratio: jobs that each of the first ratios is tried with, and outcomes of a
     ratio that count."""
@@ -88,14 +66,15 @@ class SLearnParameters(QueueParameters):
         QueueParameters.__post_init__(self)
         require(self.queues >= 2, self, "queues", "2 or more, for one has the pilots")
         require((self.pilot_percent or 0.0) <= 100.0, self, "pilot_percent", "above 0, to 100")
-        require_positive(self, "pilot_percent", "likely_spreads", "room_spreads")
-        require(0.0 < self.hopeless_below <= 1.0, self, "hopeless_below", "above 0, to 1")
+        require_positive(self, "pilot_percent")
         require_at_least(self, 1, "thin_below", "trials")
         require(0 <= self.seed < 2**32, self, "seed", "from 0 to 2^32 - 1")
 
 
 _SAMPLING_QUEUE: Final = 1
 _MARGIN: Final = 1.1
+_HOPELESS_BELOW: Final = 0.05
+_LIKELY_SPREADS: Final = 1.0
 
 
 @register("task_scheduler", "slearn", parameters=SLearnParameters)
@@ -105,8 +84,6 @@ class SLearn(TaskScheduler):
     def __init__(self, parameters: SLearnParameters) -> None:
         rules = parameters.rules()
         rules[task_queues.SAMPLING_QUEUE] = _SAMPLING_QUEUE
-        rules[task_queues.SKIPS_SAMPLING_QUEUE] = parameters.dedicated_sampling_queue
-        rules[task_queues.CONSERVES] = parameters.work_conserving
         numbers = np.zeros(pilots.PILOT_NUMBERS)
         numbers[pilots.PERCENT] = parameters.pilot_percent or 0.0
         numbers[pilots.STATISTIC] = _STATISTICS[parameters.statistic]
@@ -114,17 +91,10 @@ class SLearn(TaskScheduler):
         numbers[pilots.TRIALS] = parameters.trials
         numbers[pilots.MARGIN] = _MARGIN
         numbers[pilots.CHOOSES] = parameters.source == "surer"
-        adaptive = parameters.thin_limit == "adaptive"
-        numbers[pilots.ROOM_SPREADS] = parameters.room_spreads if adaptive else 0.0
-        numbers[pilots.COUNTS_TAIL] = parameters.tail == "counted"
         by_odds = parameters.deadlines == "by_odds"
         rules[task_queues.BY_DUE] = by_odds
-        numbers[pilots.HOPELESS_BELOW] = parameters.hopeless_below if by_odds else 0.0
-        counts = adaptive or by_odds or parameters.tail == "counted"
-        numbers[pilots.COUNTS_RUNNING] = counts
-        numbers[pilots.IGNORES_SPEEDS] = parameters.speeds == "ignored"
-        proved = parameters.source == "proved"
-        numbers[pilots.SPREADS] = parameters.likely_spreads if proved else 0.0
+        numbers[pilots.HOPELESS_BELOW] = _HOPELESS_BELOW if by_odds else 0.0
+        numbers[pilots.SPREADS] = _LIKELY_SPREADS if parameters.source == "proved" else 0.0
         asks = (
             parameters.statistic in {"posterior", "log_posterior"}
             or parameters.later_stages == "history"

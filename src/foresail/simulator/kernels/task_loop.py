@@ -308,7 +308,7 @@ def teach_loop(
     judged
         Whether it tells what a belief about a job's first stage was worth.
     proved
-        What history turned out to be worth (``proved_history``).
+        What history turned out to be worth (``pilots.nothing_proved``).
     """
     for i in range(slots.size):
         ends = not math.isnan(seconds[i])

@@ -1,4 +1,4 @@
-"""TetriSched: plans ahead with one estimate of each runtime."""
+"""3Sigma and TetriSched: plan ahead with distributions of runtimes, or with one estimate."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from typing import Literal
 from foresail.model.registry import register
 from foresail.schedulers._planning.core import PlanAhead
 from foresail.schedulers._planning.parameters import OverEstimates, PlanAheadParameters
+
+
+@register("scheduler", "3sigma", parameters=PlanAheadParameters)
+class ThreeSigma(PlanAhead):
+    """Plans ahead with distributions: expected value, expected consumption, preemption."""
 
 
 @dataclass(frozen=True, slots=True)

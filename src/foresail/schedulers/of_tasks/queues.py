@@ -1,23 +1,49 @@
-"""All jobs in one queue, in order of arrival: the plainest scheduler of tasks that start apart."""
+"""Schedulers of tasks that sample none: by arrival, by deadline, by service, by prediction."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Start
 from foresail.model.job import Job
+from foresail.model.limits import require_at_least
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import NoParameters, register
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._placing import FreeRoom, NodesByPreference
-from foresail.schedulers.kernels.task_jobs import ARRIVAL_ORDER
-from foresail.schedulers.of_tasks.queueing import (
+from foresail.schedulers.kernels import task_queues
+from foresail.schedulers.kernels.task_jobs import ARRIVAL_ORDER, PREDICTION
+from foresail.schedulers.of_tasks.scheduler import (
     CompiledTaskScheduler,
     QueueParameters,
+    TaskScheduler,
     without_pilots,
 )
+
+
+@register("task_scheduler", "las", parameters=QueueParameters)
+class Las(TaskScheduler):
+    """Puts a job into the queue that follows from the seconds its tasks have got so far."""
+
+    def __init__(self, parameters: QueueParameters) -> None:
+        rules = parameters.rules()
+        rules[task_queues.BY_SERVICE] = 1.0
+        compiled = without_pilots(rules, parameters.costs(), ARRIVAL_ORDER)
+        super().__init__(compiled)
+
+
+@register("task_scheduler", "task_edf")
+class TaskEdf(TaskScheduler):
+    """Starts the tasks of the job whose deadline is the earliest; jobs without one go last."""
+
+    def __init__(self, _: NoParameters) -> None:
+        one = QueueParameters(queues=1)
+        rules = one.rules()
+        rules[task_queues.BY_DUE] = 1.0
+        super().__init__(without_pilots(rules, one.costs(), ARRIVAL_ORDER))
 
 
 @register("task_scheduler", "task_fifo")
@@ -36,7 +62,7 @@ class TaskFifo:
         self._places = NodesByPreference(Cluster(()))
 
     def compiled_tasks(self) -> CompiledTaskScheduler:
-        """The same as numbers of the kernels of tasks, which know no gangs."""
+        """Numbers of the kernels of tasks, which know no gangs."""
         one = QueueParameters(queues=1)
         return without_pilots(one.rules(), one.costs(), ARRIVAL_ORDER)
 
@@ -65,7 +91,7 @@ class TaskFifo:
 
 
 def _startable(pending: PendingJob) -> Iterator[tuple[str, tuple[int, ...], Job]]:
-    """What of a job may start now, in order: stage, task and what it holds."""
+    """Yield what of a job may start now, in order: stage, task and what it holds."""
     if not pending.startable:
         yield "", (), pending.job
     for each in pending.startable:
@@ -76,3 +102,25 @@ def _startable(pending: PendingJob) -> Iterator[tuple[str, tuple[int, ...], Job]
         held = pending.job.part(stage, 1)
         for task in each.tasks:
             yield stage.name, (task,), held
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedQueuesParameters(QueueParameters):
+    """Parameters of ``predicted_queues``."""
+
+    thin_below: int = 0
+    """Jobs of fewer tasks go to the first queue, whatever is believed of them (3SigmaTL has 3)."""
+
+    def __post_init__(self) -> None:
+        QueueParameters.__post_init__(self)
+        require_at_least(self, 0, "thin_below")
+
+
+@register("task_scheduler", "predicted_queues", parameters=PredictedQueuesParameters)
+class PredictedQueues(TaskScheduler):
+    """Puts a job into the queue that follows from the predicted seconds of all its tasks."""
+
+    def __init__(self, parameters: PredictedQueuesParameters) -> None:
+        rules, costs = parameters.rules(), parameters.costs()
+        compiled = without_pilots(rules, costs, PREDICTION, parameters.thin_below)
+        super().__init__(compiled)

@@ -1,9 +1,10 @@
-"""The capacity stack: reservations from Rayon, and a queue for all jobs without one."""
+"""Strict priority and Rayon's CapacityScheduler: jobs that fit nowhere have others stopped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from operator import attrgetter
 from typing import Final, Literal
 
@@ -12,13 +13,117 @@ from foresail.model.decision import Decision, Placement, PlannedStart, Preempt, 
 from foresail.model.job import Job
 from foresail.model.limits import require_positive
 from foresail.model.reason import Reason, ReasonCode
-from foresail.model.registry import register
+from foresail.model.registry import NoParameters, register
 from foresail.model.reservation import Rejection, Reservation
-from foresail.model.view import ClusterView, PendingJob
-from foresail.schedulers._making_room import make_room, start_in_order
+from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.schedulers._placing import FreeRoom, NodesByPreference
 from foresail.schedulers._reserving import CapacityAdmission
-from foresail.strl.reservations import Alignment
+
+_ROUNDING: Final = 1e-9
+
+
+def start(job: Job, room: FreeRoom, starts: list[Start]) -> bool:
+    """Add the job to those that start, if it fits; whether it does."""
+    placement = room.placement(job)
+    if placement is None:
+        return False
+    room.take(job, placement)
+    starts.append(Start(job.job_id, placement))
+    return True
+
+
+def start_in_order(
+    jobs: Iterable[Job], room: FreeRoom, starts: list[Start], reasons: dict[str, Reason]
+) -> Iterator[Job]:
+    """Start what fits of the jobs, one after the other; those that do not, with why they wait."""
+    for job in jobs:
+        if not start(job, room, starts):
+            reasons[job.job_id] = no_room(job.cpus, max(room.cpus, 0.0))
+            yield job
+
+
+def make_room(job: Job, room: FreeRoom, victims: list[RunningJob]) -> list[Preempt]:
+    """Stop the youngest victims until the job would fit; none if it never would.
+
+    They hold their nodes until the cluster reports that they have ended, and what the job is to
+    have of these is no other job's: it starts in the pass after that.
+
+    Parameters
+    ----------
+    job
+        What needs room.
+    room
+        What is free; less what the job is to have of it, on return.
+    victims
+        What may be stopped, the youngest last; those that are stopped are taken out.
+    """
+    cpus = job.cpus - room.cpus
+    chosen: list[RunningJob] = []
+    returned = 0
+    placement = None
+    for victim in reversed(victims):
+        chosen.append(victim)
+        cpus -= victim.job.cpus
+        if cpus > _ROUNDING * job.cpus:
+            continue
+        for each in chosen[returned:]:
+            room.add(each.job, each.placement)
+        returned = len(chosen)
+        placement = room.placement(job)
+        if placement is not None:
+            break
+    for each in chosen[:returned]:
+        room.take(each.job, each.placement)
+    if placement is None:
+        return []
+    room.take(job, placement)
+    del victims[len(victims) - len(chosen) :]
+    return [Preempt(victim.job.job_id) for victim in chosen]
+
+
+@lru_cache(maxsize=4096)
+def no_room(cpus: float, free: float) -> Reason:
+    """Return why a job waits that needs more cpus than are free."""
+    return Reason(ReasonCode.NO_ROOM, {"cpus": cpus, "free": free})
+
+
+@register("scheduler", "priority")
+class Priority:
+    """Jobs with deadlines first, stopping the youngest others for them; no runtimes are asked for.
+
+    The baseline ``Prio`` of 3Sigma, whose rules its source leaves open (spec 3sigma-distsched
+    section 6.2): jobs with deadlines in order of submission, on preferred nodes if they fit there,
+    else on any, skipping those that do not fit; where one does not fit, the youngest running jobs
+    without a deadline are stopped until it would; then the others in order of submission on what
+    is left. It never waits for preferred nodes and gives no job up.
+    """
+
+    ignores_time: Literal[True] = True
+
+    def __init__(self, parameters: NoParameters) -> None:
+        del parameters
+        self._places = NodesByPreference(Cluster(()))
+
+    def decide(self, view: ClusterView) -> Decision:
+        """Start what fits, in strict order; stop others for jobs with a deadline."""
+        if self._places.cluster is not view.cluster:
+            self._places = NodesByPreference(view.cluster)
+        room = FreeRoom(view, self._places)
+        victims = [each for each in view.running if not _has_deadline(each.job)]
+        victims.sort(key=attrgetter("start_order"))
+        starts: list[Start] = []
+        stopped: list[Preempt] = []
+        reasons: dict[str, Reason] = {}
+        jobs = sorted((each.job for each in view.pending), key=_has_deadline, reverse=True)
+        for job in start_in_order(jobs, room, starts, reasons):
+            if _has_deadline(job):
+                stopped += make_room(job, room, victims)
+        return Decision(tuple(starts), tuple(stopped), reasons=reasons)
+
+
+def _has_deadline(job: Job) -> bool:
+    return job.deadline_seconds is not None
+
 
 _ANYWHERE: Final = Placement(())
 
@@ -30,8 +135,6 @@ class CapacityParameters:
     reservations: Literal["latest", "earliest"] = "latest"
     """When a job is promised nodes: as late as its deadline allows (``latest``), or as early as
     nodes can be promised (``earliest``)."""
-    preemption: bool = True
-    """Jobs without a reservation (or behind theirs) are stopped for those within theirs."""
     cycle_seconds: float = 4.0
     """How often the scheduler is asked: reservations begin with a cycle."""
 
@@ -52,9 +155,7 @@ class CapacityStack:
     """
 
     def __init__(self, parameters: CapacityParameters) -> None:
-        alignment = Alignment(parameters.reservations)
-        self._preemption = parameters.preemption
-        self._admission = CapacityAdmission(alignment, parameters.cycle_seconds)
+        self._admission = CapacityAdmission(parameters.reservations, parameters.cycle_seconds)
         self._places = NodesByPreference(Cluster(()))
 
     def reserve(
@@ -86,8 +187,7 @@ class CapacityStack:
         reasons: dict[str, Reason] = {}
         promised = [each for each in view.pending if _is_promised(each.reservation, view.now)]
         for job in start_in_order(_anywhere(promised), room, starts, reasons):
-            if self._preemption:
-                stopped += make_room(job, room, victims)
+            stopped += make_room(job, room, victims)
         plan: list[PlannedStart] = []
         for pending in view.pending:
             begin = _begins(pending.reservation, view.now)
@@ -108,7 +208,7 @@ def _is_promised(answer: Reservation | Rejection | None, now: float) -> bool:
 
 
 def _begins(answer: Reservation | Rejection | None, now: float) -> float | None:
-    """When a reservation begins that has not begun."""
+    """Return when a reservation begins that has not begun."""
     if not isinstance(answer, Reservation) or answer.covers(now) or answer.start_seconds <= now:
         return None
     return answer.start_seconds

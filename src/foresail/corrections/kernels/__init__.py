@@ -1,1 +1,0 @@
-"""Compiled steps of corrections."""
