@@ -99,7 +99,7 @@ def _events() -> None:
     """By events with a log of reasons, queues seen for the first time, queues by beliefs."""
     from foresail.checks.tiny import tiny_pending, tiny_view
     from foresail.control.policy import parse_policy
-    from foresail.evaluation.waiting_order import waiting_ranks
+    from foresail.evaluation.renting import waiting_ranks
     from foresail.model.cluster import Cluster, Partition
     from foresail.model.resources import Resources
     from foresail.record.log import MemoryLog
@@ -154,6 +154,7 @@ def _metrics() -> None:
 
 def _distributions() -> None:
     """Every distribution alone, and all of them packed."""
+    from foresail.distributions.basic import Uniform
     from foresail.distributions.discretisation import Atoms, reduced
     from foresail.distributions.empirical import Empirical
     from foresail.distributions.histogram import Histogram
@@ -163,7 +164,6 @@ def _distributions() -> None:
     from foresail.distributions.quantiles import Quantiles
     from foresail.distributions.summary import summarise
     from foresail.distributions.truncated_normal import TruncatedNormal
-    from foresail.distributions.uniform import Uniform
 
     reduced(Atoms(np.arange(99.0), np.full(99, 1.0 / 99.0)), 4)
     histogram = Histogram.of([1.0, 4.0, 4.0, 9.0], 3)
@@ -204,7 +204,7 @@ def _texts() -> None:
 
 def _beliefs() -> None:
     """Many beliefs at once, as plans look at them."""
-    from foresail.distributions.uniform import Uniform
+    from foresail.distributions.basic import Uniform
     from foresail.schedulers._planning.valuing import RuntimeBeliefs
 
     RuntimeBeliefs([Uniform(1.0, 2.0)]).quantiles(np.array([[0.5]]))
@@ -212,7 +212,7 @@ def _beliefs() -> None:
 
 def _variation() -> None:
     """How much similar jobs vary."""
-    from foresail.analysis.kernels.variation import window_variation
+    from foresail.analysis.variability import window_variation
 
     times = np.arange(5.0)
     order = np.arange(5)

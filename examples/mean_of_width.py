@@ -6,7 +6,7 @@ its name. Run as a script, it is shown three jobs and asked about a fourth.
 
 from __future__ import annotations
 
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome

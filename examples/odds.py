@@ -5,9 +5,9 @@ Run it: ``python examples/odds.py``.
 
 import numpy as np
 
+from foresail.distributions.basic import Uniform
 from foresail.distributions.histogram import Histogram
 from foresail.distributions.operations import convolved, largest
-from foresail.distributions.uniform import Uniform
 
 # A job that takes up to ten minutes, evenly. It has run for five: how much longer?
 job = Uniform(0.0, 600.0)

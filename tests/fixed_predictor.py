@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from foresail.control.policy import PlugIn, Policy, parse_policy
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.kernels.signatures import PredictorState, PredictorSteps
 from foresail.model.registry import Entry
-from foresail.predictors.kernels import oracle
+from foresail.predictors import clairvoyant
 from foresail.predictors.kernels.request import ignore
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
@@ -38,7 +38,7 @@ class Fixed:
     def compiled(self, specs, features=()):
         told = np.array(self.seconds, dtype=np.float64).reshape(-1, 1)
         state = PredictorState(np.zeros(1), np.zeros((1, 1)), told)
-        return PredictorSteps(oracle.predict, ignore, ignore), state
+        return PredictorSteps(clairvoyant.predict, ignore, ignore), state
 
 
 def fixed_policy(text: str, seconds: Sequence[float]) -> Policy:

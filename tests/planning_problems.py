@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from foresail.control.policy import parse_policy
+from foresail.distributions.basic import Point
 from foresail.distributions.empirical import Empirical
-from foresail.distributions.point import Point
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.decision import Placement
 from foresail.model.job import Job, Stage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.model.decision import Decision, Placement, PlannedStart, Preempt, Start
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job

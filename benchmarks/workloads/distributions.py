@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
 from foresail.distributions.histogram import DEFAULT_BINS, Histogram
-from foresail.distributions.kernels.histogram_batch import insert_all
-from foresail.distributions.kernels.streaming_histogram import histogram_columns
+from foresail.distributions.kernels.streaming_histogram import histogram_columns, insert_all
 from foresail.distributions.packed import PackedDistributions
 
 _JOBS = 1_000

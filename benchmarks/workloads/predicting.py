@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measuring import Measurement, benchmark
-from foresail.evaluation.kernels.clock import nanoseconds
+from foresail.evaluation._loop import nanoseconds
 from foresail.kernels.calling import call_predictor_step, step_address
 from foresail.kernels.columns import (
     CPUS,

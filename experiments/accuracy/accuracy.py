@@ -26,7 +26,7 @@ from foresail.evaluation.replaying import evaluate
 from foresail.evaluation.scores import scores
 from foresail.model.short_form import PlugIn, part_of
 from foresail.model.whole_files import make_folder, write_whole
-from foresail.predictors.event_order import Learning
+from foresail.predictors.training import Learning
 from foresail.traces.filtering import FilterChoice, apply_filters
 from foresail.traces.reading import read
 from foresail.traces.workload import Workload

@@ -26,9 +26,9 @@ import polars as pl
 from accuracy import FILTERS, LOGS, Log
 from numpy.typing import NDArray
 
-from foresail.evaluation.coverage import STATED, coverage_by_user, coverage_over_time
 from foresail.evaluation.replaying import Evaluation, evaluate
 from foresail.evaluation.scores import scores
+from foresail.evaluation.tables import STATED, coverage_by_user, coverage_over_time
 from foresail.metrics.bootstrap import DAY_SECONDS
 from foresail.model.short_form import part_of
 from foresail.traces.filtering import FilterChoice, apply_filters

@@ -2,8 +2,7 @@
 
 import pytest
 
-from foresail.analysis.analysing import Analysed
-from foresail.analysis.characteristics import CHARACTERISTICS, compared, verdict
+from foresail.analysis.characteristics import CHARACTERISTICS, Analysed, compared, verdict
 from foresail.analysis.finding import Finding, Unavailable
 
 BY_NAME = {row.name: row for row in CHARACTERISTICS}

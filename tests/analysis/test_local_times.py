@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.analysis.clock import local_times, per_hour, quartiles_by_hour
+from foresail.analysis.columns import local_times, per_hour, quartiles_by_hour
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.analysis.poisson import asymptotic_p_value, distance_to_exponential
 from foresail.analysis.samples import MOST_POINTS, cumulative_shares, tukey_box, variation
+from foresail.analysis.studies.interarrivals import asymptotic_p_value, distance_to_exponential
 
 VALUES = st.lists(
     st.floats(min_value=0, max_value=1e9) | st.integers(0, 5).map(float), min_size=1, max_size=300

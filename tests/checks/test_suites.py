@@ -14,7 +14,7 @@ from foresail.checks import predictors, readers, schedulers
 from foresail.checks.predictors import CORRECTION_RULES, PREDICTOR_RULES, check_correction
 from foresail.checks.rules import NonconformityError, breaches, rule_sentence
 from foresail.checks.schedulers import RULES as SCHEDULER_RULES
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.distributions.quantiles import Quantiles
 from foresail.model.decision import Decision, Placement, Start
 from foresail.model.errors import InputError

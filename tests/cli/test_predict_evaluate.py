@@ -86,7 +86,7 @@ def test_a_plugin_and_a_quantity(foresail, log, tmp_path):
     """A predictor of one's own is scored like all others, on whatever the log knows."""
     plugin = tmp_path / "always.py"
     plugin.write_text(
-        "from foresail.distributions.point import Point\n"
+        "from foresail.distributions.basic import Point\n"
         "from foresail.model.registry import NoParameters, register\n"
         "@register('predictor', 'always_one')\n"
         "class Always:\n"

@@ -9,7 +9,7 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.control.predecessors import earliest_begin
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.decision import Placement
 from foresail.model.event import Ended, NodeDown, NodeUp, Submitted

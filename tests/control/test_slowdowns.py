@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from foresail.control.loop import Controller
-from foresail.distributions.uniform import Uniform
+from foresail.distributions.basic import Uniform
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, Start
 from foresail.model.event import Ended, EstimateExpired, Submitted

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.summary import summarise
 from foresail.kernels.calling import corrected_estimate, step_address

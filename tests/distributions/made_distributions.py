@@ -3,15 +3,13 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from foresail.distributions.basic import Point, Shifted, Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.mixture import Mixture
-from foresail.distributions.point import Point
 from foresail.distributions.quantiles import Quantiles
-from foresail.distributions.shifted import Shifted
 from foresail.distributions.truncated_normal import TruncatedNormal
-from foresail.distributions.uniform import Uniform
 
 SECONDS = st.floats(0.0, 1e6).map(lambda value: round(value, 3))
 

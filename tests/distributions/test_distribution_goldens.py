@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
+from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
 from foresail.distributions.operations import convolved
 from foresail.distributions.packed import PackedDistributions
-from foresail.distributions.point import Point
-from foresail.distributions.uniform import Uniform
 
 SLOTS = np.arange(0.0, 20.0, 2.5)
 

@@ -5,13 +5,12 @@ import json
 import pytest
 from hypothesis import given
 
+from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.mixture import Mixture
-from foresail.distributions.point import Point
 from foresail.distributions.records import from_record, to_record
-from foresail.distributions.uniform import Uniform
 from foresail.model.errors import InputError, UnknownNameError
 from made_distributions import DISTRIBUTIONS
 

@@ -5,17 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foresail.distributions.basic import SHARE_WEIGHTS, SHARES, Point, Shifted, Uniform
 from foresail.distributions.discretisation import breaks, node_levels, places_at
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.mixture import Mixture
-from foresail.distributions.point import Point
-from foresail.distributions.quadrature import SHARE_WEIGHTS, SHARES
 from foresail.distributions.quantiles import Quantiles
-from foresail.distributions.shifted import Shifted
 from foresail.distributions.summary import belief_row, summarise
 from foresail.distributions.truncated_normal import TruncatedNormal
-from foresail.distributions.uniform import Uniform
 from foresail.kernels.columns import (
     BELIEF_LEVELS,
     PREDICTED,

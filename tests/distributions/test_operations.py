@@ -7,16 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.discretisation import atoms_of, exact_atoms, reduced
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.mixture import Mixture
 from foresail.distributions.operations import convolved, largest, merged
-from foresail.distributions.point import Point
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.truncated_normal import TruncatedNormal
-from foresail.distributions.uniform import Uniform
 from made_distributions import DISTRIBUTIONS, SECONDS
 
 ATOMS = st.lists(SECONDS, min_size=1, max_size=5).map(Empirical)

@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.histogram import Histogram
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.packed import PackedDistributions
-from foresail.distributions.point import Point
-from foresail.distributions.uniform import Uniform
 from made_distributions import DISTRIBUTIONS, SECONDS
 
 OFFSETS = np.array([0.0, 0.5, 10.0, 1_000.0, 1_000.0, 50_000.0, 3e6])

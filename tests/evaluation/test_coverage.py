@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from foresail.evaluation.coverage import STATED, coverage_by_user, coverage_over_time
 from foresail.evaluation.replaying import evaluate
+from foresail.evaluation.tables import STATED, coverage_by_user, coverage_over_time
 from made_evaluations import random_jobs
 
 WEEK = 604_800.0

@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
-from foresail.evaluation.derived import derived_runtimes
 from foresail.evaluation.replaying import evaluate
+from foresail.evaluation.tables import derived_runtimes
 from foresail.model.errors import InputError
 from foresail.traces.schema import USAGE
 from made_evaluations import as_part, made_workload

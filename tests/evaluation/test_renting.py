@@ -23,7 +23,7 @@ from foresail.cloud.waiting.settings import SweepInputs, WaitingSetting
 from foresail.cloud.waiting.simulating import simulate
 from foresail.cloud.waiting.trying import try_settings
 from foresail.control.policy import parse_policy
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.evaluation.renting import ReplayScheduling
 from foresail.model.errors import InputError
 from foresail.simulator.replay import replay

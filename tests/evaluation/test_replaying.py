@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.evaluation.replaying import evaluate
 from foresail.kernels.signatures import PredictorState, PredictorSteps
 from foresail.model.errors import InputError, UnknownNameError

@@ -7,8 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from foresail.distributions.basic import Point
 from foresail.distributions.log_normal import LogNormal
-from foresail.distributions.point import Point
 from foresail.evaluation.replaying import evaluate
 from foresail.evaluation.scores import PINBALL_LEVELS, as_table, pinball, scores
 from foresail.evaluation.tables import expert_wins, learning_curve, reliability, worst_users

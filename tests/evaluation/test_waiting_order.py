@@ -6,7 +6,7 @@ import pytest
 from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
 from foresail.cloud.waiting.policies import Beliefs, WaitingPolicy
 from foresail.cloud.waiting.simulating import simulate
-from foresail.evaluation.waiting_order import waiting_ranks
+from foresail.evaluation.renting import waiting_ranks
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.schedulers.order_expression import NAMED_ORDERS
 from made_evaluations import made_workload, random_jobs

@@ -12,8 +12,7 @@ import pytest
 
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.distributions.point import Point
-from foresail.distributions.uniform import Uniform
+from foresail.distributions.basic import Point, Uniform
 from foresail.explain import forecast as module
 from foresail.explain.forecast import (
     Range,

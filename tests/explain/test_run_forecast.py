@@ -10,7 +10,7 @@ import pytest
 
 from foresail.checks.tiny import tiny_workload
 from foresail.control.policy import parse_policy
-from foresail.distributions.uniform import Uniform
+from foresail.distributions.basic import Uniform
 from foresail.explain.forecast import forecast_waiting
 from foresail.explain.outlook import outlook_of
 from foresail.explain.run_forecast import controller_at, forecast_in_run, scenario_at

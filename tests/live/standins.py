@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.live import run_log
 from foresail.live.command_job import CommandJob
 from foresail.live.run_directory import RunDirectory, RunSettings

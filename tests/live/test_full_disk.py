@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.live import run_directory
 from foresail.model.errors import InputError
 from foresail.scenario import by_daemon

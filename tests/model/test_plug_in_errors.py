@@ -16,7 +16,7 @@ simulate = app_of("simulate")
 LOG = "; MaxProcs: 4\n1 0 -1 100 2 -1 -1 2 200 -1 1 1 1 -1 1 -1 -1 -1\n"
 
 HEAD = """\
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.model.registry import register
 
 @register("{family}", "{name}")

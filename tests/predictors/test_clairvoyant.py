@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.kernels.columns import SPEC_COLUMNS
 from foresail.model.errors import InputError
 from foresail.model.job import Job

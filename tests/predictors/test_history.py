@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiled import believe, compiled, take
+from foresail.distributions.basic import Point
 from foresail.distributions.histogram import Histogram
-from foresail.distributions.point import Point
 from foresail.distributions.summary import belief_row, summarise
 from foresail.kernels.columns import (
     BELIEF_COLUMNS,
@@ -156,7 +156,7 @@ def test_equals_the_slow_reference(seed):
         expert, history = slow.predict(i, spec)
         assert state.jobs[i, experts.EXPERT] == expert
         if expert < 0:
-            assert rows[i, PREDICTED] == min(spec[REQUESTED], parameters.unknown_seconds)
+            assert rows[i, PREDICTED] == min(spec[REQUESTED], DAY)
         else:
             assert state.jobs[i, experts.ESTIMATES + expert] == pytest.approx(slow.said(i, expert))
             expected = Histogram.of(np.minimum(history, spec[REQUESTED]))
@@ -187,10 +187,10 @@ def test_an_estimate_is_scored_as_made_at_submission():
 
 
 def test_the_fallback_chain():
-    """Limit; unknown seconds; all jobs; most attributes, before anything is scored."""
-    predictor = History(only("user", "user+executable", unknown_seconds=77.0))
+    """Limit; a day; all jobs; most attributes, before anything is scored."""
+    predictor = History(only("user", "user+executable"))
     assert predictor.predict(job_of("a", requested=900.0), 0.0) == Point(900.0)
-    assert predictor.predict(job_of("b"), 0.0) == Point(77.0)
+    assert predictor.predict(job_of("b"), 0.0) == Point(DAY)
     predictor.observe(job_of("b"), Outcome("jobb", 0.0, 50.0))
     assert predictor.predict(job_of("c", user="stranger"), 0.0).mean() == 50.0
     job = job_of("d", user="other", name="program")
@@ -391,8 +391,6 @@ def test_an_unknown_feature_is_refused():
         ("half_life_days", -1.0),
         ("false_alarm_jobs", 1.0),
         ("feature_values", 0),
-        ("unknown_seconds", 0.0),
-        ("unknown_seconds", math.nan),
     ],
 )
 def test_parameters_out_of_range_are_refused(field, value):

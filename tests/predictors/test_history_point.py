@@ -7,8 +7,11 @@ from foresail.distributions.histogram import Histogram
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import Outcome
 from foresail.model.resources import Resources
-from foresail.predictors.history_point import HistoryPoint, HistoryPointParameters
-from foresail.predictors.kernels.history_point import equal_inverse_square
+from foresail.predictors.history_point import (
+    HistoryPoint,
+    HistoryPointParameters,
+    equal_inverse_square,
+)
 
 SEEN = (100.0, 200.0, 400.0)
 

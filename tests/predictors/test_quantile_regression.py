@@ -17,10 +17,10 @@ def test_levels_are_reached_as_often_as_they_say():
     specs = np.full((count, 7), -1.0)
     specs[:, 0] = np.arange(count) * 50.0
     specs[:, 1] = random.integers(1, 17, count)
-    specs[:, REQUESTED] = random.choice([3600.0, 7200.0, 36_000.0], count)
+    specs[:, REQUESTED] = random.choice([36_000.0, 72_000.0, 360_000.0], count)
     specs[:, USER] = 0
     runtime = specs[:, REQUESTED] / 10 * random.uniform(0.5, 1.5, count)
-    steps, state = QuantileRegression(QuantileRegressionParameters(eta=500.0)).compiled(specs)
+    steps, state = QuantileRegression(QuantileRegressionParameters()).compiled(specs)
     rows = np.empty((count, SUMMARY_COLUMNS))
     for i in range(count):
         take(steps.predict, i, specs[i, 0], np.nan, specs, *state, rows)
@@ -37,10 +37,3 @@ def test_belief_is_framed_by_a_second_and_the_limit():
     assert isinstance(belief, Quantiles)
     assert belief.levels.tolist() == [0.0, 0.3, 0.6, 1.0]
     assert belief.values[[0, -1]].tolist() == [1.0, 500.0]
-
-
-def test_warmup_believes_the_request():
-    """All probability is on the requested time until enough jobs are learned."""
-    predictor = QuantileRegression(QuantileRegressionParameters(warmup_requested=1))
-    belief = predictor.predict(Job.gang("a", 0.0, 1, 500.0), 0.0)
-    assert belief.quantile(0.0) == belief.quantile(1.0) == 500.0

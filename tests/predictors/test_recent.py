@@ -37,7 +37,7 @@ def predicted_after(runtimes, requested, **parameters):
         ([1000, 100, 200, 300], 900.0, {"k": 3}, 200.0),
         ([100, 300], None, {}, 200.0),
         ([300], None, {}, 300.0),
-        ([], None, {"unknown_seconds": 77.0}, 77.0),
+        ([], None, {}, 86_400.0),
     ],
 )
 def test_rules(runtimes, requested, parameters, expected):

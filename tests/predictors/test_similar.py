@@ -22,8 +22,15 @@ from foresail.kernels.columns import (
 )
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
-from foresail.predictors.kernels import similar
-from foresail.predictors.similar import Similar, SimilarParameters
+from foresail.predictors import similar
+from foresail.predictors.similar import (
+    DECAYS,
+    STRENGTHS,
+    UNKNOWN_SECONDS,
+    UNKNOWN_SPREAD,
+    Similar,
+    SimilarParameters,
+)
 from foresail.traces.folder import load_workload
 from random_history import END, random_history
 from random_history import SUBMIT as SUBMITTED
@@ -39,30 +46,37 @@ def taught(runtimes, job, **parameters):
     return predictor
 
 
+PRIOR = math.log(UNKNOWN_SECONDS)
+
+
 @pytest.mark.parametrize(
-    ("job", "mu", "variance"),
+    ("job", "strengths"),
     [
-        (Job.gang("shape", 0.0, 4, 3600.0, "user"), 170 / 27, 476 / 729),
-        (Job.gang("limit", 0.0, 8, 3600.0, "user"), 58 / 9, 382 / 9 - (58 / 9) ** 2),
-        (Job.gang("user", 0.0, 4, 60.0, "user"), 22 / 3, 166 / 3 - (22 / 3) ** 2),
-        (Job.gang("bucket", 0.0, 4, 3601.0, "other"), 7.0, 1.5),
-        (Job.gang("stranger", 0.0, 4, 60.0, "other"), 8.0, 1.0),
-        (Job.gang("unlimited", 0.0, 4, None, "other"), 8.0, 1.0),
+        (Job.gang("shape", 0.0, 4, 3600.0, "user"), (1, 2, 2, 2)),
+        (Job.gang("limit", 0.0, 8, 3600.0, "user"), (1, 2, 2)),
+        (Job.gang("user", 0.0, 4, 60.0, "user"), (2,)),
+        (Job.gang("bucket", 0.0, 4, 3601.0, "other"), (1,)),
+        (Job.gang("stranger", 0.0, 4, 60.0, "other"), ()),
+        (Job.gang("unlimited", 0.0, 4, None, "other"), ()),
     ],
 )
-def test_one_ended_job_by_hand(job, mu, variance):
-    """One x of 6 after a prior of 8 with variance 1.
+def test_one_ended_job_by_hand(job, strengths):
+    """One x of 6 after the prior.
 
-    E[x] is (6 + 8) / 2 = 7 by the limit, (6 + 2 * 7) / 3 = 20/3 by the user, (6 + 2 * 20/3) / 3 =
-    58/9 by user and limit, (6 + 2 * 58/9) / 3 = 170/27 by all; E[x^2] likewise from 36 and 65.
+    By the limit E[x] is (6 + prior) / 2, by the user (6 + 2 times that) / 3, and so on through the
+    classes that the job shares with the one that ended; E[x^2] likewise from 36.
     """
     past = Job.gang("past", 0.0, 4, 3600.0, "user")
-    predictor = taught([math.exp(6.0)], past, unknown_seconds=math.exp(8.0), unknown_spread=1.0)
-    belief = predictor.predict(job, 1.0)
+    mean, square = PRIOR, PRIOR**2 + UNKNOWN_SPREAD**2
+    for strength in strengths:
+        mean = (6.0 + strength * mean) / (1.0 + strength)
+        square = (36.0 + strength * square) / (1.0 + strength)
+    belief = taught([math.exp(6.0)], past).predict(job, 1.0)
     assert isinstance(belief, LogNormal)
-    assert belief.mu == pytest.approx(mu)
-    assert belief.sigma**2 == pytest.approx(variance)
-    assert belief.cap == pytest.approx(job.requested_seconds or 1.5 * math.exp(8.0 + 2.0))
+    assert belief.mu == pytest.approx(mean)
+    assert belief.sigma**2 == pytest.approx(square - mean**2)
+    longest = UNKNOWN_SECONDS * math.exp(2.0 * UNKNOWN_SPREAD)
+    assert belief.cap == pytest.approx(job.requested_seconds or 1.5 * longest)
 
 
 def coincidences(seed, count=1500):
@@ -77,35 +91,33 @@ def coincidences(seed, count=1500):
     return specs, np.exp(random.normal(4.0, 2.0, count))
 
 
-def classes_of(row, executables):
+def classes_of(row):
     """The obvious keys, coarse to fine, with the number of the level."""
     limit = row[REQUESTED]
     bucket = None if math.isinf(limit) else math.floor(2.0 * math.log2(max(limit, 1.0)))
     yield 0, ("limit", bucket)
     yield 1, ("user", row[USER])
-    if executables and row[EXECUTABLE] >= 0.0:
+    if row[EXECUTABLE] >= 0.0:
         yield 2, ("executable", row[USER], row[EXECUTABLE])
     yield 3, ("request", row[USER], limit)
     yield 4, ("shape", row[USER], limit, row[CPUS])
 
 
-@pytest.mark.parametrize("executables", [True, False])
-def test_equals_dictionaries(executables):
+def test_equals_dictionaries():
     """Every belief over a random history in which half the jobs end a while after their turn."""
     specs, runtime = coincidences(seed=31)
-    parameters = SimilarParameters(executables=executables, decays=(0.99, 0.95, 0.9, 0.7, 0.5))
-    steps, state = Similar(parameters).compiled(specs)
+    steps, state = Similar(SimilarParameters()).compiled(specs)
     rows = np.empty((len(specs), SUMMARY_COLUMNS))
     seen = defaultdict(lambda: np.zeros(3))
     late = []
-    longest = parameters.unknown_seconds * math.exp(2.0 * parameters.unknown_spread)
+    longest = UNKNOWN_SECONDS * math.exp(2.0 * UNKNOWN_SPREAD)
     for i, row in enumerate(specs):
         take(steps.predict, i, 0.0, math.nan, specs, *state, rows)
-        mean = math.log(parameters.unknown_seconds)
-        square = mean**2 + parameters.unknown_spread**2
-        for level, key in classes_of(row, executables):
+        mean = PRIOR
+        square = mean**2 + UNKNOWN_SPREAD**2
+        for level, key in classes_of(row):
             n, total, squares = seen[key]
-            strength = parameters.strengths[level]
+            strength = STRENGTHS[level]
             mean = (total + strength * mean) / (n + strength)
             square = (squares + strength * square) / (n + strength)
         cap = 1.5 * longest if math.isinf(row[REQUESTED]) else row[REQUESTED]
@@ -118,9 +130,9 @@ def test_equals_dictionaries(executables):
         for ended in (late.pop(0), late.pop(0)):
             take(steps.observe, ended, 0.0, runtime[ended], specs, *state, rows)
             longest = max(longest, runtime[ended])
-            x = math.log(max(runtime[ended], parameters.shortest_seconds))
-            for level, key in classes_of(specs[ended], executables):
-                seen[key] = parameters.decays[level] * seen[key] + (1.0, x, x * x)
+            x = math.log(max(runtime[ended], 1.0))
+            for level, key in classes_of(specs[ended]):
+                seen[key] = DECAYS[level] * seen[key] + (1.0, x, x * x)
 
 
 def test_executables_by_name_and_by_code():
@@ -146,11 +158,9 @@ def test_executables_by_name_and_by_code():
 
 
 def test_a_runtime_teaches_at_least_the_shortest():
-    """A job of no time at all counts as one of a second, or of what the parameter says."""
+    """A job of no time at all counts as one of a second."""
     job = Job.gang("a", 0.0, 1, 3600.0, "user")
     assert taught([0.0], job).predict(job, 0.0) == taught([1.0], job).predict(job, 0.0)
-    coarser = taught([0.0], job, shortest_seconds=10.0).predict(job, 0.0)
-    assert coarser.quantile(0.5) > taught([0.0], job).predict(job, 0.0).quantile(0.5)
 
 
 @pytest.mark.parametrize("classes", [1, 5, 8, 40])
@@ -179,13 +189,11 @@ def test_a_full_table_forgets_the_lightest():
     assert predictor.predict(known, 0.0) == before
 
 
-@pytest.mark.parametrize("shortest_seconds", [10.0, 1.0])
 @pytest.mark.parametrize("log", ["KTH-SP2", "CTC-SP2", "SDSC-SP2", "SDSC-BLUE", "CEA-Curie"])
-def test_beliefs_hold_as_often_as_they_say(log, shortest_seconds):
+def test_beliefs_hold_as_often_as_they_say(log):
     """After a tenth of a log the middle 80 % of the belief holds 75 to 85 % of what happened.
 
-    Runtimes below the shortest that is learned count as that: a quarter of CEA-Curie's jobs end
-    within ten seconds.
+    Runtimes below a second count as one.
     """
     workload = load_workload(shared(f"traces/predictsim-sc15/{log}.filtered.swf.gz"))
     specs, runtime = workload.specs, workload.runtime_seconds
@@ -193,13 +201,13 @@ def test_beliefs_hold_as_often_as_they_say(log, shortest_seconds):
     count = len(specs)
     end = specs[:, SUBMIT] + wait + np.maximum(runtime, 0.5)  # after its submission
     order = np.lexsort((np.repeat((1, 0), count), np.concatenate((specs[:, SUBMIT], end))))
-    steps, state = Similar(SimilarParameters(shortest_seconds=shortest_seconds)).compiled(specs)
+    steps, state = Similar(SimilarParameters()).compiled(specs)
     rows = np.empty((count, SUMMARY_COLUMNS))
     for event in order.tolist():
         if event < count:
             take(steps.predict, event, 0.0, math.nan, specs, *state, rows)
         else:
             take(steps.observe, event - count, 0.0, runtime[event - count], specs, *state, rows)
-    learned = np.maximum(runtime, shortest_seconds)
+    learned = np.maximum(runtime, 1.0)
     held = (rows[:, Q10] <= learned) & (learned <= rows[:, Q90])
     assert 0.75 <= np.mean(held[count // 10 :]) <= 0.85

@@ -24,9 +24,8 @@ VARIANTS = [
     ),
     ("recent", {"k": 3, "partial": True, "whole_seconds": True}),
     ("regression", {"over": "linear", "under": "squared", "weight": "short_wide"}),
-    ("regression", {"negative": "clip", "safe_predict": False, "skip_killed": True}),
-    ("quantile_regression", {"levels": (0.2, 0.8), "warmup_requested": 20, "l2": 1.0}),
-    ("similar", {"classes": 20, "executables": False}),
+    ("quantile_regression", {"levels": (0.2, 0.8)}),
+    ("similar", {"classes": 20}),
     ("history", {"window_days": 0.2, "false_alarm_jobs": 20, "bins": 8, "feature_values": 200}),
     ("jvu", {"half_life_days": 0.1, "features": ("user", "user+requested")}),
 ]
@@ -228,21 +227,10 @@ def test_a_second_attempt_may_start_without_a_new_prediction():
 @pytest.mark.parametrize(
     ("name", "field", "value"),
     [
-        ("requested", "unknown_seconds", 0.0),
         ("recent", "k", 0),
-        ("regression", "eta", 0.0),
-        ("regression", "l2", -1.0),
-        ("regression", "over_scale", math.inf),
         ("quantile_regression", "levels", (0.5, 0.5)),
         ("quantile_regression", "levels", ()),
         ("quantile_regression", "levels", (0.0, 0.5)),
-        ("quantile_regression", "warmup_requested", -1),
-        ("similar", "decays", (0.9, 0.9, 0.9, 0.9)),
-        ("similar", "decays", (0.9, 0.9, 0.9, 0.9, 1.1)),
-        ("similar", "strengths", (1.0, 1.0, 1.0, 1.0, -1.0)),
-        ("similar", "shortest_seconds", 0.0),
-        ("similar", "unknown_seconds", math.inf),
-        ("similar", "unknown_spread", 0.0),
         ("similar", "classes", 0),
     ],
 )

@@ -2,14 +2,14 @@
 
 import pytest
 
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.model.errors import UnknownNameError
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import Outcome
 from foresail.model.resources import Resources
+from foresail.predictors.dspredict import UsagePredictor
 from foresail.predictors.history import HistoryParameters
 from foresail.predictors.kernels import experts
-from foresail.predictors.usage import UsagePredictor
 
 
 def job_of(number, user="user", name="program", cpus=2.0, memory=0.0):

@@ -9,7 +9,7 @@ import pytest
 
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.live.recovery import KnownRun
 from foresail.model.allocation import Part
 from foresail.model.cluster import Cluster

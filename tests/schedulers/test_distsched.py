@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from foresail.control.policy import NAMED_POLICIES, parse_policy
+from foresail.distributions.basic import Point
 from foresail.distributions.empirical import Empirical
-from foresail.distributions.point import Point
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.model.allocation import Allocation
 from foresail.model.resources import Resources

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.kernels.signatures import Shares
 from foresail.model.cluster import Cluster
 from foresail.model.job import Job

@@ -11,7 +11,7 @@ import pytest
 from foresail.checks.tiny import tiny_workload
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.distributions.uniform import Uniform
+from foresail.distributions.basic import Uniform
 from foresail.model.cluster import Cluster, Partition
 from foresail.model.conventions import PREDICTSIM, STANDARD
 from foresail.model.event import Cancelled, Ended, EstimateExpired, Submitted

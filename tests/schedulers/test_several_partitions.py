@@ -11,7 +11,7 @@ import pytest
 from foresail.checks.tiny import tiny_pending, tiny_running, tiny_view
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.kernels.signatures import Shares
 from foresail.model.cluster import Cluster, Partition
 from foresail.model.conventions import PREDICTSIM, STANDARD

@@ -11,8 +11,7 @@ import pytest
 from foresail.checks.tiny import tiny_workload
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.distributions.point import Point
-from foresail.distributions.uniform import Uniform
+from foresail.distributions.basic import Point, Uniform
 from foresail.model.cluster import Cluster
 from foresail.model.conventions import IN_CYCLES, PREDICTSIM, STANDARD
 from foresail.model.decision import Decision, Placement, Start

@@ -32,7 +32,7 @@ from foresail.model.errors import InputError
 from foresail.model.registry import loaded_plugins
 from foresail.model.short_form import part_of
 from foresail.model.whole_files import make_folder, write_whole
-from foresail.predictors.regression import RegressionParameters
+from foresail.predictors.kernels.linear_model import SMALLEST_WEIGHT
 from foresail.scenario.engines import starts_apart
 from foresail.traces.schedule import Schedule
 
@@ -41,7 +41,6 @@ QUANTILE_LEVELS: Final = tuple(float(level) for level in np.linspace(0.0, 1.0, 2
 
 EXTREME_SLOWDOWN: Final = 1000.0
 _WORST_SHARE: Final = 0.001
-_SMALLEST_WEIGHT: Final = RegressionParameters().smallest_weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +122,7 @@ def measure(schedule: Schedule) -> Measured:
 
 def mean_e_loss(error: NDArray[np.float64], area: NDArray[np.float64]) -> float:
     """Mean E-Loss of prediction errors (seconds) of jobs of an area (cpu-seconds), base 10."""
-    weight = np.maximum(np.log10(area), _SMALLEST_WEIGHT)
+    weight = np.maximum(np.log10(area), SMALLEST_WEIGHT)
     return float(np.mean(weight * np.where(error >= 0.0, error * error, -error)))
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from foresail.checks.rules import BrokenRuleError, Make, Rule, demand, require_conformity
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome

@@ -15,7 +15,7 @@ from foresail.checks.rules import Make, Rule, demand, require_conformity
 from foresail.checks.tiny import tiny_pending, tiny_running, tiny_view, tiny_workload
 from foresail.control.check import check_decision
 from foresail.control.loop import Controller
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.model.cluster import Cluster, Partition
 from foresail.model.conventions import PREDICTSIM, STANDARD
 from foresail.model.decision import Decision

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution

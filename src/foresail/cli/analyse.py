@@ -13,7 +13,7 @@ from foresail.cli.log_options import LogOptions, load_cleaned
 from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
-    from foresail.analysis.analysing import Analysed
+    from foresail.analysis.characteristics import Analysed
 
 
 _WIDTH: Final = 100
@@ -46,7 +46,7 @@ def analyse(
     ] = None,
 ) -> None:
     """Say what workloads are like: sizes, runtimes, rhythm, users, outcomes, predictability."""
-    from foresail.analysis.analysing import analyse, chosen
+    from foresail.analysis.characteristics import analyse, chosen
     from foresail.model.whole_files import require_folder
 
     chosen(only or [])

@@ -9,18 +9,59 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.distributions.basic import SHARE_WEIGHTS, SHARES, Point, Shifted, Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
-from foresail.distributions.kernels.convolution import bin_onto_nodes
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.mixture import Mixture
-from foresail.distributions.point import Point
-from foresail.distributions.quadrature import SHARE_WEIGHTS, SHARES
 from foresail.distributions.quantiles import Quantiles
-from foresail.distributions.shifted import Shifted
 from foresail.distributions.truncated_normal import TruncatedNormal
-from foresail.distributions.uniform import Uniform
+from foresail.kernels.compile import bare_kernel
 from foresail.model.distribution import Distribution
+
+
+def bin_onto_nodes(
+    values: NDArray[np.float64], masses: NDArray[np.float64], nodes: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Share each atom between the two nodes around it so that its mean is kept.
+
+    Parameters
+    ----------
+    values, masses
+        Atoms, in ascending order.
+    nodes
+        Strictly ascending; the first is not above, the last not below any atom.
+
+    Returns
+    -------
+    numpy.ndarray
+        Mass of each node. The mean is that of the atoms; the variance grows by the mean over all
+        atoms of (distance to the node below) times (distance to the node above).
+    """
+    binned = np.zeros(nodes.size)
+    _add_atoms(values, masses, nodes, binned)
+    return binned
+
+
+@bare_kernel
+def _add_atoms(
+    values: NDArray[np.float64],
+    masses: NDArray[np.float64],
+    nodes: NDArray[np.float64],
+    binned: NDArray[np.float64],
+) -> None:
+    upper = 0
+    for i in range(values.size):
+        while upper < nodes.size - 1 and nodes[upper] < values[i]:
+            upper += 1
+        if upper == 0 or nodes[upper] <= values[i]:
+            binned[upper] += masses[i]
+            continue
+        gap = nodes[upper] - nodes[upper - 1]
+        share = (values[i] - nodes[upper - 1]) / gap
+        binned[upper] += share * masses[i]
+        binned[upper - 1] += (1.0 - share) * masses[i]
+
 
 _TAIL_LEVELS: Final = np.concatenate(
     (np.geomspace(1e-12, 1e-5, 8), 1.0 - np.geomspace(1e-4, 1e-12, 40))

@@ -7,9 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from foresail.distributions.arguments import checked_factor, checked_shift, normalised
+from foresail.distributions.basic import Point, checked_factor, checked_shift, normalised
 from foresail.distributions.kernels.summary import atom_mean, atom_quantile
-from foresail.distributions.point import Point
 from foresail.model.distribution import Distribution
 
 

@@ -9,14 +9,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from foresail.distributions.arguments import checked_factor, checked_shift
-from foresail.distributions.kernels.histogram_batch import (
-    counts_up_to,
-    histogram_pieces,
-    insert_all,
-    values_at,
+from foresail.distributions.basic import (
+    SHARE_WEIGHTS,
+    SHARES,
+    Point,
+    Shifted,
+    checked_factor,
+    checked_shift,
 )
-from foresail.distributions.kernels.pieces import BEND, PLACE, SLOPE, SURVIVAL, pieces_beyond
 from foresail.distributions.kernels.streaming_histogram import (
     CENTROIDS,
     COUNT,
@@ -25,16 +25,18 @@ from foresail.distributions.kernels.streaming_histogram import (
     SMALLEST,
     USED,
     count_up_to,
+    counts_up_to,
     fade,
     histogram_columns,
     histogram_mean,
+    histogram_pieces,
     insert,
+    insert_all,
     merge,
     value_at,
+    values_at,
 )
-from foresail.distributions.point import Point
-from foresail.distributions.quadrature import SHARE_WEIGHTS, SHARES
-from foresail.distributions.shifted import Shifted
+from foresail.distributions.kernels.survival_grid import BEND, PLACE, SLOPE, SURVIVAL, pieces_beyond
 from foresail.model.distribution import Distribution
 
 DEFAULT_BINS: Final = 80
@@ -143,7 +145,7 @@ class Histogram:
         return self.row[first : first + int(self.row[USED])]
 
     def pieces(self) -> NDArray[np.float64]:
-        """The survival function as pieces (``foresail.distributions.kernels.pieces``)."""
+        """The survival function as pieces (``foresail.distributions.kernels.survival_grid``)."""
         pieces = histogram_pieces(self.row)
         return pieces_beyond(pieces, self.elapsed) if self.elapsed > 0.0 else pieces
 

@@ -10,7 +10,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from foresail.distributions.arguments import checked_factor, checked_shift
+from foresail.distributions.basic import (
+    NORMAL_PIECE,
+    NORMAL_REACH,
+    SHARE_WEIGHTS,
+    SHARES,
+    Point,
+    Shifted,
+    checked_factor,
+    checked_shift,
+)
 from foresail.distributions.kernels.log_normal import (
     log_normal_left,
     log_normal_mean,
@@ -19,14 +28,6 @@ from foresail.distributions.kernels.log_normal import (
     log_normal_survival,
     standardised,
 )
-from foresail.distributions.point import Point
-from foresail.distributions.quadrature import (
-    NORMAL_PIECE,
-    NORMAL_REACH,
-    SHARE_WEIGHTS,
-    SHARES,
-)
-from foresail.distributions.shifted import Shifted
 from foresail.model.distribution import Distribution
 
 _LARGEST_EXPONENT: Final = 700.0

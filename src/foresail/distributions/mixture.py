@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from foresail.distributions.arguments import normalised
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point, normalised
 from foresail.model.distribution import Distribution
 
 

@@ -9,24 +9,25 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from foresail.distributions.basic import Point, Shifted, Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
-from foresail.distributions.kernels.pieces import PIECE_COLUMNS, PLACE, SLOPE, SURVIVAL
 from foresail.distributions.kernels.survival_grid import (
     IN_PIECES,
     LOG_NORMAL,
+    PIECE_COLUMNS,
+    PLACE,
+    SLOPE,
+    SURVIVAL,
     TRUNCATED_NORMAL,
     fill_survival_grid,
     survival_left,
 )
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.mixture import Mixture
-from foresail.distributions.point import Point
 from foresail.distributions.quantiles import Quantiles
-from foresail.distributions.shifted import Shifted
 from foresail.distributions.summary import belief_row
 from foresail.distributions.truncated_normal import TruncatedNormal
-from foresail.distributions.uniform import Uniform
 from foresail.kernels.columns import BELIEF_LEVELS
 from foresail.model.arrays import Floats, Integers
 from foresail.model.distribution import Distribution

@@ -7,10 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from foresail.distributions.arguments import checked_factor, checked_shift
+from foresail.distributions.basic import SHARE_WEIGHTS, SHARES, Point, checked_factor, checked_shift
 from foresail.distributions.kernels.summary import piecewise_mean, piecewise_quantile
-from foresail.distributions.point import Point
-from foresail.distributions.quadrature import SHARE_WEIGHTS, SHARES
 from foresail.model.distribution import Distribution
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.distributions.basic import Point, Shifted, Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
 from foresail.distributions.kernels.streaming_histogram import (
@@ -24,11 +25,8 @@ from foresail.distributions.kernels.streaming_histogram import (
 )
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.mixture import Mixture
-from foresail.distributions.point import Point
 from foresail.distributions.quantiles import Quantiles
-from foresail.distributions.shifted import Shifted
 from foresail.distributions.truncated_normal import TruncatedNormal
-from foresail.distributions.uniform import Uniform
 from foresail.model.distribution import Distribution
 from foresail.model.documents import json_of
 from foresail.model.errors import InputError, UnknownNameError, naming

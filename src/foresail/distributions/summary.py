@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
 from foresail.distributions.kernels.log_normal import fill_log_normal_belief, summarise_log_normal
@@ -16,9 +17,7 @@ from foresail.distributions.kernels.summary import (
 )
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.mixture import Mixture
-from foresail.distributions.point import Point
 from foresail.distributions.quantiles import Quantiles
-from foresail.distributions.uniform import Uniform
 from foresail.kernels.columns import (
     BELIEF_COLUMNS,
     BELIEF_LEVELS,

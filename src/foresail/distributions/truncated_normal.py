@@ -10,20 +10,21 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from foresail.distributions.arguments import checked_factor, checked_shift
-from foresail.distributions.kernels.log_normal import upper_tail
-from foresail.distributions.kernels.truncated_normal import (
-    truncated_normal_mean,
-    truncated_normal_quantile,
-    truncated_normal_quantiles,
-    truncated_normal_survival,
-)
-from foresail.distributions.point import Point
-from foresail.distributions.quadrature import (
+from foresail.distributions.basic import (
     NORMAL_PIECE,
     NORMAL_REACH,
     SHARE_WEIGHTS,
     SHARES,
+    Point,
+    checked_factor,
+    checked_shift,
+)
+from foresail.distributions.kernels.log_normal import (
+    truncated_normal_mean,
+    truncated_normal_quantile,
+    truncated_normal_quantiles,
+    truncated_normal_survival,
+    upper_tail,
 )
 from foresail.model.distribution import Distribution
 

@@ -1,4 +1,4 @@
-"""Waiting policies under any scheduler of the replay: the event engine runs the fixed machines."""
+"""Renting with a scheduler of the replay: which jobs of a log wait, and by what beliefs."""
 
 from __future__ import annotations
 
@@ -36,9 +36,13 @@ from foresail.cloud.waiting.renting_scheduler import (
     SentBecause,
     decide,
 )
+from foresail.cloud.waiting.settings import Ranking
 from foresail.cloud.waiting.simulating import Simulated, foresee
 from foresail.cloud.waiting.simulating import simulate as simulate_queue
 from foresail.control.policy import Policy
+from foresail.evaluation.replaying import evaluate
+from foresail.kernels.columns import SLOWDOWN_BOUND_SECONDS, SUMMARY_COLUMNS, URGENCY
+from foresail.kernels.expression import SUMMARY, OrderProgram, evaluate_all
 from foresail.model.arrays import Floats
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.errors import InputError
@@ -53,7 +57,112 @@ from foresail.scenario.by_events import run_by_events
 from foresail.scenario.engines import COMPILED_REPLAY, engine_of
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
+from foresail.schedulers.order_expression import compile_expression
 from foresail.traces.workload import Workload
+
+KNOWN = "known"
+REQUESTED = "requested"
+
+
+def believed_runtimes(workload: Workload, by: str) -> NDArray[np.float64]:
+    """Seconds by job, shape (jobs,).
+
+    Parameters
+    ----------
+    workload
+        The log.
+    by
+        ``known``: the truth. ``requested``: the users' limits. Else a predictor's short form: its
+        medians, as it learns while jobs end. Jobs that it says nothing of are taken for endless.
+
+    Raises
+    ------
+    InputError
+        If the log has no limits, where these are asked for, or the short form is malformed.
+    UnknownNameError
+        If there is no such predictor.
+    """
+    if by == KNOWN:
+        return workload.runtime_seconds
+    if by == REQUESTED:
+        limits = workload.jobs["requested_seconds"]
+        if limits.null_count() == len(limits):
+            raise InputError(
+                "no job has a limit", source=workload.meta.source, field="requested_seconds"
+            )
+        return limits.cast(pl.Float64).fill_null(np.inf).to_numpy().astype(np.float64)
+    return told_quantiles(workload, by, q50=np.inf)[0]
+
+
+def told_quantiles(
+    workload: Workload, predictor: str, **unknown: float
+) -> list[NDArray[np.float64]]:
+    """Quantiles (``q50``, ...) of what a predictor believed that learns as jobs end, by job.
+
+    Each is named with what stands for it where nothing is believed.
+    """
+    told = evaluate(workload, predictor).jobs.select("job_id", *unknown)
+    found = workload.jobs.select("job_id").join(told, on="job_id", how="left")
+    return [
+        found[name].cast(pl.Float64).fill_null(value).to_numpy().astype(np.float64)
+        for name, value in unknown.items()
+    ]
+
+
+def static_order(order: str) -> OrderProgram:
+    """An order that stays as it is from a job's submission on: without now, wait and probe.
+
+    Raises
+    ------
+    InputError
+        If the text is no such expression, or the order changes while jobs wait.
+    UnknownNameError
+        If it names a field or function that does not exist.
+    """
+    program = compile_expression(order)
+    if program.changes_with_time or program.follows_probes:
+        raise InputError(
+            "an order that changes while jobs wait",
+            field="order",
+            value=order,
+            expected="neither now, wait nor probe",
+        )
+    return program
+
+
+def ranking(workload: Workload, order: str, believed_seconds: NDArray[np.float64]) -> Ranking:
+    """An order for the sweeps of waiting policies; arguments and errors are as below."""
+    fields = static_order(order).code[::2]
+    by_runtimes = bool((fields == SUMMARY).any())
+    return Ranking(waiting_ranks(workload, order, believed_seconds), by_runtimes)
+
+
+def waiting_ranks(
+    workload: Workload, order: str, believed_seconds: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Ranks by job, shape (jobs,): waiting jobs go in this order, the least first.
+
+    ``order`` is a name, or an expression such as ``requested * cpus`` (see ``static_order``);
+    ``believed_seconds`` are the believed runtimes, shape (jobs,): ``predicted`` and every quantile.
+
+    Raises
+    ------
+    InputError
+        If there is not one belief for each job; and what ``static_order`` raises.
+    """
+    program = static_order(order)
+    believed = np.asarray(believed_seconds, dtype=np.float64)
+    if believed.shape != (len(workload),):
+        raise InputError(
+            "not one for each job",
+            field="believed_seconds",
+            value=believed.size,
+            expected=f"{len(workload)} of them",
+        )
+    summaries = np.repeat(believed[:, None], SUMMARY_COLUMNS, axis=1)
+    summaries[:, URGENCY] = 1.0 / np.maximum(believed, SLOWDOWN_BOUND_SECONDS)
+    return evaluate_all(program.code, 0.0, workload.specs, summaries, np.ones(len(workload)))
+
 
 _PLACES: Final = {
     SentBecause.CHOSEN: RENTED,

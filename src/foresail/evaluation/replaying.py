@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from foresail.distributions.summary import belief_row
 from foresail.evaluation import _loop
-from foresail.evaluation.kernels.clock import nanoseconds_to_read
+from foresail.evaluation._loop import nanoseconds_to_read
 from foresail.kernels.columns import BELIEF_COLUMNS, SUMMARY_COLUMNS
 from foresail.kernels.signatures import (
     CompiledPredictor,
@@ -27,7 +27,7 @@ from foresail.model.protocols import Predictor, capabilities_of_predictor
 from foresail.model.short_form import PlugIn, part_of
 from foresail.model.watching import Watch
 from foresail.model.words import count
-from foresail.predictors.event_order import (
+from foresail.predictors.training import (
     LEARNING,
     START,
     SUBMISSION,

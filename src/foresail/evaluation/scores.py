@@ -14,8 +14,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.analysis.prediction_errors import ErrorShares, error_shares, percentage_errors
-from foresail.evaluation.coverage import STATED
 from foresail.evaluation.replaying import LEVELS, QUANTILES, Evaluation
+from foresail.evaluation.tables import STATED
 from foresail.metrics.bootstrap import drawn_blocks, time_blocks
 from foresail.metrics.comparison import Interval, interval_of
 from foresail.model.arrays import Floats

@@ -33,8 +33,8 @@ class Outcome:
 
     ``slowdown`` is how many times longer it ran where it was than where the job runs best. ``used``
     is what was measured of each of its tasks, on average, by the names of
-    ``foresail.predictors.usage``; of an attempt that goes back, the most cpu time and memory of any
-    task. ``reason`` says why it ended, where that is not plain from the rest.
+    ``foresail.predictors.dspredict``; of an attempt that is requeued, the most cpu time and memory
+    of any task. ``reason`` says why it ended, where that is not plain from the rest.
     """
 
     job_id: str

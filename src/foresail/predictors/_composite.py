@@ -17,19 +17,20 @@ from foresail.distributions.quantiles import Quantiles
 from foresail.kernels.calling import fill_belief, step_address
 from foresail.kernels.columns import BELIEF_LEVELS, SPEC_COLUMNS
 from foresail.kernels.compile import Step
-from foresail.kernels.signatures import (
-    CompiledPredictor,
-    PredictorState,
-    PredictorSteps,
-)
+from foresail.kernels.signatures import CompiledPredictor, PredictorState, PredictorSteps
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
 from foresail.model.protocols import capabilities_of_predictor
 from foresail.model.short_form import part_of
-from foresail.predictors._blocks import joined, lengthened
 from foresail.predictors.kernels import members
-from foresail.predictors.kernels.belief import point_belief
-from foresail.predictors.stepped import Layout, PredictorSnapshot, SteppedPredictor
+from foresail.predictors.kernels.members import point_belief
+from foresail.predictors.stepped import (
+    Layout,
+    PredictorSnapshot,
+    SteppedPredictor,
+    joined,
+    lengthened,
+)
 
 _COPIED_AT_ONCE: Final = 1 << 16
 

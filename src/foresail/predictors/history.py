@@ -24,24 +24,22 @@ from foresail.model.job import Job
 from foresail.model.limits import require, require_at_least, require_positive
 from foresail.model.registry import register
 from foresail.predictors.kernels import experience, experts
-from foresail.predictors.kernels.cut_histogram import REMOVED, cut_histogram
-from foresail.predictors.kernels.feature_values import (
-    ATTRIBUTES,
-    CODE,
-    FEATURE_COLUMNS,
-    MOST_ATTRIBUTES,
-)
+from foresail.predictors.kernels.experts import REMOVED, cut_histogram
 from foresail.predictors.kernels.history_merging import absorb
 from foresail.predictors.kernels.history_table import (
     AT_FEATURES,
     AT_ROWS,
+    ATTRIBUTES,
+    CODE,
     EVICTIONS,
+    FEATURE_COLUMNS,
+    MOST_ATTRIBUTES,
     ROW_COLUMNS,
     USED,
     table_model,
 )
-from foresail.predictors.kernels.request import ignore
-from foresail.predictors.stepped import DAY_SECONDS, Layout, SteppedPredictor
+from foresail.predictors.kernels.request import DAY_SECONDS, ignore
+from foresail.predictors.stepped import Layout, SteppedPredictor
 
 ALL_JOBS: Final = "all"
 """The feature without attributes, of which every job has the same value."""
@@ -85,8 +83,6 @@ class HistoryParameters:
     suspected once in about so many of its jobs."""
     feature_values: int = 2**17
     """Of how many feature-values to keep a history; the one longest unused is forgotten."""
-    unknown_seconds: float = DAY_SECONDS
-    """Prediction for a job without a limit before any job has ended."""
 
     def __post_init__(self) -> None:
         for feature in self.features:
@@ -104,7 +100,7 @@ class HistoryParameters:
         require_at_least(self, 1, "median_of", "feature_values")
         require(1 <= self.few <= self.median_of, self, "few", "from 1 to median_of")
         require(0.0 < self.alpha <= 1.0, self, "alpha", "above 0 and at most 1")
-        require_positive(self, "window_days", "half_life_days", "unknown_seconds")
+        require_positive(self, "window_days", "half_life_days")
         one = self.window_days is None or self.half_life_days is None
         require(one, self, "half_life_days", "a window or a half-life, not both")
         require_at_least(self, 10, "false_alarm_jobs")
@@ -333,6 +329,5 @@ def _model(
     model[experience.PANE_SECONDS] = 0.5 * DAY_SECONDS * (parameters.window_days or 0.0)
     model[experience.HALF_LIFE_SECONDS] = math.inf if half_life is None else half_life * DAY_SECONDS
     model[experience.ALARM_LEVEL] = alarm_level(parameters.false_alarm_jobs)
-    model[experts.UNKNOWN] = parameters.unknown_seconds
     model[experts.CLOCK] = -math.inf
     return model, size

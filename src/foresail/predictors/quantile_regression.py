@@ -1,24 +1,75 @@
-"""The quadratic regression of several quantiles: a distribution instead of one number."""
+"""The quadratic regression of several quantiles: a distribution instead of one number.
+
+The features, basis and learning step are those of ``regression``; each level has its own
+coefficients under its own pinball loss, and all share the inputs' scales.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.distributions.kernels.summary import summarise_piecewise
 from foresail.distributions.quantiles import Quantiles
-from foresail.kernels.columns import QUANTILE_LEVELS
-from foresail.kernels.signatures import PredictorSteps
+from foresail.kernels.columns import QUANTILE_LEVELS, REQUESTED
+from foresail.kernels.compile import bare_step, part
+from foresail.kernels.signatures import (
+    BELIEF_STEP,
+    PREDICTOR_STEP,
+    PredictorInputs,
+    PredictorSteps,
+)
+from foresail.kernels.sorting import sort_ascending
 from foresail.model.distribution import Distribution
-from foresail.model.limits import require, require_at_least, require_positive
+from foresail.model.limits import require
 from foresail.model.registry import register
-from foresail.predictors.kernels import history
-from foresail.predictors.kernels import quantile_regression as steps
-from foresail.predictors.stepped import DAY_SECONDS, Layout, SteppedPredictor
+from foresail.predictors.kernels.history import (
+    FEATURES,
+    FIRST_FEATURE,
+    JOB_COLUMNS,
+    USER_COLUMNS,
+    leave,
+    record,
+    started,
+    write_features,
+)
+from foresail.predictors.kernels.linear_model import (
+    ETA,
+    SHORTEST_SECONDS,
+    basis_size,
+    descend,
+    expand,
+    inner_product,
+    normalised_square,
+    pinball_slope,
+    raise_scales,
+    rescale_weights,
+    safe_inner_product,
+)
+from foresail.predictors.kernels.members import fill_piecewise_belief
+from foresail.predictors.stepped import Layout, SteppedPredictor
 
 _FRAME: Final = 2
+TERMS: Final = basis_size(FEATURES)
+
+_EXAMPLES: Final = 0
+_NORMALISER: Final = 1
+_LEVELS: Final = 2
+_SCALES: Final = 3
+_BASIS: Final = _SCALES + TERMS
+_FIRST_LEVEL: Final = _BASIS + TERMS
+"""The model: examples learned, their normalised squares, how many levels; scales of all terms and
+room for one expanded example; then the levels, framed by 0 and 1; then per level coefficients and
+squared gradients."""
+
+_FIRST_VALUE: Final = JOB_COLUMNS
+"""A job's row: that of ``predictors.kernels.history``, then the values at the framed levels."""
+
+_UNLIMITED_STRETCH: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,26 +78,12 @@ class QuantileRegressionParameters:
 
     levels: tuple[float, ...] = QUANTILE_LEVELS
     """Probabilities whose quantiles are learned, ascending, between 0 and 1."""
-    eta: float = 5000.0
-    """Length of the steps, in seconds."""
-    l2: float = 0.0
-    """Strength of the pull of the coefficients towards zero."""
-    safe_predict: bool = True
-    """Let an input never seen so large count like its largest predecessor."""
-    warmup_requested: int = 0
-    """Predict the requested time until so many jobs are learned."""
-    skip_killed: bool = False
-    """Do not learn from jobs that ran to their limit: their runtime was cut."""
-    unknown_seconds: float = DAY_SECONDS
-    """Stands in for the limit of a job without one of a user none of whose jobs has ended."""
 
     def __post_init__(self) -> None:
         inside = all(0.0 < level < 1.0 for level in self.levels)
         ascending = all(a < b for a, b in zip(self.levels, self.levels[1:], strict=False))
         sound = bool(self.levels) and inside and ascending
         require(sound, self, "levels", "ascending numbers between 0 and 1")
-        require_positive(self, "eta", "unknown_seconds")
-        require_at_least(self, 0, "l2", "warmup_requested")
 
 
 @register("predictor", "quantile_regression", parameters=QuantileRegressionParameters)
@@ -54,26 +91,95 @@ class QuantileRegression(SteppedPredictor):
     """Predicts a distribution: quantiles by quadratic models of the job and its user's history."""
 
     def __init__(self, parameters: QuantileRegressionParameters) -> None:
-        framed = len(parameters.levels) + _FRAME
-        layout = Layout(_model(parameters), history.USER_COLUMNS, steps.FIRST_VALUE + framed)
-        of_steps = PredictorSteps(
-            steps.predict, history.started, steps.observe, belief=steps.belief
-        )
-        super().__init__(of_steps, layout)
+        count = len(parameters.levels)
+        model = np.zeros(_FIRST_LEVEL + count + _FRAME + 2 * count * TERMS)
+        model[_LEVELS] = count
+        _framed_levels(model)[:] = (0.0, *parameters.levels, 1.0)
+        layout = Layout(model, USER_COLUMNS, _FIRST_VALUE + count + _FRAME)
+        super().__init__(PredictorSteps(predict, started, observe, belief=belief), layout)
 
     def _belief(self, slot: int) -> Distribution:
-        values = self._state.jobs[slot, steps.FIRST_VALUE :]
-        return Quantiles(steps.framed_levels(self._state.model), values)
+        return Quantiles(_framed_levels(self._state.model), self._state.jobs[slot, _FIRST_VALUE:])
 
 
-def _model(parameters: QuantileRegressionParameters) -> NDArray[np.float64]:
-    model = np.zeros(steps.model_size(len(parameters.levels)))
-    model[steps.ETA] = parameters.eta
-    model[steps.L2] = parameters.l2
-    model[steps.SAFE] = parameters.safe_predict
-    model[steps.WARMUP] = parameters.warmup_requested
-    model[steps.SKIP_KILLED] = parameters.skip_killed
-    model[steps.UNKNOWN_SECONDS] = parameters.unknown_seconds
-    model[steps.LEVELS] = len(parameters.levels)
-    steps.framed_levels(model)[:] = (0.0, *parameters.levels, 1.0)
-    return model
+def _framed_levels(model: NDArray[np.float64]) -> NDArray[np.float64]:
+    return model[_FIRST_LEVEL : _FIRST_LEVEL + int(model[_LEVELS]) + _FRAME]
+
+
+@part
+def _frame_and_sort(values: NDArray[np.float64], requested: float) -> None:
+    """Complete ``values`` (the inner ones are given) to a quantile function, in place.
+
+    The inner values are brought between a second and the limit, and into order. The ends are a
+    second and the limit; without one, the highest value stretched.
+    """
+    last = values.size - 1
+    inner = values[1:last]
+    for i in range(inner.size):
+        inner[i] = min(max(inner[i], SHORTEST_SECONDS), requested)
+    sort_ascending(inner)
+    values[0] = min(SHORTEST_SECONDS, requested)
+    values[last] = requested
+    if not math.isfinite(requested):
+        values[last] = values[last - 1] * _UNLIMITED_STRETCH
+
+
+@bare_step(PREDICTOR_STEP)
+def predict(inputs: PredictorInputs) -> None:
+    """Store the job's features and predict its quantiles from them."""
+    slot, model = inputs.slot, inputs.model
+    write_features(inputs)
+    count = int(model[_LEVELS])
+    values = inputs.jobs[slot, _FIRST_VALUE : _FIRST_VALUE + count + _FRAME]
+    levels = model[_FIRST_LEVEL : _FIRST_LEVEL + count + _FRAME]
+    basis = model[_BASIS:_FIRST_LEVEL]
+    scales = model[_SCALES:_BASIS]
+    expand(inputs.jobs[slot, FIRST_FEATURE : FIRST_FEATURE + FEATURES], basis)
+    for i in range(count):
+        first = _FIRST_LEVEL + count + _FRAME + 2 * i * TERMS
+        values[1 + i] = safe_inner_product(basis, scales, model[first : first + TERMS])
+    _frame_and_sort(values, inputs.specs[slot, REQUESTED])
+    summarise_piecewise(levels, values, inputs.summaries[slot])
+
+
+@part
+def _learn(features: NDArray[np.float64], runtime: float, model: NDArray[np.float64]) -> None:
+    """Take one gradient step per level (spec section 7, pinball loss)."""
+    count = int(model[_LEVELS])
+    basis = model[_BASIS:_FIRST_LEVEL]
+    scales = model[_SCALES:_BASIS]
+    expand(features, basis)
+    for i in range(count):
+        first = _FIRST_LEVEL + count + _FRAME + 2 * i * TERMS
+        rescale_weights(basis, scales, model[first : first + TERMS])
+    raise_scales(basis, scales)
+    model[_EXAMPLES] += 1.0
+    model[_NORMALISER] += normalised_square(basis, scales)
+    rate = ETA * math.sqrt(model[_EXAMPLES] / model[_NORMALISER])
+    for i in range(count):
+        first = _FIRST_LEVEL + count + _FRAME + 2 * i * TERMS
+        coefficients = model[first : first + TERMS]
+        squares = model[first + TERMS : first + 2 * TERMS]
+        error = inner_product(basis, coefficients) - runtime
+        slope = pinball_slope(error, model[_FIRST_LEVEL + 1 + i])
+        descend(basis, scales, coefficients, squares, slope, 0.0, rate)
+
+
+@bare_step(PREDICTOR_STEP)
+def observe(inputs: PredictorInputs) -> None:
+    """Learn from the job's features at submission and its runtime; then add it to the history."""
+    slot, runtime = inputs.slot, inputs.runtime
+    leave(inputs)
+    if math.isnan(runtime):
+        return
+    _learn(inputs.jobs[slot, FIRST_FEATURE : FIRST_FEATURE + FEATURES], runtime, inputs.model)
+    record(inputs)
+
+
+@bare_step(BELIEF_STEP)
+def belief(inputs: PredictorInputs, row: NDArray[np.float64]) -> None:
+    """Fill a row with the learned quantiles, by linear interpolation."""
+    count = int(inputs.model[_LEVELS]) + _FRAME
+    levels = inputs.model[_FIRST_LEVEL : _FIRST_LEVEL + count]
+    values = inputs.jobs[inputs.slot, _FIRST_VALUE : _FIRST_VALUE + count]
+    fill_piecewise_belief(levels, values, row)

@@ -2,16 +2,61 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from foresail.kernels.signatures import PredictorSteps
-from foresail.model.limits import require_at_least, require_positive
+from foresail.distributions.kernels.summary import summarise_point
+from foresail.kernels.columns import REQUESTED
+from foresail.kernels.compile import bare_step
+from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs, PredictorSteps
+from foresail.model.limits import require_at_least
 from foresail.model.registry import register
-from foresail.predictors.kernels import recent
-from foresail.predictors.kernels.request import ignore
-from foresail.predictors.stepped import DAY_SECONDS, Layout, SteppedPredictor
+from foresail.predictors.kernels.request import ignore, limit_or_stand_in, user_row
+from foresail.predictors.stepped import Layout, SteppedPredictor
+
+_WINDOW: Final = 0
+_ENOUGH: Final = 1
+_WHOLE_SECONDS: Final = 2
+_MODEL_SIZE: Final = 3
+"""The model: how many runtimes to average, how many must have been seen, whether to cut off
+fractions (1 or 0)."""
+
+COMPLETED: Final = 0
+LONGEST: Final = 1
+RING: Final = 2
+"""A user's row: jobs seen, longest runtime, then the last runtimes, overwritten in turn."""
+
+
+@bare_step(PREDICTOR_STEP)
+def predict(inputs: PredictorInputs) -> None:
+    """Predict the mean of the last runtimes, at most the limit; until there are enough, that."""
+    model, requested = inputs.model, inputs.specs[inputs.slot, REQUESTED]
+    user = inputs.users[user_row(inputs.specs, inputs.slot)]
+    predicted = limit_or_stand_in(requested, user[LONGEST])
+    if user[COMPLETED] >= model[_ENOUGH]:
+        seen = int(min(user[COMPLETED], model[_WINDOW]))
+        total = 0.0
+        for i in range(seen):
+            total += user[RING + i]
+        mean = total / seen
+        if model[_WHOLE_SECONDS] != 0.0:
+            mean = math.floor(mean)
+        predicted = min(mean, requested)
+    summarise_point(predicted, inputs.summaries[inputs.slot])
+
+
+@bare_step(PREDICTOR_STEP)
+def observe(inputs: PredictorInputs) -> None:
+    """Remember the runtime."""
+    if math.isnan(inputs.runtime):
+        return
+    user = inputs.users[user_row(inputs.specs, inputs.slot)]
+    user[RING + int(user[COMPLETED]) % int(inputs.model[_WINDOW])] = inputs.runtime
+    user[COMPLETED] += 1.0
+    user[LONGEST] = max(user[LONGEST], inputs.runtime)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +69,9 @@ class RecentParameters:
     """Average fewer while there are fewer; otherwise predict the requested time until then."""
     whole_seconds: bool = False
     """Cut off fractions of a second, as the published study does."""
-    unknown_seconds: float = DAY_SECONDS
-    """Prediction for a job without a limit of a user none of whose jobs has ended."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "k")
-        require_positive(self, "unknown_seconds")
 
 
 @register("predictor", "recent", parameters=RecentParameters)
@@ -37,10 +79,9 @@ class Recent(SteppedPredictor):
     """Predicts the mean of the user's last k runtimes, at most the requested time."""
 
     def __init__(self, parameters: RecentParameters) -> None:
-        model = np.empty(recent.MODEL_SIZE)
-        model[recent.UNKNOWN_SECONDS] = parameters.unknown_seconds
-        model[recent.WINDOW] = parameters.k
-        model[recent.ENOUGH] = 1 if parameters.partial else parameters.k
-        model[recent.WHOLE_SECONDS] = parameters.whole_seconds
-        steps = PredictorSteps(recent.predict, ignore, recent.observe)
-        super().__init__(steps, Layout(model, recent.user_columns(parameters.k)))
+        model = np.empty(_MODEL_SIZE)
+        model[_WINDOW] = parameters.k
+        model[_ENOUGH] = 1 if parameters.partial else parameters.k
+        model[_WHOLE_SECONDS] = parameters.whole_seconds
+        steps = PredictorSteps(predict, ignore, observe)
+        super().__init__(steps, Layout(model, RING + parameters.k))

@@ -26,15 +26,16 @@ How to add a predictor that also runs in the compiled replay, in one file here (
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.kernels.borrowed import Places
 from foresail.kernels.calling import step_address, take_predictor_step
 from foresail.kernels.columns import (
@@ -50,10 +51,8 @@ from foresail.kernels.signatures import PredictorState, PredictorSteps
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
-from foresail.predictors._blocks import lengthened, selected
 from foresail.predictors.kernels.request import ignore
 
-DAY_SECONDS: Final = 86_400.0
 """What is assumed of a job when neither its limit nor any runtime of its user is known."""
 
 _TEACHES_NOTHING: Final = frozenset(
@@ -363,3 +362,36 @@ class RefreshingPredictor(SteppedPredictor):
             return self.predict(job, now)
         self._take(self._steps.refresh or self._steps.predict, slot, now, math.nan)
         return self._belief(slot)
+
+
+def joined(blocks: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Matrices of as many rows as one matrix of their summed columns."""
+    columns = sum(block.shape[1] for block in blocks)
+    flat = np.concatenate([block.reshape(-1) for block in blocks])
+    return flat.reshape(len(blocks[0]), columns)
+
+
+def split(matrix: NDArray[np.float64], widths: Sequence[int]) -> list[NDArray[np.float64]]:
+    """The blocks of a matrix, as views."""
+    rows = len(matrix)
+    ends = rows * np.cumsum(widths)
+    parts = np.split(matrix.reshape(-1), ends[:-1])
+    return [part.reshape(rows, width) for part, width in zip(parts, widths, strict=True)]
+
+
+def selected(
+    matrix: NDArray[np.float64], rows: slice | Sequence[int], widths: Sequence[int]
+) -> NDArray[np.float64]:
+    """Some rows of every block, copied."""
+    which: Any = rows if isinstance(rows, slice) else np.asarray(rows, dtype=np.int64)
+    return joined([block[which] for block in split(matrix, widths)])
+
+
+def lengthened(
+    matrix: NDArray[np.float64], rows: int, widths: Sequence[int]
+) -> NDArray[np.float64]:
+    """Every block with rows of zeros behind its own, ``rows`` in all."""
+    longer = np.zeros((rows, matrix.shape[1]))  # rows that nobody writes take no memory
+    for block, target in zip(split(matrix, widths), split(longer, widths), strict=True):
+        target[: len(block)] = block
+    return longer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.distributions.quantiles import Quantiles
 from foresail.model.distribution import Distribution
 from foresail.record.records import Predicted

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.model.allocation import Part, unit_of
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw

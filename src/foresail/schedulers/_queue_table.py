@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.distributions.summary import summarise
 from foresail.kernels.borrowed import Places
 from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, SUMMARY_COLUMNS, URGENCY

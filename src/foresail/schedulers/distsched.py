@@ -10,9 +10,9 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
+from foresail.distributions.basic import Point
 from foresail.distributions.discretisation import atoms_of
 from foresail.distributions.empirical import Empirical
-from foresail.distributions.point import Point
 from foresail.distributions.usage_belief import UsageBelief
 from foresail.model.allocation import Allocation
 from foresail.model.arrays import Booleans

@@ -27,7 +27,7 @@ from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause
 from foresail.model.protocols import Predictor, capabilities_of_predictor
 from foresail.model.watching import Watch
-from foresail.predictors.event_order import END, SUBMISSION, order_of_events
+from foresail.predictors.training import END, SUBMISSION, order_of_events
 from foresail.schedulers.kernels import task_jobs
 from foresail.schedulers.kernels.task_jobs import TaskJobs
 from foresail.schedulers.of_tasks.scheduler import QueuesTasks

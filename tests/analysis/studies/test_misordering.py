@@ -7,8 +7,11 @@ import polars as pl
 import pytest
 
 from foresail.analysis.finding import Finding, Unavailable
-from foresail.analysis.gaussian import misordered_by_sampling
-from foresail.analysis.studies.misordering import MisorderingParameters, misordering
+from foresail.analysis.studies.misordering import (
+    MisorderingParameters,
+    misordered_by_sampling,
+    misordering,
+)
 from foresail.model.errors import InputError
 from foresail.traces.measured import tasks_table
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from checks.analyses import awkward_workloads
-from foresail.analysis.analysing import analyse, chosen
+from foresail.analysis.characteristics import analyse, chosen
 from foresail.analysis.finding import Finding, Unavailable
 from foresail.model.errors import UnknownNameError
 from foresail.model.registry import find

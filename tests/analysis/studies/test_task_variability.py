@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from foresail.analysis.finding import Finding, Unavailable
-from foresail.analysis.kernels.variation import window_variation
 from foresail.analysis.studies.task_variability import TaskVariabilityParameters, task_variability
 from foresail.analysis.variability import (
     DAY_AND_HOUR,
@@ -19,6 +18,7 @@ from foresail.analysis.variability import (
     feature_codes,
     over_time,
     runtime_spread,
+    window_variation,
 )
 from foresail.model.errors import InputError
 from foresail.traces.measured import tasks_table, usage_table

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from foresail.cli.cloud import app
+from foresail.distributions.basic import Uniform
 from foresail.distributions.records import to_record
-from foresail.distributions.uniform import Uniform
 from foresail.model.errors import ForesailError, InputError
 from reading_pages import page_faults
 

@@ -16,9 +16,8 @@ from foresail.cloud.synchronization.speeds import (
     at_least,
     measured_speeds,
 )
+from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
-from foresail.distributions.point import Point
-from foresail.distributions.uniform import Uniform
 from foresail.model.errors import InputError, UnknownNameError
 
 ALL = np.arange(1, 65)

@@ -16,9 +16,8 @@ from foresail.cloud.waiting.kernels.waiting_choice import DelayCosts
 from foresail.cloud.waiting.policies import Beliefs, Forecast, WaitingPolicy, waiting_policy
 from foresail.cloud.waiting.renting_scheduler import ArrivalCase, ArrivalChoice
 from foresail.cloud.waiting.simulating import simulate
+from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
-from foresail.distributions.point import Point
-from foresail.distributions.uniform import Uniform
 
 waiting_gain = numba.njit(lambda *given: waiting_choice.waiting_gain(*given))
 

@@ -7,28 +7,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiled import compiled
-from foresail.distributions.kernels.histogram_batch import (
-    counts_up_to,
-    histogram_pieces,
-    insert_all,
-    values_at,
-)
-from foresail.distributions.kernels.pieces import pieces_survival
 from foresail.distributions.kernels.streaming_histogram import (
     CENTROIDS,
     COUNT,
     MERGED,
     USED,
     count_up_to,
+    counts_up_to,
     fade,
     fill_histogram_belief,
     histogram_columns,
     histogram_mean,
+    histogram_pieces,
     insert,
+    insert_all,
     merge,
     summarise_histogram,
     value_at,
+    values_at,
 )
+from foresail.distributions.kernels.survival_grid import pieces_survival
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, SUMMARY_COLUMNS
 
 survival_at = numba.njit(lambda *given: pieces_survival(*given))

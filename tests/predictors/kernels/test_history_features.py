@@ -65,7 +65,7 @@ def slow_features(job, now, user):
 
 @bare_step(PREDICTOR_STEP)
 def predict(inputs):
-    write_features(inputs, UNKNOWN_SECONDS)
+    write_features(inputs)
 
 
 @bare_step(PREDICTOR_STEP)

@@ -9,16 +9,14 @@ from hypothesis import strategies as st
 
 from compiled import compiled
 from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, USER
-from foresail.predictors.kernels.feature_values import (
+from foresail.predictors.kernels.history_table import (
     ATTRIBUTES,
+    EVICTIONS,
     FEATURE_COLUMNS,
     KEY_COLUMNS,
-    fill_key,
-)
-from foresail.predictors.kernels.history_table import (
-    EVICTIONS,
     TABLE_HEAD,
     USED,
+    fill_key,
     find_row,
     make_row,
     row_place,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS
-from foresail.predictors.kernels import overruns
+from foresail.predictors import calibrated as overruns
 
 LEVELS = np.array(BELIEF_LEVELS)
 

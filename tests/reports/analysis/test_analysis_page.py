@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from checks.analyses import awkward_workloads
-from foresail.analysis.analysing import Analysed, analyse
+from foresail.analysis.characteristics import Analysed, analyse
 from foresail.analysis.finding import Finding, Plot, Unavailable
 from foresail.reports import images
 from foresail.reports.analysis.log_style import log_styles

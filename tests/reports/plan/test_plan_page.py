@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.explain.chances import (
     PlannedSlowdowns,
     chance_of_running,

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from slow_packing import SlowJob, SlowMachine, slow_plan, worth_of
 
+from foresail.distributions.basic import Point
 from foresail.distributions.empirical import Empirical
-from foresail.distributions.point import Point
 from foresail.schedulers._packing.machines import PackedMachines, task_use
 from foresail.schedulers._packing.plan import Candidate, choose
 from foresail.schedulers.kernels import packing as kernel

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.log_normal import LogNormal
-from foresail.distributions.point import Point
-from foresail.distributions.uniform import Uniform
 from foresail.schedulers._planning.cell_map import unions_of
 from foresail.schedulers._planning.valuing import RuntimeBeliefs
 from foresail.schedulers.kernels.plan_filling import fill_plan, rows_and_shares

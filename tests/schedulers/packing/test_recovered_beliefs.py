@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.decision import Placement
 from foresail.model.job import Job, Stage

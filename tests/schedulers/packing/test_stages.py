@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.decision import Placement, Preempt
 from foresail.model.job import Job, Stage

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
+from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.mixture import Mixture
-from foresail.distributions.point import Point
-from foresail.distributions.uniform import Uniform
 from foresail.schedulers._planning.valuing import RuntimeBeliefs
 
 

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from foresail.control.policy import parse_policy
+from foresail.distributions.basic import Uniform
 from foresail.distributions.empirical import Empirical
-from foresail.distributions.uniform import Uniform
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.registry import find
 from foresail.schedulers._planning.parameters import PlanAheadParameters

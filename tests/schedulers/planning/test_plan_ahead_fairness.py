@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from foresail.control.policy import parse_policy
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.model.errors import InputError
 from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.schedulers._planning.weighing import Ledger

@@ -9,9 +9,8 @@ from foresail.corrections.built_in import (
     ExponentialIncrement,
     ExponentialIncrementParameters,
 )
+from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
-from foresail.distributions.point import Point
-from foresail.distributions.uniform import Uniform
 from foresail.model.cluster import Cluster
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.schedulers._planning.pricing import program_of

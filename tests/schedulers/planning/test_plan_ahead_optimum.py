@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from foresail.distributions.basic import Uniform
 from foresail.distributions.empirical import Empirical
-from foresail.distributions.uniform import Uniform
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.value import DeadlineValue, DecayingValue
 from foresail.schedulers._planning.problem import PlanChoice, greedy, left_by, value_of

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from foresail.distributions.basic import Uniform
 from foresail.distributions.log_normal import LogNormal
-from foresail.distributions.uniform import Uniform
 from foresail.model.errors import InputError
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.schedulers._planning.overflow import AskedRows, charged

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from foresail.distributions.uniform import Uniform
+from foresail.distributions.basic import Uniform
 from foresail.model.errors import InputError
 from foresail.schedulers._planning.core import PlanAhead
 from foresail.schedulers._planning.parameters import PlanAheadParameters

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from foresail.analysis import columns
-from foresail.analysis.clock import (
+from foresail.analysis.columns import (
     DAY_BEGINS,
     DAY_ENDS,
     LocalTimes,

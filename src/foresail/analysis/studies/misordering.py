@@ -10,15 +10,29 @@ import numpy as np
 import polars as pl
 
 from foresail.analysis.finding import Answer, Plot, study_with_parameters
-from foresail.analysis.gaussian import (
-    MISORDERED_BY_HISTORY,
-    misordered_by_sampling,
-    samples_to_win,
-)
 from foresail.model.errors import InputError
 from foresail.model.limits import require_each_at_least
 from foresail.model.registry import register
 from foresail.traces.workload import Workload
+
+MISORDERED_BY_HISTORY: Final = 0.5
+"""History's estimate of both jobs is ``mu``: their order is a coin toss."""
+
+
+def samples_to_win(job_deviation: float, task_deviation: float) -> float:
+    """Sampling errs less than history with more samples than this: s1 ** 2 / s0 ** 2."""
+    return math.inf if job_deviation == 0.0 else (task_deviation / job_deviation) ** 2
+
+
+def misordered_by_sampling(job_deviation: float, task_deviation: float, samples: int) -> float:
+    """Probability that the mean of so many samples lies on the wrong side of the first job's size.
+
+    The true mean and the error of the samples' mean are independent Gaussians, so that the angle
+    between them is uniform: arccos(s0 / sqrt(s0 ** 2 + s1 ** 2 / m)) / pi. It is 0 where the jobs
+    do not differ at all.
+    """
+    return math.atan2(task_deviation / math.sqrt(samples), job_deviation) / math.pi
+
 
 _MODEL: Final = "sampling, Gaussian model"
 _OBSERVED: Final = "sampling, this log"

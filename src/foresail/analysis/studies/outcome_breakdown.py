@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from foresail.analysis import columns
+from foresail.analysis.columns import DEFINITION, NOT_TOLD, OUTCOMES, UNSUCCESSFUL, outcomes
 from foresail.analysis.finding import Answer, Plot, study
-from foresail.analysis.outcomes import DEFINITION, NOT_TOLD, OUTCOMES, UNSUCCESSFUL, outcomes
 from foresail.model.registry import register
 from foresail.model.words import count, percent
 from foresail.traces.workload import Workload

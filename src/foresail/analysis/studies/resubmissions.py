@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from foresail.analysis.columns import UNSUCCESSFUL, outcomes
 from foresail.analysis.finding import Answer, study
-from foresail.analysis.outcomes import UNSUCCESSFUL, outcomes
 from foresail.analysis.samples import cumulative_plot, cumulative_shares
 from foresail.model.registry import register
 from foresail.model.words import count, number, percent

@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.analysis import columns
-from foresail.analysis.clock import HOURS, local_times
+from foresail.analysis.columns import HOURS, local_times
 from foresail.analysis.finding import Answer, Plot, study
 from foresail.model.registry import register
 from foresail.model.words import number

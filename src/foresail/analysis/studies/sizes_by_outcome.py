@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 
 from foresail.analysis import columns
+from foresail.analysis.columns import DEFINITION, NOT_TOLD, UNSUCCESSFUL, outcomes
 from foresail.analysis.finding import Answer, study
-from foresail.analysis.outcomes import DEFINITION, NOT_TOLD, UNSUCCESSFUL, outcomes
 from foresail.analysis.samples import cumulative_plot, cumulative_shares
 from foresail.model.registry import register
 from foresail.model.words import number

@@ -9,8 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.analysis import columns
+from foresail.analysis.columns import DEFINITION, NOT_TOLD, outcomes
 from foresail.analysis.finding import Answer, Plot, study
-from foresail.analysis.outcomes import DEFINITION, NOT_TOLD, outcomes
 from foresail.model.registry import register
 from foresail.model.words import number, percent, signed
 from foresail.traces.workload import Workload

@@ -48,7 +48,7 @@ def answer_on_log(
     from foresail.cloud.waiting.owning import own_or_rent
     from foresail.cloud.waiting.settings import SweepInputs
     from foresail.cloud.waiting.worth import usual_hour_value
-    from foresail.evaluation.believed_runtimes import KNOWN, believed_runtimes
+    from foresail.evaluation.renting import KNOWN, believed_runtimes
     from foresail.reports.renting.rent_or_wait_words import Circumstances
 
     family = rented_family(owning.catalogue)
@@ -117,7 +117,7 @@ def _sweep(
 
 def _known(told: ToldBeliefs, inputs: SweepInputs) -> str:
     """What policies are told, in words."""
-    from foresail.evaluation.believed_runtimes import KNOWN
+    from foresail.evaluation.renting import KNOWN
 
     by = told.runtimes if told.runtimes == KNOWN else f"as {told.runtimes} says"
     waits = (

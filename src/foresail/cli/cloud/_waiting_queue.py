@@ -37,7 +37,7 @@ def line_of(order: str | None, scheduler: str | None) -> QueueChoice:
     """Checked, before a long log is read."""
     from foresail.cloud.waiting.policies import QUEUES
     from foresail.control.policy import parse_policy
-    from foresail.evaluation.waiting_order import static_order
+    from foresail.evaluation.renting import static_order
 
     if order is not None and scheduler is not None:
         raise InputError(
@@ -60,8 +60,7 @@ def queue_of(
 ) -> Queue | Ranking | Scheduling:
     """The same for simulations of a log."""
     from foresail.cloud.waiting.policies import QUEUES
-    from foresail.evaluation.renting import ReplayScheduling
-    from foresail.evaluation.waiting_order import ranking
+    from foresail.evaluation.renting import ReplayScheduling, ranking
 
     if line.scheduler is not None:
         return ReplayScheduling(workload, line.scheduler)

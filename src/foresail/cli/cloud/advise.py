@@ -157,7 +157,7 @@ def command(
     from foresail.cli.log_options import load_as_one_pool
     from foresail.cloud.advising.advice import advise
     from foresail.cloud.advising.question import AdviceQuestion
-    from foresail.evaluation.believed_runtimes import KNOWN, believed_runtimes
+    from foresail.evaluation.renting import KNOWN, believed_runtimes
     from foresail.reports.renting.advice_words import PricesTold
 
     with told_by_options(_OPTIONS):

@@ -64,7 +64,7 @@ def command(
     from foresail.cloud.over_time import require_within_horizon
     from foresail.cloud.waiting.carbon import Repeat, read_intensity
     from foresail.cloud.waiting.green_hours import green_hours
-    from foresail.evaluation.believed_runtimes import believed_runtimes
+    from foresail.evaluation.renting import believed_runtimes
     from foresail.reports.renting.green_page import green_page
     from foresail.reports.renting.green_tables import patiences_table, record
     from foresail.reports.renting.green_words import GreenCircumstances, sentences

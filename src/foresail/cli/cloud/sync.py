@@ -146,8 +146,8 @@ def _speeds(
 ) -> tuple[Distribution | None, str]:
     """Speeds of transient workers, None for the published ones; and what they are in words."""
     from foresail.cloud.synchronization.speeds import at_least
+    from foresail.distributions.basic import Uniform
     from foresail.distributions.records import read_record
-    from foresail.distributions.uniform import Uniform
 
     if file is not None and prices is not None:
         raise InputError(

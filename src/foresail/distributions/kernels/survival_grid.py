@@ -1,8 +1,8 @@
 """Conditioned survival of many distributions on a grid: 3Sigma equation 4.2 for a whole cluster.
 
 Each distribution is a weighted sum of components (most have one). A component is either pieces
-(``foresail.distributions.kernels.pieces``) or one of the smooth kinds with its parameters in one
-row of the same width. ``foresail.distributions.packed`` lays the arrays out.
+(below) or one of the smooth kinds with its parameters in one row of the same width.
+``foresail.distributions.packed`` lays the arrays out.
 """
 
 from __future__ import annotations
@@ -13,8 +13,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.distributions.kernels.log_normal import log_normal_left, standardised, upper_tail
-from foresail.distributions.kernels.pieces import PLACE, piece_of, pieces_survival, survival_within
 from foresail.kernels.compile import bare_kernel, part
+
+PLACE: Final = 0
+SURVIVAL: Final = 1
+SLOPE: Final = 2
+BEND: Final = 3
+PIECE_COLUMNS: Final = 4
+
+
+@part
+def piece_of(pieces: NDArray[np.float64], first: int, end: int, value: float) -> int:
+    """The last of the pieces ``first`` to ``end`` that begins at or before a value, or one less."""
+    low, high = first, end
+    while low < high:
+        middle = (low + high) // 2
+        if pieces[middle, PLACE] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1
+
+
+@part
+def survival_within(pieces: NDArray[np.float64], piece: int, value: float) -> float:
+    """Probability to exceed a value of this piece."""
+    into = value - pieces[piece, PLACE]
+    fall = into * (pieces[piece, SLOPE] + pieces[piece, BEND] * into)
+    return float(max(pieces[piece, SURVIVAL] - fall, 0.0))
+
+
+@part
+def pieces_survival(pieces: NDArray[np.float64], first: int, end: int, value: float) -> float:
+    """Probability to exceed a value, by the pieces ``first`` to ``end``."""
+    piece = piece_of(pieces, first, end, value)
+    return survival_within(pieces, piece, value) if piece >= first else 1.0
+
+
+def pieces_beyond(pieces: NDArray[np.float64], elapsed: float) -> NDArray[np.float64]:
+    """The pieces once the quantity exceeds ``elapsed``; something must be left there."""
+    here = int(np.searchsorted(pieces[:, PLACE], elapsed, side="right")) - 1
+    if here < 0:
+        return pieces.copy()
+    place, survival, slope, bend = pieces[here]
+    into = elapsed - place
+    left = max(survival - into * (slope + bend * into), 0.0)
+    beyond = pieces[here:].copy()
+    beyond[0, SURVIVAL] = left
+    beyond[0, SLOPE] += 2.0 * beyond[0, BEND] * (elapsed - beyond[0, PLACE])
+    beyond[0, PLACE] = elapsed
+    beyond[:, SURVIVAL:] /= left
+    return beyond
+
 
 IN_PIECES: Final = 0
 LOG_NORMAL: Final = 1

@@ -33,8 +33,7 @@ from foresail.distributions.kernels.streaming_histogram import (
 )
 from foresail.kernels.compile import bare_kernel, part
 from foresail.kernels.sorting import first_not_below
-from foresail.predictors.kernels.feature_values import KEY_COLUMNS
-from foresail.predictors.kernels.history_table import TABLE_HEAD
+from foresail.predictors.kernels.history_table import KEY_COLUMNS, TABLE_HEAD
 
 MEAN: Final = 0
 MEDIAN: Final = 1

@@ -16,7 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.distributions.kernels.streaming_histogram import (
+    CENTROIDS,
     COUNT,
+    LARGEST,
+    SMALLEST,
+    USED,
     fill_histogram_belief,
     summarise_histogram,
 )
@@ -25,8 +29,6 @@ from foresail.kernels.borrowed import room
 from foresail.kernels.columns import REQUESTED
 from foresail.kernels.compile import bare_kernel, bare_step, part
 from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs
-from foresail.predictors.kernels.belief import fill_point_belief
-from foresail.predictors.kernels.cut_histogram import REMOVED, cut_histogram, uncut_histogram
 from foresail.predictors.kernels.experience import (
     ALARM_LEVEL,
     ESTIMATORS,
@@ -43,26 +45,74 @@ from foresail.predictors.kernels.experience import (
     take,
     watch,
 )
-from foresail.predictors.kernels.feature_values import FEATURE_COLUMNS, KEY_COLUMNS, fill_key
 from foresail.predictors.kernels.history_table import (
+    FEATURE_COLUMNS,
     FEATURES,
+    KEY_COLUMNS,
     ROW_COLUMNS,
     feature_place,
+    fill_key,
     find_row,
     make_row,
     row_place,
     touch,
 )
+from foresail.predictors.kernels.members import fill_point_belief
+from foresail.predictors.kernels.request import DAY_SECONDS
+
+REMOVED: Final = 6
+"""How many numbers of a row a cut overwrites: its smallest and largest value and how many bins are
+used, then which bin, and what its centroid and its count were."""
+
+
+@bare_kernel
+def cut_histogram(row: NDArray[np.float64], limit: float, removed: NDArray[np.float64]) -> None:
+    """Make the bins beyond the limit one bin there; ``removed`` is filled for ``uncut_histogram``.
+
+    Of merged bins, half of the last one's count is spread down to the centroid before, as in any
+    merged histogram.
+    """
+    counts = CENTROIDS + (row.size - CENTROIDS) // 2
+    used = int(row[USED])
+    kept = used
+    beyond = 0.0
+    if row[LARGEST] > limit:
+        kept = 0
+        for i in range(used):
+            if row[CENTROIDS + i] < limit:
+                kept += 1
+            else:
+                beyond += row[counts + i]
+    removed[0], removed[1], removed[2] = row[SMALLEST], row[LARGEST], row[USED]
+    removed[3], removed[4], removed[5] = kept, row[CENTROIDS + kept], row[counts + kept]
+    if row[LARGEST] <= limit:
+        return
+    row[SMALLEST] = min(row[SMALLEST], limit)
+    row[LARGEST] = limit
+    row[USED] = kept
+    if beyond > 0.0:
+        row[CENTROIDS + kept] = limit
+        row[counts + kept] = beyond
+        row[USED] += 1.0
+
+
+@part
+def uncut_histogram(row: NDArray[np.float64], removed: NDArray[np.float64]) -> None:
+    """Make the row what it was before it was cut."""
+    counts = CENTROIDS + (row.size - CENTROIDS) // 2
+    kept = int(removed[3])
+    row[SMALLEST], row[LARGEST], row[USED] = removed[0], removed[1], removed[2]
+    row[CENTROIDS + kept], row[counts + kept] = removed[4], removed[5]
+
 
 LIMITED: Final = EXPERIENCE_HEAD
 POINT_ONLY: Final = EXPERIENCE_HEAD + 1
-UNKNOWN: Final = EXPERIENCE_HEAD + 2
-CLOCK: Final = EXPERIENCE_HEAD + 3
-LEARNED: Final = EXPERIENCE_HEAD + 4
-HEAD_COLUMNS: Final = EXPERIENCE_HEAD + 5
+CLOCK: Final = EXPERIENCE_HEAD + 2
+LEARNED: Final = EXPERIENCE_HEAD + 3
+HEAD_COLUMNS: Final = EXPERIENCE_HEAD + 4
 """The head, continued: whether beliefs end at the requested time, whether they are the winning
-estimate alone (1 or 0 each), what to believe of a job without a limit before any has ended (nan:
-nothing is believed), the latest time of which an event told, and how many jobs were learned."""
+estimate alone (1 or 0 each), the time of the latest event, and how many jobs were learned. Of a
+job without a limit a day is believed before any has ended."""
 
 EXPERT: Final = 0
 ROW: Final = 1
@@ -156,7 +206,7 @@ def predict(inputs: PredictorInputs) -> None:
     ask(model, spec, job, _clock(model, inputs.now))
     limit = belief_end(model, spec)
     if job[EXPERT] == NO_EXPERT:
-        summarise_point(limit if math.isfinite(limit) else model[UNKNOWN], summary)
+        summarise_point(limit if math.isfinite(limit) else DAY_SECONDS, summary)
     elif model[POINT_ONLY] != 0.0:
         summarise_point(min(job[ESTIMATES + int(job[EXPERT])], limit), summary)
     else:

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from foresail.kernels.columns import CPUS, REQUESTED
 from foresail.kernels.compile import bare_step, part
 from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs
-from foresail.predictors.kernels.request import limit_or_stand_in, user_row
+from foresail.predictors.kernels.request import DAY_SECONDS, limit_or_stand_in, user_row
 
 FEATURES: Final = 20
-DAY_SECONDS: Final = 86_400.0
 WEEK_SECONDS: Final = 604_800.0
 
 COMPLETED: Final = 0
@@ -61,7 +60,7 @@ def _mean_of_last(user: NDArray[np.float64], count: int) -> float:
 
 
 @part
-def write_features(inputs: PredictorInputs, unknown_seconds: float) -> None:
+def write_features(inputs: PredictorInputs) -> None:
     """Fill the job's row: a waiting job with its features by now."""
     now, jobs, spec = inputs.now, inputs.jobs, inputs.specs[inputs.slot]
     user = inputs.users[user_row(inputs.specs, inputs.slot)]
@@ -74,7 +73,7 @@ def write_features(inputs: PredictorInputs, unknown_seconds: float) -> None:
     completed = user[COMPLETED]
     running = user[RUNNING]
     usual_cpus = user[CPUS_SUM] / completed if completed > 0.0 else 0.0
-    features[0] = limit_or_stand_in(spec[REQUESTED], user[LONGEST], unknown_seconds)
+    features[0] = limit_or_stand_in(spec[REQUESTED], user[LONGEST])
     features[1] = user[LAST]
     features[2] = user[SECOND]
     features[3] = user[THIRD]

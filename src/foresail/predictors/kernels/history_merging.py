@@ -33,9 +33,11 @@ from foresail.predictors.kernels.experience import (
     ring_place,
 )
 from foresail.predictors.kernels.experts import CLOCK, LEARNED
-from foresail.predictors.kernels.feature_values import CODE, FEATURE_COLUMNS, KEY_COLUMNS
 from foresail.predictors.kernels.history_table import (
     AT_ORDER,
+    CODE,
+    FEATURE_COLUMNS,
+    KEY_COLUMNS,
     OLDEST,
     ROW_COLUMNS,
     feature_place,

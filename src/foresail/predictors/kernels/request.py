@@ -1,4 +1,4 @@
-"""The user's limit as a prediction, and what stands in for it where none was given."""
+"""Shared parts of predictors' kernels: a job's user, its limit, and what stands in for a limit."""
 
 from __future__ import annotations
 
@@ -8,18 +8,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.distributions.kernels.summary import summarise_point
-from foresail.kernels.columns import REQUESTED, USER
+from foresail.kernels.columns import USER
 from foresail.kernels.compile import bare_step, part
 from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs
 
-UNKNOWN_SECONDS: Final = 0
-MODEL_SIZE: Final = 1
-"""The model: seconds to assume of a job without a limit whose user is new."""
-
-LONGEST: Final = 0
-USER_COLUMNS: Final = 1
-"""A user's row: the longest runtime seen (0 before the first)."""
+DAY_SECONDS: Final = 86_400.0
 
 
 @part
@@ -29,30 +22,13 @@ def user_row(specs: NDArray[np.float64], slot: int) -> int:
 
 
 @part
-def limit_or_stand_in(requested: float, longest: float, unknown: float) -> float:
-    """The limit; without one the user's longest runtime so far; without that ``unknown``."""
+def limit_or_stand_in(requested: float, longest: float) -> float:
+    """Return the limit; without one the user's longest runtime so far; without that a day."""
     if math.isfinite(requested):
         return requested
-    return longest if longest > 0.0 else unknown
+    return longest if longest > 0.0 else DAY_SECONDS
 
 
 @bare_step(PREDICTOR_STEP)
 def ignore(inputs: PredictorInputs) -> None:
-    """The step of a predictor that does not react to this kind of event."""
-
-
-@bare_step(PREDICTOR_STEP)
-def predict(inputs: PredictorInputs) -> None:
-    """Predict the limit."""
-    slot, requested = inputs.slot, inputs.specs[inputs.slot, REQUESTED]
-    longest = inputs.users[user_row(inputs.specs, slot), LONGEST]
-    limit = limit_or_stand_in(requested, longest, inputs.model[UNKNOWN_SECONDS])
-    summarise_point(limit, inputs.summaries[slot])
-
-
-@bare_step(PREDICTOR_STEP)
-def observe(inputs: PredictorInputs) -> None:
-    """Remember the user's longest runtime."""
-    user = inputs.users[user_row(inputs.specs, inputs.slot)]
-    if inputs.runtime > user[LONGEST]:
-        user[LONGEST] = inputs.runtime
+    """Leave the model as it is: the step of a predictor that does not react to an event."""

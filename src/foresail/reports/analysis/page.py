@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, Final
 
-from foresail.analysis.analysing import Analysed
-from foresail.analysis.characteristics import STUDIED, Cell, Characteristic, compared
+from foresail.analysis.characteristics import STUDIED, Analysed, Cell, Characteristic, compared
 from foresail.analysis.finding import Unavailable
 from foresail.model.words import count, duration
 from foresail.reports.analysis.log_style import LogStyle

@@ -9,8 +9,7 @@ from typing import Final
 
 import polars as pl
 
-from foresail.analysis.analysing import Analysed
-from foresail.analysis.characteristics import STUDIED, compared
+from foresail.analysis.characteristics import STUDIED, Analysed, compared
 from foresail.analysis.finding import Finding, Plot
 from foresail.reports.analysis.log_style import LogStyle, log_styles
 from foresail.reports.analysis.page import analysis_page

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from foresail.evaluation.coverage import STATED
+from foresail.evaluation.tables import STATED
 from foresail.model.words import percent
 from foresail.reports.document import as_html
 from foresail.reports.evaluation.view import EvaluationView

@@ -9,8 +9,8 @@ from typing import Final
 
 import polars as pl
 
-from foresail.evaluation.derived import Derived
 from foresail.evaluation.scores import Scores
+from foresail.evaluation.tables import Derived
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.document import as_html, document, missing, section
 from foresail.reports.evaluation.coverage_figures import coverage_users_section

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from foresail.evaluation.derived import Derived, derived_runtimes
 from foresail.evaluation.replaying import Evaluation
 from foresail.evaluation.scores import as_table
+from foresail.evaluation.tables import Derived, derived_runtimes
 from foresail.reports.evaluation.figures import figures
 from foresail.reports.evaluation.page import page
 from foresail.reports.evaluation.view import EvaluationView, evaluation_view

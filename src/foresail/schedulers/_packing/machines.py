@@ -8,8 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from foresail.distributions.discretisation import Atoms, atoms_of
-from foresail.distributions.kernels.convolution import bin_onto_nodes
+from foresail.distributions.discretisation import Atoms, atoms_of, bin_onto_nodes
 from foresail.model.arrays import Booleans, Floats
 from foresail.model.distribution import Distribution
 from foresail.schedulers.kernels import packing as kernel

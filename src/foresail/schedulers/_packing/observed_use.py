@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from foresail.distributions.arguments import normalised
+from foresail.distributions.basic import normalised
 from foresail.model.allocation import Allocation
 from foresail.model.arrays import Floats
 from foresail.model.distribution import Distribution

@@ -16,12 +16,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from foresail.distributions.basic import Point, Shifted
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.mixture import Mixture
 from foresail.distributions.packed import PackedDistributions
-from foresail.distributions.point import Point
 from foresail.distributions.quantiles import Quantiles
-from foresail.distributions.shifted import Shifted
 from foresail.distributions.truncated_normal import TruncatedNormal
 from foresail.model.arrays import Floats
 from foresail.model.distribution import Distribution

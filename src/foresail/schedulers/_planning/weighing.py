@@ -21,8 +21,8 @@ from typing import Any, Final, cast
 
 import numpy as np
 
+from foresail.distributions.basic import Point
 from foresail.distributions.operations import convolved, largest
-from foresail.distributions.point import Point
 from foresail.model.arrays import Floats
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job

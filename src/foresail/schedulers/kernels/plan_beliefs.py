@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from foresail.distributions.kernels.pieces import BEND, PLACE, SLOPE, SURVIVAL, pieces_survival
+from foresail.distributions.kernels.survival_grid import (
+    BEND,
+    PLACE,
+    SLOPE,
+    SURVIVAL,
+    pieces_survival,
+)
 from foresail.kernels.compile import bare_kernel, part
 from foresail.model.arrays import Floats, Integers
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foresail.distributions.point import Point
+from foresail.distributions.basic import Point
 from foresail.distributions.truncated_normal import TruncatedNormal
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError

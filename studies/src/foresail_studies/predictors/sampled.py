@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from foresail.distributions.basic import Point
 from foresail.distributions.empirical import Empirical
-from foresail.distributions.point import Point
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.registry import NoParameters, register
-from foresail.predictors.stepped import DAY_SECONDS
+from foresail.predictors.kernels.request import DAY_SECONDS
 from foresail_studies.runtime_samples import FEATURE, samples_of
 
 

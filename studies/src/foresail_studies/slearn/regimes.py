@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from foresail.analysis.gaussian import MISORDERED_BY_HISTORY, misordered_by_sampling
+from foresail.analysis.studies.misordering import MISORDERED_BY_HISTORY, misordered_by_sampling
 from foresail.model.registry import register
 from foresail_studies.slearn import _shared as slearn
 from foresail_studies.study import (

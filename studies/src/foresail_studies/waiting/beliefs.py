@@ -13,7 +13,7 @@ import numpy as np
 
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.policies import Beliefs, Foresight, WaitingPolicy
-from foresail.evaluation.believed_runtimes import told_quantiles
+from foresail.evaluation.renting import told_quantiles
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.model.registry import register

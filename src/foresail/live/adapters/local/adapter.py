@@ -351,7 +351,7 @@ class LocalAdapter:
 
 
 def measured(looks: Sequence[UseSample], tasks: int) -> Mapping[str, float]:
-    """What each task of an attempt used, by the names of ``foresail.predictors.usage``.
+    """What each task of an attempt used, by the names of ``foresail.predictors.dspredict``.
 
     Memory counts as it was at each look; nothing is known of an attempt that was never looked at.
     """

@@ -1,21 +1,35 @@
-"""Normalised adaptive gradient descent against golden values, a slow reference and its promises."""
+"""Basis, losses and gradient descent: golden values, a slow reference and their promises."""
 
 import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compiled import compiled
-from foresail.predictors.kernels import gradient, loss
-from foresail.predictors.kernels.loss import LINEAR, SQUARED
+from foresail.predictors.kernels import linear_model
+from foresail.predictors.kernels.linear_model import (
+    CONST,
+    LARGE_AREA,
+    LINEAR,
+    LONG_NARROW,
+    SHORT_WIDE,
+    SMALL_AREA,
+    SQUARED,
+    basis_size,
+)
 
-error_slope = compiled(loss.error_slope)
-descend = compiled(gradient.descend)
-inner_product = compiled(gradient.inner_product)
-normalised_square = compiled(gradient.normalised_square)
-raise_scales = compiled(gradient.raise_scales)
-rescale_weights = compiled(gradient.rescale_weights)
-safe_inner_product = compiled(gradient.safe_inner_product)
+error_slope = compiled(linear_model.error_slope)
+descend = compiled(linear_model.descend)
+inner_product = compiled(linear_model.inner_product)
+normalised_square = compiled(linear_model.normalised_square)
+raise_scales = compiled(linear_model.raise_scales)
+rescale_weights = compiled(linear_model.rescale_weights)
+safe_inner_product = compiled(linear_model.safe_inner_product)
+job_weight = compiled(linear_model.job_weight)
+pinball_slope = compiled(linear_model.pinball_slope)
+expand = compiled(linear_model.expand)
 
 GOLDEN_EXAMPLES = [((1, 2), 3), ((1, -1), 0), ((1, 4), 5), ((1, 3), 2)]
 
@@ -37,7 +51,7 @@ class Learner:
         raise_scales(x, self.scales)
         predicted = inner_product(x, self.weights)
         self.normaliser += normalised_square(x, self.scales)
-        slope = error_slope(predicted - target, self.over, self.under, 1.0, 1.0)
+        slope = error_slope(predicted - target, self.over, self.under)
         rate = self.eta * math.sqrt(self.examples / self.normaliser)
         descend(x, self.scales, self.weights, self.squares, slope, self.l2, rate)
         return predicted
@@ -145,3 +159,73 @@ def test_safe_output_is_the_output_after_rescaling():
     rescale_weights(inputs, scales, rescaled)
     assert safe == pytest.approx(inner_product(inputs, rescaled), rel=1e-12)
     assert abs(safe_inner_product(1e12 * inputs, scales, weights)) <= np.abs(scales * weights).sum()
+
+
+def test_twenty_features_give_231_terms():
+    """Spec section 5."""
+    assert basis_size(20) == 231
+
+
+def test_terms_are_one_features_and_products():
+    """Every product of two features occurs once, squares included."""
+    features = np.array([2.0, 3.0, 5.0])
+    basis = np.full(basis_size(3), np.nan)
+    expand(features, basis)
+    assert basis.tolist() == [1, 2, 3, 5, 4, 6, 10, 9, 15, 25]
+
+
+def error_loss(error, over, under):
+    """The loss whose slope the kernel gives (spec section 6)."""
+    return error * error if (over if error >= 0.0 else under) == SQUARED else abs(error)
+
+
+SHAPES = st.sampled_from([LINEAR, SQUARED])
+
+
+@pytest.mark.parametrize(("predicted", "loss"), [(120, 1200), (80, 60)])
+def test_golden_e_loss(predicted, loss):
+    """Spec section 6: E-Loss of a job of 10 cpus and 100 s, 20 s too long and 20 s too short."""
+    weight = job_weight(LARGE_AREA, 10.0, 100.0)
+    assert weight * error_loss(predicted - 100.0, SQUARED, LINEAR) == pytest.approx(loss, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cpus", "runtime", "weight"),
+    [
+        (CONST, 7.0, 1234.0, 1.0),
+        (SHORT_WIDE, 1.0, 86_400.0, 0.1),
+        (SHORT_WIDE, 64.0, 3_600.0, 3.25),
+        (LONG_NARROW, 1.0, 86_400.0, 9.9365),
+        (SMALL_AREA, 80_640.0, 86_400.0, 1.157),
+        (LARGE_AREA, 1.0, 1.0, 0.1),
+    ],
+)
+def test_golden_weights(kind, cpus, runtime, weight):
+    """Spec section 6: the weights of extreme jobs, raised to the smallest."""
+    assert job_weight(kind, cpus, runtime) == pytest.approx(weight, abs=5e-3)
+
+
+@given(st.floats(-1e6, 1e6).filter(lambda error: abs(error) > 1e-2), SHAPES, SHAPES)
+def test_slope_is_the_derivative(error, over, under):
+    """The slope agrees with a difference quotient of the loss, on both sides."""
+    width = 1e-3
+    rise = error_loss(error + width, over, under) - error_loss(error - width, over, under)
+    slope = error_slope(error, over, under)
+    assert slope == pytest.approx(rise / (2 * width), rel=1e-4, abs=1e-3)
+
+
+def test_no_error_no_slope():
+    """Where the prediction is right, nothing pulls."""
+    assert error_slope(0.0, LINEAR, LINEAR) == 0.0
+    assert pinball_slope(0.0, 0.9) == 0.0
+
+
+def test_sides_have_their_own_shape():
+    """``over`` is the side of predictions above the runtime, whatever the source calls it."""
+    assert error_slope(20.0, SQUARED, LINEAR) == 40.0
+    assert error_slope(-20.0, SQUARED, LINEAR) == -1.0
+
+
+def test_pinball_balances_at_its_level():
+    """At the 90 % quantile, one prediction below in ten weighs as much as nine above."""
+    assert 9 * pinball_slope(1.0, 0.9) == pytest.approx(-pinball_slope(-1.0, 0.9))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiled import compiled
-from foresail.evaluation.kernels import scoring
+from foresail.evaluation import _loop as scoring
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS
 
 continuous_ranked_probability_score = compiled(scoring.continuous_ranked_probability_score)

@@ -2,7 +2,7 @@
 
 import time
 
-from foresail.evaluation.kernels.clock import nanoseconds, nanoseconds_to_read
+from foresail.evaluation._loop import nanoseconds, nanoseconds_to_read
 from foresail.kernels.compile import kernel
 
 

@@ -1,1 +1,0 @@
-"""Compiled measures of workloads."""
