@@ -21,8 +21,7 @@ from foresail.explain.start_calibration import StartCalibration
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Start
 from foresail.model.event import Submitted
-from foresail.record.jobs_fold import JobsFold
-from foresail.record.records import EventTaken, Instructed, Manifest, Record
+from foresail.record.records import EventTaken, Instructed, Record
 from foresail.simulator.engine import simulate_events
 from foresail.traces.folder import load_workload
 from foresail.traces.workload import Workload
@@ -33,10 +32,8 @@ _WAYS = ("none", "corrected", "drawn, corrected")
 class Asking:
     """A log that asks for forecasts as it is written, and notes when jobs start."""
 
-    def __init__(self, cluster: Cluster, share: float, scenarios: int) -> None:
+    def __init__(self, share: float, scenarios: int) -> None:
         self.controller: Controller | None = None
-        self.fold = JobsFold()
-        self.fold.take(Manifest("coverage", cluster))
         self.told: dict[str, dict[str, WaitingForecast]] = {}
         self._calibrations = {way: StartCalibration() for way in _WAYS[1:]}
         self.starts: dict[str, float] = {}
@@ -47,7 +44,6 @@ class Asking:
 
     def append(self, record: Record) -> None:
         """Take one record."""
-        self.fold.take(record)
         match record:
             case EventTaken(event=Submitted(job=job)):
                 self._submitted.append(job.job_id)
@@ -63,6 +59,8 @@ class Asking:
         came, self._submitted = self._submitted, []
         controller = self.controller
         assert controller is not None
+        history = controller.state.history
+        assert history is not None
         for job_id in came:
             waits = controller.state.pending_job(job_id) is not None
             if not waits or self._random.random() >= self._share:
@@ -72,7 +70,7 @@ class Asking:
             told = self.told[job_id] = {}
             for way, corrected in (("none", "corrected"), ("drawn", "drawn, corrected")):
                 if way == "drawn":
-                    outlook = with_arrivals(outlook, controller, self.fold)
+                    outlook = with_arrivals(outlook, controller, history)
                 told[way] = forecast_waiting(outlook, scenarios=self._scenarios)[job_id]
                 calibration = self._calibrations[corrected]
                 told[corrected] = calibration.corrected(controller.now, told[way])
@@ -81,7 +79,7 @@ class Asking:
 def covered(workload: Workload, policy: str, share: float, scenarios: int) -> Asking:
     """Simulate a log, and ask as it goes by."""
     cluster = Cluster.of_processors(workload.processors)
-    log = Asking(cluster, share, scenarios)
+    log = Asking(share, scenarios)
     log.controller = Controller(cluster, *parse_policy(policy).build(), log=log)
     simulate_events(workload, log.controller, policy)
     return log

@@ -52,6 +52,7 @@ def fill(configuration: ServiceConfiguration, finished: int, queued: int, cpus: 
     cycles = CycleWatch(ServiceMetrics(), 1e9, lambda _: None)
     log = StoreLog(store, manifest_of(scenario), known, inbox, Feed(store), cycles)
     controller = controller_of(scenario, log)
+    log.follow(controller.state)
     draw = random.Random(1)
     now = time.time() - (2 + finished // cpus) * _STEP_SECONDS
     running: list[tuple[str, float]] = []

@@ -17,7 +17,6 @@ from foresail.control.policy import parse_policy
 from foresail.live.command_job import CommandJob
 from foresail.model.cluster import Cluster
 from foresail.model.event import Submitted
-from foresail.record.jobs_fold import JobsFold
 from foresail.record.log import MemoryLog
 from foresail.record.records import Manifest
 from foresail.traces.schedule import read_schedule
@@ -117,18 +116,15 @@ def test_the_display_names_what_runs_what_waits_and_why():
     """One running job, one that the first makes wait, totals, and a remaining time."""
     cluster, log = Cluster.of_processors(2), MemoryLog(Manifest("easy", Cluster.of_processors(2)))
     controller = Controller(cluster, *parse_policy("easy,requested").build(), log=log)
-    folded = JobsFold()
     jobs = [
         CommandJob("wide", "wide", "true", "/", cpus=2, requested_seconds=60.0),
         CommandJob("next", "next", "true", "/", requested_seconds=30.0),
     ]
     events = [Submitted(1e9, job.specification(1e9)) for job in jobs]
     controller.step(1e9, events)
-    for record in log.records:
-        folded.take(record)
     console = Console(width=100, file=open("/dev/null", "w"), record=True)  # noqa: SIM115, PTH123
     with console.file:
-        console.print(picture(controller, folded, 1e9 + 20.0))
+        console.print(picture(controller, controller.state.history, 1e9 + 20.0))
     drawn = console.export_text()
     running, waiting, totals = (line.strip() for line in drawn.splitlines())
     assert " ".join(running.split()) == "running wide 2 cpus 20 s about 40 s left"

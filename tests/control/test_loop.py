@@ -28,9 +28,10 @@ from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reason import ReasonCode
 from foresail.model.resources import Resources
+from foresail.record.job_life import TRANSITIONS, ImpossibleTransition, JobState
 from foresail.record.records import Manifest
 from foresail.record.run_fold import RunFold
-from foresail.record.state import TRANSITIONS, ImpossibleTransition, JobState, State
+from foresail.record.state import State
 from toys import Constant, Doubling, Easy, Fcfs, PreemptsOnce, Requested, Scripted
 
 
@@ -327,32 +328,32 @@ def in_state(state: JobState) -> State:
     if state in (JobState.RUNNING, JobState.ENDED):
         world.start("1", Placement.whole("all", 1), 0.0)
     if state is JobState.ENDED:
-        world.end("1", EndedBecause.COMPLETED, 5.0)
+        world.end(Outcome("1", 0.0, 5.0), 5.0)
     return world
 
 
 @pytest.mark.parametrize("state", JobState)
 @pytest.mark.parametrize("transition", TRANSITIONS)
 def test_the_table_of_transitions_is_what_the_state_obeys(state, transition):
-    """Each method takes a job from where the table says to where it says, and from nowhere else."""
+    """A job goes from where the table says to where it says, and from nowhere else."""
     world = in_state(state)
-    arguments = {
-        "submit": (tiny_pending("1", 1, 5.0), 9.0),
-        "start": ("1", Placement.whole("all", 1), 9.0),
-        "cancel": ("1", 9.0),
-        "requeue": ("1", 9.0),
-        "end": ("1", EndedBecause.COMPLETED, 9.0),
+    passages = {
+        "submit": lambda: world.submit(tiny_pending("1", 1, 5.0), 9.0),
+        "start": lambda: world.start("1", Placement.whole("all", 1), 9.0),
+        "cancel": lambda: world.cancel("1", 9.0),
+        "requeue": lambda: world.end(Outcome("1", 0.0, 9.0, EndedBecause.LOST), 9.0),
+        "end": lambda: world.end(Outcome("1", 0.0, 9.0), 9.0),
     }
     source, target = TRANSITIONS[transition]
     if state is source:
-        getattr(world, transition)(*arguments[transition])
+        passages[transition]()
         assert world.of("1") is target
     elif transition == "cancel" and state is not JobState.ABSENT:
         assert world.cancel("1", 9.0) == []
         assert world.of("1") is state
     else:
         with pytest.raises(ImpossibleTransition):
-            getattr(world, transition)(*arguments[transition])
+            passages[transition]()
         assert world.of("1") is state
 
 

@@ -56,7 +56,7 @@ def test_what_is_over_overdue_or_not_yet_there_holds_up_nothing():
     submitted(state, "overdue", 10.0)
     for job_id in ("ran", "overdue"):
         state.start(job_id, Placement.whole("all", 1), 0.0)
-    state.end("ran", EndedBecause.COMPLETED, 20.0)
+    state.end(Outcome("ran", 0.0, 20.0), 20.0)
     asked = replace(Job.gang("asked", 0.0, 1), after=("ran", "overdue", "to come"))
     assert earliest_begin(asked, state, {}, 25.0) == 25.0
 

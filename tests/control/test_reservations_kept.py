@@ -211,7 +211,7 @@ def test_a_run_with_reservations_resumes_and_repeats(tmp_path, policy):
     assert again.step(60.0, [request]) == unbroken.step(60.0, [request])
     assert again.reservations["new"] == unbroken.reservations["new"]
     log.close()
-    rows = table_of_run(log.jobs)
+    rows = table_of_run(again.state.history)
     answers = dict(rows.select("job_id", "accepted").iter_rows())
     assert answers["1"] is None
     assert answers["2"] is True

@@ -28,7 +28,8 @@ from foresail.model.outcome import Outcome
 from foresail.model.resources import Resources
 from foresail.model.start_conditions import Dependency, DependencyKind, StartConditions
 from foresail.model.value import DeadlineValue
-from foresail.record.jobs_fold import JobsFold
+from foresail.record.log import MemoryLog
+from foresail.record.records import Manifest
 from foresail.simulator.forward import draw_runtimes, simulate_forward
 from toys import Requested
 
@@ -38,17 +39,6 @@ class UpToRequested(Requested):
 
     def predict(self, job, now):
         return Uniform(0.1 * job.requested_seconds, job.requested_seconds)
-
-
-class Folding:
-    """A log that is folded as it is written."""
-
-    def __init__(self):
-        self.fold = JobsFold()
-        self.append = self.fold.take
-
-    def commit(self):
-        """It is all there already."""
 
 
 def standing(scheduler, events, *, now=0.0, cluster=None, predictor=None, log=None):
@@ -328,7 +318,7 @@ def test_what_if_it_asked_for_less_and_what_if_it_came_later():
 
 def test_arrivals_make_waits_no_shorter_and_come_as_they_came():
     """A steady stream of short jobs, each of which goes first under this order."""
-    log = Folding()
+    log = MemoryLog(Manifest("easy", Cluster.of_processors(8)))
     controller = standing("easy(queue=requested,plan=requested)", [], log=log)
     for number in range(400):
         now = 50.0 * number
@@ -339,7 +329,7 @@ def test_arrivals_make_waits_no_shorter_and_come_as_they_came():
     long = Job.gang("long", 19_999.5, 8, 4_000.0, "ann")
     controller.step(19_999.5, [Submitted(19_999.5, long)])
     alone = forecast_waiting(outlook_of(controller))["long"]
-    crowd = with_arrivals(outlook_of(controller), controller, log.fold)
+    crowd = with_arrivals(outlook_of(controller), controller, controller.state.history)
     assert len(crowd.recent) == 400
     crowded = forecast_waiting(crowd)["long"]
     assert crowded.start.median >= alone.start.median

@@ -15,10 +15,10 @@ from foresail.model.decision import Start
 from foresail.model.event import Ended, Submitted, Tick
 from foresail.model.job import Job
 from foresail.model.start_conditions import Dependency, DependencyKind, StartConditions
+from foresail.record.job_life import ImpossibleTransition
 from foresail.record.log import JsonLinesLog, MemoryLog
 from foresail.record.log_text import read_log
 from foresail.record.records import EventTaken, Instructed, Manifest
-from foresail.record.state import ImpossibleTransition
 from foresail.simulator.engine import simulate_events
 from foresail.simulator.forward import simulate_forward
 from toys import Constant, Doubling, Easy, Fcfs, PreemptsOnce

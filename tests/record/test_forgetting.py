@@ -115,8 +115,8 @@ def test_a_run_that_forgets_and_is_recovered_decides_as_one_that_does_neither(po
         if len(controller.state.ended) > 2 * KEPT:
             controller.forget_ended(KEPT)
             known = recovered(log.known.compaction.lines())
-            sizes.append((len(log.known.compaction), len(known.run.jobs.submitted)))
-            assert known.run.jobs.submitted.keys() == log.known.run.jobs.submitted.keys()
+            sizes.append((len(log.known.compaction), len(known.run.history.submitted)))
+            assert known.run.history.submitted.keys() == log.known.run.history.submitted.keys()
             assert set(known.run.state.ended) == set(controller.state.ended)
             controller = begun(policy, log)
             controller.take_over(known.run)
@@ -127,7 +127,7 @@ def test_a_run_that_forgets_and_is_recovered_decides_as_one_that_does_neither(po
     assert len(sizes) > 5
     assert max(sizes[5:]) < (3 * sizes[0][0], 0)
     whole = recovered(log.lines)
-    assert whole.run.jobs.submitted.keys() == log.known.run.jobs.submitted.keys()
+    assert whole.run.history.submitted.keys() == log.known.run.history.submitted.keys()
 
 
 def test_what_is_waited_for_is_not_forgotten():
@@ -156,10 +156,11 @@ def test_of_jobs_that_are_read_about_nothing_is_forgotten():
     controller.step(0.0, [Submitted(0.0, Job.gang("1", 0.0, 1, 60.0))])
     outcome = Outcome("1", 0.0, 5.0, EndedBecause.COMPLETED, 0)
     controller.step(5.0, [Ended(5.0, outcome)])
-    jobs = recovered(log.lines).run.jobs
-    jobs.take(Forgotten(2, ("1",)))
+    run = recovered(log.lines).run
+    jobs = run.history
+    run.take(Forgotten(2, ("1",)))
     assert jobs.ended == {"1": outcome}
-    jobs.forget(["1"])
+    run.forget(["1"])
     assert (jobs.submitted, jobs.ended, jobs.past) == ({}, {}, [])
 
 
@@ -180,19 +181,24 @@ def submit(state, job_id, now, **options):
     assert state.submit(PendingJob(job, state.submissions, Point(60.0), 60.0), now) == []
 
 
+def end(state, unit, now, because=EndedBecause.COMPLETED):
+    job_id, stage, tasks = (unit, "", ()) if isinstance(unit, str) else unit
+    state.end(Outcome(job_id, 0.0, now, because, stage=stage, tasks=tasks), now)
+
+
 def test_of_a_job_that_has_ended_the_state_knows_how_alone():
     """However it lived: lost and begun again, in parts, held, cancelled, after what has ended."""
     state = State(CLUSTER, starts_tasks=True)
     nothing = holding(state)
     submit(state, "whole", 0.0)
     state.start("whole", ALL, 0.0)
-    state.requeue("whole", 1.0)
+    end(state, "whole", 1.0, EndedBecause.LOST)
     assert state.start("whole", ALL, 2.0).attempt == 2
-    state.end("whole", EndedBecause.COMPLETED, 3.0)
+    end(state, "whole", 3.0)
     submit(state, "after", 4.0, after=("whole",))
     state.start("after", ALL, 4.0)
     state.cancel("after", 5.0)
-    state.end("after", EndedBecause.CANCELLED, 5.0)
+    end(state, "after", 5.0, EndedBecause.CANCELLED)
     submit(state, "parts", 6.0, stages=IN_PARTS)
     first, second, last = (
         Part("parts", "map", (0,)),
@@ -200,13 +206,13 @@ def test_of_a_job_that_has_ended_the_state_knows_how_alone():
         Part("parts", "reduce"),
     )
     state.start(first, ALL, 6.0)
-    state.end_part(first, EndedBecause.LOST, 7.0)
+    end(state, first, 7.0, EndedBecause.LOST)
     assert state.start(first, ALL, 8.0).attempt == 2
     assert state.start(second, ALL, 8.0).attempt == 1
     for part in (first, second):
-        state.end_part(part, EndedBecause.COMPLETED, 9.0)
+        end(state, part, 9.0)
     state.start(last, ALL, 9.0)
-    state.end_part(last, EndedBecause.COMPLETED, 10.0)
+    end(state, last, 10.0)
     submit(state, "held", 11.0)
     state.hold("held", 11.0)
     state.cancel("held", 12.0)
@@ -226,12 +232,11 @@ def test_folds_know_of_ended_jobs_what_their_attempts_tell_and_of_forgotten_ones
     ]
     controller.step(30_000.0, [*waiting, *ends])
     known = log.known.run
-    assert len(known.jobs.past) > 200
-    of_ended = {"submitted", "attempts", "past", "ended", "withdrawn"}
-    assert holding(known.jobs) - {"_line"} == of_ended
+    assert len(known.history.past) > 200
+    assert holding(known.history) == {"submitted", "past", "ended", "withdrawn"}
     assert holding(known.state) == holding(controller.state)
     controller.forget_ended(0)
-    assert holding(known.jobs) == set()
+    assert holding(known.history) == set()
     assert holding(known) == {"policy", "learned_of"}
     assert holding(known.state) == holding(State(CLUSTER))
     assert len(list(log.known.compaction.lines())) < 5
@@ -257,5 +262,5 @@ def test_what_a_job_has_waited_for_is_forgotten_with_it_and_nothing_comes_of_the
     controller.forget_ended(2)
     known = recovered(log.known.compaction.lines())
     assert "late" in known.run.state.running
-    kept = known.run.jobs.submitted["late"]
+    kept = known.run.history.submitted["late"]
     assert (kept.after, kept.conditions) == (("ok",), StartConditions(singleton=True))

@@ -63,11 +63,11 @@ class Checked:
         fold = RunFold()
         for number, line in enumerate(self.compaction.lines(), 1):
             fold.take(parse_record(line, "log", number))
-        assert fold.jobs.past == self.fold.jobs.past
-        assert fold.jobs.wakes == self.fold.jobs.wakes
-        assert fold.jobs.held == self.fold.jobs.held
-        assert fold.jobs.cancelled == self.fold.jobs.cancelled
-        assert fold.lessons == self.fold.lessons
+        assert fold.history.past == self.fold.history.past
+        assert fold.state.wakes == self.fold.state.wakes
+        assert fold.state.held == self.fold.state.held
+        assert fold.state.cancelled == self.fold.state.cancelled
+        assert fold.predictor_calls == self.fold.predictor_calls
         assert (fold.memory, fold.has_news) == (self.fold.memory, self.fold.has_news)
         assert (fold.steps, fold.now) == (self.fold.steps, self.fold.now)
         assert (fold.learned_of, fold.room_came) == (self.fold.learned_of, self.fold.room_came)
@@ -84,7 +84,7 @@ def known(fold):
         dict(state.ended),
         *wishes(state),
         dict(fold.reservations),
-        {job: start for job, start in fold.plan.starts.items() if job in state.startable},
+        fold.plan.starts,
         replace(fold.counters),
         fold.draining,
     )
@@ -92,7 +92,9 @@ def known(fold):
 
 def wishes(state):
     free = state.free.by_partition(), state.free.by_node()
-    return (set(state.held), set(state.held_back), set(state.cancelled), set(state.drained), *free)
+    later = dict(state.wakes), dict(state.ticks)
+    kept_back = set(state.held), set(state.held_back)
+    return (*kept_back, dict(state.cancelled), set(state.drained), *free, *later)
 
 
 def of_controller(controller):
@@ -105,7 +107,7 @@ def of_controller(controller):
         dict(state.ended),
         *wishes(state),
         dict(controller.reservations),
-        {job: start for job, start in controller.plan.items() if job in state.startable},
+        controller.plan,
         replace(controller.counters),
         controller.draining,
     )
@@ -130,7 +132,7 @@ def test_simulations_fold_to_the_state_of_their_controller(scheduler, convention
     log = checked((scheduler(), Constant(25.0), Doubling()), Cluster.of_processors(4), conventions)
     simulate_events(tiny_workload(random_jobs(3)), log.controller, "toy")
     assert log.steps > 100
-    assert log.fold.jobs.past
+    assert log.fold.history.past
 
 
 @pytest.mark.parametrize(
@@ -161,7 +163,7 @@ def test_plans_fold_too(policy):
         controller.step(now, [*events, Tick(now)])
         for job_id in controller.running.keys() - running.keys():
             running[job_id] = now + float(random.integers(5, 60))
-    assert len(log.fold.jobs.past) > 20
+    assert len(log.fold.history.past) > 20
     assert len(log.compaction) < log.records / 2
 
 
@@ -218,8 +220,8 @@ def test_wishes_of_users_and_operators_fold_too(policy, seed):
         controller.step(now, [*events, Tick(now)])
         for unit in sorted(controller.running.keys() - running.keys(), key=str):
             running[unit] = now + float(random.integers(5, 60))
-    assert len(log.fold.jobs.past) > 20
-    kinds = {each.outcome.ended_because for each in log.fold.jobs.past}
+    assert len(log.fold.history.past) > 20
+    kinds = {each.outcome.ended_because for each in log.fold.history.past}
     assert EndedBecause.CANCELLED in kinds
 
 

@@ -33,6 +33,7 @@ class Session:
         self.controller = Controller(CLUSTER, *parse_policy(POLICY).build(), STANDARD, self.log)
         if manifest is None:
             self.controller.take_over(known.run)
+        self.log.follow(self.controller.state)
 
     def submit(self, number, now):
         """A job comes; what is instructed then."""

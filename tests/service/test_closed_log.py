@@ -37,6 +37,7 @@ def log_of(store, jobs):
     inbox = Inbox(store)
     log = StoreLog(store, Manifest(POLICY, CLUSTER), KnownRun(), inbox, Feed(store), cycles)
     controller = Controller(CLUSTER, *parse_policy(POLICY).build(), log=log)
+    log.follow(controller.state)
     for number in range(jobs):
         now = 1_790_000_000.0 + number
         controller.step(now, [Submitted(now, Job.gang(str(number), now, 1, 60.0, "ann"))])

@@ -49,9 +49,9 @@ def session(store, monkeypatch):
 
 def stands(known):
     """How a run stands: what has ended, waits and runs, and since when."""
-    jobs = known.run.jobs
-    running = [job_id for job_id in jobs.submitted if jobs.runs(job_id)]
-    return dict(jobs.ended), list(jobs.submitted), list(jobs.waiting), running
+    jobs, state = known.run.history, known.run.state
+    waiting = [each.job.job_id for each in state.pending()]
+    return dict(jobs.ended), list(jobs.submitted), waiting, list(state.running)
 
 
 def by_records(store, until=math.inf):

@@ -19,7 +19,7 @@ from foresail.model.event import Ended, Submitted
 from foresail.model.job import Stage
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.resources import Resources
-from foresail.record.state import ImpossibleTransition, JobState
+from foresail.record.job_life import ImpossibleTransition, JobState
 from foresail.scenario.engines import EVENT_ENGINE, TASK_REPLAY, engine_of
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario

@@ -17,9 +17,9 @@ from foresail.live.twin import Difference, ImpossibleReport, differences
 from foresail.model.decision import Instruction, Preempt, Start, TickAt, WakeAt, Withdraw
 from foresail.model.errors import InputError
 from foresail.model.words import count
+from foresail.record.job_life import ImpossibleTransition
 from foresail.record.log_text import read_log
 from foresail.record.records import Manifest
-from foresail.record.state import ImpossibleTransition
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.scenario import Scenario
 

@@ -22,7 +22,7 @@ from foresail.live.session import SessionResult
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
 from foresail.model.words import duration, from_now
-from foresail.record.jobs_fold import JobsFold
+from foresail.record.job_life import JobHistory
 
 _ROWS: Final = 8
 """Running and waiting jobs shown at once, of each."""
@@ -100,7 +100,7 @@ class Lines:
         """Pass on a sentence."""
         self._say("note", sentence, "cyan")
 
-    def refreshed(self, controller: Controller, jobs: JobsFold) -> None:
+    def refreshed(self, controller: Controller, jobs: JobHistory) -> None:
         """Lines are not drawn anew."""
 
     def _say(self, word: str, rest: str, style: str) -> None:
@@ -128,7 +128,7 @@ class LiveDisplay(Lines):
     def started(self, job: Job, attempt: int) -> None:
         """Starts are seen in the display itself."""
 
-    def refreshed(self, controller: Controller, jobs: JobsFold) -> None:
+    def refreshed(self, controller: Controller, jobs: JobHistory) -> None:
         """Draw how things stand, at most four times a second."""
         now = time.monotonic()
         if now - self._drawn >= _REFRESH_SECONDS / 2:
@@ -136,7 +136,7 @@ class LiveDisplay(Lines):
             self._live.update(picture(controller, jobs, time.time()), refresh=True)
 
 
-def picture(controller: Controller, jobs: JobsFold, now: float) -> RenderableType:
+def picture(controller: Controller, jobs: JobHistory, now: float) -> RenderableType:
     """How a run stands, as a table of what runs and waits above a line of totals."""
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for job in islice(controller.running.values(), _ROWS):
@@ -160,7 +160,7 @@ def picture(controller: Controller, jobs: JobsFold, now: float) -> RenderableTyp
     return Group(table, Text(totals(controller, jobs, now), "bold"))
 
 
-def totals(controller: Controller, jobs: JobsFold, now: float) -> str:
+def totals(controller: Controller, jobs: JobHistory, now: float) -> str:
     """One line: how many jobs are done, run and wait, and how long the rest may take."""
     ended, withdrawn = len(jobs.ended), len(jobs.withdrawn)
     running, waiting = len(controller.running), len(controller.pending)

@@ -15,7 +15,7 @@ from foresail.control.plug_ins import blamed, no_decision, no_time
 from foresail.control.predecessors import earliest_begin
 from foresail.control.step_log import StepLog
 from foresail.control.waiting_reasons import WaitingReasons
-from foresail.model.allocation import Part, Unit, unit_of
+from foresail.model.allocation import Unit, unit_of
 from foresail.model.cluster import Cluster
 from foresail.model.construction import replaced
 from foresail.model.conventions import STANDARD, Conventions
@@ -52,7 +52,7 @@ from foresail.model.event import (
 )
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
-from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
+from foresail.model.outcome import GOES_BACK, EndedBecause
 from foresail.model.protocols import (
     Correction,
     OrdersQueue,
@@ -66,11 +66,11 @@ from foresail.model.reason import Reason
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.record.beliefs import differ
-from foresail.record.counters import Counters
+from foresail.record.job_life import JobHistory, JobState, Withdrawn
 from foresail.record.log import EventLog, NullLog
 from foresail.record.parts import PartsOfJob
-from foresail.record.run_fold import RunFold
-from foresail.record.state import JobState, State, Withdrawn
+from foresail.record.run_fold import Counters, RunFold
+from foresail.record.state import State
 
 _ENDS_FIRST: Final[Mapping[type[Event], int]] = {
     ClockRead: 0,
@@ -163,14 +163,16 @@ class Controller:
         self._touched: dict[str, bool] | None = None
         self._let_through = False
         self.compares_with = can.compares_with
+        writes = log is not None and not isinstance(log, NullLog)
         self._state = State(
             cluster,
             starts_tasks=can.starts_tasks,
             reference=None if can.compares_with is None else can.compares_with.reference(cluster),
+            history=JobHistory() if writes else None,
         )
         self._reasons = WaitingReasons(self._state)
         self._log: StepLog | None = None
-        if not (log is None or isinstance(log, NullLog)):
+        if log is not None and writes:
             self._log = StepLog(log, self._state, self._reasons)
         self._now = 0.0
         self._departures: Departures | None = None
@@ -277,7 +279,7 @@ class Controller:
         if run.compares is (self.compares_with is None):
             raise ValueError("the fold was made for a scheduler that compares otherwise")
         run.teach(self.predictor)
-        run.tell_ends(self.scheduler)
+        run.report_ends(self.scheduler)
         self._state = run.state
         if run.state.reference is not None:
             for job_id, due in run.state.reference.found(run.plan.made_at):
@@ -289,10 +291,12 @@ class Controller:
         self._reasons = WaitingReasons(run.state)
         self._reasons.draining = run.draining
         self._now = run.now
-        self._planned = () if run.plan.is_void else run.plan.planned()
+        self._planned = run.plan.planned()
         self._head = next((each for each in self._planned if each.job_id == run.plan.head), None)
         self._learned_of = set(run.learned_of)
-        if self._log is not None:
+        if self._log is None:
+            self._state.history = None
+        else:
             self._log.take_over(run, self._reasons)
         if self.scheduler_can.remembers is not None and run.memory is not None:
             self.scheduler_can.remembers.remember(run.memory, run.remembered_on)
@@ -384,7 +388,7 @@ class Controller:
         self._now = now
         self._instructions = []
         self._let_through = False
-        if self._state.let_begin(now):
+        if self._state.begin_step(now):
             self._has_news, self._touched = True, None
         ordered = list(events)
         if len(ordered) > 1:
@@ -399,6 +403,8 @@ class Controller:
             asked = asked or asks
         if asked and not self._passes_per_event:
             self._schedule()
+        if self._head is not None and not self._state.startable:
+            self._planned, self._head = (), None
         if self.scheduler_can.tells_sizes is not None:
             sizes = self.scheduler_can.tells_sizes.sizes()
             if self._log is not None:
@@ -457,38 +463,34 @@ class Controller:
         """Handle one event; returns whether it asks for a scheduling pass."""
         kind = type(event)
         if kind is ClockRead:
+            self._state.apply(event, self._now)
             return False
         if kind is not Tick:
             self._has_news = True
         self._room_came = self._room_came or kind in MAKES_ROOM
         if self._touched is not None:
-            self._touch(event)
+            self._touch(event, self._touched)
         match event:
             case Ended():
                 self._end(event)
             case Submitted():
                 self._submit(event)
             case EstimateExpired():
+                self._state.apply(event, self._now)
                 self._correct(unit_of(event))
                 return False
             case Cancelled():
-                self._cancel(event.job_id)
-            case Held():
-                self._state.hold(event.job_id, self._now, event.by)
-            case Released():
-                self._state.release(event.job_id, self._now)
+                self._cancel(event)
             case HistoryOutcome():
                 self.predictor.observe(event.job, event.outcome)
                 return False
-            case NodeDown() | NodeUp() | NodeAdded() | NodeChanged() | NodeRemoved():
-                self._state.change_nodes(event)
-            case NodeDrained() | NodeResumed():
-                self._state.operate(event)
             case Tick():
                 return self._has_news or not self.scheduler_can.ignores_time
+            case _:
+                self._state.apply(event, self._now)
         return not self._passes_per_tick
 
-    def _touch(self, event: Event) -> None:
+    def _touch(self, event: Event, touched: dict[str, bool]) -> None:
         """Note which partitions an event is of."""
         if isinstance(event, EstimateExpired | HistoryOutcome):
             return
@@ -501,8 +503,8 @@ class Controller:
                 if running is not None and outcome.ended_because not in GOES_BACK:
                     records = [name for name, _ in running.placement.tasks_by_partition]
         if records:
-            self._touched |= dict.fromkeys(records, isinstance(event, Ended)) | {
-                each: True for each in records if self._touched.get(each)
+            touched |= dict.fromkeys(records, isinstance(event, Ended)) | {
+                each: True for each in records if touched.get(each)
             }
         else:
             self._touched = None
@@ -549,7 +551,7 @@ class Controller:
     def _tell_reservation(self, job_id: str, answer: Reservation | Rejection) -> None:
         """Record the answer to a job's request, and be there when what is promised begins."""
         if isinstance(answer, Reservation):
-            self._instructions.append(TickAt(job_id, answer.start_seconds))
+            self._instruct(TickAt(job_id, answer.start_seconds))
         if self._log is not None:
             self._log.reservation_answered(job_id, answer)
 
@@ -561,51 +563,30 @@ class Controller:
             self.scheduler_can.takes_reservations.release(job_id, self._now)
 
     def _end(self, event: Ended) -> None:
-        outcome = event.outcome
-        if outcome.stage:
-            self._end_part(outcome)
-            return
-        running = self._state.running.get(outcome.job_id)
-        if outcome.ended_because in GOES_BACK:
-            self._state.requeue(outcome.job_id, self._now)
-        else:
-            withdrawn = self._state.end(outcome.job_id, outcome.ended_because, self._now)
-            self._release(outcome.job_id)
-            if withdrawn:
-                self._withdraw(withdrawn)
-        if running is not None:
-            if outcome.slowdown != running.slowdown:
-                outcome = replaced(outcome, slowdown=running.slowdown)
-            self.predictor.observe(running.job, outcome)
-            if (
-                self.scheduler_can.observes_restarts is not None
-                and outcome.ended_because in GOES_BACK
-            ):
-                self.scheduler_can.observes_restarts.went_back(running.job, outcome)
-            if self.predictor_can.refreshes_predictions is not None:
-                self._learned_of.add(running.job.user)
+        end = self._state.end(event.outcome, self._now)
+        job, outcome = end.running.job, end.outcome
+        if end.parts is not None:
+            for observer in self._observe_tasks:
+                observer.part_ended(job, outcome)
+            if end.parts.because is outcome.ended_because:
+                self._stop_rest(end.parts)
+            if end.whole is None:
+                return
+            outcome = end.whole
+        goes_back = outcome.ended_because in GOES_BACK
+        if not goes_back:
+            self._release(job.job_id)
+        self._withdraw(end.withdrawn)
+        self.predictor.observe(job, outcome)
+        if goes_back and self.scheduler_can.observes_restarts is not None:
+            self.scheduler_can.observes_restarts.went_back(job, outcome)
+        if self.predictor_can.refreshes_predictions is not None:
+            self._learned_of.add(job.user)
 
-    def _end_part(self, outcome: Outcome) -> None:
-        state, part = self._state, Part(outcome.job_id, outcome.stage, outcome.tasks)
-        running, parts = state.running.get(part), state.parts_of(part.job_id)
-        withdrawn = state.end_part(part, outcome.ended_because, self._now)
-        if running is None or parts is None:
-            return
-        job = running.job
-        for observer in self._observe_tasks:
-            observer.part_ended(job, replaced(outcome, slowdown=running.slowdown))
-        if parts.because is outcome.ended_because:
-            self._stop_rest(parts)
-        if parts.ended_because is not None:
-            self._release(part.job_id)
-            self._withdraw(withdrawn)
-            self.predictor.observe(job, parts.outcome(outcome))
-            if self.predictor_can.refreshes_predictions is not None:
-                self._learned_of.add(job.user)
-
-    def _cancel(self, job_id: str) -> None:
-        """A job that waits is done with; what runs of one is told to stop."""
-        self._leave_queue(job_id)
+    def _cancel(self, event: Cancelled) -> None:
+        """End a job that waits; what runs of one is told to stop."""
+        job_id = event.job_id
+        self._leave_queue(job_id, event.by)
         if job_id in self._state.running:
             self._stop(job_id)
         parts = self._state.parts_of(job_id)
@@ -614,10 +595,10 @@ class Controller:
         if job_id not in self._state.cancelled:
             self._release(job_id)
 
-    def _leave_queue(self, job_id: str) -> None:
+    def _leave_queue(self, job_id: str, by: str = "") -> None:
         """A job that waits will not run, nor will those that depend on it."""
         pending = self._state.pending_job(job_id)
-        withdrawn = self._state.cancel(job_id, self._now)
+        withdrawn = self._state.cancel(job_id, self._now, by)
         if pending is not None and job_id in self._state.ended:
             self._tell_withdrawn(pending.job)
         self._withdraw(withdrawn)
@@ -634,11 +615,15 @@ class Controller:
     def _stop(self, unit: Unit) -> None:
         """Tell what runs to stop, once."""
         if unit not in self._state.stopping:
-            self._state.stop(unit)
             running = self._state.running[unit]
-            self._instructions.append(
+            self._instruct(
                 Preempt(running.job.job_id, running.attempt, running.stage, running.tasks)
             )
+
+    def _instruct(self, instruction: Instruction) -> None:
+        """Give an instruction from which nothing follows but what the state notes."""
+        self._state.apply(instruction, self._now)
+        self._instructions.append(instruction)
 
     def _refresh_predictions(self) -> None:
         """Let the predictor change its mind about waiting jobs of users whose jobs have ended."""
@@ -662,6 +647,7 @@ class Controller:
                 because += "; it was to run only after a failure"
             self._release(each.job.job_id)
             self._tell_withdrawn(each.job)
+            self._state.note_withdrawn(each.job.job_id, because)
             self._instructions.append(Withdraw(each.job.job_id, because))
 
     def _correct(self, unit: Unit) -> None:
@@ -695,6 +681,7 @@ class Controller:
     def _wake(self, running: RunningJob) -> None:
         end = running.expected_end_seconds
         if end < math.inf:
+            self._state.wakes[running.unit] = end
             self._instructions.append(WakeAt(running.job.job_id, end, running.stage, running.tasks))
 
     def _schedule(self) -> None:
@@ -734,7 +721,8 @@ class Controller:
             self._log.refused(verdict.refusals)
         if verdict is not NOTHING_DECIDED:
             self._carry_out(verdict)
-        self._instructions += decision.ticks
+        for tick in decision.ticks:
+            self._instruct(tick)
 
     def _tell_dues(self, reference: ReferenceSchedule) -> None:
         """Note what the scheduler compares with has said of jobs."""
@@ -806,13 +794,13 @@ class Controller:
                 self.predictor_can.watches_starts.started(running.job, now)
         self._let_through = len(state.waiting_for) < dependent
         for preempt in verdict.preemptions:
-            state.stop(unit_of(preempt))
             attempt = state.running[unit_of(preempt)].attempt
-            instructions.append(replaced(preempt, attempt=attempt))
+            self._instruct(replaced(preempt, attempt=attempt))
         for withdraw in verdict.withdrawals:
             instructions.append(withdraw)
             self._release(withdraw.job_id)
             self._leave_queue(withdraw.job_id)
+            state.note_withdrawn(withdraw.job_id, withdraw.because)
 
     def _visible(self) -> tuple[FreeResources, Sequence[RunningJob]]:
         """What counts as free, and the running jobs that hold the rest."""

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from foresail.model.job import Job
 from foresail.model.reservation import Rejection, Reservation
-from foresail.record.state import JobState, State
+from foresail.record.job_life import JobState
+from foresail.record.state import State
 
 
 def earliest_begin(

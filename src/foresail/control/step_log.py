@@ -18,8 +18,8 @@ from foresail.model.reservation import Rejection, Reservation
 from foresail.model.view import PendingJob, RunningJob
 from foresail.record import records
 from foresail.record.beliefs import in_short, kept
-from foresail.record.changes import Changes
 from foresail.record.log import EventLog
+from foresail.record.plans import Changes
 from foresail.record.run_fold import RunFold
 from foresail.record.state import State
 
@@ -44,7 +44,7 @@ class StepLog:
     def take_over(self, run: RunFold, reasons: WaitingReasons) -> None:
         """Go on where the log of a run ends; all reasons are news then."""
         self._step, self._now = run.steps, run.now
-        self._changes.take_over(run.plan.planned(), run.plan.made_at)
+        self._changes.take_over(run.plan.last_planned(), run.plan.made_at)
         self._follow(run.state, reasons)
 
     # --- between steps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from foresail.model.errors import InputError
-from foresail.record.state import ImpossibleTransition
+from foresail.record.job_life import ImpossibleTransition
 
 
 def misfit(error: KeyError | ImpossibleTransition) -> InputError:

@@ -14,8 +14,7 @@ from foresail.model.job import Job
 from foresail.model.named_partitions import NamedPartitions
 from foresail.model.resources import Resources
 from foresail.model.view import PendingJob, RunningJob
-from foresail.record.beliefs import belief_of
-from foresail.record.jobs_fold import EndedAttempt, JobsFold
+from foresail.record.job_life import EndedAttempt, JobHistory
 from foresail.record.state import State
 
 MOST_RECENT: Final = 2_000
@@ -160,7 +159,7 @@ def _by_arrival(pending: PendingJob) -> int:
     return pending.arrival
 
 
-def with_arrivals(outlook: Outlook, controller: Controller, jobs: JobsFold) -> Outlook:
+def with_arrivals(outlook: Outlook, controller: Controller, jobs: JobHistory) -> Outlook:
     """The same, with the latest jobs that have ended, of which arrivals are drawn."""
     latest = sorted(jobs.past[-MOST_RECENT:], key=_submitted)
     first: dict[str, EndedAttempt] = {each.job.job_id: each for each in latest}
@@ -178,8 +177,7 @@ def _recent(
     controller: Controller, attempt: EndedAttempt, starts: Mapping[str, float]
 ) -> RecentJob:
     job = replace(attempt.job, submit_seconds=controller.now)
-    belief = belief_of(attempt.belief)
-    planned = attempt.belief.planned_seconds
+    belief, planned = attempt.running.prediction, attempt.planned_seconds
     pending = PendingJob(job, controller.state.submissions, belief, planned)
     return RecentJob(
         submit_seconds=attempt.job.submit_seconds,

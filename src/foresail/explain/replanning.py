@@ -22,7 +22,7 @@ from foresail.model.event import (
 )
 from foresail.model.outcome import EndedBecause
 from foresail.model.words import duration, listed
-from foresail.record.plan_fold import PlanFold
+from foresail.record.plans import PlanFold
 from foresail.record.records import Decided
 
 _LEAST_SECONDS: Final = 60.0

@@ -23,9 +23,9 @@ from foresail.explain.misfit import misfit
 from foresail.model.errors import InputError
 from foresail.model.outcome import GOES_BACK, Outcome
 from foresail.model.watching import Watch
+from foresail.record.job_life import ImpossibleTransition, JobState
 from foresail.record.records import Manifest, PolicyChanged, Record
 from foresail.record.run_fold import folded
-from foresail.record.state import ImpossibleTransition, JobState
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions

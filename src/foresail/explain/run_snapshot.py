@@ -23,9 +23,9 @@ from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import PendingJob, RunningJob
-from foresail.record.jobs_fold import EndedAttempt
+from foresail.record.job_life import EndedAttempt, ImpossibleTransition
 from foresail.record.log_clock import LogClock
-from foresail.record.plan_fold import PlanFold
+from foresail.record.plans import PlanFold
 from foresail.record.records import (
     Decided,
     EventTaken,
@@ -37,7 +37,7 @@ from foresail.record.records import (
     Solved,
 )
 from foresail.record.run_fold import RunFold
-from foresail.record.state import ImpossibleTransition, State
+from foresail.record.state import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +247,9 @@ class LogFold:
     def snapshot(self, now: float, clock: LogClock) -> RunSnapshot:
         """All of it, at a time that no record taken is later than."""
         state, plan = self._run.state, self._run.plan
-        planned_starts = () if plan.is_void else plan.planned()
         waiting = state.pending()
         living = {each.job.job_id for each in waiting}
-        planned = {each.job_id: each for each in planned_starts if each.job_id in living}
+        planned = {each.job_id: each for each in plan.planned() if each.job_id in living}
         free = state.free.by_partition().values()
         known = _ReasonContext(
             now, state, max(0.0, sum(room.cpus for room in free)), plan.made_at, planned
@@ -263,7 +262,7 @@ class LogFold:
             cluster=state.cluster,
             running=tuple(state.running_roster.in_order()),
             waiting=tuple(known.waiting(each, self._reasons) for each in waiting),
-            past=tuple(map(_past, self._run.jobs.past)),
+            past=tuple(map(_past, self._run.history.past)),
             stopping=frozenset(state.running[unit].job.job_id for unit in state.stopping),
             down={**self._drained, **self._down},
             draining=self._run.draining,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -14,18 +15,13 @@ from foresail.explain.misfit import misfit
 from foresail.explain.reason_words import NOT_ASKED, REASONS, reason_words
 from foresail.explain.replanning import PlanTeller
 from foresail.explain.tasks_told import TasksTeller, of_part
-from foresail.model.allocation import unit_of
-from foresail.model.changing_nodes import changed
-from foresail.model.cluster import Cluster
+from foresail.model.allocation import Unit, unit_of
 from foresail.model.decision import Instruction, Placement, Preempt, Start, Withdraw
 from foresail.model.distribution import Distribution
 from foresail.model.event import (
     Cancelled,
     Ended,
     Event,
-    NodeAdded,
-    NodeChanged,
-    NodeRemoved,
     Submitted,
 )
 from foresail.model.job import Job
@@ -38,7 +34,7 @@ from foresail.model.slowdown import Slowdowns
 from foresail.model.start_conditions import StartConditions
 from foresail.model.words import by_whom, count, duration, memory_size, number
 from foresail.record.beliefs import belief_of
-from foresail.record.jobs_fold import JobsFold
+from foresail.record.job_life import ImpossibleTransition, JobState
 from foresail.record.log_clock import LogClock
 from foresail.record.records import (
     Corrected,
@@ -53,7 +49,9 @@ from foresail.record.records import (
     ReservationAnswered,
     Sized,
 )
-from foresail.record.subjects import about
+from foresail.record.run_fold import RunFold
+from foresail.record.state import State
+from foresail.record.subjects import NODES, about
 from foresail.strl.tokens import listed
 
 _NEWS: Final = 0.25
@@ -157,8 +155,10 @@ class _Teller:
     def __init__(self, job_id: str, *, knows_others: bool) -> None:
         self._job_id = job_id
         self._clock = LogClock()
-        self._jobs = JobsFold()
-        self._cluster = Cluster(())
+        self._run = RunFold()
+        self._job: Job | None = None
+        self._waits_since = 0.0
+        self._starts: Counter[Unit] = Counter()
         self._replanning = PlanTeller(job_id, knows_others=knows_others)
         self._tasks = TasksTeller()
         self._told_mean: float | None = None
@@ -185,13 +185,43 @@ class _Teller:
         yield from self.passed_over(getattr(record, "time", -math.inf))
         try:
             sentence = self._sentence(record)
-            if isinstance(record, Manifest) or about(record) == self._job_id:
-                self._jobs.take(record)
-        except KeyError as error:
+            self._take(record)
+        except (KeyError, ImpossibleTransition) as error:
             raise misfit(error) from error
         if sentence is not None:
             yield from self.last_lines()
             yield self._line(getattr(record, "time", self._clock.zero), sentence)
+
+    def _take(self, record: Record) -> None:
+        """Lead on the life of the job, as if there were no others that it waits for."""
+        match record:
+            case Manifest():
+                self._job, self._starts = None, Counter()
+            case EventTaken(event=Submitted(job=job) as event) if job.job_id == self._job_id:
+                self._job, self._waits_since = job, event.time
+                alone = replace(job, after=(), conditions=None)
+                record = replace(record, event=Submitted(event.time, alone))
+            case _ if about(record) not in (self._job_id, NODES):
+                return
+        waited = self._state.pending_job(self._job_id)
+        self._run.take(record)
+        match record:
+            case EventTaken(event=Ended(time=time)):
+                if not waited and self._state.pending_job(self._job_id):
+                    self._waits_since = time
+            case Instructed(instruction=Start() as start):
+                self._starts[unit_of(start)] += 1
+
+    @property
+    def _state(self) -> State:
+        return self._run.state
+
+    @property
+    def _known(self) -> Job:
+        """The job as it was submitted."""
+        if self._job is None:
+            raise KeyError(self._job_id)
+        return self._job
 
     def last_lines(self) -> Iterator[StoryLine]:
         """What is left to be told where nothing else follows, or before it does."""
@@ -213,8 +243,6 @@ class _Teller:
 
     def _sentence(self, record: Record) -> str | None:
         match record:
-            case Manifest(cluster=cluster):
-                self._cluster = cluster
             case EventTaken(event=event):
                 self._replanning.happened(event)
                 return self._of_event(event)
@@ -263,7 +291,7 @@ class _Teller:
         return f"Meanwhile something else is believed. {_of_prediction(record)}"
 
     def _if_started(self, belief: Distribution, now: float) -> str:
-        chance = chance_of_start(self._jobs.submitted[self._job_id], belief, now)
+        chance = chance_of_start(self._known, belief, now)
         if chance is None:
             return ""
         return (
@@ -294,18 +322,16 @@ class _Teller:
                 self._is_asked = False
                 self._reason = None
                 return self._tasks.ended(outcome, self._of_end(outcome))
-            case NodeAdded() | NodeChanged() | NodeRemoved():
-                self._cluster = changed(self._cluster, event)
             case Cancelled(job_id=self._job_id, by=by):
                 return self._of_cancellation(by)
         return None
 
     def _of_cancellation(self, by: str) -> str | None:
-        jobs = self._jobs
-        if not (jobs.runs(self._job_id) or self._job_id in jobs.waiting):
+        stands = self._state.of(self._job_id)
+        if stands not in (JobState.PENDING, JobState.RUNNING):
             return None
-        who = f", {by_whom(by, jobs.submitted[self._job_id].user)}" if by else ""
-        if jobs.runs(self._job_id):
+        who = f", {by_whom(by, self._known.user)}" if by else ""
+        if stands is JobState.RUNNING:
             return f"Cancelled while it ran{who}: it is told to stop."
         return f"Cancelled before it started{who}."
 
@@ -316,19 +342,18 @@ class _Teller:
                 f"{_IN_VAIN[outcome.ended_because]} after running for {ran}: that work is lost, "
                 "and it goes back to its place in the queue."
             )
-        job = self._jobs.submitted[self._job_id]
+        job = self._known
         deadline = job.deadline_seconds
         margin = "" if deadline is None else _margin(deadline - outcome.end_seconds)
-        words = end_words(outcome, job, self._jobs.cancelled.get(self._job_id, ""))
+        words = end_words(outcome, job, self._state.cancelled.get(self._job_id, ""))
         why = "" if words is None else f": {words}"
         return f"Ended ({outcome.ended_because}{why}) after running for {ran}{margin}."
 
     def _at_start(self, start: Start, now: float) -> str:
         """The chance of the deadline where it runs, and what that place costs."""
-        jobs = self._jobs
-        job, belief = jobs.submitted[self._job_id], jobs.beliefs[self._job_id]
-        slowdown = Slowdowns(self._cluster).of(job, start.placement)
-        chance = chance_of_start(job, belief_of(belief), now, slowdown)
+        job, state = self._known, self._state
+        slowdown = Slowdowns(state.cluster).of(job, start.placement)
+        chance = chance_of_start(job, state.belief(job.job_id), now, slowdown)
         slow = f", where it runs {slowdown:g} times as long as at best" if slowdown > 1 else ""
         if chance is None:
             return slow
@@ -340,9 +365,9 @@ class _Teller:
         self._waits_for_pass, self._passed_seconds = False, None
         match instruction:
             case Start(placement=placement):
-                attempt = 1 + self._jobs.attempts.get(unit_of(instruction), 0)
+                attempt = 1 + self._starts[unit_of(instruction)]
                 again = f" again (attempt {attempt})" if attempt > 1 else ""
-                waited = duration(now - self._jobs.waiting[self._job_id])
+                waited = duration(now - self._waits_since)
                 self._replanning.forget()
                 self._reason = None
                 chance = self._at_start(instruction, now)
@@ -350,10 +375,11 @@ class _Teller:
                     f"Started{again} after {waited} of waiting: {_places(placement)}{chance}."
                 )
                 return self._tasks.started(instruction, sentence, now)
-            case Preempt() if self._job_id in self._jobs.cancelled:
+            case Preempt() if self._job_id in self._state.cancelled:
                 return None  # told with the cancellation
             case Preempt():
-                if self._jobs.has_failed(self._job_id):
+                parts = self._state.parts_of(self._job_id)
+                if parts is not None and parts.because is not None:
                     return of_part(instruction, "Told to stop: the job has failed.")
                 room = f"Told to stop, to make room{self._replanning.for_whom()}."
                 return of_part(instruction, room)

@@ -6,15 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from foresail.model.reason import ReasonCode
-from foresail.record.jobs_fold import JobsFold
 from foresail.record.records import (
     Decided,
     EventTaken,
     Instructed,
     Manifest,
+    Predicted,
     ReasonsChanged,
     Record,
 )
+from foresail.record.run_fold import RunFold
+from foresail.record.subjects import about
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ def waits_by_reason(records: Iterable[Record]) -> tuple[ReasonShare, ...]:
 
 @dataclass(slots=True)
 class _Waits:
-    run: JobsFold = field(default_factory=JobsFold)
+    run: RunFold = field(default_factory=RunFold)
     seconds: dict[ReasonCode | None, float] = field(default_factory=dict)
     jobs: dict[ReasonCode | None, set[str]] = field(default_factory=dict)
     waiting: dict[str, tuple[float, ReasonCode | None]] = field(default_factory=dict)
@@ -63,17 +65,20 @@ class _Waits:
         match record:
             case Manifest():
                 self.end()
-            case EventTaken() | Instructed() if self.run.moved is not None:
-                self._move(self.run.moved)
+            case EventTaken() | Instructed() | Predicted():
+                self._look_at(about(record))
             case Decided():
                 self._see()
             case ReasonsChanged(reasons=reasons):
                 for job_id in self.waiting.keys() & reasons.job_ids:
                     self._hear(job_id, reasons.code)
 
-    def _move(self, job_id: str) -> None:
-        """A job has come to wait, or waits no more."""
-        if job_id in self.run.waiting:
+    def _look_at(self, job_id: str | None) -> None:
+        """Note that a job has come to wait, or waits no more."""
+        waits = job_id is not None and self.run.state.pending_job(job_id) is not None
+        if job_id is None or waits == (job_id in self.waiting):
+            return
+        if waits:
             self.waiting[job_id] = (self.now, None)
             self.unseen[job_id] = None
         else:

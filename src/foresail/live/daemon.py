@@ -32,6 +32,7 @@ from foresail.model.decision import Instruction, Preempt, Start, Withdraw
 from foresail.model.event import Ended, EstimateExpired, Event, NodeDown, NodeRemoved, NodeUp, Tick
 from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
 from foresail.model.view import RunningJob
+from foresail.record.job_life import JobHistory
 
 
 class Interrupts:
@@ -92,8 +93,8 @@ class Daemon:
         clocks: MachineClocks | None = None,
     ) -> None:
         self.controller = controller
-        self.jobs = log.jobs
-        self.clock = RunClock(self.jobs.now, self.jobs.clock, clocks or MachineClocks())
+        state = controller.state
+        self.clock = RunClock(controller.now, state.clock, clocks or MachineClocks())
         self._log = log
         self._adapter = adapter
         self._source = source
@@ -106,6 +107,13 @@ class Daemon:
         self._leaving = False
         self._stands_still = False
         self._interrupts = Interrupts()
+
+    @property
+    def jobs(self) -> JobHistory:
+        """What became of the jobs."""
+        history = self.controller.state.history
+        assert history is not None, "the controller of a daemon writes a log"
+        return history
 
     @property
     def left(self) -> tuple[str, ...]:
@@ -149,7 +157,9 @@ class Daemon:
         if self.controller.running:
             return False
         begin = self.controller.state.next_begin_seconds
-        is_waited_for = self._source.descriptor is not None or self.jobs.ticks or begin < math.inf
+        is_waited_for = (
+            self._source.descriptor is not None or self.controller.state.ticks or begin < math.inf
+        )
         return self.controller.draining or not is_waited_for
 
     def _poll_source(self) -> None:
@@ -187,7 +197,7 @@ class Daemon:
         self._stands_still = (
             will_not_start
             and bool(state.startable)
-            and not (state.down or state.drained or self.jobs.ticks)
+            and not (state.down or state.drained or state.ticks)
             and controller.look_again_seconds == math.inf
         )
         if self._stands_still and not before:
@@ -195,7 +205,7 @@ class Daemon:
             self._observer.note(nothing_starts(controller.scheduler, waiting, refused))
 
     def _carry_out(self, instruction: Instruction, now: float) -> None:
-        """Hand over what is for the cluster; the times to report at are in the log's fold."""
+        """Hand over what is for the cluster; the times to report at are in the state."""
         match instruction:
             case Start(job_id):
                 self._observer.started(self.jobs.submitted[job_id], instruction.attempt)
@@ -210,9 +220,9 @@ class Daemon:
 
         It is late enough for all that ran meanwhile, however the wall clock was set.
         """
-        heard, events = self.jobs.now, list[Event]()
+        heard, events = self.controller.now, list[Event]()
         if self.jobs.submitted:
-            self._history.catch_up(self.jobs)
+            self._history.catch_up(self.jobs, heard)
         elif self._learned is None or not self._learned.knew_before:  # or it is learned twice
             events += (*self._adapter.history(), *self._history.latest())
         if self.controller.draining:
@@ -259,13 +269,13 @@ class Daemon:
             interrupts.taken()
         events += self._wished(self._source.wish(interrupts.count), now)
         events += self._expired(events, now)
-        ticks = (self.controller.look_again_seconds, *self.jobs.ticks.values())
+        ticks = (self.controller.look_again_seconds, *self.controller.state.ticks.values())
         if min(ticks) <= now:
             events.append(Tick(now))
         return events
 
     def _timeout_seconds(self) -> float:
-        expected = (*self.jobs.wakes.values(), *self.jobs.ticks.values())
+        expected = (*self.controller.state.wakes.values(), *self.controller.state.ticks.values())
         next_seconds = min(
             self._adapter.next_seconds, self.controller.look_again_seconds, *expected
         )
@@ -297,7 +307,7 @@ class Daemon:
             end = max(start, min(end, heard))
         because, reason = outcome.ended_because, outcome.reason
         conditions = self.jobs.submitted[outcome.job_id].conditions
-        if because in GOES_BACK and outcome.job_id in self.jobs.cancelled:
+        if because in GOES_BACK and outcome.job_id in self.controller.state.cancelled:
             because = EndedBecause.CANCELLED
         elif because in GOES_BACK and conditions is not None and conditions.once:
             reason = f"{because}, and by its own wish not run again"
@@ -329,7 +339,11 @@ class Daemon:
 
     def _expired(self, events: Iterable[Event], now: float) -> list[Event]:
         ended = {unit_of(event.outcome) for event in events if isinstance(event, Ended)}
-        due = [unit for unit, at in self.jobs.wakes.items() if at <= now and unit not in ended]
+        due = [
+            unit
+            for unit, at in self.controller.state.wakes.items()
+            if at <= now and unit not in ended
+        ]
         return [EstimateExpired(now, *((unit,) if isinstance(unit, str) else unit)) for unit in due]
 
     def _wished(self, wish: Wish, now: float) -> list[Event]:

@@ -11,7 +11,7 @@ from foresail.model.errors import InputError
 from foresail.model.event import HistoryOutcome
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.record.jobs_fold import JobsFold
+from foresail.record.job_life import JobHistory
 from foresail.record.log_text import parse_record, record_line
 from foresail.record.records import EventTaken
 
@@ -66,12 +66,12 @@ class RunHistory:
         except OSError as error:
             self._give_up(f"no more history is kept: {path}: cannot be written", error)
 
-    def catch_up(self, jobs: JobsFold) -> None:
+    def catch_up(self, jobs: JobHistory, now: float) -> None:
         """Keep the outcomes of this run that an earlier daemon had no time to keep."""
         known = {_key_of(each.job, each.outcome) for each in self.latest()}
         for past in jobs.past:
             if _key_of(past.job, past.outcome) not in known:
-                self.add(jobs.now, past.job, past.outcome)
+                self.add(now, past.job, past.outcome)
 
     def _give_up(self, problem: str, error: OSError) -> None:
         self._path = None

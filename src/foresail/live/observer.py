@@ -10,7 +10,7 @@ from foresail.control.loop import Controller
 from foresail.model.event import Event
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
-from foresail.record.jobs_fold import JobsFold
+from foresail.record.job_life import JobHistory
 
 
 class Wish(Enum):
@@ -72,6 +72,6 @@ class Observer(Protocol):
         """Something else that a person should know."""
         ...
 
-    def refreshed(self, controller: Controller, jobs: JobsFold) -> None:
+    def refreshed(self, controller: Controller, jobs: JobHistory) -> None:
         """How things stand now."""
         ...

@@ -20,11 +20,11 @@ from foresail.model.errors import InputError
 from foresail.model.event import Submitted
 from foresail.model.protocols import ComparesWith
 from foresail.record.compaction import Compaction
+from foresail.record.job_life import ImpossibleTransition
 from foresail.record.log import COMMITTED_LINE, EventLog, NullLog
 from foresail.record.log_text import parse_record
 from foresail.record.records import EventTaken, Forgotten, Manifest, Predicted
 from foresail.record.run_fold import RunFold
-from foresail.record.state import ImpossibleTransition
 
 _MARK: Final = COMMITTED_LINE.encode()
 _TOLD_ONLY: Final = (b'{"kind":"reason', b'{"kind":"solution"', _MARK)
@@ -51,7 +51,7 @@ def recover(
     known = _known(content[:end], path, compares_with)
     _end_with_whole_step(path, content, end)
     first = manifest if end == 0 else None
-    log = RunLog(path, first, known.run.jobs, known.compaction, known.since_snapshot)
+    log = RunLog(path, first, known.compaction, known.since_snapshot)
     controller = build(log)
     if end > 0:
         controller.take_over(known.run)
@@ -83,7 +83,7 @@ class KnownRun:
             self.compaction.take(record, line, place)
             if isinstance(record, Forgotten):
                 self.run.forget(record.job_ids)
-        except (ImpossibleTransition, KeyError) as error:
+        except (ImpossibleTransition, KeyError, ValueError) as error:
             raise InputError(
                 f"does not fit what comes before: {error}",
                 source=source,

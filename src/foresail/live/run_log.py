@@ -17,7 +17,6 @@ from typing import Final, Protocol
 
 from foresail.model.whole_files import write_durably
 from foresail.record.compaction import Compaction
-from foresail.record.jobs_fold import JobsFold
 from foresail.record.log import DurableLog, EventLog
 from foresail.record.log_text import record_line
 from foresail.record.records import Manifest, ReasonsChanged, Record, Sized, Solved
@@ -94,16 +93,13 @@ SNAPSHOT_EVERY: Final = 50_000
 class FollowedLog(EventLog, Protocol):
     """The log of a run that goes on; a step is on disk once it is committed."""
 
-    jobs: JobsFold
-    """What became of the jobs."""
-
     def close(self) -> None:
         """Let go of it; what was not committed never happened."""
         ...
 
 
 class RunLog(DurableLog):
-    """The log of a run; ``jobs`` follows it, and a snapshot of it is written from time to time.
+    """The log of a run, of which a snapshot is written from time to time.
 
     What is in the log ends with a whole step. ``manifest`` is what a new one begins with;
     ``since_snapshot`` counts the records that matter behind the last snapshot.
@@ -113,11 +109,9 @@ class RunLog(DurableLog):
         self,
         path: Path,
         manifest: Manifest | None,
-        jobs: JobsFold,
         compaction: Compaction,
         since_snapshot: int = 0,
     ) -> None:
-        self.jobs = jobs
         self._snapshot = snapshot_path(path)
         self._compaction = compaction
         self._since_snapshot = since_snapshot
@@ -128,7 +122,6 @@ class RunLog(DurableLog):
         line = record_line(record)
         self._lines.append(line)
         if not isinstance(record, TELL_ONLY):
-            self.jobs.take(record)
             self._compaction.take(record, line)
             self._since_snapshot += 1
 

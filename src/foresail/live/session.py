@@ -23,7 +23,7 @@ from foresail.model.cluster import Cluster
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reservation import Reservation
 from foresail.model.short_form import part_of
-from foresail.record.jobs_fold import EndedAttempt, JobsFold
+from foresail.record.job_life import EndedAttempt, JobHistory
 from foresail.record.log import EventLog
 from foresail.record.records import Manifest
 from foresail.record.schedule_rows import ScheduleRow, attempt_row, schedule_table, with_eligibility
@@ -41,7 +41,7 @@ _OF_JOB: Final = (
 )
 
 
-def table_of_run(jobs: JobsFold) -> pl.DataFrame:
+def table_of_run(jobs: JobHistory) -> pl.DataFrame:
     """One row per attempt that ended, by job in order of submission; as ``schema.SCHEDULE``."""
     latest = {past.job.job_id: past for past in jobs.past}
     specified = [_specified(latest[job_id]) for job_id in jobs.submitted if job_id in latest]
@@ -52,14 +52,14 @@ def table_of_run(jobs: JobsFold) -> pl.DataFrame:
 
 
 def _row(past: EndedAttempt) -> ScheduleRow:
-    belief = past.belief
-    predicted = belief.mean_seconds, belief.low_seconds, belief.high_seconds
-    return attempt_row(past.outcome, predicted, past.corrections, past.overtook, past.placement)
+    ran, belief = past.running, past.running.prediction
+    predicted = belief.mean(), belief.quantile(0.10), belief.quantile(0.90)
+    return attempt_row(past.outcome, predicted, ran.corrections, ran.overtook, ran.placement)
 
 
 def _specified(past: EndedAttempt) -> tuple[Any, ...]:
     """What is said of a job whatever has become of it, as ``_OF_JOB`` has it."""
-    job, answer = past.job, past.answer
+    job, answer = past.job, past.running.reservation
     return (
         job.job_id,
         job.submit_seconds,

@@ -18,6 +18,7 @@ from foresail.control.loop import Controller
 from foresail.live.adapters.recorded.adapter import RecordedAdapter
 from foresail.model.decision import Instruction
 from foresail.model.event import Ended, Event, NodeEvent
+from foresail.record.job_life import ImpossibleTransition
 from foresail.record.records import (
     Drained,
     EventTaken,
@@ -28,7 +29,6 @@ from foresail.record.records import (
     Reopened,
 )
 from foresail.record.run_fold import folded
-from foresail.record.state import ImpossibleTransition
 
 
 class ImpossibleReport(Exception):  # noqa: N818 - it says what it is

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from foresail.distributions.basic import Point
 from foresail.distributions.quantiles import Quantiles
@@ -19,7 +23,7 @@ LEVELS: Final = (
 _NEARLY_ONE: Final = 0.9999
 """In place of 1 where a belief has no end."""
 
-_TOLD: Final = (0.10, 0.50, 0.90)
+_EXACT: Final = (0.10, 0.50, 0.90)
 """Of the quantiles that a record holds to the last digit."""
 
 _DIGITS: Final = 4
@@ -41,24 +45,77 @@ def kept(belief: Distribution) -> tuple[float, ...]:
 
 
 def differ(one: Distribution, other: Distribution) -> bool:
-    """Whether two beliefs are told apart by what is kept of them."""
+    """True for two beliefs of which a log keeps different numbers."""
     return one is not other and (one.mean(), kept(one)) != (other.mean(), kept(other))
 
 
-def is_told(belief: Distribution, record: Predicted) -> bool:
-    """Whether a record was made of this very belief, as far as its numbers tell."""
-    told = (record.low_seconds, record.median_seconds, record.high_seconds)
-    return belief.mean() == record.mean_seconds and told == tuple(map(belief.quantile, _TOLD))
+def _levels(*levels: float) -> NDArray[np.float64]:
+    known = np.array(levels)
+    known.flags.writeable = False
+    return known
+
+
+_LEVELS: Final = {len(LEVELS): _levels(*LEVELS), 5: _levels(0.0, *_EXACT, 1.0)}
+"""By how many quantiles are kept; in logs before 0.2 those of a range alone."""
+
+
+class LoggedBelief(Quantiles):
+    """A belief as a record keeps it: straight between its quantiles, with its exact mean.
+
+    There may be some ten thousand of them, so that no array is kept, and the levels are shared.
+    """
+
+    __slots__ = ("_kept", "_mean", "_of_record")
+
+    def __init__(self, mean: float, exact: tuple[float, ...], values: tuple[float, ...]) -> None:
+        self._mean = mean
+        self._of_record = exact
+        self._kept = array("d", sorted(values))
+        if len(values) not in _LEVELS or not 0.0 <= self._kept[0] <= self._kept[-1] < np.inf:
+            raise ValueError(f"no quantiles of a runtime: {values}")
+
+    @property
+    def levels(self) -> NDArray[np.float64]:  # type: ignore[override] # never set
+        """Probabilities, strictly ascending from 0 to 1."""
+        return _LEVELS[len(self._kept)]
+
+    @property
+    def values(self) -> NDArray[np.float64]:  # type: ignore[override] # never set
+        """The quantile at each level."""
+        values = np.frombuffer(self._kept)
+        values.flags.writeable = False
+        return values
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return LoggedBelief, (self._mean, self._of_record, tuple(self._kept))
+
+    def mean(self) -> float:
+        """Expected value."""
+        return self._mean
+
+    def quantile(self, level: float) -> float:
+        """Smallest value that the quantity stays below with at least this probability."""
+        return self._of_record[_EXACT.index(level)] if level in _EXACT else super().quantile(level)
+
+
+def is_alike(belief: Distribution, logged: Distribution) -> bool:
+    """True if a log that keeps one belief would tell the same numbers of the other."""
+    return belief.mean() == logged.mean() and all(
+        belief.quantile(level) == logged.quantile(level) for level in _EXACT
+    )
 
 
 def belief_of(record: Predicted) -> Distribution:
-    """The belief that a record keeps: straight between its quantiles, or a point.
+    """The belief that a record keeps, or a point.
 
     Of a log that was written before quantiles were kept, the range alone.
     """
-    if record.belief:
-        return Quantiles(LEVELS, record.belief)
-    if record.low_seconds < record.high_seconds:
-        low, high = record.low_seconds, record.high_seconds
-        return Quantiles((0.0, 0.1, 0.5, 0.9, 1.0), (low, low, record.median_seconds, high, high))
-    return Point(record.mean_seconds)
+    low, median, high = record.low_seconds, record.median_seconds, record.high_seconds
+    values = record.belief
+    if not values and low < high:
+        values = (low, low, median, high, high)
+    return (
+        LoggedBelief(record.mean_seconds, (low, median, high), values)
+        if values
+        else Point(record.mean_seconds)
+    )

@@ -36,9 +36,8 @@ from foresail.model.event import (
     Submitted,
 )
 from foresail.model.job import Job
-from foresail.record.counters import Counters
 from foresail.record.log_text import record_line
-from foresail.record.plan_fold import PlanFold
+from foresail.record.plans import PlanFold
 from foresail.record.records import (
     Corrected,
     Counted,
@@ -55,6 +54,7 @@ from foresail.record.records import (
     Reopened,
     ReservationAnswered,
 )
+from foresail.record.run_fold import Counters
 
 _LAST_EVENT: Final = "event"
 _LAST_PASS: Final = "pass"
@@ -243,7 +243,7 @@ class Compaction:
     def _whole_plan(self) -> Decided:
         """The last pass with all that is planned, as if nothing had been planned before."""
         assert self._last_pass is not None
-        plan = self._plan.planned()
+        plan = self._plan.last_planned()
         return replace(
             self._last_pass,
             plan={each.job_id: each.start_seconds for each in plan},

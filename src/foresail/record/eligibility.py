@@ -1,14 +1,125 @@
-"""Eligibility: which pending jobs may not start yet by their own conditions."""
+"""Eligibility: which pending jobs may not start yet, by what they wait for and other conditions."""
 
 from __future__ import annotations
 
 import heapq
 import math
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
 
 from foresail.model.job import Job
-from foresail.model.start_conditions import StartConditions
+from foresail.model.outcome import EndedBecause
+from foresail.model.start_conditions import Dependency, DependencyKind, StartConditions
+from foresail.model.view import PendingJob
+from foresail.record.job_life import EndedJob
+
+_Namesakes: TypeAlias = dict[tuple[str | None, str], dict[str, None]]
+"""Ids of living jobs in order of arrival, by user and name."""
+
+
+class Dependencies:
+    """What jobs wait to become of others.
+
+    To be read by others: ``dependents`` (jobs that wait for one that has not ended, by its id).
+    ``ended`` is what has ended, by id, as it stands.
+    """
+
+    def __init__(self, ended: Mapping[str, EndedJob]) -> None:
+        self._ended = ended
+        self.dependents: dict[str, list[str]] = {}
+        self._namesakes: _Namesakes | None = None  # no singleton has come yet
+
+    def copy(self, ended: Mapping[str, EndedJob]) -> Dependencies:
+        """Another, in which all is as it is here."""
+        twin = Dependencies(ended)
+        twin.dependents = {job_id: list(each) for job_id, each in self.dependents.items()}
+        if self._namesakes is not None:
+            twin._namesakes = {name: dict(each) for name, each in self._namesakes.items()}
+        return twin
+
+    def add(self, job: Job, living: Mapping[str, PendingJob]) -> None:
+        """Take a job that has been submitted, and is among the living."""
+        if self._namesakes is not None:
+            _add_namesake(self._namesakes, job)
+        elif job.conditions is not None and job.conditions.singleton:
+            self._namesakes = {}
+            for each in living.values():
+                _add_namesake(self._namesakes, each.job)
+        for predecessor in job.after:
+            if predecessor not in self._ended:
+                self.dependents.setdefault(predecessor, []).append(job.job_id)
+
+    def leave_namesakes(self, job: Job) -> str | None:
+        """Leave the namesakes at its end; returns the next of them, which may be a singleton."""
+        if self._namesakes is None or job.name is None:
+            return None
+        namesakes = self._namesakes[job.user, job.name]
+        del namesakes[job.job_id]
+        if not namesakes:
+            del self._namesakes[job.user, job.name]
+        return next(iter(namesakes), None)
+
+    def unmet(
+        self, job: Job, has_begun: Callable[[str], bool]
+    ) -> tuple[str, DependencyKind] | None:
+        """The first job that one waits for, and what is to become of that; None if it has.
+
+        ``has_begun`` tells of living jobs which have.
+        """
+        for dependency in _dependencies(job):
+            kind = dependency.kind
+            for predecessor in dependency.job_ids:
+                if predecessor in self._ended:
+                    is_met = kind is not DependencyKind.AFTER_OK or not self._has_failed(
+                        predecessor
+                    )
+                else:
+                    is_met = kind is DependencyKind.AFTER and has_begun(predecessor)
+                if not is_met:
+                    return predecessor, kind
+            if kind is DependencyKind.AFTER_NOT_OK and not any(
+                map(self._has_failed, dependency.job_ids)
+            ):
+                return dependency.job_ids[-1], kind
+        singleton = job.conditions is not None and job.conditions.singleton
+        if singleton and job.name is not None and self._namesakes is not None:
+            first = next(iter(self._namesakes[job.user, job.name]))
+            if first != job.job_id:
+                return first, DependencyKind.SINGLETON
+        return None
+
+    def never_met(self, job: Job) -> str | None:
+        """A job that has ended in a way in which another can never start; None if there is none."""
+        for dependency in _dependencies(job):
+            failed = next(filter(self._has_failed, dependency.job_ids), None)
+            match dependency.kind:
+                case DependencyKind.AFTER_OK if failed is not None:
+                    return failed
+                case DependencyKind.AFTER_NOT_OK if failed is None and all(
+                    each in self._ended for each in dependency.job_ids
+                ):
+                    return dependency.job_ids[-1]
+        return None
+
+    def _has_failed(self, job_id: str) -> bool:
+        """A job has ended, but not completed."""
+        end = self._ended.get(job_id)
+        return end is not None and end.ended_because is not EndedBecause.COMPLETED
+
+
+def _add_namesake(namesakes: _Namesakes, job: Job) -> None:
+    if job.name is not None:
+        namesakes.setdefault((job.user, job.name), {})[job.job_id] = None
+
+
+def _dependencies(job: Job) -> Iterator[Dependency]:
+    """What a job waits to become of others; not what singletons do."""
+    others = () if job.conditions is None else job.conditions.dependencies
+    yield from others
+    otherwise = {job_id for each in others for job_id in each.job_ids}
+    completed = tuple(each for each in job.after if each not in otherwise)
+    yield Dependency(DependencyKind.AFTER_OK, completed)
 
 
 class ArrayMembers:

@@ -7,13 +7,12 @@ the records, the state is the one that their run was in.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from foresail.distributions.basic import Point
-from foresail.model.allocation import Part, unit_of
+from foresail.model.allocation import unit_of
 from foresail.model.cluster import Cluster
-from foresail.model.decision import Instruction, Preempt, Start, Withdraw
+from foresail.model.decision import Instruction, Start, Withdraw
 from foresail.model.event import (
     MAKES_ROOM,
     Cancelled,
@@ -22,8 +21,6 @@ from foresail.model.event import (
     Event,
     Held,
     HistoryOutcome,
-    NodeEvent,
-    OperatorEvent,
     Released,
     Submitted,
     Tick,
@@ -33,22 +30,22 @@ from foresail.model.outcome import GOES_BACK, Outcome
 from foresail.model.protocols import ComparesWith, Predictor, Scheduler, capabilities_of_scheduler
 from foresail.model.reservation import Rejection, Reservation
 from foresail.model.view import PendingJob
-from foresail.record.beliefs import belief_of, is_told
-from foresail.record.counters import Counters
-from foresail.record.jobs_fold import JobsFold
-from foresail.record.lessons import (
+from foresail.record.beliefs import belief_of, is_alike
+from foresail.record.job_life import JobHistory, JobState, Withdrawn
+from foresail.record.plans import PlanFold
+from foresail.record.predictor_calls import (
     Asked,
     AskedAgain,
     JobWithdrawn,
-    Lesson,
     Observed,
     ObservedPart,
+    PredictorCall,
     Started,
     teach,
 )
-from foresail.record.plan_fold import PlanFold
 from foresail.record.records import (
     Corrected,
+    Counted,
     Decided,
     Drained,
     EventTaken,
@@ -58,13 +55,44 @@ from foresail.record.records import (
     PolicyChanged,
     Predicted,
     Record,
+    Refused,
     Remembered,
     Reopened,
     ReservationAnswered,
 )
-from foresail.record.state import JobState, State, Withdrawn
+from foresail.record.state import State
 
 _LIVING: Final = (JobState.PENDING, JobState.RUNNING)
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a controller counts of its decisions.
+
+    ``passes`` in which a job could start (ticks without news pass by a scheduler that
+    ``IgnoresTime``); ``corrections``; ``refusals``: parts of decisions that
+    were let through to no job; ``delayed_heads``: passes after which the job planned first is the
+    same as before and its planned start is later.
+    """
+
+    passes: int = 0
+    corrections: int = 0
+    refusals: int = 0
+    delayed_heads: int = 0
+
+    def take(self, record: Record) -> None:
+        """Count what the next record of a run tells."""
+        match record:
+            case Decided():
+                self.passes += 1
+                self.delayed_heads += record.head_delayed
+            case Corrected():
+                self.corrections += 1
+            case Refused():
+                self.refusals += 1
+            case Counted():
+                for name, count in asdict(record).items():
+                    setattr(self, name, count)
 
 
 def folded(records: Iterable[Record], compares_with: ComparesWith | None = None) -> RunFold:
@@ -90,12 +118,11 @@ class RunFold:
     (``foresail.record.beliefs``), until a predictor is asked again. Reasons are not kept; the next
     step gives them anew.
 
-    To be read by others: ``policy`` (what decides, in short form), ``jobs`` (what became of
-    them), ``state``, ``plan``, ``counters``, ``reservations`` (the answer to every job that
-    asked for one), ``draining``, ``steps`` (how many there were), ``now`` (time of the last),
-    ``learned_of`` (users whose jobs have ended since the last pass), ``has_news`` (whether
-    anything but time has happened since, or was decided by it), ``room_came`` (whether any of that
-    may have made room), ``memory`` (what the scheduler
+    To be read by others: ``policy`` (what decides, in short form), ``state``, ``plan``,
+    ``counters``, ``reservations`` (the answer to every job that asked for one), ``draining``,
+    ``steps`` (how many there were), ``now`` (time of the last), ``learned_of`` (users whose jobs
+    have ended since the last pass), ``has_news`` (anything but time has happened since, or was
+    decided by it), ``room_came`` (any of that may have made room), ``memory`` (what the scheduler
     kept from it, if it told) and ``remembered_on`` (the cluster as it was then).
 
     Parameters
@@ -111,8 +138,6 @@ class RunFold:
 
     def _begin(self, cluster: Cluster, policy: str, *, starts_tasks: bool) -> None:
         self.policy = policy
-        self.jobs = JobsFold()
-        self.plan = PlanFold()
         self.counters = Counters()
         self.reservations: dict[str, Reservation | Rejection] = {}
         self.draining = False
@@ -123,27 +148,31 @@ class RunFold:
         self.room_came = True
         self.memory: Mapping[str, Any] | None = None
         self.remembered_on = cluster
-        self._lessons: dict[tuple[object, ...], Lesson] = {}
+        self._plan = PlanFold()
+        self._calls: dict[tuple[object, ...], PredictorCall] = {}
         self._recalled = 0
         compared = self._compares_with
         reference = None if compared is None else compared.reference(cluster)
-        self._state = State(cluster, starts_tasks=starts_tasks, reference=reference)
+        self.history = JobHistory()
+        self._state = State(
+            cluster, starts_tasks=starts_tasks, reference=reference, history=self.history
+        )
         self._submitted: dict[str, Job] = {}
         self._arriving: PendingJob | None = None
         self._wishes: dict[str, list[Event]] = {}  # of the step in which their jobs were submitted
-        self._believed: set[str] = set()  # of whom the state does not have the latest belief
 
     @property
     def state(self) -> State:
         """Which jobs wait, run and have ended."""
         self._arrive()
-        first, latest = self.jobs.first_beliefs, self.jobs.beliefs
-        for job_id in self._believed:
-            if self._state.of(job_id) in _LIVING:
-                beliefs = belief_of(first[job_id]), belief_of(latest[job_id])
-                self._state.believe_again(job_id, *beliefs)
-        self._believed.clear()
         return self._state
+
+    @property
+    def plan(self) -> PlanFold:
+        """What is planned: nothing where no job may start."""
+        if not self.state.startable:
+            self._plan.void()
+        return self._plan
 
     @property
     def has_parts(self) -> bool:
@@ -157,13 +186,13 @@ class RunFold:
         return self._state.reference is not None
 
     @property
-    def lessons(self) -> Sequence[Lesson]:
-        """What the predictor was asked and told, in order.
+    def predictor_calls(self) -> Sequence[PredictorCall]:
+        """The calls of the predictor that matter, in order.
 
-        Of what it was asked again, which teaches it nothing, the last of each job that waits or
+        Of those that made a belief anew, which teach nothing, the last of each job that waits or
         runs.
         """
-        return tuple(self._lessons.values())
+        return tuple(self._calls.values())
 
     def teach(self, predictor: Predictor) -> None:
         """Bring a fresh predictor to where the run's was.
@@ -171,25 +200,21 @@ class RunFold:
         What it believes takes the place of what the log keeps of beliefs, where that is the same:
         another version, or one that knows other earlier runs, may believe something else.
         """
-        self._arrive()
-        first, latest = self.jobs.first_beliefs, self.jobs.beliefs
-        for job_id, beliefs in teach(predictor, self.lessons).items():
-            if (
-                self._state.of(job_id) in _LIVING
-                and is_told(beliefs.first, first[job_id])
-                and (
-                    (beliefs.latest is beliefs.first and latest[job_id] is first[job_id])
-                    or is_told(beliefs.latest, latest[job_id])
-                )
-            ):
-                self._state.believe_again(job_id, beliefs.first, beliefs.latest)
-                self._believed.discard(job_id)
+        state = self.state
+        for job_id, beliefs in teach(predictor, self.predictor_calls).items():
+            if state.of(job_id) in _LIVING:
+                first, latest = state.submitted_job(job_id).prediction, state.belief(job_id)
+                unchanged = beliefs.latest is beliefs.first and latest is first
+                if is_alike(beliefs.first, first) and (
+                    unchanged or is_alike(beliefs.latest, latest)
+                ):
+                    state.believe_again(job_id, beliefs.first, beliefs.latest)
 
-    def tell_ends(self, scheduler: Scheduler) -> None:
-        """Tell a fresh scheduler of parts that have ended, and of restarts, if it wants to know."""
+    def report_ends(self, scheduler: Scheduler) -> None:
+        """Report ended parts, and restarts, to a fresh scheduler that observes these."""
         can = capabilities_of_scheduler(scheduler)
-        for lesson in self.lessons:
-            match lesson:
+        for call in self.predictor_calls:
+            match call:
                 case ObservedPart(job=job, outcome=outcome) if can.observes_tasks is not None:
                     can.observes_tasks.part_ended(job, outcome)
                 case Observed(job=job, outcome=outcome) if (
@@ -223,8 +248,10 @@ class RunFold:
                 self.policy, self.has_news, self.memory = policy, True, None
                 self._state.starts_tasks = record.starts_tasks
             case EventTaken(step=step, time=now, event=event):
+                if step >= self.steps and not self._state.startable:
+                    self._plan.void()
                 self.steps, self.now = step + 1, now
-                begun = self._state.let_begin(now)
+                begun = self._state.begin_step(now)
                 self.has_news = self.has_news or begun or not isinstance(event, ClockRead | Tick)
                 self.room_came = self.room_came or type(event) in MAKES_ROOM
                 self._happen(event, now)
@@ -249,102 +276,78 @@ class RunFold:
                 self.draining, self.has_news = False, True
             case Remembered(memory=memory):
                 self.memory, self.remembered_on = memory, self._state.cluster
-        self.jobs.take(record)
         if not isinstance(record, EventTaken | Predicted):  # as most are
             self.counters.take(record)
-            self.plan.take(record)
+            self._plan.take(record)
 
     def forget(self, job_ids: Collection[str]) -> None:
         """Know nothing more of jobs that have ended, nor what could be learned of them."""
         gone = set(job_ids)
-        self.jobs.forget(gone)
         self._state.forget(gone)
-        self._believed -= gone
         for job_id in gone:
             self.reservations.pop(job_id, None)
-        self._lessons = {
-            key: lesson
-            for key, lesson in self._lessons.items()
-            if key[0] == "recalled" or lesson.job.job_id not in gone
+        self._calls = {
+            key: call
+            for key, call in self._calls.items()
+            if key[0] == "recalled" or call.job.job_id not in gone
         }
 
     def _happen(self, event: Event, now: float) -> None:
-        state = self._state
         match event:
             case Submitted(job=job):
                 self._submitted[job.job_id] = job
-                self._lessons["asked", job.job_id] = Asked(job, now)
+                self._calls["asked", job.job_id] = Asked(job, now)
             case Held() | Released() if event.job_id in self._submitted:
                 self._wishes.setdefault(event.job_id, []).append(event)  # its belief comes first
             case Ended(outcome=outcome):
                 self._end(outcome, now)
-            case Cancelled(job_id=job_id):
-                self._cancel(job_id, now)
-            case Held(job_id=job_id, by=by):
-                state.hold(job_id, now, by)
-            case Released(job_id=job_id):
-                state.release(job_id, now)
+            case Cancelled(job_id=job_id, by=by):
+                self._cancel(job_id, now, by)
             case HistoryOutcome(job=job, outcome=outcome):
                 self._recalled += 1
-                self._lessons["recalled", self._recalled] = Observed(job, outcome)
-            case _ if isinstance(event, NodeEvent):
-                state.change_nodes(event)
-            case _ if isinstance(event, OperatorEvent):
-                state.operate(event)
+                self._calls["recalled", self._recalled] = Observed(job, outcome)
+            case _:
+                self._state.apply(event, now)
 
-    def _cancel(self, job_id: str, now: float) -> None:
+    def _cancel(self, job_id: str, now: float, by: str = "") -> None:
         if self._state.of(job_id) is JobState.PENDING:
-            self._gone(self.jobs.submitted[job_id], now)
-        self._withdraw(self._state.cancel(job_id, now), now)
+            self._withdraw_job(self._state.submitted_job(job_id).job, now)
+        self._withdraw(self._state.cancel(job_id, now, by), now)
 
     def _withdraw(self, withdrawn: Iterable[Withdrawn], now: float) -> None:
         for each in withdrawn:
-            self._gone(each.job, now)
+            self._withdraw_job(each.job, now)
 
-    def _gone(self, job: Job, now: float) -> None:
-        self._lessons.pop(("asked again", job.job_id), None)
-        self._lessons["withdrawn", job.job_id] = JobWithdrawn(job, now)
+    def _withdraw_job(self, job: Job, now: float) -> None:
+        self._calls.pop(("asked again", job.job_id), None)
+        self._calls["withdrawn", job.job_id] = JobWithdrawn(job, now)
 
     def _end(self, outcome: Outcome, now: float) -> None:
-        if outcome.stage:
-            self._end_part(outcome, now)
+        end = self._state.end(outcome, now)
+        self._withdraw(end.withdrawn, now)
+        job, key = end.running.job, ("ended", end.running.unit, end.running.attempt)
+        if end.parts is None:
+            self._calls.pop(("asked again", job.job_id), None)
+            self._calls[key] = Observed(job, end.outcome)
+            self.learned_of.add(job.user)
             return
-        running = self._state.running.get(outcome.job_id)
-        if outcome.ended_because in GOES_BACK:
-            self._state.requeue(outcome.job_id, now)
-        else:
-            self._withdraw(self._state.end(outcome.job_id, outcome.ended_because, now), now)
-        if running is not None:
-            lived = replace(outcome, slowdown=running.slowdown)
-            attempt = self.jobs.attempts[outcome.job_id]
-            self._lessons.pop(("asked again", outcome.job_id), None)
-            self._lessons["ended", outcome.job_id, attempt] = Observed(running.job, lived)
-            self.learned_of.add(running.job.user)
-
-    def _end_part(self, outcome: Outcome, now: float) -> None:
-        state, part = self._state, Part(outcome.job_id, outcome.stage, outcome.tasks)
-        running, parts = state.running.get(part), state.parts_of(part.job_id)
-        self._withdraw(state.end_part(part, outcome.ended_because, now), now)
-        if running is None or parts is None:
-            return
-        lived = replace(outcome, slowdown=running.slowdown)
-        self._lessons["ended", part, self.jobs.attempts[part]] = ObservedPart(running.job, lived)
-        if parts.ended_because is not None:
-            whole = Observed(running.job, parts.outcome(outcome))
-            self._lessons["ended", part.job_id] = whole
-            self.learned_of.add(running.job.user)
+        self._calls[key] = ObservedPart(job, end.outcome)
+        if end.whole is not None:
+            self._calls["ended", job.job_id] = Observed(job, end.whole)
+            self.learned_of.add(job.user)
 
     def _believe(self, record: Predicted) -> None:
         """The first belief makes a submitted job one that waits; the latest one replaces it."""
-        job = self._submitted.pop(record.job_id, None)
-        self._believed.add(record.job_id)
-        if job is None:
-            key = ("asked again", record.job_id)
-            self._lessons.pop(key, None)
-            self._lessons[key] = AskedAgain(self.jobs.submitted[record.job_id], record.time)
-        else:
-            arrival, belief = self._state.submissions, Point(record.mean_seconds)
-            self._arriving = PendingJob(job, arrival, belief, record.planned_seconds)
+        job_id, state, belief = record.job_id, self._state, belief_of(record)
+        job = self._submitted.pop(job_id, None)
+        if job is not None:
+            self._arriving = PendingJob(job, state.submissions, belief, record.planned_seconds)
+        elif state.of(job_id) in _LIVING:  # what followed in the step has not ended it
+            first = state.submitted_job(job_id)
+            state.believe_again(job_id, first.prediction, belief)
+            key = ("asked again", job_id)
+            self._calls.pop(key, None)
+            self._calls[key] = AskedAgain(first.job, record.time)
 
     def _arrive(self) -> None:
         """Let the job wait whose belief was the last record, and maybe its reservation."""
@@ -360,10 +363,11 @@ class RunFold:
             case Start(job_id=job_id, placement=placement):
                 running = state.start(unit_of(instruction), placement, now)
                 if state.begins_its_job(running):
-                    key = ("started", job_id, self.jobs.attempts.get(job_id))
-                    self._lessons[key] = Started(running.job, now)
-            case Preempt():
-                state.stop(unit_of(instruction))
-            case Withdraw(job_id=job_id):
+                    key = ("started", job_id, running.attempt)
+                    self._calls[key] = Started(running.job, now)
+            case Withdraw(job_id=job_id, because=because):
                 if state.of(job_id) is JobState.PENDING:  # not with what it depends on
                     self._cancel(job_id, now)
+                state.note_withdrawn(job_id, because)
+            case _:
+                state.apply(instruction, now)

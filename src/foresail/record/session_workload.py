@@ -7,16 +7,14 @@ from typing import Any, Final
 
 import polars as pl
 
-from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
-from foresail.model.event import NodeAdded, NodeChanged, NodeRemoved
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.start_conditions import StartConditions
 from foresail.model.value import DeadlineValue
-from foresail.record.jobs_fold import JobsFold
 from foresail.record.log_clock import LogClock
-from foresail.record.records import EventTaken, Manifest, Record
+from foresail.record.records import Record
+from foresail.record.run_fold import RunFold
 from foresail.traces.schema import NODES
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
@@ -61,17 +59,13 @@ def workload_of(records: Iterable[Record], source: str) -> Workload:
     source
         What the workload is said to come from.
     """
-    fold, clock, cluster = JobsFold(), LogClock(), Cluster(())
+    run, clock = RunFold(), LogClock()
     for record in records:
-        match record:
-            case Manifest():
-                cluster = record.cluster
-            case EventTaken(event=NodeAdded() | NodeChanged() | NodeRemoved() as event):
-                cluster = changed(cluster, event)
         clock.see(record)
-        fold.take(record)
-    ran = {job_id: end for job_id, end in fold.ended.items() if job_id in fold.submitted}
-    rows = [_row(job, ran[job_id], ran) for job_id, job in fold.submitted.items() if job_id in ran]
+        run.take(record)
+    cluster = run.state.cluster
+    submitted, ran = run.history.submitted, run.history.ended
+    rows = [_row(job, ran[job_id], ran) for job_id, job in submitted.items() if job_id in ran]
     zero = min((row["submit_seconds"] for row in rows), default=clock.zero)
     for row in rows:
         row["submit_seconds"] -= zero
@@ -84,7 +78,7 @@ def workload_of(records: Iterable[Record], source: str) -> Workload:
         reader="foresail run",
         processors=int(cluster.total.cpus),
         origin_unix_seconds=None if begin is None else begin + zero - clock.zero,
-        header={"left out": str(len(fold.submitted) - len(rows))},
+        header={"left out": str(len(submitted) - len(rows))},
     )
     return Workload(table, meta, _nodes(cluster))
 

@@ -8,22 +8,23 @@ from __future__ import annotations
 import copy
 import heapq
 import math
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable, Collection, Hashable
 from itertools import chain, islice
 from operator import attrgetter
-from types import MappingProxyType
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
-from foresail.model.allocation import Part, Unit
+from foresail.model.allocation import Part, Unit, unit_of
 from foresail.model.changing_nodes import changed, without
 from foresail.model.cluster import Cluster
-from foresail.model.construction import quickly_made, replaced
-from foresail.model.decision import Placement
+from foresail.model.construction import replaced
+from foresail.model.decision import Instruction, Placement, Preempt, TickAt, WakeAt
 from foresail.model.distribution import Distribution
 from foresail.model.due import Due
 from foresail.model.event import (
+    ClockRead,
+    EstimateExpired,
+    Event,
+    Held,
     NodeDown,
     NodeDrained,
     NodeEvent,
@@ -31,90 +32,50 @@ from foresail.model.event import (
     NodeResumed,
     NodeUp,
     OperatorEvent,
+    Released,
 )
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause
+from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
 from foresail.model.protocols import ReferenceSchedule
 from foresail.model.roster import Roster
 from foresail.model.slowdown import Slowdowns
-from foresail.model.start_conditions import Dependency, DependencyKind
+from foresail.model.start_conditions import DependencyKind
 from foresail.model.view import PendingJob, RunningJob
-from foresail.record.eligibility import Eligibility
+from foresail.model.words import by_whom
+from foresail.record.eligibility import Dependencies, Eligibility
+from foresail.record.job_life import (
+    TRANSITIONS,
+    AttemptEnd,
+    EndedAttempt,
+    EndedJob,
+    ImpossibleTransition,
+    JobHistory,
+    JobState,
+    Withdrawn,
+)
 from foresail.record.parts import PartsOfJob
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Entry = TypeVar("_Entry")
-_Namesakes: TypeAlias = dict[tuple[str | None, str], dict[str, None]]
-"""Ids of living jobs in order of arrival, by user and name."""
-
-
-class JobState(StrEnum):
-    """Where a job is in its life."""
-
-    ABSENT = "absent"
-    PENDING = "pending"
-    RUNNING = "running"
-    ENDED = "ended"
-
-
-TRANSITIONS: Final[Mapping[str, tuple[JobState, JobState]]] = MappingProxyType(
-    {
-        "submit": (JobState.ABSENT, JobState.PENDING),
-        "start": (JobState.PENDING, JobState.RUNNING),
-        "cancel": (JobState.PENDING, JobState.ENDED),
-        "requeue": (JobState.RUNNING, JobState.PENDING),
-        "end": (JobState.RUNNING, JobState.ENDED),
-    }
-)
-"""The life of a job: from where to where each method of ``State`` takes it. Anything else is
-impossible and raises ``ImpossibleTransition``, but for a cancellation that comes too late: what
-runs is to end, and what has ended stays as it is."""
-
-
-class ImpossibleTransition(Exception):  # noqa: N818 - it says what it is
-    """The cluster reported, or control attempted, what cannot have happened; with the story."""
-
-    def __init__(
-        self, job_id: str, now: float, source: JobState, target: JobState, story: str
-    ) -> None:
-        self.job_id = job_id
-        self.source = source
-        self.target = target
-        super().__init__(
-            f"job {job_id!r} cannot go from {source} to {target} at {now:g} s; it {story}"
-        )
-
-
-@quickly_made
-@dataclass(frozen=True, slots=True)
-class EndedJob:
-    """What is remembered of a job that has ended: enough for dependencies and for errors."""
-
-    end_seconds: float
-    ended_because: EndedBecause
-
-
-@dataclass(frozen=True, slots=True)
-class Withdrawn:
-    """A pending job that will never run: ``predecessor`` has ended, but not as it was to."""
-
-    job: Job
-    predecessor: str
-    predecessor_ended: EndedBecause
 
 
 class State:
-    """Everything that is true now. Only the methods named after transitions change it.
+    """Everything that is true now: one life of each job, which events and instructions lead on.
+
+    Controllers, recovery and whatever else reads a log change it by ``apply`` and by the methods
+    named after transitions, from which there is more to learn.
 
     To be read, not written, by others: ``startable`` (pending jobs that may start, by id),
     ``waiting_for`` (pending jobs held back by dependencies), ``too_wide`` (pending jobs that the
     empty cluster has no room for), ``held_back`` (pending jobs that could start or are too wide,
     and are held, are to begin later, or have enough others of their array before them),
     ``running`` (by start), each with the ``Roster`` that knows its order and its
-    changes; ``held`` (all that are held, be it behind others, and by whom), ``cancelled`` (of
-    those that run and are to end), ``stopping`` (what runs and was told to stop), ``estimates``
-    (current estimate of the runtime of what runs), ``ended``, ``free``, ``down`` and ``drained``
+    changes; ``held`` (all that are held, be it behind others, and by whom), ``cancelled`` (those
+    that run and are to end, and by whom), ``stopping`` (what runs and was told to stop),
+    ``estimates`` (current estimate of the runtime of what runs), ``wakes`` (when it expires),
+    ``ticks`` (when jobs' reservations begin), ``clock`` (the last reading of the machine's
+    clocks), ``ended``, ``free``, ``down`` and ``drained``
     (nodes on which nothing starts, by name, and what was wished of the latter), ``submissions``
     (how many jobs there have been: the next one's arrival number), ``reference`` (what is told of
     each passage of a job, if anything is), ``next_begin_seconds`` (when the next job may begin
@@ -131,6 +92,8 @@ class State:
         Whether jobs whose stages or tasks may start apart do; else each starts as a whole.
     reference
         A schedule, before its first job, that the one of this state is compared with.
+    history
+        Is to know what became of the jobs, also of those that have ended; None: nothing is.
     """
 
     def __init__(
@@ -139,10 +102,12 @@ class State:
         *,
         starts_tasks: bool = False,
         reference: ReferenceSchedule | None = None,
+        history: JobHistory | None = None,
     ) -> None:
         self.cluster = cluster
         self.starts_tasks = starts_tasks
         self.reference = reference
+        self.history = history
         self.free = FreeResources(cluster)
         self._in_use: FreeResources | None = None
         self._slowdowns = Slowdowns(cluster)
@@ -153,16 +118,18 @@ class State:
         self.running_roster: Roster[Unit, RunningJob] = Roster(_by_start)
         self._show_rosters()
         self.held: dict[str, str] = {}
-        self.cancelled: set[str] = set()
+        self.cancelled: dict[str, str] = {}
         self.down: set[str] = set()
         self.drained: dict[str, NodeDrained] = {}
         self.stopping: set[Unit] = set()
         self.estimates: dict[Unit, float] = {}
+        self.wakes: dict[Unit, float] = {}
+        self.ticks: dict[str, float] = {}
+        self.clock: ClockRead | None = None
         self.ended: dict[str, EndedJob] = {}
         self._living: dict[str, PendingJob] = {}
         self._in_parts: dict[str, PartsOfJob] = {}
-        self._dependents: dict[str, list[str]] = {}
-        self._namesakes: _Namesakes | None = None  # no singleton has come yet
+        self._dependencies = Dependencies(self.ended)
         self._eligibility = Eligibility()
         self.next_begin_seconds = math.inf
         self.submissions = 0
@@ -180,12 +147,14 @@ class State:
         """Know nothing more of jobs that have ended: as if they had never been submitted."""
         for job_id in job_ids:
             del self.ended[job_id]
+        if self.history is not None:
+            self.history.forget(job_ids)
         self._line_up()
 
     def copy(self) -> State:
-        """Another state, in which all is now as it is here; it is compared with nothing."""
+        """Another state, in which all is now as it is here, with no reference and no history."""
         twin = copy.copy(self)
-        twin.reference = None
+        twin.reference = twin.history = None
         twin.free = self.free.copy()
         twin.startable_roster = _twin(self.startable_roster, _by_arrival)
         twin.waiting_for_roster = _twin(self.waiting_for_roster, _by_arrival)
@@ -193,16 +162,15 @@ class State:
         twin.held_roster = _twin(self.held_roster, _by_arrival)
         twin.running_roster = _twin(self.running_roster, _by_start)
         twin._show_rosters()
-        twin.held, twin.cancelled = dict(self.held), set(self.cancelled)
+        twin.held, twin.cancelled = dict(self.held), dict(self.cancelled)
         twin.down, twin.drained = set(self.down), dict(self.drained)
         twin.stopping = set(self.stopping)
-        twin.estimates = dict(self.estimates)
+        twin.estimates, twin.wakes = dict(self.estimates), dict(self.wakes)
+        twin.ticks = dict(self.ticks)
         twin.ended = dict(self.ended)
         twin._living = dict(self._living)
         twin._in_parts = {job_id: parts.copy() for job_id, parts in self._in_parts.items()}
-        twin._dependents = {job_id: list(each) for job_id, each in self._dependents.items()}
-        if self._namesakes is not None:
-            twin._namesakes = {name: dict(each) for name, each in self._namesakes.items()}
+        twin._dependencies = self._dependencies.copy(twin.ended)
         twin._eligibility = self._eligibility.copy()
         twin._went_back = dict(self._went_back)
         twin._line = list(self._line)
@@ -280,46 +248,11 @@ class State:
 
     def unmet(self, job: Job) -> tuple[str, DependencyKind] | None:
         """The first job that it waits for, and what is to become of that; None if it has."""
-        for dependency in _dependencies(job):
-            for predecessor in dependency.job_ids:
-                if not self._is_met(predecessor, dependency.kind):
-                    return predecessor, dependency.kind
-            if dependency.kind is DependencyKind.AFTER_NOT_OK and not any(
-                map(self._has_failed, dependency.job_ids)
-            ):
-                return dependency.job_ids[-1], dependency.kind
-        singleton = job.conditions is not None and job.conditions.singleton
-        if singleton and job.name is not None and self._namesakes is not None:
-            first = next(iter(self._namesakes[job.user, job.name]))
-            if first != job.job_id:
-                return first, DependencyKind.SINGLETON
-        return None
+        return self._dependencies.unmet(job, self._has_begun)
 
-    def _is_met(self, predecessor: str, kind: DependencyKind) -> bool:
-        """Whether a job has become what another waits for; of a failure, whether it has ended."""
-        if predecessor in self.ended:
-            return kind is not DependencyKind.AFTER_OK or not self._has_failed(predecessor)
-        if kind is not DependencyKind.AFTER:
-            return False
-        return self.of(predecessor) is JobState.RUNNING or predecessor in self._went_back
-
-    def _has_failed(self, job_id: str) -> bool:
-        """Whether a job has ended, but not completed."""
-        end = self.ended.get(job_id)
-        return end is not None and end.ended_because is not EndedBecause.COMPLETED
-
-    def _never_met(self, job: Job) -> str | None:
-        """A job that has ended in a way in which another can never start; None if there is none."""
-        for dependency in _dependencies(job):
-            failed = next(filter(self._has_failed, dependency.job_ids), None)
-            match dependency.kind:
-                case DependencyKind.AFTER_OK if failed is not None:
-                    return failed
-                case DependencyKind.AFTER_NOT_OK if failed is None and all(
-                    each in self.ended for each in dependency.job_ids
-                ):
-                    return dependency.job_ids[-1]
-        return None
+    def _has_begun(self, job_id: str) -> bool:
+        """A living job runs, or did before it went back."""
+        return self.of(job_id) is JobState.RUNNING or job_id in self._went_back
 
     def why_held_back(self, job_id: str) -> tuple[float | None, int]:
         """When a job that is held back, though not held, may begin; else how many run at once."""
@@ -328,6 +261,12 @@ class State:
         if self._eligibility.begins_later(job_id):
             return conditions.begin_seconds, 0
         return None, conditions.most_at_once or 0
+
+    def begin_step(self, now: float) -> bool:
+        """Let time pass until a step; returns whether a job may start by that."""
+        if self.ticks:
+            self.ticks = {job_id: time for job_id, time in self.ticks.items() if time > now}
+        return self.let_begin(now)
 
     def let_begin(self, now: float) -> bool:
         """Let jobs take part whose begin has come; whether one may start by that."""
@@ -352,18 +291,12 @@ class State:
             pending = replaced(pending, startable=parts.startable)
         self.submissions += 1
         self._living[job.job_id] = pending
-        if self._namesakes is not None:
-            _add_namesake(self._namesakes, job)
+        if self.history is not None:
+            self.history.submitted[job.job_id] = job
+        self._dependencies.add(job, self._living)
         if job.conditions is not None:
-            if job.conditions.singleton and self._namesakes is None:
-                self._namesakes = {}
-                for each in self._living.values():
-                    _add_namesake(self._namesakes, each.job)
             self._eligibility.add(job, job.conditions, now)
             self.next_begin_seconds = self._eligibility.next_seconds
-        for predecessor in job.after:
-            if predecessor not in self.ended:
-                self._dependents.setdefault(predecessor, []).append(job.job_id)
         if (job.after or job.conditions is not None) and self.unmet(job) is not None:
             self.waiting_for_roster.put(job.job_id, pending)
             if self._stands_in_line(pending):
@@ -371,6 +304,12 @@ class State:
             return self._settle_dependent(job.job_id, now)
         self._queue(pending, now)
         return []
+
+    def belief(self, job_id: str) -> Distribution:
+        """What is believed of a pending or running job by now; ``KeyError`` if it is neither."""
+        if job_id in self._in_parts:
+            return self._in_parts[job_id].belief or self._living[job_id].prediction
+        return (self.pending_job(job_id) or self.running[job_id]).prediction
 
     def falls_due(self, job_id: str, due: Due) -> None:
         """Note when a job is due."""
@@ -452,10 +391,9 @@ class State:
         self.estimates[unit] = estimate
         if self.reference is not None:
             self.reference.started(job_id, now)
-        if job_id in self._dependents:
-            for dependent in self._dependents[job_id]:
-                if dependent in self.waiting_for:
-                    self._settle_dependent(dependent, now)
+        for dependent in self._dependencies.dependents.get(job_id, ()):
+            if dependent in self.waiting_for:
+                self._settle_dependent(dependent, now)
         return running
 
     def begins_its_job(self, running: RunningJob) -> bool:
@@ -480,42 +418,59 @@ class State:
         """Note that what runs was told to stop; it holds its resources until it has."""
         self.stopping.add(unit)
 
-    def requeue(self, job_id: str, now: float) -> None:
-        """Running to pending: a preempted job goes back to its place in the queue."""
-        if job_id not in self.running:
-            raise self._impossible(job_id, "requeue", now)
-        self._release(job_id)
+    def end(self, outcome: Outcome, now: float) -> AttemptEnd:
+        """Running to ended, or back to its place in the queue, where the attempt goes back.
+
+        Of a part, what waited for it may start. Its job has ended with its last part, or with the
+        last that runs once one has failed.
+        """
+        unit, because = unit_of(outcome), outcome.ended_because
+        is_whole = isinstance(unit, str)
+        running = self.running.get(unit)
+        if running is None:
+            goes_back = is_whole and because in GOES_BACK
+            raise self._impossible(outcome.job_id, "requeue" if goes_back else "end", now)
+        living = self._living[outcome.job_id]
+        self._release(unit)
+        if self.history is not None:
+            self.history.past.append(EndedAttempt(running, outcome, living.planned_seconds))
+        if outcome.slowdown != running.slowdown:
+            outcome = replaced(outcome, slowdown=running.slowdown)
+        if isinstance(unit, Part):
+            return self._end_part(unit, running, outcome, now)
+        if because in GOES_BACK:
+            self._requeue(living, now)
+            return AttemptEnd(running, outcome)
+        if self.history is not None:
+            self.history.ended[unit] = self.history.past[-1].outcome
+        return AttemptEnd(running, outcome, self._finish(unit, because, now))
+
+    def _requeue(self, living: PendingJob, now: float) -> None:
+        job_id = living.job.job_id
         self._went_back[job_id] = 1 + self._went_back.get(job_id, 0)
-        self._eligibility.stops(self._living[job_id].job)
-        self._put(self._living[job_id])
-        self._settle_array(self._living[job_id].job, now)
+        self._eligibility.stops(living.job)
+        self._put(living)
+        self._settle_array(living.job, now)
         if self.reference is not None:
             self.reference.went_back(job_id, now)
 
-    def end(self, job_id: str, because: EndedBecause, now: float) -> list[Withdrawn]:
-        """Running to ended; returns the jobs that will never run because of it."""
-        if job_id not in self.running:
-            raise self._impossible(job_id, "end", now)
-        self._release(job_id)
-        return self._finish(job_id, because, now)
-
-    def end_part(self, part: Part, because: EndedBecause, now: float) -> list[Withdrawn]:
-        """A part has ended, and what waited for it may start, or goes back to wait itself.
-
-        The job has ended with its last part, or with the last that runs once one has failed.
-        Returns the jobs that will never run because of that.
-        """
-        if part not in self.running:
-            raise self._impossible(part.job_id, "end", now)
-        self._release(part)
+    def _end_part(
+        self, part: Part, running: RunningJob, outcome: Outcome, now: float
+    ) -> AttemptEnd:
         parts = self._in_parts[part.job_id]
-        parts.end(part, because)
+        parts.end(part, outcome.ended_because)
         self._show(parts)
-        ended_because = parts.ended_because
-        return [] if ended_because is None else self._finish(part.job_id, ended_because, now)
+        because = parts.ended_because
+        if because is None:
+            return AttemptEnd(running, outcome, (), parts)
+        whole = parts.outcome(outcome)
+        if self.history is not None:
+            self.history.ended[part.job_id] = whole
+        withdrawn = self._finish(part.job_id, because, now)
+        return AttemptEnd(running, outcome, withdrawn, parts, whole)
 
-    def cancel(self, job_id: str, now: float) -> list[Withdrawn]:
-        """Pending to ended, by the user; returns the jobs that will never run because of it.
+    def cancel(self, job_id: str, now: float, by: str = "") -> list[Withdrawn]:
+        """Pending to ended, by a user; returns the jobs that will never run because of it.
 
         A job that runs is among ``cancelled`` until it has ended, and starts no more; one that has
         ended stays as it is.
@@ -524,14 +479,49 @@ class State:
             case JobState.ABSENT:
                 raise self._impossible(job_id, "cancel", now)
             case JobState.PENDING:
+                user = self._living[job_id].job.user
+                self.note_withdrawn(job_id, f"cancelled {by_whom(by, user)}")
                 self._leave(job_id)
                 return self._finish(job_id, EndedBecause.CANCELLED, now)
             case JobState.RUNNING:
-                self.cancelled.add(job_id)
+                self.cancelled[job_id] = by
                 self._leave(job_id)
                 if job_id in self._in_parts:
                     self._in_parts[job_id].cancel()
         return []
+
+    def note_withdrawn(self, job_id: str, because: str) -> None:
+        """Remember why a job will never run."""
+        if self.history is not None:
+            self.history.withdrawn[job_id] = because
+
+    def apply(self, news: Event | Instruction, now: float) -> None:
+        """Let an event or an instruction change what is true that nothing else follows from.
+
+        Raises
+        ------
+        InputError
+            If it is of a node that there is not, or (of one that is added) that there is.
+        """
+        match news:
+            case WakeAt(time=time):
+                self.wakes[unit_of(news)] = time
+            case TickAt(job_id, time) if job_id in self._living:
+                self.ticks[job_id] = time
+            case Preempt():
+                self.stop(unit_of(news))
+            case EstimateExpired():
+                self.wakes.pop(unit_of(news), None)
+            case Held(job_id=job_id, by=by):
+                self.hold(job_id, now, by)
+            case Released(job_id=job_id):
+                self.release(job_id, now)
+            case ClockRead():
+                self.clock = news
+            case _ if isinstance(news, NodeEvent):
+                self.change_nodes(news)
+            case _ if isinstance(news, OperatorEvent):
+                self.operate(news)
 
     def hold(self, job_id: str, now: float, by: str = "") -> None:
         """Let a job that waits wait until it is released; one that does not is left alone."""
@@ -709,6 +699,7 @@ class State:
         running = self.running_roster.take(unit)
         self.free.give_back(running.held, running.placement)
         self.stopping.discard(unit)
+        self.wakes.pop(unit, None)
         del self.estimates[unit]
 
     def _leave(self, job_id: str) -> None:
@@ -726,31 +717,21 @@ class State:
         self._in_parts.pop(job_id, None)
         self._went_back.pop(job_id, None)
         self.held.pop(job_id, None)
-        self.cancelled.discard(job_id)
+        self.ticks.pop(job_id, None)
+        self.cancelled.pop(job_id, None)
         self.ended[job_id] = EndedJob(now, because)
         withdrawn: list[Withdrawn] = []
-        for dependent in self._dependents.pop(job_id, ()):
+        for dependent in self._dependencies.dependents.pop(job_id, ()):
             if dependent in self.waiting_for:
                 withdrawn += self._settle_dependent(dependent, now)
         if job.conditions is not None:
             self._eligibility.remove(job, pending.arrival)
             self.next_begin_seconds = self._eligibility.next_seconds
             self._settle_array(job, now)
-        if self._namesakes is not None and job.name is not None:
-            withdrawn += self._leave_namesakes(self._namesakes, job, job.name, now)
+        namesake = self._dependencies.leave_namesakes(job)
+        if namesake is not None and namesake in self.waiting_for:
+            withdrawn += self._settle_dependent(namesake, now)
         return withdrawn
-
-    def _leave_namesakes(
-        self, every: _Namesakes, job: Job, name: str, now: float
-    ) -> list[Withdrawn]:
-        """Let the next singleton of a user and name start once all before it have ended."""
-        namesakes = every[job.user, name]
-        del namesakes[job.job_id]
-        if not namesakes:
-            del every[job.user, name]
-            return []
-        first = next(iter(namesakes))
-        return self._settle_dependent(first, now) if first in self.waiting_for else []
 
     def _settle_dependent(self, job_id: str, now: float) -> list[Withdrawn]:
         """Let a waiting job through, withdraw it, or leave it, as its predecessors have ended."""
@@ -760,7 +741,7 @@ class State:
             self.waiting_for_roster.take(job_id)
             self._queue(pending, now)
             return []
-        if (never := self._never_met(pending.job)) is not None:
+        if (never := self._dependencies.never_met(pending.job)) is not None:
             self._leave(job_id)
             withdrawn = Withdrawn(pending.job, never, self.ended[never].ended_because)
             return [withdrawn, *self._finish(job_id, EndedBecause.CANCELLED, now)]
@@ -786,20 +767,6 @@ class State:
             end = self.ended[job_id]
             return f"ended ({end.ended_because}) at {end.end_seconds:g} s"
         return "was never submitted"
-
-
-def _add_namesake(namesakes: _Namesakes, job: Job) -> None:
-    if job.name is not None:
-        namesakes.setdefault((job.user, job.name), {})[job.job_id] = None
-
-
-def _dependencies(job: Job) -> Iterator[Dependency]:
-    """What a job waits to become of others; not what singletons do."""
-    others = () if job.conditions is None else job.conditions.dependencies
-    yield from others
-    otherwise = {job_id for each in others for job_id in each.job_ids}
-    completed = tuple(each for each in job.after if each not in otherwise)
-    yield Dependency(DependencyKind.AFTER_OK, completed)
 
 
 def _twin(roster: Roster[_Key, _Entry], number: Callable[[_Entry], int]) -> Roster[_Key, _Entry]:

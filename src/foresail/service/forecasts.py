@@ -18,7 +18,7 @@ from foresail.explain.forecast import SCENARIOS, Range, WaitingForecast, forecas
 from foresail.explain.outlook import Outlook, outlook_of, with_arrivals
 from foresail.explain.start_calibration import MOST, StartCalibration
 from foresail.model.job import Job
-from foresail.record.jobs_fold import JobsFold
+from foresail.record.job_life import JobHistory
 from foresail.service.overview import slowly
 from foresail.service.picture import DaemonBusy, Gallery
 from foresail.service.store.protocol import ForecastRow
@@ -124,7 +124,7 @@ class QueueForecaster:
         return await self._of(await self._outlook(jobs, arrivals=arrivals))
 
     async def _outlook(self, jobs: Sequence[Job], *, arrivals: bool) -> Outlook:
-        def stands(controller: Controller, fold: JobsFold) -> Outlook:
+        def stands(controller: Controller, fold: JobHistory) -> Outlook:
             outlook = outlook_of(controller, jobs)
             return with_arrivals(outlook, controller, fold) if arrivals else outlook
 

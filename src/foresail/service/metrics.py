@@ -13,7 +13,7 @@ from foresail.model.decision import Start
 from foresail.model.event import Ended, Submitted
 from foresail.model.outcome import GOES_BACK
 from foresail.model.resources import Resources
-from foresail.record.jobs_fold import JobsFold
+from foresail.record.job_life import JobHistory
 from foresail.record.records import EventTaken, Instructed, Record
 from foresail.service.picture import Picture
 from foresail.service.store.protocol import Judged
@@ -74,7 +74,7 @@ class ServiceMetrics:
     def _gauge(self, name: str, says: str, label: str) -> Gauge:
         return Gauge(name, says, (label,), registry=self._registry)
 
-    def take(self, record: Record, jobs: JobsFold) -> None:
+    def take(self, record: Record, jobs: JobHistory) -> None:
         """Count what a record tells, which the fold has taken already."""
         match record:
             case EventTaken(event=Submitted()):
@@ -175,7 +175,7 @@ class CycleWatch:
         self._beyond = 0
         self._worked_seconds = 0.0
 
-    def take(self, record: Record, jobs: JobsFold) -> None:
+    def take(self, record: Record, jobs: JobHistory) -> None:
         """A record has been made, and the fold has taken it."""
         self._metrics.take(record, jobs)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from foresail.control.loop import Controller
 from foresail.model.reason import Reason
-from foresail.record.jobs_fold import JobsFold
+from foresail.record.job_life import JobHistory
 from foresail.service.picture import Gallery
 from foresail.service.store.protocol import JobSpan
 from foresail.service.store.sql_store import SqlStore
@@ -155,7 +155,7 @@ def _held_before(
 
 
 def _reasons_of(
-    job_ids: Sequence[str], controller: Controller, _: JobsFold
+    job_ids: Sequence[str], controller: Controller, _: JobHistory
 ) -> Mapping[str, Reason]:
     return controller.reasons_of(job_ids)
 

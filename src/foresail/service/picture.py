@@ -20,8 +20,8 @@ from foresail.model.outcome import Outcome
 from foresail.model.reason import Reason
 from foresail.model.resources import Resources
 from foresail.model.view import RunningJob
-from foresail.record.counters import Counters
-from foresail.record.jobs_fold import JobsFold
+from foresail.record.job_life import JobHistory
+from foresail.record.run_fold import Counters
 from foresail.service.mail import MailHook
 from foresail.service.store.protocol import Accepted
 
@@ -134,11 +134,11 @@ class Gallery:
         self._next: Future[Picture] | None = None
         self._reasons: Mapping[str, Reason] = {}
         self._watched: dict[str, float] = {}
-        self._questions: deque[tuple[int, Callable[[Controller, JobsFold], None]]] = deque()
+        self._questions: deque[tuple[int, Callable[[Controller, JobHistory], None]]] = deque()
         self._is_asked = threading.Event()
 
     async def ask(
-        self, question: Callable[[Controller, JobsFold], Answer], after: int = 0
+        self, question: Callable[[Controller, JobHistory], Answer], after: int = 0
     ) -> Answer:
         """Have a short question answered in the daemon's thread, when it next comes by.
 
@@ -194,7 +194,7 @@ class Gallery:
         await asyncio.wait({asyncio.wrap_future(coming)}, timeout=patience)
         return self._latest
 
-    def refreshed(self, controller: Controller, jobs: JobsFold) -> None:
+    def refreshed(self, controller: Controller, jobs: JobHistory) -> None:
         """Answer questions, and take a picture if someone waits for it; then rest if one may."""
         self.seen_monotonic = time.monotonic()
         self._is_stale = True
@@ -213,7 +213,7 @@ class Gallery:
         self._is_asked.set()
         self._wake()
 
-    def _answer_all(self, controller: Controller, jobs: JobsFold) -> None:
+    def _answer_all(self, controller: Controller, jobs: JobHistory) -> None:
         self._is_asked.clear()
         for _ in range(len(self._questions)):
             after, answered = self._questions.popleft()
@@ -252,9 +252,9 @@ class Gallery:
 
 def _answer(
     future: Future[Answer],
-    question: Callable[[Controller, JobsFold], Answer],
+    question: Callable[[Controller, JobHistory], Answer],
     controller: Controller,
-    jobs: JobsFold,
+    jobs: JobHistory,
 ) -> None:
     if not future.set_running_or_notify_cancel():
         return

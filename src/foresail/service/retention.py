@@ -192,7 +192,7 @@ class Retention:
         self._is_forgotten.wait(_PATIENCE_SECONDS)
         known = recovered(self._store)
         self._store.keep_snapshot(list(known.compaction.lines()), known.end)
-        job_ids = leaving_jobs(self._store, cutoff, known.run.jobs.submitted)
+        job_ids = leaving_jobs(self._store, cutoff, known.run.history.submitted)
         if not job_ids:
             return 0
         last = min(known.end, last_about(self._store, job_ids[-1]))

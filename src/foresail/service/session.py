@@ -255,6 +255,7 @@ def daemon_of(
     if not is_new:
         _note_policy(known.run, manifest, log)
         controller.take_over(known.run)
+    log.follow(controller.state)
     history = RunHistory(None, observer.note)
     return Daemon(controller, log, adapter, inbox, history, None, observer)
 

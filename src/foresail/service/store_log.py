@@ -16,9 +16,11 @@ from foresail.model.event import Cancelled, Ended, Held, Released, Submitted
 from foresail.model.outcome import GOES_BACK, EndedBecause
 from foresail.model.protocols import ComparesWith
 from foresail.model.words import by_whom
+from foresail.record.job_life import JobHistory
 from foresail.record.log_text import record_line
-from foresail.record.records import EventTaken, Forgotten, Instructed, Manifest, Predicted, Record
+from foresail.record.records import EventTaken, Instructed, Manifest, Predicted, Record
 from foresail.record.run_fold import RunFold
+from foresail.record.state import State
 from foresail.record.subjects import about
 from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
@@ -55,7 +57,7 @@ class StoreLog:
     """A log that commits each step with what it changes of jobs, and which requests it took.
 
     ``manifest`` is what a new log begins with (None where one goes on), ``known`` what is in it
-    already.
+    already. It is to ``follow`` a state before the first step.
     """
 
     def __init__(
@@ -67,7 +69,6 @@ class StoreLog:
         feed: Feed,
         cycles: CycleWatch,
     ) -> None:
-        self.jobs = known.run.jobs
         self._store = store
         self._compaction = known.compaction
         self._since_snapshot = known.since_snapshot
@@ -79,9 +80,14 @@ class StoreLog:
         self._changes: dict[str, dict[str, Any]] = {}
         self._cycles = cycles
         self._begun = 0.0
+        self._state: State | None = None
         if manifest is not None:
             self.append(manifest)
             self.commit()
+
+    def follow(self, state: State) -> None:
+        """Tell of jobs as they stand in this state after each step."""
+        self._state = state
 
     def append(self, record: Record) -> None:
         """Take one record."""
@@ -91,19 +97,18 @@ class StoreLog:
         self._records.append(record)
         self._lines.append(line)
         if not isinstance(record, TELL_ONLY):
-            self.jobs.take(record)
-            if isinstance(record, Forgotten):
-                self.jobs.forget(record.job_ids)
             self._compaction.take(record, line, self._end + len(self._lines))
             self._since_snapshot += 1
-            self._note(record)
-            self._cycles.take(record, self.jobs)
 
     def commit(self) -> None:
         """Hand the step to the store; now and then a snapshot, which can be done without."""
         if not self._lines:
             return
         decided = time.perf_counter()
+        if self._state is not None and self._state.history is not None:
+            for record in self._records:
+                self._note(record, self._state, self._state.history)
+                self._cycles.take(record, self._state.history)
         subjects = [about(record) for record in self._records]
         step = WholeStep(self._lines, self._inbox.taken, self._changes, subjects)
         self._end += len(self._lines)
@@ -127,8 +132,8 @@ class StoreLog:
             with suppress(StoreUnavailable):
                 self._store.keep_snapshot(list(self._compaction.lines()), self._store.last_record())
 
-    def _note(self, record: Record) -> None:
-        """What a record changes of a job as it stands."""
+    def _note(self, record: Record, state: State, jobs: JobHistory) -> None:
+        """Note what a record changes of a job as it stands after the step."""
         match record:
             case Predicted(job_id=job_id):
                 self._change(
@@ -151,14 +156,16 @@ class StoreLog:
                     deadline_seconds=job.deadline_seconds,
                 )
             case EventTaken(time=now, event=Cancelled(job_id=job_id, by=by)):
-                because = f"cancelled {by_whom(by, self.jobs.submitted[job_id].user)}"
-                if job_id in self.jobs.cancelled:
+                because = f"cancelled {by_whom(by, jobs.submitted[job_id].user)}"
+                if job_id in state.cancelled:
                     self._change(job_id, because=because)
-                elif self.jobs.moved == job_id:
+                elif jobs.withdrawn.get(job_id) == because and (
+                    state.ended[job_id].end_seconds == now
+                ):
                     self._change(job_id, state="cancelled", end_seconds=now, because=because)
-            case EventTaken(event=Held(job_id=job_id)) if job_id in self.jobs.held:
+            case EventTaken(event=Held(job_id=job_id)) if job_id in state.held:
                 self._change(job_id, state="held")
-            case EventTaken(event=Released(job_id=job_id)) if job_id in self.jobs.waiting:
+            case EventTaken(event=Released(job_id=job_id)) if state.pending_job(job_id):
                 self._change(job_id, state="pending")
             case EventTaken(event=Ended(outcome=outcome)):
                 if outcome.ended_because in GOES_BACK:
@@ -172,7 +179,7 @@ class StoreLog:
                     exit_code=outcome.exit_code,
                 )
                 if outcome.ended_because is not EndedBecause.CANCELLED:  # by whom, stands there
-                    words = end_words(outcome, self.jobs.submitted[outcome.job_id])
+                    words = end_words(outcome, jobs.submitted[outcome.job_id])
                     self._change(outcome.job_id, because=words)
 
     def _change(self, job_id: str, **values: Any) -> None:

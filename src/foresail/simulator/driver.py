@@ -15,7 +15,7 @@ from foresail.model.decision import Instruction, Preempt, TickAt, WakeAt
 from foresail.model.event import Ended, EstimateExpired, Event, Submitted, Tick
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
-from foresail.record.state import JobState
+from foresail.record.job_life import JobState
 
 _MAXIMUM_IDLE_TICKS: Final = 100
 

@@ -14,9 +14,9 @@ from sqlalchemy.exc import DBAPIError
 
 from foresail.model.errors import InputError
 from foresail.model.whole_files import to_be_written
-from foresail.record.jobs_fold import JobsFold
+from foresail.record.job_life import ImpossibleTransition, JobState
 from foresail.record.log_text import parse_record
-from foresail.record.state import ImpossibleTransition
+from foresail.record.run_fold import RunFold
 from foresail.service.store.database import Database
 from foresail.service.store.protocol import JobsWanted
 from foresail.service.store.sql_store import SqlStore
@@ -52,20 +52,20 @@ def faults_of(store: SqlStore) -> Iterator[str]:
 
 
 def _faults_of_log(store: SqlStore) -> Iterator[str]:
-    jobs = JobsFold()
+    run = RunFold()
     number = 0
     try:
         left = store.records_left()
         snapshot = store.snapshot() if left else None
         begin, lines = snapshot or (0, ())
         for at, (_, line) in enumerate(store.records_of_snapshot(lines), 1):
-            jobs.take(parse_record(line, "snapshot", at))
+            run.take(parse_record(line, "snapshot", at))
         for expected, (number, line) in enumerate(store.records(after=left), left + 1):
             if number != expected:
                 yield f"record {expected} of the log is missing"
                 return
             if number > begin:
-                jobs.take(parse_record(line, "event log", number))
+                run.take(parse_record(line, "event log", number))
         if begin < left:
             yield "the snapshot does not tell of the records that have left the log"
         recovered(store)
@@ -76,26 +76,27 @@ def _faults_of_log(store: SqlStore) -> Iterator[str]:
     while rows := store.jobs(JobsWanted(after=after, limit=_PAGE, oldest_first=True)):
         for row in rows:
             known.add(row["job_id"])
-            told = _state_by_log(jobs, row["job_id"])
+            told = _state_by_log(run, row["job_id"])
             if told is not None and told != row["state"]:
                 yield f"job {row['job_id']} is {row['state']}, and {told} by the log"
         after = rows[-1]["number"]
-    for job_id in jobs.submitted:
+    for job_id in run.history.submitted:
         if job_id not in known:
             yield f"job {job_id} is in the log alone"
 
 
-def _state_by_log(jobs: JobsFold, job_id: str) -> str | None:
+def _state_by_log(run: RunFold, job_id: str) -> str | None:
     """The state that a job's row should have; None if the log has not heard of it yet."""
+    jobs, state = run.history, run.state
     if job_id not in jobs.submitted:
         return None
     if job_id in jobs.ended:
         return str(jobs.ended[job_id].ended_because)
     if job_id in jobs.withdrawn:
         return "cancelled" if jobs.withdrawn[job_id].startswith("cancelled by ") else "withdrawn"
-    if jobs.runs(job_id):
+    if state.of(job_id) is JobState.RUNNING:
         return "running"
-    return "held" if job_id in jobs.held else "pending"
+    return "held" if job_id in state.held else "pending"
 
 
 _ROWS_AT_ONCE: Final = 1_000

@@ -1,4 +1,4 @@
-"""What a run's predictor was asked and told, so that a fresh one can be asked and told it again."""
+"""Predictor calls of a run, replayed into a new predictor."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class JobWithdrawn:
-    """A job that waited will not run, of which the predictor is told only if it asks for that."""
+    """A job that waited will not run; made to predictors that watch withdrawals."""
 
     job: Job
     now: float
@@ -56,13 +56,13 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class ObservedPart:
-    """A part of a job ended, of which the predictor is told only if it asks for that."""
+    """A part of a job ended; made to predictors that observe tasks."""
 
     job: Job
     outcome: Outcome
 
 
-Lesson = Asked | AskedAgain | Started | JobWithdrawn | Observed | ObservedPart
+PredictorCall = Asked | AskedAgain | Started | JobWithdrawn | Observed | ObservedPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +73,15 @@ class JobBeliefs:
     latest: Distribution
 
 
-def teach(predictor: Predictor, lessons: Iterable[Lesson]) -> Mapping[str, JobBeliefs]:
-    """Ask and tell a fresh predictor all of it, in order; what it believes of each job it met."""
+def teach(predictor: Predictor, calls: Iterable[PredictorCall]) -> Mapping[str, JobBeliefs]:
+    """Make all calls to a fresh predictor, in order; returns what it believes of each job."""
     can = capabilities_of_predictor(predictor)
     refreshes, watches = can.refreshes_predictions, can.watches_starts
     beliefs: dict[str, JobBeliefs] = {}
-    for lesson in lessons:
-        job = lesson.job
+    for call in calls:
+        job = call.job
         job_id = job.job_id
-        match lesson:
+        match call:
             case Asked(now=now):
                 belief = predictor.predict(job, now)
                 beliefs[job_id] = JobBeliefs(belief, belief)

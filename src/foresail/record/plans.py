@@ -1,4 +1,4 @@
-"""What a log has not been told yet: plans and reasons that are not as they were."""
+"""Plans and reasons of scheduling passes: what a log is told of them, and what follows from it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from foresail.model.construction import quickly_made
-from foresail.model.decision import PlannedStart
+from foresail.model.decision import Placement, PlannedStart
 from foresail.model.reason import Reason, ReasonCode
 from foresail.record.frequent_lines import shared
+from foresail.record.records import Decided, Drained, Manifest, Record
 
 _ROUNDING_SECONDS = 1e-6
 
@@ -129,3 +130,64 @@ def _others(
             abs_tol=_ROUNDING_SECONDS,
         )
     ]
+
+
+class PlanFold:
+    """Takes a run's records in order, and knows what its last scheduling pass has planned.
+
+    To be read by others: ``made_at`` (when that was, seconds; -inf at first), ``head`` (the job
+    planned first), ``is_void`` (that plan has ended: by a drain, or as no job may start any more).
+    """
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self.made_at = -math.inf
+        self.head: str | None = None
+        self.is_void = False
+        self._starts: dict[str, float] = {}
+        self._places: dict[str, Placement] = {}
+
+    @property
+    def starts(self) -> Mapping[str, float]:
+        """Planned start (seconds) by job id."""
+        return {} if self.is_void else self._starts
+
+    def take(self, record: Record) -> None:
+        """Take the next record."""
+        match record:
+            case Decided():
+                self._decide(record)
+            case Drained():
+                self.void()
+            case Manifest():
+                self._begin()
+
+    def void(self) -> None:
+        """End the plan; the next pass still says how its own differs from it."""
+        self.head, self.is_void = None, True
+
+    def _decide(self, record: Decided) -> None:
+        for job_id in record.dropped:
+            self._starts.pop(job_id, None)
+            self._places.pop(job_id, None)
+        if record.slides:
+            later = record.time - self.made_at
+            self._starts = {job_id: start + later for job_id, start in self._starts.items()}
+        self._starts.update(record.plan)
+        for job_id, places in record.places.items():
+            self._places[job_id] = Placement(places)
+        self.made_at, self.head, self.is_void = record.time, record.head, False
+
+    def planned(self) -> tuple[PlannedStart, ...]:
+        """What is planned."""
+        return () if self.is_void else self.last_planned()
+
+    def last_planned(self) -> tuple[PlannedStart, ...]:
+        """What the last pass has planned, whatever has come of it."""
+        nowhere = Placement(())
+        return tuple(
+            PlannedStart(job_id, start, self._places.get(job_id, nowhere))
+            for job_id, start in self._starts.items()
+        )
