@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -22,16 +23,23 @@ from foresail.model.errors import InputError
 from foresail.traces import schema
 from foresail.traces.folder import read_folder, write_folder
 from foresail.traces.generating import generate
-from foresail.traces.generators.usage import UsageParameters
+from foresail.traces.generators import usage as generator
+from foresail.traces.generators.usage import SWINGS, UsageParameters
 from foresail.traces.measured import quantity
 from foresail.traces.workload import Workload
 
-CALM = {"daily_swing": 0.0, "burst_share": 0.0, "regimes": 1}
+CALM = replace(SWINGS, daily_swing=0.0, burst_share=0.0, regimes=1)
 
 
 @cache
 def _generated(seed: int = 1, **parameters: float) -> Workload:
     return generate("usage", UsageParameters(**parameters), seed)  # type: ignore[arg-type]
+
+
+def _swinging(monkeypatch, **swings: float) -> pl.DataFrame:
+    """Usage of services that are calm but for some swings."""
+    monkeypatch.setattr(generator, "SWINGS", replace(CALM, **swings))
+    return _services(generate("usage", UsageParameters(), 1))
 
 
 def _usage(workload: Workload) -> pl.DataFrame:
@@ -167,10 +175,9 @@ def test_highest_second_is_that_of_300_seconds():
     assert np.median(ratio) == pytest.approx(np.median(drawn), rel=0.03)
 
 
-def test_regimes():
+def test_regimes(monkeypatch):
     """Use has the stated levels, factors and mean stay, all levels as often."""
-    workload = _generated(**(CALM | {"regimes": 3, "regime_spread": 2.0, "regime_hours": 2.0}))
-    use = _services(workload)
+    use = _swinging(monkeypatch, regimes=3, regime_spread=2.0, regime_seconds=7200.0)
     level = use.select(
         (pl.col("average_cpus") / pl.col("average_cpus").min().over("job_id", "task")).log(2.0)
     ).to_series()
@@ -183,9 +190,9 @@ def test_regimes():
     assert left.mean() == pytest.approx(300 / 7200, rel=0.05)
 
 
-def test_daily_swing():
+def test_daily_swing(monkeypatch):
     """A service without regimes and bursts swings by the stated share, once a day."""
-    use = _services(_generated(**(CALM | {"daily_swing": 0.4})))
+    use = _swinging(monkeypatch, daily_swing=0.4)
     swing = use.group_by("job_id", "task").agg(
         ratio=pl.col("average_cpus").max() / pl.col("average_cpus").min(),
         peak=(pl.col("start_seconds").sort_by("average_cpus").last() % 86400.0),
@@ -195,9 +202,9 @@ def test_daily_swing():
     assert np.median(hours) == pytest.approx((0.4 + 0.25) * 24, abs=1.0)
 
 
-def test_bursts():
+def test_bursts(monkeypatch):
     """The stated share of periods is the stated factor above the rest."""
-    use = _services(_generated(**(CALM | {"burst_share": 0.05, "burst_factor": 4.0})))
+    use = _swinging(monkeypatch, burst_share=0.05, burst_factor=4.0)
     ratio = use.select(
         pl.col("average_cpus") / pl.col("average_cpus").min().over("job_id", "task")
     ).to_series()
@@ -222,15 +229,6 @@ def test_scatter_of_jobs_and_tasks():
     assert np.sqrt(between["runtime_seconds"].mean()) == pytest.approx(0.5, rel=0.1)
 
 
-def test_unsuccessful_share():
-    """By default all jobs completed; else the stated share of batch jobs failed or was killed."""
-    assert set(_generated().jobs["status"]) == {"completed"}
-    jobs = _generated(jobs=2000, days=1.0, service_share=0.0, unsuccessful_share=0.4).jobs
-    shares = dict(jobs["status"].value_counts(normalize=True).rows())
-    assert shares["failed"] == pytest.approx(0.2, abs=0.03)
-    assert shares["cancelled"] == pytest.approx(0.2, abs=0.03)
-
-
 def test_analyses_of_generated_usage():
     """Both studies find what was put in: seconds vary more than means; jobs more than tasks."""
     volatility = cpu_volatility(CpuVolatilityParameters()).examine(_generated())
@@ -252,11 +250,7 @@ def test_analyses_of_generated_usage():
         ("jobs", 0),
         ("days", 0.5),
         ("days", float("inf")),
-        ("regimes", 0),
-        ("regime_hours", 0.0),
-        ("burst_factor", float("nan")),
         ("corrupt_share", 1.5),
-        ("daily_swing", -0.1),
     ],
 )
 def test_usage_parameters_out_of_range(name, value):

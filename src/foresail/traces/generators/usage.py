@@ -139,6 +139,23 @@ _BATCH_PRIORITIES: Final = np.array(["0", "1", "2", "4"])
 _SERVICE_PRIORITIES: Final = np.array(["9", "10", "11"])
 
 
+SWINGS: Final = Swings(
+    regimes=3,
+    regime_spread=2.0,
+    regime_seconds=6 * 3600.0,
+    daily_swing=0.3,
+    burst_share=0.02,
+    burst_factor=3.0,
+)
+_APPLICATIONS_PER_USER: Final = 3
+_MEAN_WAIT_SECONDS: Final = 10.0
+"""Recorded, of batch jobs."""
+_JOB_LOG_DEVIATION: Final = 0.5
+_TASK_LOG_DEVIATION: Final = 0.15
+"""Scatter of runtimes and of use, in the natural logarithm: of the jobs of an application, and of
+the tasks of a job."""
+
+
 @dataclass(frozen=True, slots=True)
 class UsageParameters:
     """Parameters of the generator ``usage``."""
@@ -152,32 +169,14 @@ class UsageParameters:
     service_share: float = 0.2
     """Share of jobs that are services: there from the first second to the last."""
     users: int = 20
-    applications_per_user: int = 3
-    """Whom jobs belong to; jobs of one application resemble each other."""
+    """Whom jobs belong to, three applications each; jobs of one application resemble each other."""
     single_task_share: float = 0.77
     """Share of jobs of one task (77 % at Google); the others have 2 to ``most_tasks``, few
     mostly."""
     most_tasks: int = 20
     """Tasks of the widest job."""
-    job_log_deviation: float = 0.5
-    task_log_deviation: float = 0.15
-    """Scatter of runtimes and of use, in the natural logarithm: of the jobs of an application, and
-    of the tasks of a job."""
-    unsuccessful_share: float = 0.0
-    """Share of batch jobs that failed or were cancelled; 0 gives successful jobs only."""
-    wait_seconds: float = 10.0
-    """Mean recorded wait of batch jobs."""
     corrupt_share: float = 0.25
     """Share of jobs whose sampled seconds are all 0, because their sampling failed."""
-    regimes: int = 3
-    regime_spread: float = 2.0
-    regime_hours: float = 6.0
-    """Levels of the Markov chain of use, the factor from one to the next, and the mean stay."""
-    daily_swing: float = 0.3
-    """Amplitude of the daily sine, as a share of the level."""
-    burst_share: float = 0.02
-    burst_factor: float = 3.0
-    """Share of periods that are bursts, and the factor of their use."""
     second_log_deviation: float = 0.5
     second_scatter: float = 0.4
     """Deviation of the logarithm of a second's use around its period's mean: the median of the
@@ -189,42 +188,18 @@ class UsageParameters:
             "days": 1.0,
             "processors": 1,
             "users": 1,
-            "applications_per_user": 1,
             "most_tasks": 2,
-            "job_log_deviation": 0.0,
-            "task_log_deviation": 0.0,
-            "wait_seconds": 0.0,
-            "regimes": 1,
-            "regime_spread": 1.0,
-            "regime_hours": PERIOD_SECONDS / 3600.0,
-            "burst_factor": 1.0,
             "second_log_deviation": 0.0,
             "second_scatter": 0.0,
         }
         for name, lowest in least.items():
             require_at_least(self, lowest, name)
-        require_share(
-            self,
-            *("service_share", "single_task_share", "unsuccessful_share", "corrupt_share"),
-            *("daily_swing", "burst_share"),
-        )
+        require_share(self, "service_share", "single_task_share", "corrupt_share")
 
     @property
     def seconds(self) -> float:
         """Length of the trace."""
         return self.days * _DAY_SECONDS
-
-    @property
-    def swings(self) -> Swings:
-        """How use moves around a task's level."""
-        return Swings(
-            regimes=self.regimes,
-            regime_spread=self.regime_spread,
-            regime_seconds=self.regime_hours * 3600.0,
-            daily_swing=self.daily_swing,
-            burst_share=self.burst_share,
-            burst_factor=self.burst_factor,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,13 +248,13 @@ def usage(parameters: UsageParameters, random: np.random.Generator) -> Workload:
             task=task,
             start_seconds=start,
             end_seconds=start + runtimes,
-            cpus=jobs.cpu_level[of] * _scatter(of.size, parameters.task_log_deviation, random),
+            cpus=jobs.cpu_level[of] * _scatter(of.size, _TASK_LOG_DEVIATION, random),
             memory_bytes=jobs.memory_level[of],
             second_log_deviation=jobs.second_log_deviation[of],
             day_phase=random.normal(0.4, 0.05, parameters.jobs)[of],
             sampled=~corrupt[of],
         ),
-        parameters.swings,
+        SWINGS,
         random,
     )
     tasks = tasks_table(
@@ -291,7 +266,7 @@ def usage(parameters: UsageParameters, random: np.random.Generator) -> Workload:
             "memory_bytes": jobs.memory_bytes[of],
         }
     )
-    table = _table(jobs, ids, submit, wait, longest, parameters, random)
+    table = _table(jobs, ids, submit, wait, longest)
     return Workload(
         with_use(table, usage),
         WorkloadMeta(
@@ -306,7 +281,7 @@ def usage(parameters: UsageParameters, random: np.random.Generator) -> Workload:
 
 
 def _draw_jobs(parameters: UsageParameters, random: np.random.Generator) -> _UsageJobs:
-    applications = parameters.users * parameters.applications_per_user
+    applications = parameters.users * _APPLICATIONS_PER_USER
     service = _exactly(parameters.service_share, parameters.jobs, random)
     application = random.integers(0, applications, parameters.jobs) * 2 + service
     kinds = 2 * applications
@@ -320,7 +295,7 @@ def _draw_jobs(parameters: UsageParameters, random: np.random.Generator) -> _Usa
     second = parameters.second_log_deviation * _scatter(kinds, parameters.second_scatter, random)
     several = random.random(parameters.jobs) >= parameters.single_task_share
     widths = np.exp(random.uniform(np.log(2.0), np.log(parameters.most_tasks + 1.0), several.size))
-    scatter = _scatter(parameters.jobs, parameters.job_log_deviation, random)
+    scatter = _scatter(parameters.jobs, _JOB_LOG_DEVIATION, random)
     return _UsageJobs(
         service=service,
         application=application,
@@ -329,7 +304,7 @@ def _draw_jobs(parameters: UsageParameters, random: np.random.Generator) -> _Usa
         memory_bytes=memory[application],
         runtime_level=np.exp(spread)[application] * scatter,
         cpu_level=(cpus * utilisation)[application]
-        * _scatter(parameters.jobs, parameters.job_log_deviation, random),
+        * _scatter(parameters.jobs, _JOB_LOG_DEVIATION, random),
         memory_level=(memory * share)[application],
         second_log_deviation=second[application],
     )
@@ -339,7 +314,7 @@ def _task_runtimes(
     jobs: _UsageJobs, of: Integers, parameters: UsageParameters, random: np.random.Generator
 ) -> Floats:
     """Runtime of each task, shape (tasks,); services run throughout, others half of it at most."""
-    batch = jobs.runtime_level[of] * _scatter(of.size, parameters.task_log_deviation, random)
+    batch = jobs.runtime_level[of] * _scatter(of.size, _TASK_LOG_DEVIATION, random)
     batch = np.clip(np.round(batch), 1.0, parameters.seconds / 2.0)
     return np.where(jobs.service[of], parameters.seconds, batch)
 
@@ -348,7 +323,7 @@ def _arrivals(
     jobs: _UsageJobs, longest: Floats, parameters: UsageParameters, random: np.random.Generator
 ) -> tuple[Floats, Floats]:
     """Wait and submission of each job, so that it ends within the trace."""
-    waited = np.round(random.exponential(1.0, longest.size) * parameters.wait_seconds)
+    waited = np.round(random.exponential(1.0, longest.size) * _MEAN_WAIT_SECONDS)
     room = parameters.seconds - longest
     wait = np.where(jobs.service, 0.0, np.minimum(waited, np.floor(room)))
     submit = np.floor(random.random(longest.size) * (room - wait))
@@ -394,20 +369,14 @@ def _table(
     submit: Floats,
     wait: Floats,
     runtime: Floats,
-    parameters: UsageParameters,
-    random: np.random.Generator,
 ) -> pl.DataFrame:
-    per_user = 2 * parameters.applications_per_user
+    per_user = 2 * _APPLICATIONS_PER_USER
 
     def in_turn(of_services: NDArray[np.str_], of_batch: NDArray[np.str_]) -> NDArray[np.str_]:
         turn = jobs.application // 2
         service, batch = of_services[turn % of_services.size], of_batch[turn % of_batch.size]
         return np.where(jobs.service, service, batch)
 
-    drawn = random.random(ids.size)
-    share = parameters.unsuccessful_share
-    unsuccessful = np.where(drawn < share / 2.0, "failed", "cancelled")
-    status = np.where((drawn < share) & ~jobs.service, unsuccessful, "completed")
     return jobs_table(
         {
             "job_id": ids,
@@ -418,7 +387,7 @@ def _table(
             "cpus_per_task": jobs.cpus,
             "memory_bytes_per_task": jobs.memory_bytes,
             "allocated_cpus": jobs.tasks * jobs.cpus,
-            "status": status,
+            "status": ["completed"] * ids.size,
             "user": np.char.mod("user%d", jobs.application // per_user + 1),
             "executable": np.char.mod("application%d", jobs.application + 1),
             "scheduling_class": in_turn(_SERVICE_CLASSES, _BATCH_CLASSES),
