@@ -247,17 +247,14 @@ class _Log:
                 value=len(words),
                 expected=f"at least {len(FIELDS)} fields",
             )
+        whole = "a whole number of 64 bits" if detail in _IDS else "a whole number"
         return InputError(
             "no usable number",
             source=self._notes.path,
             line=line,
             field=FIELDS[detail],
             value=words[detail][:_SHOWN_CHARACTERS].decode("utf-8", errors="backslashreplace"),
-            expected="a whole number of 64 bits"
-            if detail in _IDS
-            else "a whole number"
-            if detail in _WHOLE_FIELDS
-            else "a number",
+            expected=whole if detail in _WHOLE_FIELDS else "a number",
         )
 
     def _raw(self, block: Block, text: bytes, long_ids: LongIds) -> pl.DataFrame:
@@ -285,17 +282,8 @@ class _Log:
     def _count_negative_processors(self, raw: pl.DataFrame) -> None:
         """Of negative numbers, -1 alone says that processors are not known."""
         for name in ("requested processors", "allocated processors"):
-            negative = raw[name] < -1
-            if negative.any():
-                row = negative.arg_max() or 0
-                self._notes.repair(
-                    f"unknown_for_negative_{name.replace(' ', '_')}",
-                    int(negative.sum()),
-                    line=raw[LINE][row],
-                    field=name,
-                    value=raw[name][row],
-                    expected="-1 or more",
-                )
+            repair = f"unknown_for_negative_{name.replace(' ', '_')}"
+            self._notes.repair_rows(repair, raw, raw[name] < -1, name, "-1 or more")
 
     def _without_partial_executions(self, raw: pl.DataFrame) -> pl.DataFrame:
         """Without the bursts of swapped-out jobs: lines with no submission that follow a sum."""
@@ -458,8 +446,7 @@ def _machines(path: Path) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema.NODES)
 
 
-NUMBERS: Final = 18
-"""Numeric fields of a line; what follows them is kept as text."""
+NUMBERS: Final = len(FIELDS)
 
 # What a line turned out to be.
 GOOD: Final = 0
@@ -469,17 +456,6 @@ NOT_A_NUMBER: Final = 2
 _EXACT_DIGITS = 15
 _EXACT_POWER = 22
 _POWERS_OF_TEN = 10.0 ** np.arange(_EXACT_POWER + 1)
-
-
-@bare_kernel
-def count_lines(text: NDArray[np.uint8]) -> int:
-    """Lines in ``text`` (uint8), the last of which need not end in a newline."""
-    lines = 0
-    for at in range(text.size):
-        lines += text[at] == 10
-    if text.size and text[-1] != 10:
-        lines += 1
-    return lines
 
 
 @part
@@ -546,31 +522,9 @@ def parse_lines(
     comments: NDArray[np.int64],
     slow: NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """Parse whole lines of an SWF log.
+    """Parse whole lines of an SWF log into the arrays of a ``Block``, which have room for all.
 
-    Parameters
-    ----------
-    text
-        The lines, uint8.
-    values
-        Filled with the numeric fields: shape (NUMBERS, lines), a column per job line.
-    lines
-        Filled with the zero-based number of the line within ``text``, per job line.
-    kinds
-        Filled with GOOD, TOO_FEW_FIELDS or NOT_A_NUMBER, per job line.
-    details
-        Filled with the number of fields found, or the index of the field that is no number.
-    rest
-        Filled with start and end of the text beyond the last field, shape (lines, 2); empty: equal.
-    comments
-        Filled with start and end of each comment line, shape (lines, 2).
-    slow
-        Filled with (job line, field, start, end) of numbers left to a slower parser; shape
-        (lines x NUMBERS, 4), which has room for all.
-
-    Returns
-    -------
-    Number of job lines, of comment lines and of slow numbers.
+    Returns the number of job lines, of comment lines and of slow numbers.
     """
     jobs = 0
     remarks = 0
@@ -642,20 +596,27 @@ def parse_lines(
 
 
 class Block(NamedTuple):
-    """What ``parse_lines`` found, cut to the number of job lines, comments and slow numbers."""
+    """Findings about some lines: a row per job line, but for ``comments`` and ``slow``."""
 
     values: NDArray[np.float64]
+    """The numeric fields; shape (NUMBERS, job lines)."""
     lines: NDArray[np.int64]
+    """Number of the line within the text, from zero."""
     kinds: NDArray[np.int64]
+    """GOOD, TOO_FEW_FIELDS or NOT_A_NUMBER."""
     details: NDArray[np.int64]
+    """Number of fields found, or the index of the field that is no number."""
     rest: NDArray[np.int64]
+    """Start and end of the text beyond the last field, shape (job lines, 2); empty: equal."""
     comments: NDArray[np.int64]
+    """Start and end of each comment line; shape (comments, 2)."""
     slow: NDArray[np.int64]
+    """Job line, field, start and end of numbers left to a slower parser; shape (numbers, 4)."""
 
 
 def parse_block(text: NDArray[np.uint8]) -> tuple[Block, int]:
     """Parse whole lines of an SWF log: the findings, and the number of lines in ``text``."""
-    lines = count_lines(text)
+    lines = int(np.count_nonzero(text == 10)) + bool(text.size and text[-1] != 10)
     block = Block(
         values=np.empty((NUMBERS, lines)),
         lines=np.empty(lines, dtype=np.int64),
