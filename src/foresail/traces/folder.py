@@ -25,9 +25,9 @@ from foresail.model.errors import InputError
 from foresail.model.whole_files import to_be_written
 from foresail.traces import schema
 from foresail.traces.parquet import parquet_of, require_possible_pages
-from foresail.traces.reading import Intake, Notes, choose, finished, read
+from foresail.traces.reading import Intake, finished, read
 from foresail.traces.repeated_ids import give_unique_ids
-from foresail.traces.workload import LostRows, Workload, WorkloadMeta, require_processors
+from foresail.traces.workload import LostRows, Workload, WorkloadMeta
 
 JOBS_FILE: Final = "jobs.parquet"
 NODES_FILE: Final = "nodes.parquet"
@@ -209,18 +209,13 @@ def convert(
     Parameters are those of ``foresail.traces.reading.read``, which says what is raised; so is an
     ``InputError`` if the folder cannot be written, or something that is no workload is there.
     """
-    name, chosen = choose(path, reader, **options)
-    if processors is not None:
-        require_processors(processors, path)
-    notes = Notes(path, strict, advance)
-    intake = Intake(notes)
+    intake = Intake(path, reader, strict, processors, advance, options)
+    notes = intake.notes
     with _replacing(folder) as partial:
         parts: list[Path] = []
-        for chunk in chosen.chunks(notes):
-            taken = intake.take(chunk)
-            if taken.height:
-                parts.append(_write_part(taken, partial, len(parts)))
-        intake.check_enough()
+        for chunk in intake.chunks():
+            if chunk.height:
+                parts.append(_write_part(chunk, partial, len(parts)))
         if not intake.ids_ascend:
             give_unique_ids(_OnDisk(parts), notes)
         shift = intake.origin_shift()
@@ -231,7 +226,7 @@ def convert(
         )
         for part in partial.glob("part-*"):
             part.unlink()
-        meta = notes.meta(name, processors)
+        meta = intake.meta()
         _write_rest(partial, meta, (notes.nodes, notes.tasks, notes.usage))
     return meta
 

@@ -8,7 +8,7 @@ canonical. ``read`` keeps all chunks in memory; ``foresail.traces.folder.convert
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar, runtime_checkable
@@ -253,10 +253,22 @@ class PlainReader:
 
 
 class Intake:
-    """Makes chunks canonical as they come, and remembers what they need once all have come."""
+    """Makes the chunks of a log canonical as they come, and remembers what they need afterwards."""
 
-    def __init__(self, notes: Notes) -> None:
-        self._notes = notes
+    def __init__(
+        self,
+        path: Path,
+        reader: str | None,
+        strict: bool | None,
+        processors: int | None,
+        advance: Callable[[int], None] | None,
+        options: Mapping[str, Any],
+    ) -> None:
+        self._reader_name, self._reader = choose(path, reader, **options)
+        if processors is not None:
+            require_processors(processors, path)
+        self._processors = processors
+        self.notes = Notes(path, strict, advance)
         self._highest_submit = -np.inf
         self._lowest_submit = np.inf
         self._highest_id = -1
@@ -264,42 +276,48 @@ class Intake:
         self.ordered = True
         self.ids_ascend = True
 
-    def take(self, chunk: pl.DataFrame) -> pl.DataFrame:
-        """The chunk with every canonical column, without impossible values.
+    def chunks(self) -> Iterator[pl.DataFrame]:
+        """The chunks with every canonical column, without impossible values.
 
         Raises
         ------
         InputError
-            When strict and something had to be repaired.
+            If there is no job, or more rows are lost than may be; when strict and something had to
+            be repaired.
         """
-        chunk = self._without_impossible(self._canonical(chunk))
-        self._watch_order(chunk)
-        self._watch_ids(chunk)
-        self.rows += chunk.height
-        return chunk
+        for chunk in self._reader.chunks(self.notes):
+            chunk = self._without_impossible(self._canonical(chunk))
+            self._watch_order(chunk)
+            self._watch_ids(chunk)
+            self.rows += chunk.height
+            yield chunk
+        self._check_enough()
 
-    def check_enough(self) -> None:
-        """Raise ``InputError`` if there was no job at all, or more rows were lost than may be."""
-        lost = sum(each.rows for each in self._notes.lost.values())
+    def meta(self) -> WorkloadMeta:
+        """All that is known of the workload as a whole, once all chunks have come."""
+        return self.notes.meta(self._reader_name, self._processors)
+
+    def _check_enough(self) -> None:
+        lost = sum(each.rows for each in self.notes.lost.values())
         if not self.rows and not lost:
-            raise InputError("holds no jobs", source=self._notes.path, expected="at least one job")
-        if not self.rows or (self._notes.strict is None and too_many_lost(lost, self.rows)):
+            raise InputError("holds no jobs", source=self.notes.path, expected="at least one job")
+        if not self.rows or (self.notes.strict is None and too_many_lost(lost, self.rows)):
             causes = (
                 f"{each.rows:,} without {each.expected} (the first is {each.example})"
-                for each in self._notes.lost.values()
+                for each in self.notes.lost.values()
             )
             instead = ", or --lenient to do without them" if self.rows else ""
             raise InputError(
                 f"no job can be made of {lost:,} of {self.rows + lost:,} rows: {'; '.join(causes)}",
-                source=self._notes.path,
+                source=self.notes.path,
                 expected=f"a source or mapping put right{instead}",
             )
 
     def origin_shift(self) -> float:
         """Seconds to take off all times, which were Unix times or not; sets the origin."""
-        if not self._notes.unix_times:
+        if not self.notes.unix_times:
             return 0.0
-        self._notes.origin_unix_seconds = self._lowest_submit
+        self.notes.origin_unix_seconds = self._lowest_submit
         return float(self._lowest_submit)
 
     def _canonical(self, chunk: pl.DataFrame) -> pl.DataFrame:
@@ -308,12 +326,12 @@ class Intake:
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             raise InputError(
                 f"values of another type than their column: {str(error).partition(chr(10))[0]}",
-                source=self._notes.path,
+                source=self.notes.path,
                 expected="numbers within 64 bits, and text",
             ) from error
 
     def _without_impossible(self, chunk: pl.DataFrame) -> pl.DataFrame:
-        repair = self._notes.repair_rows
+        repair = self.notes.repair_rows
         nameless = chunk["job_id"].is_null()
         if nameless.any():
             repair("dropped_without_id", chunk, nameless, "job_id", "an id")
@@ -326,30 +344,27 @@ class Intake:
         finite_at_all = chunk.select(pl.col(_MEASURED).is_finite().all()).row(0)
         for name, all_finite in zip(_MEASURED, finite_at_all, strict=True):
             if not all_finite:
-                finite = chunk[name].is_finite()
-                repair(f"unknown_for_endless_{name}", chunk, ~finite, name, "a finite number")
-                known = pl.when(pl.col(name).is_finite()).then(pl.col(name))
-                chunk = chunk.with_columns(known.alias(name))
+                endless = ~chunk[name].is_finite()
+                chunk = self._unknown(chunk, name, endless, "endless", "a finite number")
         for name in _NOT_NEGATIVE:
             lowest = chunk[name].min()
             if isinstance(lowest, int | float) and lowest < 0:
-                negative = (chunk[name] < 0).fill_null(value=False)
-                repair(f"unknown_for_negative_{name}", chunk, negative, name, _AMOUNT)
-                known = pl.when(pl.col(name) >= 0).then(pl.col(name))
-                chunk = chunk.with_columns(known.alias(name))
-        unlimited = (chunk["requested_seconds"] == 0).fill_null(value=False)
-        if unlimited.any():
-            name, expected = "requested_seconds", "a time limit, which 0 is not"
-            repair(f"unknown_for_zero_{name}", chunk, unlimited, name, expected)
-            known = pl.when(pl.col(name) > 0).then(pl.col(name))
-            chunk = chunk.with_columns(known.alias(name))
+                chunk = self._unknown(chunk, name, chunk[name] < 0, "negative", _AMOUNT)
+        name = "requested_seconds"
+        chunk = self._unknown(chunk, name, chunk[name] == 0, "zero", "a time limit, which 0 is not")
         for name, (most, expected) in _POSSIBLE.items():
-            beyond = (chunk[name] > most).fill_null(value=False)
-            if beyond.any():
-                repair(f"unknown_for_impossible_{name}", chunk, beyond, name, expected)
-                known = pl.when(pl.col(name) <= most).then(pl.col(name))
-                chunk = chunk.with_columns(known.alias(name))
+            chunk = self._unknown(chunk, name, chunk[name] > most, "impossible", expected)
         return chunk
+
+    def _unknown(
+        self, chunk: pl.DataFrame, name: str, wrong: pl.Series, why: str, expected: str
+    ) -> pl.DataFrame:
+        """The chunk without the values of a column that are wrong, which are counted."""
+        wrong = wrong.fill_null(value=False)
+        if not wrong.any():
+            return chunk
+        self.notes.repair_rows(f"unknown_for_{why}_{name}", chunk, wrong, name, expected)
+        return chunk.with_columns(pl.when(~wrong).then(pl.col(name)).alias(name))
 
     def _watch_order(self, chunk: pl.DataFrame) -> None:
         if not chunk.height:
@@ -359,7 +374,7 @@ class Intake:
         late = pl.Series(submit < before)
         if late.any():
             expected = "jobs in order of submission"
-            self._notes.repair_rows("sorted_by_submit", chunk, late, "submit_seconds", expected)
+            self.notes.repair_rows("sorted_by_submit", chunk, late, "submit_seconds", expected)
             self.ordered = False
         self._highest_submit = max(self._highest_submit, float(submit.max()))
         self._lowest_submit = min(self._lowest_submit, float(submit.min()))
@@ -473,13 +488,8 @@ def read(
     InputError
         If the log cannot be used: what is wrong, where, and what was expected.
     """
-    name, chosen = choose(path, reader, **options)
-    if processors is not None:
-        require_processors(processors, path)
-    notes = Notes(path, strict, advance)
-    intake = Intake(notes)
-    chunks = [intake.take(chunk) for chunk in chosen.chunks(notes)]
-    intake.check_enough()
+    intake = Intake(path, reader, strict, processors, advance, options)
+    notes, chunks = intake.notes, [*intake.chunks()]
     if not intake.ids_ascend:
         give_unique_ids(_InMemory(chunks), notes)
     shift = intake.origin_shift()
@@ -487,7 +497,7 @@ def read(
     chunks.clear()
     if not intake.ordered:
         jobs = jobs.sort("submit_seconds", maintain_order=True)
-    return Workload(jobs, notes.meta(name, processors), notes.nodes, notes.tasks, notes.usage)
+    return Workload(jobs, intake.meta(), notes.nodes, notes.tasks, notes.usage)
 
 
 @dataclass
