@@ -8,7 +8,7 @@ from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.errors import InputError
 from foresail.model.event import NodeAdded, NodeChanged, NodeRemoved
 from foresail.model.resources import Resources
-from foresail.traces.node_changes import read_node_changes, require_possible
+from foresail.traces.nodes import read_node_changes, require_possible
 
 
 def read(tmp_path, text):

@@ -191,7 +191,7 @@ class ScenarioOptions:
         """
         if self.node_changes is not None:
             from foresail.scenario.scenario import nodes_of
-            from foresail.traces.node_changes import require_possible
+            from foresail.traces.nodes import require_possible
 
             require_possible(self.node_changes, nodes_of(workload))
         return replace(
@@ -221,7 +221,7 @@ class ScenarioOptions:
         if not self.on_nodes:
             problem = "only with --on-nodes"
             raise InputError(problem, field="--node-changes", value=self.node_changes)
-        from foresail.traces.node_changes import read_node_changes
+        from foresail.traces.nodes import read_node_changes
 
         return read_node_changes(self.node_changes)
 

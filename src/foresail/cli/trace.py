@@ -306,7 +306,7 @@ def _part(
     fraction: float | None,
     seed: int,
 ) -> Workload:
-    from foresail.traces.sampling import sample_fraction, sample_users, sample_weeks
+    from foresail.traces.filtering import sample_fraction, sample_users, sample_weeks
 
     if weeks is not None:
         return sample_weeks(workload, weeks, from_week)

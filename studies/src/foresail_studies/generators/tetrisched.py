@@ -13,7 +13,7 @@ from foresail.model.errors import InputError
 from foresail.model.limits import require_at_least, require_positive, require_share
 from foresail.model.registry import register
 from foresail.traces.generating import generator
-from foresail.traces.readers.published_tables import SWIM_BYTES
+from foresail.traces.readers.published_logs import SWIM_BYTES
 from foresail.traces.reading import read
 from foresail.traces.workload import Workload
 from foresail_studies.generators._gridmix import (
