@@ -14,13 +14,12 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.metrics.summary import summaries
 from foresail.model.cluster import Cluster
-from foresail.model.conventions import IN_CYCLES
 from foresail.model.decision import Decision
+from foresail.model.event import IN_CYCLES
 from foresail.model.outcome import Outcome
 from foresail.model.protocols import Predictor
 from foresail.model.registry import find
-from foresail.model.reservation import Rejection, Reservation
-from foresail.model.view import ClusterView, PendingJob
+from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation
 from foresail.schedulers._planning.core import CycleRecord, PlanAhead
 from foresail.simulator.conditions import ClusterConditions
 from foresail.simulator.engine import simulate_events

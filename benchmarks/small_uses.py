@@ -100,8 +100,7 @@ def _events() -> None:
     from foresail.checks.tiny import tiny_pending, tiny_view
     from foresail.control.policy import parse_policy
     from foresail.evaluation.renting import waiting_ranks
-    from foresail.model.cluster import Cluster, Partition
-    from foresail.model.resources import Resources
+    from foresail.model.cluster import Cluster, Partition, Resources
     from foresail.record.log import MemoryLog
     from foresail.scenario.beginning import controller_of, manifest_of
     from foresail.scenario.by_events import run_by_events

@@ -1,6 +1,6 @@
 """A bare compiled replay, EASY and EASY-SJBF and nothing else: what Foresail's is measured against.
 
-Conventions are those of ``foresail.model.conventions.PREDICTSIM``; runtimes do not exceed the
+Conventions are those of ``foresail.model.event.PREDICTSIM``; runtimes do not exceed the
 planned ones, so that no estimate ever expires.
 """
 

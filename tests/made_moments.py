@@ -9,14 +9,12 @@ import numpy as np
 
 from foresail.distributions.quantiles import Quantiles
 from foresail.explain.run_snapshot import PastAttempt, RunSnapshot, WaitingJob
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, PlannedStart
 from foresail.model.event import NodeAdded, NodeChanged, NodeRemoved
-from foresail.model.job import Job, Stage
+from foresail.model.job import DeadlineValue, Job, Stage
 from foresail.model.outcome import EndedBecause
 from foresail.model.reason import Reason, ReasonCode
-from foresail.model.resources import Resources
-from foresail.model.value import DeadlineValue
 from foresail.model.view import PendingJob, RunningJob
 from foresail.record.records import Solved
 

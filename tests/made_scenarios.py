@@ -1,6 +1,6 @@
 """Scenarios in short: by the quickest engine, by the event engine, on the workload's own nodes."""
 
-from foresail.model.conventions import STANDARD
+from foresail.model.event import STANDARD
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import IDEAL

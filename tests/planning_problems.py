@@ -7,11 +7,9 @@ import numpy as np
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Point
 from foresail.distributions.empirical import Empirical
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement
-from foresail.model.job import Job, Stage
-from foresail.model.resources import Resources
-from foresail.model.value import DeadlineValue
+from foresail.model.job import DeadlineValue, Job, Stage
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 
 ONE_CPU = Resources(cpus=1.0)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from foresail.kernels.columns import MEMORY, SPEC_COLUMNS
+from foresail.model.cluster import Resources
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import Outcome
-from foresail.model.resources import Resources
 
 SUBMIT, START, END = "submit", "start", "end"
 

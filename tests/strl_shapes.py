@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from foresail.model.value import ValueFunction
+from foresail.model.job import ValueFunction
 from foresail.strl.expression import Expression, Maximum, Minimum, NChooseK
 
 _ROUNDING = 1e-9

@@ -14,8 +14,7 @@ import polars as pl
 from benchmarks import logs
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
 from foresail.control.policy import parse_policy
-from foresail.model.cluster import Cluster, Partition
-from foresail.model.resources import Resources
+from foresail.model.cluster import Cluster, Partition, Resources
 from foresail.record.log import MemoryLog
 from foresail.scenario.beginning import controller_of, manifest_of
 from foresail.scenario.by_events import run_by_events

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.model.conventions import IN_CYCLES
 from foresail.model.decision import Decision
+from foresail.model.event import IN_CYCLES
 from foresail.model.protocols import Scheduler
 from foresail.model.registry import find
 from foresail.model.view import ClusterView

@@ -9,10 +9,9 @@ import numpy as np
 
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
 from foresail.distributions.empirical import Empirical
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, Start
 from foresail.model.job import Job, Stage
-from foresail.model.resources import Resources
 from foresail.schedulers._packing.machines import PackedMachines, task_use
 from foresail.schedulers._packing.plan import Candidate, choose
 from foresail.schedulers.kernels.packing import TaskUse

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks import logs, plain, yardstick
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
 from foresail.control.policy import parse_policy
-from foresail.model.conventions import PREDICTSIM
+from foresail.model.event import PREDICTSIM
 from foresail.simulator.replay import replay_arrays
 from foresail.traces.workload import Workload
 

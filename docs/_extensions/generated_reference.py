@@ -22,8 +22,7 @@ from typer.cli import get_docs_for_click
 
 from foresail.cli.main import COMMANDS, app_of
 from foresail.control.policy import DEFAULTS, NAMED_POLICIES
-from foresail.model.registry import FAMILIES, Entry, entries, installed_packages
-from foresail.model.renamed import PUBLISHED
+from foresail.model.registry import FAMILIES, PUBLISHED, Entry, entries, installed_packages
 from foresail.schedulers.order_expression import NAMED_ORDERS
 from foresail.traces import schema
 

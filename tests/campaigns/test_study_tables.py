@@ -17,7 +17,7 @@ from foresail.campaigns.selection import (
     prediction_errors,
 )
 from foresail.control.policy import parse_policy
-from foresail.model.conventions import PREDICTSIM
+from foresail.model.event import PREDICTSIM
 from foresail.simulator.replay import replay
 from foresail.traces.filtering import apply_filters, choices_of
 from foresail.traces.folder import load_workload

@@ -18,8 +18,8 @@ import numpy as np
 
 from foresail.control.policy import parse_policy
 from foresail.metrics.summary import Summary, summaries
+from foresail.model.documents import json_answer
 from foresail.model.errors import InputError
-from foresail.model.json_answer import json_answer
 from foresail.reports.comparison.recorded_words import verdict_of
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario

@@ -30,10 +30,10 @@ from foresail.cloud.transient.plan import (
 from foresail.cloud.waiting.carbon import Repeat, read_intensity
 from foresail.distributions.records import read_record
 from foresail.live.jobs_file import read_jobs
+from foresail.model.cluster import Resources
 from foresail.model.errors import InputError
 from foresail.model.example import Example, ShowsExamples
 from foresail.model.registry import Entry, entries, find
-from foresail.model.resources import Resources
 from foresail.strl.parser import read as read_strl
 from foresail.traces import schema
 from foresail.traces.folder import convert, load_workload, read_folder

@@ -16,7 +16,7 @@ from foresail.client.asked_jobs import asked_by_script, asked_jobs
 from foresail.client.job_options import OPTIONS
 from foresail.client.option_values import moment
 from foresail.model.errors import InputError
-from foresail.model.start_conditions import parse_dependencies
+from foresail.model.job import parse_dependencies
 
 MIB, GIB = 2**20, 2**30
 

@@ -8,14 +8,12 @@ import pytest
 
 from foresail.checks.tiny import tiny_pending, tiny_running
 from foresail.control.check import check_decision
-from foresail.model.allocation import Part
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Decision, Placement, Preempt, RefusalCode, Start, Withdraw
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job, Stage
-from foresail.model.resources import Resources
-from foresail.model.task_numbers import TaskNumbers
-from foresail.model.view import StartableTasks
+from foresail.model.outcome import Part
+from foresail.model.view import StartableTasks, TaskNumbers
 
 GIB = 2.0**30
 

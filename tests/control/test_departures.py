@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from foresail.control.policy import parse_policy
 from foresail.metrics.summary import summary
-from foresail.model.cluster import Node
+from foresail.model.cluster import Node, Resources
 from foresail.model.event import NodeAdded, NodeRemoved
-from foresail.model.resources import Resources
 from foresail.simulator.conditions import ClusterConditions
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from made_scenarios import simulate_on_nodes

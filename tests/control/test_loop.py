@@ -7,10 +7,11 @@ import pytest
 from foresail.checks.tiny import tiny_pending
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.model.cluster import Cluster, Node, Partition
-from foresail.model.conventions import PREDICTSIM, STANDARD
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Decision, Placement, Preempt, Start, WakeAt, Withdraw
 from foresail.model.event import (
+    PREDICTSIM,
+    STANDARD,
     Cancelled,
     Ended,
     EstimateExpired,
@@ -27,7 +28,6 @@ from foresail.model.event import (
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reason import ReasonCode
-from foresail.model.resources import Resources
 from foresail.record.job_life import TRANSITIONS, ImpossibleTransition, JobState
 from foresail.record.records import Manifest
 from foresail.record.run_fold import RunFold

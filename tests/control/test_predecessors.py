@@ -10,15 +10,12 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.control.predecessors import earliest_begin
 from foresail.distributions.basic import Point
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement
 from foresail.model.event import Ended, NodeDown, NodeUp, Submitted
-from foresail.model.job import Job
+from foresail.model.job import DeadlineValue, Job
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.reservation import Rejection, Reservation
-from foresail.model.resources import Resources
-from foresail.model.value import DeadlineValue
-from foresail.model.view import PendingJob
+from foresail.model.view import PendingJob, Rejection, Reservation
 from foresail.record.state import State
 
 NODES = tuple(Node(name, Resources(cpus=4.0)) for name in ("n1", "n2"))

@@ -13,13 +13,11 @@ from foresail.live.recovery import recover
 from foresail.live.session import table_of_run
 from foresail.live.twin import differences
 from foresail.model.cluster import Cluster
-from foresail.model.conventions import IN_CYCLES
 from foresail.model.decision import Placement, Preempt, Start, TickAt, WakeAt
-from foresail.model.event import Cancelled, Ended, Submitted, Tick
-from foresail.model.job import Job
+from foresail.model.event import IN_CYCLES, Cancelled, Ended, Submitted, Tick
+from foresail.model.job import DeadlineValue, Job
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.reservation import Rejection, Reservation
-from foresail.model.value import DeadlineValue
+from foresail.model.view import Rejection, Reservation
 from foresail.record.log import JsonLinesLog, MemoryLog
 from foresail.record.log_text import parse_record, read_log, record_line
 from foresail.record.records import Manifest, ReservationAnswered

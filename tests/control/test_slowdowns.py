@@ -9,10 +9,10 @@ from foresail.distributions.basic import Uniform
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, Start
 from foresail.model.event import Ended, EstimateExpired, Submitted
+from foresail.model.free_resources import Slowdowns
 from foresail.model.outcome import Outcome
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.registry import find
-from foresail.model.slowdown import Slowdowns
 from planning_problems import job, racks
 from toys import Scripted
 

@@ -8,19 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.control.loop import Controller
-from foresail.model.cluster import Cluster
+from foresail.model.cluster import Cluster, Resources
 from foresail.model.decision import Start, Withdraw
 from foresail.model.event import Cancelled, Ended, Held, Released, Submitted, Tick
-from foresail.model.job import Job, Stage
-from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.reason import ReasonCode
-from foresail.model.resources import Resources
-from foresail.model.start_conditions import (
+from foresail.model.job import (
     Dependency,
     DependencyKind,
+    Job,
+    Stage,
     StartConditions,
     parse_dependencies,
 )
+from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.reason import ReasonCode
 from foresail.simulator.conditions import ClusterConditions
 from foresail.simulator.driver import Driver
 from foresail.simulator.execution import FixedRuntimes

@@ -21,13 +21,17 @@ from foresail.explain.forecast import (
     suggested_request,
 )
 from foresail.explain.outlook import outlook_of, with_arrivals
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.event import Ended, Held, NodeDrained, Submitted
-from foresail.model.job import Job, Stage
+from foresail.model.job import (
+    DeadlineValue,
+    Dependency,
+    DependencyKind,
+    Job,
+    Stage,
+    StartConditions,
+)
 from foresail.model.outcome import Outcome
-from foresail.model.resources import Resources
-from foresail.model.start_conditions import Dependency, DependencyKind, StartConditions
-from foresail.model.value import DeadlineValue
 from foresail.record.log import MemoryLog
 from foresail.record.records import Manifest
 from foresail.simulator.forward import draw_runtimes, simulate_forward

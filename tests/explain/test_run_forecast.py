@@ -14,8 +14,8 @@ from foresail.distributions.basic import Uniform
 from foresail.explain.forecast import forecast_waiting
 from foresail.explain.outlook import outlook_of
 from foresail.explain.run_forecast import controller_at, forecast_in_run, scenario_at
-from foresail.model.conventions import IN_CYCLES
 from foresail.model.errors import InputError
+from foresail.model.event import IN_CYCLES
 from foresail.record.log_text import read_log
 from foresail.record.records import Manifest
 from foresail.scenario.running import run_scenario

@@ -13,10 +13,9 @@ from foresail.control.policy import parse_policy
 from foresail.distributions.empirical import Empirical
 from foresail.explain.run_snapshot import LogFold, extent_of, snapshot_of
 from foresail.model.cluster import Cluster
-from foresail.model.conventions import IN_CYCLES, PREDICTSIM, STANDARD
 from foresail.model.decision import Decision, Placement, PlannedStart, Start
 from foresail.model.errors import InputError
-from foresail.model.event import Cancelled, Ended, Submitted, Tick
+from foresail.model.event import IN_CYCLES, PREDICTSIM, STANDARD, Cancelled, Ended, Submitted, Tick
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.reason import ReasonCode

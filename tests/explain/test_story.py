@@ -12,16 +12,13 @@ from foresail.checks.tiny import tiny_workload
 from foresail.control.loop import Controller
 from foresail.explain.replanning import PlanTeller
 from foresail.explain.story import elapsed, story
-from foresail.model.cluster import Cluster, Node, Partition
-from foresail.model.conventions import IN_CYCLES
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Decision, Placement, Start
 from foresail.model.errors import InputError
-from foresail.model.event import Cancelled, Ended, NodeAdded, NodeDown, Submitted
-from foresail.model.job import Job
+from foresail.model.event import IN_CYCLES, Cancelled, Ended, NodeAdded, NodeDown, Submitted
+from foresail.model.job import Dependency, DependencyKind, Job, StartConditions
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reason import Reason, ReasonCode
-from foresail.model.resources import Resources
-from foresail.model.start_conditions import Dependency, DependencyKind, StartConditions
 from foresail.record.log import JsonLinesLog, MemoryLog
 from foresail.record.records import Decided, EventTaken, Instructed, Manifest, Predicted
 from foresail.simulator.conditions import ClusterConditions

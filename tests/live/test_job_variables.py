@@ -15,8 +15,8 @@ from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
 from foresail.live.cluster_plugin import RunContext
 from foresail.live.command_job import CommandJob
 from foresail.live.jobs_file import InvalidJobs, JobLines
+from foresail.model.cluster import Resources
 from foresail.model.decision import Placement, Start
-from foresail.model.resources import Resources
 
 HOST = socket.gethostname().partition(".")[0]
 PLAIN = {

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from foresail.live.command_job import CommandJob
 from foresail.live.jobs_file import InvalidJobs, JobLines, read_jobs
-from foresail.model.cluster import Cluster
+from foresail.model.cluster import Cluster, Resources
 from foresail.model.errors import ForesailError, InputError
+from foresail.model.job import DeadlineValue, DecayingValue
 from foresail.model.preference import Preference, PreferenceKind
-from foresail.model.resources import Resources
-from foresail.model.value import DeadlineValue, DecayingValue
 from foresail.strl.own_requests import RequestPlaces
 from foresail.traces.durations import duration_of, parse_duration
 

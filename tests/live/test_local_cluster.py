@@ -15,11 +15,11 @@ from foresail.live.adapters.local.attempts import ProcessSpawner
 from foresail.live.jobs_file import JobLines
 from foresail.live.submissions import LineInput
 from foresail.live.twin import differences
+from foresail.model.cluster import Resources
 from foresail.model.decision import Decision, Placement, Start
 from foresail.model.errors import InputError
 from foresail.model.event import HistoryOutcome
 from foresail.model.outcome import EndedBecause
-from foresail.model.resources import Resources
 from foresail.record.log_text import read_log
 from foresail.record.records import EventTaken
 from foresail.scenario import by_daemon

@@ -9,11 +9,10 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.live.adapters.recorded.adapter import RecordedAdapter
 from foresail.live.twin import differences
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, Preempt, Start
 from foresail.model.event import Ended, NodeAdded, NodeDown, NodeRemoved
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.resources import Resources
 from foresail.record.log_text import read_log
 from foresail.record.records import EventTaken, Instructed
 from foresail.scenario.running import run_scenario

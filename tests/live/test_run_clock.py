@@ -14,12 +14,11 @@ from foresail.live.observer import Wish
 from foresail.live.recovery import recover
 from foresail.live.run_clock import MachineClocks, RunClock, by_clock_of_run
 from foresail.model.adapter import Capabilities
-from foresail.model.cluster import Cluster, Partition
+from foresail.model.cluster import Cluster, Partition, Resources
 from foresail.model.decision import Start
 from foresail.model.event import ClockRead, Ended, Submitted
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.resources import Resources
 from foresail.record.log_text import read_log
 from foresail.record.records import EventTaken, Instructed, Manifest
 from standins import RecordingObserver, SmallPolicy, command

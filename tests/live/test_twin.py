@@ -10,11 +10,9 @@ from foresail.checks.tiny import tiny_workload
 from foresail.control.loop import Controller
 from foresail.live.twin import ImpossibleReport, differences
 from foresail.model.cluster import Cluster
-from foresail.model.conventions import PREDICTSIM, STANDARD
 from foresail.model.decision import Start
-from foresail.model.event import Ended, Submitted, Tick
-from foresail.model.job import Job
-from foresail.model.start_conditions import Dependency, DependencyKind, StartConditions
+from foresail.model.event import PREDICTSIM, STANDARD, Ended, Submitted, Tick
+from foresail.model.job import Dependency, DependencyKind, Job, StartConditions
 from foresail.record.job_life import ImpossibleTransition
 from foresail.record.log import JsonLinesLog, MemoryLog
 from foresail.record.log_text import read_log

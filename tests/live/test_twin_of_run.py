@@ -9,7 +9,7 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.live.command_job import CommandJob
 from foresail.live.twin import differences
-from foresail.model.value import DeadlineValue
+from foresail.model.job import DeadlineValue
 from foresail.record.log_text import read_log
 from foresail.record.records import Decided, Manifest
 from standins import RecordingObserver, command, new_run, supervise

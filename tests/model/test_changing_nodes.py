@@ -7,13 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.model.changing_nodes import changed, changes_between, with_later_nodes
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement
 from foresail.model.errors import InputError
 from foresail.model.event import NodeAdded, NodeChanged, NodeRemoved
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
-from foresail.model.resources import Resources
 
 NAMES = ("n1", "n2", "n3", "n4")
 

@@ -3,7 +3,7 @@
 import json
 import math
 
-from foresail.model.json_answer import json_answer
+from foresail.model.documents import json_answer
 
 
 def test_version_and_null():

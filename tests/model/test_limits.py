@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from foresail.model import limits
+from foresail.model import errors as limits
 from foresail.model.errors import InputError
 
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from foresail.cli.cloud import app as cloud
 from foresail.cli.main import app_of
 from foresail.model.errors import InputError
-from foresail.model.plug_in_errors import blaming_plug_ins
+from foresail.model.registry import blaming_plug_ins
 
 simulate = app_of("simulate")
 

@@ -4,9 +4,8 @@ import pytest
 
 from foresail.cli.main import _show_warning
 from foresail.control.policy import parse_policy
-from foresail.model.conventions import STANDARD, Conventions
-from foresail.model.registry import find
-from foresail.model.renamed import DEPRECATED, PUBLISHED, DeprecatedWordWarning, todays_name
+from foresail.model.event import STANDARD, Conventions
+from foresail.model.registry import DEPRECATED, PUBLISHED, DeprecatedWordWarning, find, todays_name
 from foresail.schedulers.order_expression import compile_expression
 
 

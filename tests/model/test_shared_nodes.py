@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job, Stage
-from foresail.model.resources import Resources
 
 NODES = (Node("n1", Resources(2.0, 10.0)), Node("n2", Resources(2.0, 10.0)))
 CLUSTER = Cluster((Partition("all", Resources(4.0, 20.0), NODES),))

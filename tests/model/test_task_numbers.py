@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.model.task_numbers import TaskNumbers
+from foresail.model.view import TaskNumbers
 
 
 def is_in_form(numbers):

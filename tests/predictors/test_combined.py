@@ -7,10 +7,10 @@ import pytest
 
 from compiled import believe, take
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, REQUESTED, SUMMARY_COLUMNS, USER
+from foresail.model.cluster import Resources
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.job import Job, Stage
 from foresail.model.registry import find
-from foresail.model.resources import Resources
 from foresail.predictors.kernels.members import ANCHORS, point_belief
 from random_history import END, START, SUBMIT, History, random_history
 

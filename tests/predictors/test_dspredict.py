@@ -6,9 +6,9 @@ import pytest
 
 from foresail.control.policy import parse_policy
 from foresail.distributions.usage_belief import UsageBelief
+from foresail.model.cluster import Resources
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.resources import Resources
 from foresail.predictors.dspredict import ActualUsage, UsageHistory, UsageHistoryParameters
 
 

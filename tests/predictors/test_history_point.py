@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from foresail.distributions.histogram import Histogram
+from foresail.model.cluster import Resources
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import Outcome
-from foresail.model.resources import Resources
 from foresail.predictors.history_point import (
     HistoryPoint,
     HistoryPointParameters,

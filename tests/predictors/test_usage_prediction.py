@@ -3,10 +3,10 @@
 import pytest
 
 from foresail.distributions.basic import Point
+from foresail.model.cluster import Resources
 from foresail.model.errors import UnknownNameError
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import Outcome
-from foresail.model.resources import Resources
 from foresail.predictors.dspredict import UsagePredictor
 from foresail.predictors.history import HistoryParameters
 from foresail.predictors.kernels import experts

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from foresail.checks.tiny import tiny_workload
 from foresail.control.loop import Controller
-from foresail.model.cluster import Cluster, Node, Partition
-from foresail.model.conventions import PREDICTSIM, STANDARD
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Decision, Placement, Preempt, Start, WakeAt
 from foresail.model.errors import InputError
 from foresail.model.event import (
+    PREDICTSIM,
+    STANDARD,
     Cancelled,
     EstimateExpired,
     Held,
@@ -26,12 +27,9 @@ from foresail.model.event import (
     Submitted,
     Tick,
 )
-from foresail.model.job import Job, Stage
-from foresail.model.job_size import JobSize
+from foresail.model.job import DeadlineValue, DecayingValue, Job, JobSize, Stage
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reason import AlikeReasons, ReasonCode
-from foresail.model.resources import Resources
-from foresail.model.value import DeadlineValue, DecayingValue
 from foresail.record import records
 from foresail.record.log import DurableLog, JsonLinesLog, MemoryLog
 from foresail.record.log_text import parse_record, read_log, record_line

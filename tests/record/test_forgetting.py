@@ -11,15 +11,11 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Point
 from foresail.live.recovery import KnownRun
-from foresail.model.allocation import Part
-from foresail.model.cluster import Cluster
-from foresail.model.conventions import STANDARD
+from foresail.model.cluster import Cluster, Resources
 from foresail.model.decision import Placement
-from foresail.model.event import Cancelled, Ended, Held, Released, Submitted
-from foresail.model.job import Job, Stage
-from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.resources import Resources
-from foresail.model.start_conditions import Dependency, DependencyKind, StartConditions
+from foresail.model.event import STANDARD, Cancelled, Ended, Held, Released, Submitted
+from foresail.model.job import Dependency, DependencyKind, Job, Stage, StartConditions
+from foresail.model.outcome import EndedBecause, Outcome, Part
 from foresail.model.view import PendingJob
 from foresail.record.log import NullLog
 from foresail.record.log_text import record_line

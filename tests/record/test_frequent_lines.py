@@ -6,12 +6,10 @@ import json
 
 import pytest
 
+from foresail.model.cluster import Resources
 from foresail.model.errors import InputError
 from foresail.model.event import Submitted
-from foresail.model.job import Job, Stage
-from foresail.model.resources import Resources
-from foresail.model.start_conditions import StartConditions
-from foresail.model.value import DeadlineValue
+from foresail.model.job import DeadlineValue, Job, Stage, StartConditions
 from foresail.record import log_text
 from foresail.record.frequent_lines import frequent_record
 from foresail.record.log_text import parse_record, record_line

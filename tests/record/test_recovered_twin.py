@@ -11,7 +11,7 @@ import pytest
 
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.model.conventions import IN_CYCLES, STANDARD
+from foresail.model.event import IN_CYCLES, STANDARD
 from foresail.model.protocols import NeedsTruth, WatchesUse
 from foresail.model.registry import entries
 from foresail.predictors.stepped import SteppedPredictor

@@ -10,9 +10,11 @@ import pytest
 from foresail.checks.tiny import tiny_workload
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.model.cluster import Cluster, Node, Partition
-from foresail.model.conventions import IN_CYCLES, PREDICTSIM, STANDARD
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.event import (
+    IN_CYCLES,
+    PREDICTSIM,
+    STANDARD,
     Cancelled,
     Ended,
     Held,
@@ -24,10 +26,8 @@ from foresail.model.event import (
     Submitted,
     Tick,
 )
-from foresail.model.job import Job
+from foresail.model.job import Dependency, DependencyKind, Job, StartConditions
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.resources import Resources
-from foresail.model.start_conditions import Dependency, DependencyKind, StartConditions
 from foresail.record.compaction import Compaction
 from foresail.record.log_text import parse_record, record_line
 from foresail.record.records import Manifest

@@ -9,9 +9,8 @@ import pytest
 from foresail.control.policy import parse_policy
 from foresail.live.run_directory import RunDirectory
 from foresail.model.cluster import Cluster
-from foresail.model.conventions import PREDICTSIM
 from foresail.model.errors import InputError, UnknownNameError
-from foresail.model.event import NodeRemoved
+from foresail.model.event import PREDICTSIM, NodeRemoved
 from foresail.scenario.engines import (
     COMPILED_REPLAY,
     ENGINES,

@@ -4,10 +4,9 @@ import polars as pl
 import pytest
 
 from foresail.control.policy import parse_policy
-from foresail.model.cluster import Node
+from foresail.model.cluster import Node, Resources
 from foresail.model.errors import InputError
 from foresail.model.event import NodeAdded
-from foresail.model.resources import Resources
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions

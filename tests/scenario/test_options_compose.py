@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from foresail.cli.main import app_of
 from foresail.control.policy import parse_policy
-from foresail.model.conventions import PREDICTSIM, STANDARD
 from foresail.model.errors import InputError
+from foresail.model.event import PREDICTSIM, STANDARD
 from foresail.record.log_text import read_log
 from foresail.scenario.engines import COMPILED_REPLAY, EVENT_ENGINE
 from foresail.scenario.learned_before import HistoryWorkload

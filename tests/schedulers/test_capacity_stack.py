@@ -13,12 +13,11 @@ import pytest
 from fixed_predictor import Fixed, FixedParameters
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.model.cluster import Cluster
-from foresail.model.conventions import IN_CYCLES, STANDARD
+from foresail.model.cluster import Cluster, Resources
 from foresail.model.errors import ForesailError
+from foresail.model.event import IN_CYCLES, STANDARD
 from foresail.model.protocols import TakesReservations
-from foresail.model.reservation import Rejection, Reservation
-from foresail.model.resources import Resources
+from foresail.model.view import Rejection, Reservation
 from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.schedulers._planning.valuing import utility_decay
 from foresail.schedulers.plan_ahead import TetriSchedParameters

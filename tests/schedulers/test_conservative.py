@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fixed_predictor import workload_of
 from foresail.control.policy import parse_policy
-from foresail.model.conventions import CONVENTIONS, PREDICTSIM
+from foresail.model.event import CONVENTIONS, PREDICTSIM
 from foresail.simulator.replay import replay
 from foresail.traces.folder import load_workload
 from made_scenarios import simulate_by_events

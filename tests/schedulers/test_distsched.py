@@ -15,8 +15,8 @@ from foresail.control.policy import NAMED_POLICIES, parse_policy
 from foresail.distributions.basic import Point
 from foresail.distributions.empirical import Empirical
 from foresail.metrics.deadlines import deadline_metrics
-from foresail.model.allocation import Allocation
-from foresail.model.resources import Resources
+from foresail.model.cluster import Resources
+from foresail.model.outcome import Allocation
 from foresail.scenario.learned_before import HistoryWorkload
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario

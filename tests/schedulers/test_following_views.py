@@ -12,13 +12,11 @@ from foresail.checks.tiny import tiny_workload
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Uniform
-from foresail.model.cluster import Cluster, Partition
-from foresail.model.conventions import PREDICTSIM, STANDARD
-from foresail.model.event import Cancelled, Ended, EstimateExpired, Submitted
+from foresail.model.cluster import Cluster, Partition, Resources
+from foresail.model.event import PREDICTSIM, STANDARD, Cancelled, Ended, EstimateExpired, Submitted
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reason import ReasonCode
-from foresail.model.resources import Resources
 from foresail.model.roster import Roster
 from foresail.record.log import MemoryLog
 from foresail.record.records import Manifest, ReasonsChanged

@@ -14,7 +14,7 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.explain.reason_words import reason_words
 from foresail.model.cluster import Cluster
-from foresail.model.conventions import PREDICTSIM, STANDARD
+from foresail.model.event import PREDICTSIM, STANDARD
 from foresail.simulator.engine import simulate_events
 from foresail.simulator.replay import replay
 from made_scenarios import simulate_by_events

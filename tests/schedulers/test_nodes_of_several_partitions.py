@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.control.policy import parse_policy
-from foresail.model.cluster import Node
+from foresail.model.cluster import Node, Resources
 from foresail.model.event import NodeAdded
-from foresail.model.resources import Resources
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions

@@ -9,10 +9,9 @@ from itertools import pairwise
 import pytest
 
 from foresail.checks.tiny import tiny_view
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.job import Job, Stage
 from foresail.model.preference import Preference
-from foresail.model.resources import Resources
 from foresail.schedulers._placing import FreeRoom, NodesByPreference
 
 PREFERENCES = ("partition:r0", "partition:r1,r2", "attribute:gpu", "same:rack", "spread:rack", None)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.model.errors import InputError
-from foresail.model.reservation import Rejection, Reservation
+from foresail.model.view import Rejection, Reservation
 from foresail.schedulers._reserving import AdmissionPlan, ReservationRequest
 
 

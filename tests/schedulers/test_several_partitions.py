@@ -13,14 +13,12 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Point
 from foresail.kernels.signatures import Shares
-from foresail.model.cluster import Cluster, Partition
-from foresail.model.conventions import PREDICTSIM, STANDARD
+from foresail.model.cluster import Cluster, Partition, Resources
 from foresail.model.decision import Start
-from foresail.model.event import Ended, Submitted
+from foresail.model.event import PREDICTSIM, STANDARD, Ended, Submitted
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reason import ReasonCode
-from foresail.model.resources import Resources
 from foresail.model.view import PendingJob
 from foresail.schedulers._queue_table import QueueTable, Summaries
 from foresail.schedulers._reference import EasyReference

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fixed_predictor import fixed_policy, workload_of
-from foresail.model.conventions import PREDICTSIM, STANDARD
+from foresail.model.event import PREDICTSIM, STANDARD
 from foresail.schedulers.backfilling import GuardedParameters
 from foresail.simulator.replay import replay
 from slow_simulator import (

@@ -5,7 +5,7 @@ import pytest
 
 from foresail.control.policy import parse_policy
 from foresail.model.cluster import Cluster
-from foresail.model.job_size import JobSize
+from foresail.model.job import JobSize
 from foresail.record.log_text import read_log
 from foresail.record.records import Sized
 from foresail.scenario.running import run_scenario

@@ -5,9 +5,8 @@ from __future__ import annotations
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.live.command_job import CommandJob
-from foresail.model.cluster import Cluster, Partition
-from foresail.model.conventions import STANDARD
-from foresail.model.resources import Resources
+from foresail.model.cluster import Cluster, Partition, Resources
+from foresail.model.event import STANDARD
 from foresail.record.records import Manifest
 from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox

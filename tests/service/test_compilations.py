@@ -9,11 +9,10 @@ import numba
 import pytest
 from numba.core.caching import Cache
 
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.event import Ended, EstimateExpired, Submitted, Tick
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.resources import Resources
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.rehearsing import rehearse
 from foresail.service.configuration import ServiceConfiguration

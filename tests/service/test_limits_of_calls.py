@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from foresail.model.cluster import Cluster, Partition
+from foresail.model.cluster import Cluster, Partition, Resources
 from foresail.model.errors import InputError
-from foresail.model.resources import Resources
 from foresail.service.api.submissions import (
     MOST_JOBS,
     ClusterLimits,

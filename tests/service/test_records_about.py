@@ -11,13 +11,11 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.explain.story import story
-from foresail.model.cluster import Cluster, Node, Partition
-from foresail.model.conventions import STANDARD
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Start
-from foresail.model.event import Cancelled, Ended, NodeAdded, Submitted
+from foresail.model.event import STANDARD, Cancelled, Ended, NodeAdded, Submitted
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.resources import Resources
 from foresail.record.log_text import parse_record, record_line
 from foresail.record.records import EventTaken, Instructed, Manifest
 from foresail.record.subjects import NODES, about

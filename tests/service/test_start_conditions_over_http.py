@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from foresail.model.errors import InputError
-from foresail.model.start_conditions import Dependency, DependencyKind
+from foresail.model.job import Dependency, DependencyKind
 from foresail.service.api.jobs import _still_to_wait_for
 from live_service import live_service
 

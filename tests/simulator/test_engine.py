@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from foresail.checks.tiny import tiny_workload
 from foresail.control.loop import Controller
 from foresail.model.cluster import Cluster
-from foresail.model.conventions import PREDICTSIM, STANDARD, Conventions
 from foresail.model.decision import Decision, Placement, Preempt, Start
+from foresail.model.event import PREDICTSIM, STANDARD, Conventions
 from foresail.simulator.engine import simulate_events
 from foresail.traces import schema
 from toys import Constant, Doubling, Easy, Fcfs, Oracle, PreemptsOnce, Requested

@@ -9,8 +9,8 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.model.cluster import Cluster
-from foresail.model.conventions import PREDICTSIM, STANDARD
 from foresail.model.errors import InputError
+from foresail.model.event import PREDICTSIM, STANDARD
 from foresail.simulator.engine import simulate_events
 from foresail.simulator.replay import replay
 from foresail.traces.reading import read

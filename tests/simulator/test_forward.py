@@ -13,9 +13,8 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Point, Uniform
 from foresail.model.cluster import Cluster
-from foresail.model.conventions import IN_CYCLES, PREDICTSIM, STANDARD
 from foresail.model.decision import Decision, Placement, Start
-from foresail.model.event import Ended, Submitted
+from foresail.model.event import IN_CYCLES, PREDICTSIM, STANDARD, Ended, Submitted
 from foresail.model.job import Job
 from foresail.model.protocols import NeedsTruth
 from foresail.record.records import EventTaken, Manifest

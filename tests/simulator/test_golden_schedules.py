@@ -9,9 +9,8 @@ from fixed_predictor import fixed_policy, workload_of
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.model.cluster import Cluster
-from foresail.model.conventions import PREDICTSIM, STANDARD
 from foresail.model.decision import Start
-from foresail.model.event import Submitted
+from foresail.model.event import PREDICTSIM, STANDARD, Submitted
 from foresail.model.job import Job
 from foresail.simulator.replay import replay
 from made_scenarios import simulate_by_events

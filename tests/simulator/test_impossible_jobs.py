@@ -10,12 +10,11 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.control.policy import NAMED_POLICIES, parse_policy
 from foresail.metrics.deadlines import deadline_metrics
-from foresail.model.conventions import IN_CYCLES
 from foresail.model.decision import Withdraw
 from foresail.model.errors import InputError
-from foresail.model.event import Submitted, Tick
+from foresail.model.event import IN_CYCLES, Submitted, Tick
+from foresail.model.job import DeadlineValue, DecayingValue
 from foresail.model.reason import ReasonCode
-from foresail.model.value import DeadlineValue, DecayingValue
 from foresail.simulator.conditions import ClusterConditions
 from foresail.traces.nodes import cluster_of
 from foresail.traces.schema import NODES

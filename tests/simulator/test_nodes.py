@@ -11,13 +11,13 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.metrics.deadlines import deadline_metrics
-from foresail.model.allocation import Allocation
 from foresail.model.changing_nodes import changed
-from foresail.model.cluster import Partition
-from foresail.model.conventions import IN_CYCLES, STANDARD
+from foresail.model.cluster import Partition, Resources
 from foresail.model.decision import Decision, Start
 from foresail.model.errors import InputError
 from foresail.model.event import (
+    IN_CYCLES,
+    STANDARD,
     Ended,
     NodeAdded,
     NodeChanged,
@@ -27,9 +27,9 @@ from foresail.model.event import (
     Submitted,
 )
 from foresail.model.free_resources import FreeResources
+from foresail.model.outcome import Allocation
 from foresail.model.reason import ReasonCode
 from foresail.model.registry import entries
-from foresail.model.resources import Resources
 from foresail.record.log import MemoryLog
 from foresail.record.records import EventTaken, Instructed, Manifest, ReasonsChanged
 from foresail.schedulers.stopping import Priority

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from foresail.control.policy import parse_policy
-from foresail.model.conventions import PREDICTSIM
+from foresail.model.event import PREDICTSIM
 from foresail.simulator.replay import replay
 from foresail.traces.folder import load_workload
 from shared import shared

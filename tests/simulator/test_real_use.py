@@ -8,9 +8,8 @@ from itertools import pairwise
 import polars as pl
 import pytest
 
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.errors import InputError
-from foresail.model.resources import Resources
 from foresail.simulator.real_use import real_use
 from foresail.traces.measured import tasks_table, usage_table
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table

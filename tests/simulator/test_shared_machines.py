@@ -11,15 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.model.allocation import Allocation
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, Start
 from foresail.model.errors import InputError
 from foresail.model.event import Ended
-from foresail.model.job import Job, Stage
-from foresail.model.outcome import GOES_BACK
-from foresail.model.resources import Resources
-from foresail.model.value import DeadlineValue
+from foresail.model.job import DeadlineValue, Job, Stage
+from foresail.model.outcome import GOES_BACK, Allocation
 from foresail.simulator.conditions import IDEAL, ClusterConditions
 from foresail.simulator.kernels import shared_machines as kernel
 from foresail.simulator.real_use import EVICTION_SHARE, RealUse

@@ -10,14 +10,12 @@ import pytest
 
 from foresail.checks.clusters import check_adapter
 from foresail.control.loop import Controller
-from foresail.model.allocation import Allocation
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, Preempt, Start
 from foresail.model.errors import InputError
 from foresail.model.event import Ended, NodeAdded, NodeChanged, NodeDown, NodeRemoved, NodeUp
 from foresail.model.job import Job, Stage
-from foresail.model.outcome import GOES_BACK, EndedBecause
-from foresail.model.resources import Resources
+from foresail.model.outcome import GOES_BACK, Allocation, EndedBecause
 from foresail.simulator.conditions import IDEAL, ClusterConditions, Outage
 from foresail.simulator.driver import Driver
 from foresail.simulator.execution import ComingEnd, FixedRuntimes

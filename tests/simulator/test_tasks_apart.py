@@ -11,14 +11,12 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.metrics.jobs import per_job, whole_jobs
 from foresail.metrics.summary import summary
-from foresail.model.allocation import Part
-from foresail.model.cluster import Cluster
+from foresail.model.cluster import Cluster, Resources
 from foresail.model.decision import Placement, Start
 from foresail.model.errors import InputError
 from foresail.model.event import Ended, Submitted
 from foresail.model.job import Stage
-from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.resources import Resources
+from foresail.model.outcome import EndedBecause, Outcome, Part
 from foresail.record.job_life import ImpossibleTransition, JobState
 from foresail.scenario.engines import EVENT_ENGINE, TASK_REPLAY, engine_of
 from foresail.scenario.running import run_scenario

@@ -15,7 +15,7 @@ import pytest
 
 from fixed_predictor import workload_of
 from foresail.control.policy import NAMED_POLICIES, is_compiled, parse_policy
-from foresail.model.conventions import PREDICTSIM, STANDARD, Conventions
+from foresail.model.event import PREDICTSIM, STANDARD, Conventions
 from foresail.model.registry import entries
 from foresail.simulator.replay import replay
 from foresail.traces.workload import Workload

@@ -4,7 +4,7 @@ import pytest
 
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
-from foresail.model.option import OptionPart, PlacementOption
+from foresail.model.preference import OptionPart, PlacementOption
 from foresail.strl.own_requests import RequestPlaces, own_options
 from planning_problems import racks
 

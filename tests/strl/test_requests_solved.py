@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from foresail.model.value import DecayingValue
+from foresail.model.job import DecayingValue
 from foresail.strl.expression import Sum, Supply, leaves
 from foresail.strl.solving import solve
 from slow_evaluation import conflicts, evaluate

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.errors import InputError
 from foresail.model.event import NodeAdded, NodeChanged, NodeRemoved
-from foresail.model.resources import Resources
 from foresail.traces.nodes import read_node_changes, require_possible
 
 

@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
+from foresail.model.cluster import Resources
 from foresail.model.errors import InputError
-from foresail.model.resources import Resources
 from foresail.traces import schema
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 

@@ -11,10 +11,10 @@ from typing import Annotated, Any, Final, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from foresail.control.policy import Policy, parse_policy
-from foresail.model.conventions import CONVENTIONS
 from foresail.model.documents import toml_of
 from foresail.model.errors import InputError, UnknownNameError, naming
-from foresail.model.renamed import todays_name
+from foresail.model.event import CONVENTIONS
+from foresail.model.registry import todays_name
 from foresail.predictors.regression import Shape, Weight
 
 VARIANTS: Final = ("easy", "easy(order=shortest)")

@@ -26,9 +26,9 @@ from foresail.metrics.jobs import per_job
 from foresail.metrics.prediction import prediction_quality
 from foresail.metrics.statistics import statistics
 from foresail.metrics.usage import makespan_seconds, utilization
-from foresail.model.conventions import recorded_name
 from foresail.model.documents import require_end
 from foresail.model.errors import InputError
+from foresail.model.event import recorded_name
 from foresail.model.registry import loaded_plugins
 from foresail.model.short_form import part_of
 from foresail.model.whole_files import make_folder, write_whole

@@ -20,10 +20,9 @@ import polars as pl
 from foresail.campaigns.plan import CampaignPlan, LogSource
 from foresail.campaigns.results import Measured, Results, Run, measure, runs_of, workload_digest
 from foresail.control.policy import parse_policy
-from foresail.model.conventions import CONVENTIONS
 from foresail.model.errors import ForesailError, InputError
-from foresail.model.plug_in_errors import blaming_plug_ins
-from foresail.model.registry import load_plugin, loaded_plugins
+from foresail.model.event import CONVENTIONS
+from foresail.model.registry import blaming_plug_ins, load_plugin, loaded_plugins
 from foresail.scenario.engines import on_partitions
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario

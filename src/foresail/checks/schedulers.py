@@ -16,16 +16,15 @@ from foresail.checks.tiny import tiny_pending, tiny_running, tiny_view, tiny_wor
 from foresail.control.check import check_decision
 from foresail.control.loop import Controller
 from foresail.distributions.basic import Point
-from foresail.model.cluster import Cluster, Partition
-from foresail.model.conventions import PREDICTSIM, STANDARD
+from foresail.model.cluster import Cluster, Partition, Resources
 from foresail.model.decision import Decision
 from foresail.model.distribution import Distribution
+from foresail.model.event import PREDICTSIM, STANDARD
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.protocols import Scheduler, capabilities_of_scheduler
 from foresail.model.registry import Entry
-from foresail.model.resources import Resources
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.simulator.engine import simulate_events
 from foresail.traces import schema

@@ -12,7 +12,7 @@ import typer
 
 from foresail.cli.log_options import LogOptions, load
 from foresail.model.errors import InputError, UnknownNameError
-from foresail.model.renamed import todays_name
+from foresail.model.registry import todays_name
 
 if TYPE_CHECKING:
     from foresail.model.event import NodeChange
@@ -144,7 +144,7 @@ class ScenarioOptions:
             If there are no such conventions, engine, or part of a policy.
         """
         from foresail.control.policy import parse_policy
-        from foresail.model.conventions import CONVENTIONS
+        from foresail.model.event import CONVENTIONS
         from foresail.scenario.engines import engine_of
         from foresail.scenario.scenario import Scenario
         from foresail.simulator.conditions import ClusterConditions

@@ -120,8 +120,7 @@ def policies(plugins: Plugins = None) -> None:
 
     from foresail.cli.formats import print_table
     from foresail.control.policy import FAMILIES_OF_PARTS, NAMED_POLICIES
-    from foresail.model.registry import entries
-    from foresail.model.renamed import with_short_name
+    from foresail.model.registry import entries, with_short_name
     from foresail.model.short_form import parameter_texts
     from foresail.schedulers.order_expression import FIELD_NAMES, NAMED_ORDERS
 

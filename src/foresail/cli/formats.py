@@ -56,7 +56,7 @@ def _heard(chosen: _Chosen) -> _Chosen:
 
 def print_json(content: Mapping[str, Any]) -> None:
     """Print an answer for a program."""
-    from foresail.model.json_answer import json_answer
+    from foresail.model.documents import json_answer
 
     typer.echo(json_answer(content))
 

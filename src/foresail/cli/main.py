@@ -19,8 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 from foresail import __version__
 from foresail.cli.progress_line import progress_shown
 from foresail.model.errors import ForesailError, InputError
-from foresail.model.plug_in_errors import blaming_plug_ins
-from foresail.model.renamed import DeprecatedWordWarning
+from foresail.model.registry import DeprecatedWordWarning, blaming_plug_ins
 
 GROUPS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
     "A log": {

@@ -1,7 +1,8 @@
 """What a command is doing, in words, for ``foresail.cli.progress_line`` to tell.
 
 Code that takes long says so with ``doing`` (or ``reading``); it neither knows nor cares whether
-anybody looks. Lower floors take a plain function: ``progressed(done, total)``, or a ``Watch``.
+anybody looks. Lower floors take a plain function, ``progressed(done, total)``, or a
+``foresail.model.protocols.ProgressCallback``.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from foresail.model.watching import Measure
 from foresail.model.words import duration, number
+
+if TYPE_CHECKING:
+    from foresail.model.protocols import Progress
 
 _CUT: Final = "..."
 _DAY: Final = 86_400.0
@@ -54,7 +57,7 @@ class Doing:
     total: float | None = None
     said: Callable[[float, float | None], str] = in_counts
     done: float = 0.0
-    measure: Measure | None = None
+    measure: Progress | None = None
     seen_at: float | None = None
     seen_done: float = 0.0
 
@@ -68,7 +71,7 @@ class Doing:
             self.what, self.seen_at = what, None
         self.progressed(done, total)
 
-    def watch(self, measure: Measure) -> None:
+    def watch(self, measure: Progress) -> None:
         """Ask this how far it is, whenever that is to be shown."""
         self.measure = measure
 

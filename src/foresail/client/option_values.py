@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from foresail.model.errors import InputError
-from foresail.model.start_conditions import DEPENDENCY_FORM, DependencyKind, parse_dependencies
+from foresail.model.job import DEPENDENCY_FORM, DependencyKind, parse_dependencies
 from foresail.traces.durations import parse_duration
 
 _SLURM_TIME: Final = re.compile(r"(?:(\d{1,6})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")

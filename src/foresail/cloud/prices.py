@@ -13,8 +13,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Final
 
-from foresail.model.errors import InputError, UnknownNameError
-from foresail.model.limits import require, require_share
+from foresail.model.errors import InputError, UnknownNameError, require, require_share
 
 GIB: Final = float(1 << 30)
 HIGHEST_PRICE: Final = 1e9

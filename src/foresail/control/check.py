@@ -6,12 +6,11 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from foresail.model.allocation import Unit, unit_of
 from foresail.model.construction import quickly_made
 from foresail.model.decision import Decision, Preempt, Refusal, RefusalCode, Start, Withdraw
 from foresail.model.free_resources import FreeResources
-from foresail.model.task_numbers import TaskNumbers
-from foresail.model.view import PendingJob, RunningJob
+from foresail.model.outcome import Unit, unit_of
+from foresail.model.view import PendingJob, RunningJob, TaskNumbers
 
 
 @quickly_made

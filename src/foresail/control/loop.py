@@ -15,10 +15,8 @@ from foresail.control.plug_ins import blamed, no_decision, no_time
 from foresail.control.predecessors import earliest_begin
 from foresail.control.step_log import StepLog
 from foresail.control.waiting_reasons import WaitingReasons
-from foresail.model.allocation import Unit, unit_of
 from foresail.model.cluster import Cluster
 from foresail.model.construction import replaced
-from foresail.model.conventions import STANDARD, Conventions
 from foresail.model.decision import (
     Decision,
     Instruction,
@@ -32,8 +30,10 @@ from foresail.model.decision import (
 from foresail.model.errors import InputError
 from foresail.model.event import (
     MAKES_ROOM,
+    STANDARD,
     Cancelled,
     ClockRead,
+    Conventions,
     Ended,
     EstimateExpired,
     Event,
@@ -52,7 +52,7 @@ from foresail.model.event import (
 )
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
-from foresail.model.outcome import GOES_BACK, EndedBecause
+from foresail.model.outcome import GOES_BACK, EndedBecause, Unit, unit_of
 from foresail.model.protocols import (
     Correction,
     OrdersQueue,
@@ -63,8 +63,7 @@ from foresail.model.protocols import (
     capabilities_of_scheduler,
 )
 from foresail.model.reason import Reason
-from foresail.model.reservation import Rejection, Reservation
-from foresail.model.view import ClusterView, PendingJob, RunningJob
+from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation, RunningJob
 from foresail.record.beliefs import differ
 from foresail.record.job_life import JobHistory, JobState, Withdrawn
 from foresail.record.log import EventLog, NullLog

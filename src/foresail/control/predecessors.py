@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from foresail.model.job import Job
-from foresail.model.reservation import Rejection, Reservation
+from foresail.model.view import Rejection, Reservation
 from foresail.record.job_life import JobState
 from foresail.record.state import State
 

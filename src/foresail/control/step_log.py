@@ -11,11 +11,10 @@ from foresail.control.waiting_reasons import WaitingReasons
 from foresail.model.decision import Decision, Instruction, Refusal
 from foresail.model.event import Event
 from foresail.model.free_resources import FreeResources
-from foresail.model.job_size import JobSize
+from foresail.model.job import JobSize
 from foresail.model.protocols import CycleReport
 from foresail.model.reason import Reason, ReasonCode, alike
-from foresail.model.reservation import Rejection, Reservation
-from foresail.model.view import PendingJob, RunningJob
+from foresail.model.view import PendingJob, Rejection, Reservation, RunningJob
 from foresail.record import records
 from foresail.record.beliefs import in_short, kept
 from foresail.record.log import EventLog

@@ -6,11 +6,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from foresail.model.cluster import Resources
 from foresail.model.free_resources import tasks_within
-from foresail.model.job import Job
+from foresail.model.job import DependencyKind, Job
 from foresail.model.reason import Reason, ReasonCode
-from foresail.model.resources import Resources
-from foresail.model.start_conditions import DependencyKind
 from foresail.model.view import PendingJob
 from foresail.model.words import listed
 from foresail.record.state import State

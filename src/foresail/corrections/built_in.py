@@ -24,8 +24,8 @@ from foresail.kernels.compile import Step, bare_step, part
 from foresail.kernels.signatures import CORRECTION_STEP, CorrectionInputs
 from foresail.model.arrays import Floats
 from foresail.model.distribution import Distribution
+from foresail.model.errors import require_at_least
 from foresail.model.job import Job
-from foresail.model.limits import require_at_least
 from foresail.model.registry import NoParameters, register
 
 _QUANTILES = len(QUANTILE_LEVELS)

@@ -44,14 +44,13 @@ from foresail.evaluation.replaying import evaluate
 from foresail.kernels.columns import SLOWDOWN_BOUND_SECONDS, SUMMARY_COLUMNS, URGENCY
 from foresail.kernels.expression import SUMMARY, OrderProgram, evaluate_all
 from foresail.model.arrays import Floats
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.errors import InputError
 from foresail.model.event import HistoryOutcome
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import capabilities_of_scheduler
-from foresail.model.resources import Resources
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_events import run_by_events
 from foresail.scenario.engines import COMPILED_REPLAY, engine_of

@@ -23,9 +23,8 @@ from foresail.kernels.signatures import (
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
-from foresail.model.protocols import Predictor, capabilities_of_predictor
+from foresail.model.protocols import Predictor, ProgressCallback, capabilities_of_predictor
 from foresail.model.short_form import PlugIn, part_of
-from foresail.model.watching import Watch
 from foresail.model.words import count
 from foresail.predictors.training import (
     LEARNING,
@@ -121,7 +120,7 @@ def evaluate(
     *,
     quantity: str = "runtime",
     learning: Learning = "on_completion",
-    watch: Watch | None = None,
+    watch: ProgressCallback | None = None,
 ) -> Evaluation:
     """How good a predictor is on a log.
 
@@ -211,7 +210,7 @@ def _replay_steps(
     workload: Workload,
     order: EventOrder,
     truth: NDArray[np.float64],
-    watch: Watch | None,
+    watch: ProgressCallback | None,
 ) -> _Replayed:
     """By the predictor's compiled steps."""
     specs = workload.specs
@@ -253,7 +252,7 @@ def _replay_objects(
     workload: Workload,
     order: EventOrder,
     truth: NDArray[np.float64],
-    watch: Watch | None,
+    watch: ProgressCallback | None,
 ) -> _Replayed:
     """By the predictor's methods, in the same order."""
     jobs = list(workload.specifications())

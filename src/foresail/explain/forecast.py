@@ -22,8 +22,8 @@ from foresail.explain.chances import still_running
 from foresail.explain.kernels.forward import ANYWHERE, Futures, blank_scratch, fill_starts
 from foresail.explain.outlook import Outlook, QueuedJob
 from foresail.model.arrays import Floats
-from foresail.model.resources import Resources
-from foresail.model.start_conditions import DependencyKind
+from foresail.model.cluster import Resources
+from foresail.model.job import DependencyKind
 from foresail.model.view import PendingJob, RunningJob
 from foresail.simulator.forward import draw_runtimes
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from foresail.control.loop import Controller
+from foresail.model.cluster import NamedPartitions, Resources
 from foresail.model.construction import quickly_made
 from foresail.model.errors import InputError
 from foresail.model.job import Job
-from foresail.model.named_partitions import NamedPartitions
-from foresail.model.resources import Resources
 from foresail.model.view import PendingJob, RunningJob
 from foresail.record.job_life import EndedAttempt, JobHistory
 from foresail.record.state import State

@@ -22,7 +22,7 @@ from foresail.explain.forecast import WaitingForecast, ranges_of
 from foresail.explain.misfit import misfit
 from foresail.model.errors import InputError
 from foresail.model.outcome import GOES_BACK, Outcome
-from foresail.model.watching import Watch
+from foresail.model.protocols import ProgressCallback
 from foresail.record.job_life import ImpossibleTransition, JobState
 from foresail.record.records import Manifest, PolicyChanged, Record
 from foresail.record.run_fold import folded
@@ -97,7 +97,7 @@ def forecast_in_run(
     *,
     scenarios: int = SCENARIOS,
     seed: int = 0,
-    watch: Watch | None = None,
+    watch: ProgressCallback | None = None,
 ) -> WaitingForecast:
     """When a job that waits starts and ends, if no more jobs come.
 

@@ -15,7 +15,6 @@ from foresail.explain.misfit import misfit
 from foresail.explain.reason_words import NOT_ASKED, REASONS, reason_words
 from foresail.explain.replanning import PlanTeller
 from foresail.explain.tasks_told import TasksTeller, of_part
-from foresail.model.allocation import Unit, unit_of
 from foresail.model.decision import Instruction, Placement, Preempt, Start, Withdraw
 from foresail.model.distribution import Distribution
 from foresail.model.event import (
@@ -24,14 +23,12 @@ from foresail.model.event import (
     Event,
     Submitted,
 )
-from foresail.model.job import Job
-from foresail.model.option import PlacementOption
-from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.preference import Preference, PreferenceKind
+from foresail.model.free_resources import Slowdowns
+from foresail.model.job import Job, StartConditions
+from foresail.model.outcome import EndedBecause, Outcome, Unit, unit_of
+from foresail.model.preference import PlacementOption, Preference, PreferenceKind
 from foresail.model.reason import Reason, ReasonCode
-from foresail.model.reservation import Rejection, Reservation
-from foresail.model.slowdown import Slowdowns
-from foresail.model.start_conditions import StartConditions
+from foresail.model.view import Rejection, Reservation
 from foresail.model.words import by_whom, count, duration, memory_size, number
 from foresail.record.beliefs import belief_of
 from foresail.record.job_life import ImpossibleTransition, JobState

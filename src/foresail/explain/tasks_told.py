@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from foresail.model.allocation import OfUnit
-from foresail.model.job import Job
-from foresail.model.job_size import JobSize
-from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.job import Job, JobSize
+from foresail.model.outcome import EndedBecause, OfUnit, Outcome
 from foresail.model.words import count, duration
 
 MOST_TASKS_EACH: Final = 12

@@ -12,13 +12,19 @@ from typing import Any, Final
 import msgspec
 
 from foresail.live.job_fields import NAME, host_name, output_path
-from foresail.model.cluster import Cluster
+from foresail.model.cluster import Cluster, Resources
 from foresail.model.construction import quickly_made
-from foresail.model.job import Job, Stage
+from foresail.model.job import (
+    DeadlineValue,
+    DecayingValue,
+    Dependency,
+    DependencyKind,
+    Job,
+    Stage,
+    StartConditions,
+    ValueFunction,
+)
 from foresail.model.preference import Preference
-from foresail.model.resources import Resources
-from foresail.model.start_conditions import Dependency, DependencyKind, StartConditions
-from foresail.model.value import DeadlineValue, DecayingValue, ValueFunction
 from foresail.model.words import duration
 from foresail.strl.own_requests import RequestPlaces, own_options
 

@@ -26,11 +26,10 @@ from foresail.live.observer import EventSource, Observer, Wish
 from foresail.live.run_clock import MachineClocks, RunClock
 from foresail.live.run_log import FollowedLog
 from foresail.model.adapter import ClusterAdapter
-from foresail.model.allocation import unit_of
 from foresail.model.changing_nodes import changes_between
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw
 from foresail.model.event import Ended, EstimateExpired, Event, NodeDown, NodeRemoved, NodeUp, Tick
-from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
+from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome, unit_of
 from foresail.model.view import RunningJob
 from foresail.record.job_life import JobHistory
 

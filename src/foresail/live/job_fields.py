@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from foresail.model.errors import InputError
+from foresail.model.job import DEPENDENCY_FORM, Dependency, parse_dependencies
 from foresail.model.preference import Preference
-from foresail.model.start_conditions import DEPENDENCY_FORM, Dependency, parse_dependencies
 from foresail.traces.durations import DURATION_FORMS, parse_duration
 
 _SIGN: Final = re.compile(r"%(\d{0,2})(.?)", re.DOTALL)

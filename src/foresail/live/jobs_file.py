@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from foresail.live.command_job import AS_WRITTEN, CommandJob, told_dependencies
 from foresail.live.job_fields import JOB_FIELDS
+from foresail.model.cluster import Resources
 from foresail.model.documents import csv_rows, parsed_json, parsed_toml, text_of
 from foresail.model.errors import ForesailError, InputError
-from foresail.model.resources import Resources
 from foresail.model.words import memory_size
 from foresail.strl.own_requests import RequestPlaces, own_options
 

@@ -21,8 +21,8 @@ from foresail.live.run_directory import RunDirectory
 from foresail.live.submissions import LineInput, Submissions
 from foresail.model.cluster import Cluster
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.reservation import Reservation
 from foresail.model.short_form import part_of
+from foresail.model.view import Reservation
 from foresail.record.job_life import EndedAttempt, JobHistory
 from foresail.record.log import EventLog
 from foresail.record.records import Manifest

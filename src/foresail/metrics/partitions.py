@@ -11,7 +11,7 @@ import polars as pl
 from foresail.metrics.jobs import attempts, per_job, went_back
 from foresail.metrics.statistics import statistics
 from foresail.metrics.usage import held_share, steady_window
-from foresail.model.named_partitions import names_in
+from foresail.model.cluster import names_in
 from foresail.traces import schema
 from foresail.traces.schedule import Schedule
 

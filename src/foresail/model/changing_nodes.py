@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.errors import InputError
 from foresail.model.event import NodeAdded, NodeChange, NodeChanged, NodeRemoved
-from foresail.model.resources import Resources
 
 
 def changed(cluster: Cluster, change: NodeChange) -> Cluster:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
-from foresail.model.allocation import Allocation
 from foresail.model.construction import quickly_made
+from foresail.model.outcome import Allocation
 from foresail.model.reason import AlikeReasons, Reason
 
 

@@ -1,4 +1,4 @@
-"""Text, TOML, JSON and CSV that a user hands in: read, or refused with file and line.
+"""Text, TOML, JSON and CSV that a user hands in: read, or refused with its line; JSON answers.
 
 What the libraries raise ends here: other modules ask for the content and see ``InputError`` only.
 """
@@ -8,10 +8,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 import stat
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -206,3 +207,27 @@ def csv_rows(text: str, source: object) -> Iterator[tuple[int, list[str]]]:
         raise InputError(
             f"is not CSV: {error}", source=source, line=max(1, rows.line_num)
         ) from error
+
+
+ANSWER_VERSION: Final = 1
+"""Grows when a key leaves an answer or means something else, not when one is added."""
+
+
+def json_answer(content: Mapping[str, Any]) -> str:
+    """Return an answer as text: an object with its version first, null where a number is unknown.
+
+    What has a version of its own keeps it.
+    """
+    told = {"version": ANSWER_VERSION, **_finite(content)}
+    return json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with None for numbers that are not finite, throughout lists and objects."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return value

@@ -1,4 +1,4 @@
-"""The protocols that plug-ins satisfy. One method or two each; everything else is theirs."""
+"""Protocols that plug-ins satisfy. One method or two each; everything else is theirs."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from typing import Any, Final, Literal, Protocol, runtime_checkable
+from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
-from foresail.model.allocation import Allocation
-from foresail.model.cluster import Cluster
+from foresail.model.cluster import Cluster, Resources
 from foresail.model.decision import Decision
 from foresail.model.distribution import Distribution
-from foresail.model.due import Due
-from foresail.model.job import Job
-from foresail.model.job_size import JobSize
-from foresail.model.outcome import Outcome
-from foresail.model.reservation import Rejection, Reservation
-from foresail.model.resources import Resources
-from foresail.model.view import ClusterView, PendingJob
+from foresail.model.job import Job, JobSize
+from foresail.model.outcome import Allocation, Outcome
+from foresail.model.view import ClusterView, Due, PendingJob, Rejection, Reservation
+
+Progress: TypeAlias = Callable[[], tuple[float, float]]
+"""What is done and how much there is to do, in the same unit; called from another thread."""
+
+ProgressCallback: TypeAlias = Callable[[Progress], None]
+"""Is given the progress when the computation begins."""
 
 
 @runtime_checkable

@@ -147,7 +147,7 @@ class AlikeReasons:
     """Why several jobs wait, for one kind of reason.
 
     ``numbers`` are those of all; ``by_job`` has a column, with a value for each job, of every
-    number that is its own. Columns are tuples, or as good as one (``foresail.model.late_tuple``).
+    number that is its own. Columns are tuples, or as good as one (``foresail.model.roster``).
     """
 
     code: ReasonCode

@@ -19,18 +19,63 @@ import inspect
 import pkgutil
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import FileFinder
 from importlib.metadata import entry_points
 from pathlib import Path
 from traceback import walk_tb
-from types import MappingProxyType
+from types import FrameType, MappingProxyType
 from typing import Any, Final, TypeVar
 
-from foresail.model.errors import InputError, UnknownNameError
-from foresail.model.renamed import todays_name
+from foresail.model.errors import ForesailError, InputError, UnknownNameError
+
+PUBLISHED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "scheduler": {"prio": "priority", "guarded": "guarded_backfilling"},
+        "waiting policy": {
+            "ajw": "all-jobs-wait",
+            "njw": "no-jobs-wait",
+            "ajw-t": "all-jobs-wait-threshold",
+            "sww": "short-waits-wait",
+            "ljw": "long-jobs-wait",
+        },
+    }
+)
+"""Long name by published short name, by the kind of word."""
+
+DEPRECATED: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "scheduler": {"three_sigma": "3sigma"},
+        "task_scheduler": {"fifo_tasks": "task_fifo"},
+        "--conventions": {"foresail": "standard"},
+        "order": {"pilot": "probe"},
+    }
+)
+"""New word by old word, by the kind of word."""
+
+
+class DeprecatedWordWarning(FutureWarning):
+    """A word was typed that the next version does not know."""
+
+
+def todays_name(kind: str, word: str) -> str:
+    """The name that a word of this kind has now; a deprecated one is warned of."""
+    new = DEPRECATED.get(kind, {}).get(word)
+    if new is not None:
+        warnings.warn(f"{kind} {word} is now called {new}", DeprecatedWordWarning, stacklevel=2)
+        return new
+    return PUBLISHED.get(kind, {}).get(word, word)
+
+
+def with_short_name(kind: str, name: str) -> str:
+    """A name as lists show it: with the short one of publications, if it has one."""
+    short = [each for each, long in PUBLISHED.get(kind, {}).items() if long == name]
+    return f"{name} ({short[0]})" if short else name
+
 
 FAMILIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
@@ -253,3 +298,58 @@ def find(family: str, name: str) -> Entry:
     if name not in known:
         raise UnknownNameError(family, name, known)
     return known[name]
+
+
+@contextmanager
+def blaming_plug_ins() -> Iterator[None]:
+    """Tell errors raised in a plug-in's file, or by what a plug-in has returned, as the plug-in's.
+
+    Raises
+    ------
+    InputError
+        In their place.
+    """
+    try:
+        yield
+    except ForesailError:
+        raise
+    except (Exception, SystemExit) as error:
+        blamed = _blamed(error)
+        if blamed is None:
+            raise
+        raise blamed from error
+
+
+def _blamed(error: BaseException) -> InputError | None:
+    import traceback
+
+    problem = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}".removesuffix(": ")
+    causes = [error, *([] if error.__cause__ is None else [error.__cause__])]
+    frames = [one for each in causes for one in traceback.walk_tb(each.__traceback__)][::-1]
+    for frame, line in frames:
+        family = family_in(frame.f_globals.get("__name__", ""))
+        if family is not None:
+            file = frame.f_code.co_filename
+            return InputError(f"the {family} fails: {problem}", source=file, line=line)
+    if isinstance(error, SystemExit):
+        return None
+    for frame, _ in frames:
+        asked = {type(each) for each in _known_in(frame)}
+        found = sorted(_told(kind) for kind in asked if family_in(kind.__module__) is not None)
+        if found:
+            return InputError(f"{' or '.join(found)} returns what cannot be used: {problem}")
+    return None
+
+
+def _known_in(frame: FrameType) -> list[object]:
+    """All that is known where an error was raised: what was asked is among it."""
+    known = frame.f_locals
+    return [*known.values(), *getattr(known.get("self"), "__dict__", {}).values()]
+
+
+def _told(kind: type) -> str:
+    """A class with its file and line."""
+    import inspect
+
+    line = inspect.getsourcelines(kind)[1]
+    return f"{inspect.getsourcefile(kind)}, line {line}: {kind.__qualname__}"

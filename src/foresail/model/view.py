@@ -1,20 +1,123 @@
-"""ClusterView: the read-only snapshot a scheduler decides from."""
+"""ClusterView: the read-only snapshot a scheduler decides from, and what is said in it of jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 
-from foresail.model.allocation import Allocation, Part, Unit
-from foresail.model.cluster import Cluster
+from foresail.model.cluster import Cluster, Resources
 from foresail.model.construction import quickly_made
 from foresail.model.decision import Placement, PlannedStart
 from foresail.model.distribution import Distribution
-from foresail.model.due import Due
 from foresail.model.job import Job, Stage
-from foresail.model.reservation import Rejection, Reservation
-from foresail.model.resources import Resources
-from foresail.model.task_numbers import TaskNumbers
+from foresail.model.outcome import Allocation, Part, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class TaskNumbers(Collection[int]):
+    """Some tasks of a stage, by their numbers within it, in ascending order.
+
+    They are kept as ranges. To take out the first of ten thousand, or any other, costs as much as
+    there are gaps between those that are left.
+    """
+
+    ranges: tuple[range, ...] = ()
+    """Ascending, none empty, none touching the next."""
+
+    @classmethod
+    def below(cls, count: int) -> TaskNumbers:
+        """All of the first ``count`` tasks."""
+        return cls((range(count),) if count > 0 else ())
+
+    def __len__(self) -> int:
+        return sum(map(len, self.ranges))
+
+    def __bool__(self) -> bool:
+        return bool(self.ranges)
+
+    def __iter__(self) -> Iterator[int]:
+        return chain.from_iterable(self.ranges)
+
+    def __contains__(self, task: object) -> bool:
+        if not isinstance(task, int) or not self.ranges:
+            return False
+        return task in self.ranges[max(bisect_right(self.ranges, task, key=_start) - 1, 0)]
+
+    def first(self, count: int) -> tuple[int, ...]:
+        """The lowest numbers, so many of them or as many as there are."""
+        return tuple(islice(self, count))
+
+    def without(self, tasks: Iterable[int]) -> TaskNumbers:
+        """All but these.
+
+        Raises
+        ------
+        KeyError
+            If one of them is not among these.
+        """
+        ranges = list(self.ranges)
+        for task in tasks:
+            at = max(bisect_right(ranges, task, key=_start) - 1, 0)
+            if not ranges or task not in ranges[at]:
+                raise KeyError(task)
+            whole = ranges[at]
+            parts = (range(whole.start, task), range(task + 1, whole.stop))
+            ranges[at : at + 1] = [each for each in parts if each]
+        return TaskNumbers(tuple(ranges))
+
+    def including(self, tasks: Iterable[int]) -> TaskNumbers:
+        """These and those."""
+        ranges = list(self.ranges)
+        for task in tasks:
+            at = bisect_right(ranges, task, key=_start)
+            if at and task in ranges[at - 1]:
+                continue
+            low, high, begin, end = task, task + 1, at, at
+            if at and ranges[at - 1].stop == low:
+                low, begin = ranges[at - 1].start, at - 1
+            if at < len(ranges) and ranges[at].start == high:
+                high, end = ranges[at].stop, at + 1
+            ranges[begin:end] = [range(low, high)]
+        return TaskNumbers(tuple(ranges))
+
+
+def _start(numbers: range) -> int:
+    return numbers.start
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Containers promised to a job from one time up to another (seconds)."""
+
+    job_id: str
+    start_seconds: float
+    end_seconds: float
+    containers: int
+
+    def covers(self, time: float) -> bool:
+        """Whether a moment is within it, give or take a microsecond."""
+        return self.start_seconds - 1e-6 <= time < self.end_seconds - 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Nothing is promised to a job; why, in words for a person."""
+
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What a schedule of the same jobs under EASY says of one of them (seconds)."""
+
+    turn_seconds: float
+    """When EASY would have come to it: it was next in line there, or started."""
+    due_seconds: float
+    """From then on it goes first."""
+    latest_seconds: float
+    """No start may, by requests, put it off beyond this."""
 
 
 @quickly_made

@@ -14,7 +14,7 @@ from foresail.kernels.calling import call_belief_step, call_predictor_step
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, REQUESTED
 from foresail.kernels.compile import bare_step, part
 from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs, PredictorSteps
-from foresail.model.limits import require, require_positive
+from foresail.model.errors import require, require_positive
 from foresail.model.registry import register
 from foresail.predictors._composite import CompositePredictor, Own, member
 from foresail.predictors.kernels import members

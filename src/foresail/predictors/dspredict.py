@@ -12,12 +12,12 @@ from typing import Final, Literal
 
 from foresail.distributions.basic import Point
 from foresail.distributions.usage_belief import UsageBelief
+from foresail.model.cluster import Resources
 from foresail.model.distribution import Distribution
 from foresail.model.errors import UnknownNameError
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.registry import register
-from foresail.model.resources import Resources
 from foresail.predictors.history import HistoryParameters, HistoryPredictor
 from foresail.predictors.kernels.request import DAY_SECONDS
 

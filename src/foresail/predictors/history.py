@@ -19,9 +19,8 @@ from foresail.distributions.kernels.streaming_histogram import histogram_columns
 from foresail.kernels.columns import SPEC_COLUMNS
 from foresail.kernels.signatures import PredictorState, PredictorSteps
 from foresail.model.distribution import Distribution
-from foresail.model.errors import UnknownNameError
+from foresail.model.errors import UnknownNameError, require, require_at_least, require_positive
 from foresail.model.job import Job
-from foresail.model.limits import require, require_at_least, require_positive
 from foresail.model.registry import register
 from foresail.predictors.kernels import experience, experts
 from foresail.predictors.kernels.experts import REMOVED, cut_histogram

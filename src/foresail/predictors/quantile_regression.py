@@ -25,7 +25,7 @@ from foresail.kernels.signatures import (
 )
 from foresail.kernels.sorting import sort_ascending
 from foresail.model.distribution import Distribution
-from foresail.model.limits import require
+from foresail.model.errors import require
 from foresail.model.registry import register
 from foresail.predictors.kernels.history import (
     FEATURES,

@@ -23,7 +23,7 @@ from foresail.kernels.columns import (
 from foresail.kernels.compile import bare_kernel, bare_step, part
 from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs, PredictorSteps
 from foresail.model.distribution import Distribution
-from foresail.model.limits import require
+from foresail.model.errors import require
 from foresail.model.registry import register
 from foresail.predictors.kernels.request import ignore
 from foresail.predictors.stepped import Layout, RefreshingPredictor

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from foresail.kernels.columns import SUBMIT
 from foresail.model.errors import UnknownNameError
 from foresail.model.outcome import Outcome
-from foresail.model.protocols import Predictor, capabilities_of_predictor
-from foresail.model.watching import Watch
+from foresail.model.protocols import Predictor, ProgressCallback, capabilities_of_predictor
 from foresail.predictors.kernels.history_table import ATTRIBUTES
 from foresail.traces.measured import used_by_job
 from foresail.traces.workload import Workload
@@ -76,7 +75,7 @@ def train(
     workload: Workload,
     predictor: Predictor,
     learning: Learning = "on_completion",
-    watch: Watch | None = None,
+    watch: ProgressCallback | None = None,
 ) -> int:
     """Tell a predictor every submission, start and end of the jobs whose runtime is known.
 

@@ -15,7 +15,6 @@ from itertools import chain
 from operator import itemgetter
 from typing import Final, TypeAlias
 
-from foresail.model.allocation import Unit, job_of, unit_of
 from foresail.model.decision import Instruction, Preempt, Start, TickAt, WakeAt, Withdraw
 from foresail.model.event import (
     Cancelled,
@@ -36,6 +35,7 @@ from foresail.model.event import (
     Submitted,
 )
 from foresail.model.job import Job
+from foresail.model.outcome import Unit, job_of, unit_of
 from foresail.record.log_text import record_line
 from foresail.record.plans import PlanFold
 from foresail.record.records import (

@@ -8,9 +8,8 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
-from foresail.model.job import Job
+from foresail.model.job import Dependency, DependencyKind, Job, StartConditions
 from foresail.model.outcome import EndedBecause
-from foresail.model.start_conditions import Dependency, DependencyKind, StartConditions
 from foresail.model.view import PendingJob
 from foresail.record.job_life import EndedJob
 

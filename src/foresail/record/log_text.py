@@ -17,15 +17,11 @@ from foresail.model import decision, event
 from foresail.model.cluster import Cluster, Node, Partition
 from foresail.model.documents import require_end
 from foresail.model.errors import InputError
-from foresail.model.job import Job, Stage
-from foresail.model.job_size import JobSize
-from foresail.model.late_tuple import LateTuple
-from foresail.model.option import PlacementOption
+from foresail.model.job import DeadlineValue, DecayingValue, Job, JobSize, Stage, StartConditions
 from foresail.model.outcome import Outcome
-from foresail.model.preference import Preference
+from foresail.model.preference import PlacementOption, Preference
 from foresail.model.reason import AlikeReasons, ReasonCode
-from foresail.model.start_conditions import StartConditions
-from foresail.model.value import DeadlineValue, DecayingValue
+from foresail.model.roster import LateTuple
 from foresail.record import records
 from foresail.record.frequent_lines import NO_ATTRIBUTES, frequent_record, shared
 from foresail.record.records import Record

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from foresail.model.allocation import Part
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
 from foresail.model.job import Job
-from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
-from foresail.model.task_numbers import TaskNumbers
-from foresail.model.view import StartableTasks
+from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome, Part
+from foresail.model.view import StartableTasks, TaskNumbers
 
 
 class PartsOfJob:

@@ -8,12 +8,11 @@ from typing import Any
 
 from foresail.model.cluster import Cluster
 from foresail.model.construction import quickly_made
-from foresail.model.conventions import STANDARD, Conventions
 from foresail.model.decision import Instruction, Refusal
-from foresail.model.event import Event
-from foresail.model.job_size import JobSize
+from foresail.model.event import STANDARD, Conventions, Event
+from foresail.model.job import JobSize
 from foresail.model.reason import AlikeReasons
-from foresail.model.reservation import Rejection, Reservation
+from foresail.model.view import Rejection, Reservation
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from foresail.model.allocation import unit_of
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Start, Withdraw
 from foresail.model.event import (
@@ -26,10 +25,9 @@ from foresail.model.event import (
     Tick,
 )
 from foresail.model.job import Job
-from foresail.model.outcome import GOES_BACK, Outcome
+from foresail.model.outcome import GOES_BACK, Outcome, unit_of
 from foresail.model.protocols import ComparesWith, Predictor, Scheduler, capabilities_of_scheduler
-from foresail.model.reservation import Rejection, Reservation
-from foresail.model.view import PendingJob
+from foresail.model.view import PendingJob, Rejection, Reservation
 from foresail.record.beliefs import belief_of, is_alike
 from foresail.record.job_life import JobHistory, JobState, Withdrawn
 from foresail.record.plans import PlanFold

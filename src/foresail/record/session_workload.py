@@ -8,10 +8,8 @@ from typing import Any, Final
 import polars as pl
 
 from foresail.model.cluster import Cluster
-from foresail.model.job import Job
+from foresail.model.job import DeadlineValue, Job, StartConditions
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.start_conditions import StartConditions
-from foresail.model.value import DeadlineValue
 from foresail.record.log_clock import LogClock
 from foresail.record.records import Record
 from foresail.record.run_fold import RunFold

@@ -13,13 +13,11 @@ from itertools import chain, islice
 from operator import attrgetter
 from typing import Final, TypeVar
 
-from foresail.model.allocation import Part, Unit, unit_of
 from foresail.model.changing_nodes import changed, without
 from foresail.model.cluster import Cluster
 from foresail.model.construction import replaced
 from foresail.model.decision import Instruction, Placement, Preempt, TickAt, WakeAt
 from foresail.model.distribution import Distribution
-from foresail.model.due import Due
 from foresail.model.event import (
     ClockRead,
     EstimateExpired,
@@ -34,14 +32,12 @@ from foresail.model.event import (
     OperatorEvent,
     Released,
 )
-from foresail.model.free_resources import FreeResources
-from foresail.model.job import Job
-from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
+from foresail.model.free_resources import FreeResources, Slowdowns
+from foresail.model.job import DependencyKind, Job
+from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome, Part, Unit, unit_of
 from foresail.model.protocols import ReferenceSchedule
 from foresail.model.roster import Roster
-from foresail.model.slowdown import Slowdowns
-from foresail.model.start_conditions import DependencyKind
-from foresail.model.view import PendingJob, RunningJob
+from foresail.model.view import Due, PendingJob, RunningJob
 from foresail.model.words import by_whom
 from foresail.record.eligibility import Dependencies, Eligibility
 from foresail.record.job_life import (

@@ -12,10 +12,10 @@ import polars as pl
 
 from foresail.control.loop import Controller
 from foresail.control.plug_ins import nothing_started
+from foresail.model.cluster import NamedPartitions
 from foresail.model.errors import InputError
 from foresail.model.event import Event
-from foresail.model.named_partitions import NamedPartitions
-from foresail.model.watching import Watch
+from foresail.model.protocols import ProgressCallback
 from foresail.model.whole_files import make_folder, require_replaceable, to_be_written
 from foresail.record.log import EventLog, JsonLinesLog, NullLog
 from foresail.scenario.beginning import controller_of, manifest_of
@@ -29,7 +29,7 @@ from foresail.traces.parquet import write_whole_parquet
 from foresail.traces.schedule import Schedule, use_file
 
 
-def run_logged(scenario: Scenario, watch: Watch | None = None) -> Schedule:
+def run_logged(scenario: Scenario, watch: ProgressCallback | None = None) -> Schedule:
     """What ``foresail.scenario.running.run_scenario`` gives, by the event engine."""
     jobs = scenario.jobs
     if jobs.has_own_requests:
@@ -67,7 +67,7 @@ def run_by_events(
     controller: Controller,
     *,
     external_events: Callable[[], Iterable[Event]] = tuple,
-    watch: Watch | None = None,
+    watch: ProgressCallback | None = None,
     used: Callable[[pl.DataFrame], object] | None = None,
 ) -> Schedule:
     """As ``run_logged``, under a controller that ``controller_of`` made, or one of the caller's.

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Final
 
 from foresail.control.policy import Policy, is_compiled
-from foresail.model.conventions import STANDARD
 from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.event import STANDARD
 from foresail.scenario.own_requests import require_places_by_options
 from foresail.scenario.scenario import Scenario, says_speeds
 from foresail.schedulers.of_tasks.scheduler import QueuesTasks

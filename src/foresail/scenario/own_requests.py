@@ -11,7 +11,7 @@ from foresail.model.changing_nodes import with_later_nodes
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.event import NodeChange
-from foresail.model.option import PlacementOption
+from foresail.model.preference import PlacementOption
 from foresail.model.protocols import capabilities_of_scheduler
 from foresail.strl.own_requests import RequestPlaces, own_options
 

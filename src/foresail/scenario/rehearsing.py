@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from foresail.model.cluster import Cluster
+from foresail.model.cluster import Cluster, Resources
 from foresail.model.event import Ended, EstimateExpired, Submitted, Tick
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.resources import Resources
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.scenario import Scenario
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from foresail.model.cluster import NamedPartitions
 from foresail.model.errors import InputError
-from foresail.model.named_partitions import NamedPartitions
-from foresail.model.watching import Watch
+from foresail.model.protocols import ProgressCallback
 from foresail.scenario.engines import COMPILED_REPLAY, TASK_REPLAY, ScenarioEngine, engine_of
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.replay import replay
 from foresail.traces.schedule import Schedule, with_partitions
 
 
-def run_scenario(scenario: Scenario, watch: Watch | None = None) -> Schedule:
+def run_scenario(scenario: Scenario, watch: ProgressCallback | None = None) -> Schedule:
     """What would have happened; whichever engine is chosen, the schedule is the same, job by job.
 
     Real commands are not for it (``foresail.scenario.by_daemon``). ``watch`` is given a measure of
@@ -43,7 +43,7 @@ def run_scenario(scenario: Scenario, watch: Watch | None = None) -> Schedule:
     return with_partitions(told, jobs.jobs, sizes, "Partitions as the nodes have them.")
 
 
-def _carried_out(scenario: Scenario, watch: Watch | None) -> Schedule:
+def _carried_out(scenario: Scenario, watch: ProgressCallback | None) -> Schedule:
     engine = engine_of(scenario)
     if engine is TASK_REPLAY:
         return _named(_run_tasks(scenario, watch), engine)
@@ -61,7 +61,7 @@ def _carried_out(scenario: Scenario, watch: Watch | None) -> Schedule:
     return run_logged(scenario, watch)
 
 
-def _run_tasks(scenario: Scenario, watch: Watch | None) -> Schedule:
+def _run_tasks(scenario: Scenario, watch: ProgressCallback | None) -> Schedule:
     from foresail.scenario.learned_before import HistoryWorkload
     from foresail.simulator.task_replay import replay_tasks
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from foresail.control.policy import Policy
 from foresail.model.cluster import Cluster
-from foresail.model.conventions import STANDARD, Conventions
 from foresail.model.errors import InputError
+from foresail.model.event import STANDARD, Conventions
 from foresail.simulator.conditions import IDEAL, ClusterConditions
 
 if TYPE_CHECKING:  # a replay begins sooner without what only some scenarios need

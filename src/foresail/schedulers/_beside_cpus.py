@@ -18,10 +18,10 @@ import numpy as np
 
 from foresail.kernels.waiting_jobs import LIKELY, PLANNED, WIDTH
 from foresail.model.arrays import Booleans, Floats, Integers
+from foresail.model.cluster import Resources
 from foresail.model.construction import quickly_made, replaced
 from foresail.model.decision import Placement
 from foresail.model.job import Job
-from foresail.model.resources import Resources
 from foresail.model.view import ClusterView
 from foresail.schedulers.kernels.waiting_queue import AGED
 

@@ -14,12 +14,10 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 
-from foresail.model.cluster import Cluster, Node
+from foresail.model.cluster import Cluster, NamedPartitions, Node, Resources, belongs
 from foresail.model.decision import Placement
 from foresail.model.job import Job
-from foresail.model.named_partitions import NamedPartitions, belongs
 from foresail.model.preference import Preference, PreferenceKind
-from foresail.model.resources import Resources
 from foresail.model.view import ClusterView
 
 _ROUNDING = 1e-9

@@ -155,7 +155,7 @@ class QueueTable:
 
     It has the jobs that it ``takes`` (None: all), and is silent about those that it ``mutes``, of
     which the table of another partition tells. The partition consists of these ``records`` of the
-    cluster (``foresail.model.named_partitions``), if it is not one of them. ``jobs_by_slot`` are
+    cluster (``foresail.model.cluster``), if it is not one of them. ``jobs_by_slot`` are
     those that wait or waited, ``slot_of`` the slots by id of those that wait, ``wide`` those that
     never fit, by id.
     ``version`` counts passes; ``overtakes`` says whether jobs may start before their turn,

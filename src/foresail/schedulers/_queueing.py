@@ -26,10 +26,9 @@ from foresail.model.arrays import Floats
 from foresail.model.cluster import Cluster
 from foresail.model.construction import quickly_made
 from foresail.model.decision import Decision, Placement, PlannedStart, Start
-from foresail.model.errors import InputError
-from foresail.model.late_tuple import FloatColumn, LateTuple
-from foresail.model.limits import require
+from foresail.model.errors import InputError, require
 from foresail.model.reason import AlikeReasons, Reason, ReasonCode
+from foresail.model.roster import FloatColumn, LateTuple
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._beside_cpus import Passed
 from foresail.schedulers._queue_table import CodedJobs, QueueTable, Summaries

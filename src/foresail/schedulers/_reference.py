@@ -12,11 +12,9 @@ import numpy as np
 from foresail.kernels.grains import whole_grain
 from foresail.kernels.signatures import Shares
 from foresail.kernels.waiting_jobs import HOLDER
-from foresail.model.cluster import Cluster, Partition
-from foresail.model.due import Due
+from foresail.model.cluster import Cluster, NamedPartitions, Partition
 from foresail.model.job import Job
-from foresail.model.named_partitions import NamedPartitions
-from foresail.model.view import PendingJob
+from foresail.model.view import Due, PendingJob
 from foresail.schedulers.kernels import reference as tables
 
 _FEW = 64

@@ -15,8 +15,7 @@ from foresail.model import words
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.job import Job
-from foresail.model.reservation import Rejection, Reservation
-from foresail.model.view import PendingJob
+from foresail.model.view import PendingJob, Rejection, Reservation
 
 _ROUNDING = 1e-9
 

@@ -15,13 +15,11 @@ from itertools import count
 from typing import Final
 
 from foresail.kernels.signatures import CompiledScheduler
-from foresail.model.cluster import Cluster, Partition
+from foresail.model.cluster import Cluster, NamedPartitions, Partition, Resources
 from foresail.model.construction import replaced
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job, Stage
-from foresail.model.named_partitions import NamedPartitions
-from foresail.model.resources import Resources
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.schedulers._beside_cpus import Passed
 from foresail.schedulers._placing import placed

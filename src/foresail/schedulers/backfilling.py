@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from foresail.kernels.signatures import Shares
 from foresail.model.cluster import Cluster
-from foresail.model.limits import require, require_at_least
+from foresail.model.errors import require, require_at_least
 from foresail.model.registry import NoParameters, register
 from foresail.schedulers._queueing import Orders, QueueScheduler
 from foresail.schedulers._reference import EasyReference

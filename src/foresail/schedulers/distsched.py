@@ -14,17 +14,15 @@ from foresail.distributions.basic import Point
 from foresail.distributions.discretisation import atoms_of
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.usage_belief import UsageBelief
-from foresail.model.allocation import Allocation
 from foresail.model.arrays import Booleans
-from foresail.model.cluster import Cluster
+from foresail.model.cluster import Cluster, Resources
 from foresail.model.decision import Decision, Placement, Preempt, Start
 from foresail.model.distribution import Distribution
+from foresail.model.errors import require, require_share
 from foresail.model.job import Job, Stage
-from foresail.model.limits import require, require_share
-from foresail.model.outcome import Outcome
+from foresail.model.outcome import Allocation, Outcome
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import register
-from foresail.model.resources import Resources
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.schedulers._packing.machines import PackedMachines, task_use
 from foresail.schedulers._packing.observed_use import (

@@ -23,7 +23,7 @@ from foresail.kernels.columns import CPUS, REQUESTED, SUBMIT, SUMMARY_NAMES
 from foresail.kernels.expression import OrderProgram
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError, UnknownNameError
-from foresail.model.renamed import todays_name
+from foresail.model.registry import todays_name
 
 NAMED_ORDERS: Mapping[str, str] = MappingProxyType(
     {

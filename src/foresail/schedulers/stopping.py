@@ -10,12 +10,11 @@ from typing import Final, Literal
 
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, PlannedStart, Preempt, Start
+from foresail.model.errors import require_positive
 from foresail.model.job import Job
-from foresail.model.limits import require_positive
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import NoParameters, register
-from foresail.model.reservation import Rejection, Reservation
-from foresail.model.view import ClusterView, PendingJob, RunningJob
+from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation, RunningJob
 from foresail.schedulers._placing import FreeRoom, NodesByPreference
 from foresail.schedulers._reserving import CapacityAdmission
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 from numba.core import event
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from foresail.model.cluster import Resources
 from foresail.model.decision import Start
 from foresail.model.event import Ended, Submitted
 from foresail.model.outcome import GOES_BACK
-from foresail.model.resources import Resources
 from foresail.record.job_life import JobHistory
 from foresail.record.records import EventTaken, Instructed, Record
 from foresail.service.picture import Picture

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from foresail.control.loop import Controller
-from foresail.model.cluster import Cluster
+from foresail.model.cluster import Cluster, Resources
 from foresail.model.errors import ForesailError
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.reason import Reason
-from foresail.model.resources import Resources
 from foresail.model.view import RunningJob
 from foresail.record.job_life import JobHistory
 from foresail.record.run_fold import Counters

@@ -10,10 +10,10 @@ from typing import Final
 
 import numpy as np
 
-from foresail.model.allocation import Allocation
 from foresail.model.cluster import Cluster
+from foresail.model.errors import require, require_at_least, require_positive
 from foresail.model.event import NodeChange
-from foresail.model.limits import require, require_at_least, require_positive
+from foresail.model.outcome import Allocation
 
 
 @dataclass(frozen=True, slots=True)

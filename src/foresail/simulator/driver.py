@@ -10,11 +10,10 @@ from typing import Final
 
 from foresail.control.loop import Controller
 from foresail.model.adapter import ClusterAdapter
-from foresail.model.allocation import unit_of
 from foresail.model.decision import Instruction, Preempt, TickAt, WakeAt
 from foresail.model.event import Ended, EstimateExpired, Event, Submitted, Tick
 from foresail.model.job import Job
-from foresail.model.outcome import Outcome
+from foresail.model.outcome import Outcome, unit_of
 from foresail.record.job_life import JobState
 
 _MAXIMUM_IDLE_TICKS: Final = 100

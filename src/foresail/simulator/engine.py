@@ -13,13 +13,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.control.loop import Controller
-from foresail.model.allocation import Allocation, unit_of
 from foresail.model.errors import InputError
 from foresail.model.event import Event, NodeRemoved
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.reservation import Reservation
-from foresail.model.watching import Measure, Watch
+from foresail.model.outcome import Allocation, EndedBecause, Outcome, unit_of
+from foresail.model.protocols import Progress, ProgressCallback
+from foresail.model.view import Reservation
 from foresail.record.schedule_rows import (
     ScheduleRow,
     attempt_row,
@@ -106,7 +105,7 @@ def simulate_events(
     enforce_limits: bool = False,
     conditions: ClusterConditions = IDEAL,
     external_events: Callable[[], Iterable[Event]] = tuple,
-    watch: Watch | None = None,
+    watch: ProgressCallback | None = None,
     used: Callable[[pl.DataFrame], object] | None = None,
 ) -> Schedule:
     """Run a workload under the controller, event by event, and say what happened.
@@ -293,7 +292,7 @@ def _jobs(workload: Workload, cpus: Sequence[float], controller: Controller) -> 
     )
 
 
-def _measure(driver: Driver, workload: Workload) -> Measure:
+def _measure(driver: Driver, workload: Workload) -> Progress:
     """Seconds from the first submission, and to the last; what comes after it counts no more."""
     submit = workload.jobs["submit_seconds"].to_numpy()
     first, last = (float(submit.min()), float(submit.max())) if submit.size else (0.0, 0.0)

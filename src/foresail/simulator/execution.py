@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
-from foresail.model.allocation import Allocation
 from foresail.model.cluster import Cluster
 from foresail.model.construction import quickly_made
 from foresail.model.decision import Placement
+from foresail.model.free_resources import Slowdowns
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause
-from foresail.model.slowdown import Slowdowns
+from foresail.model.outcome import Allocation, EndedBecause
 from foresail.simulator.conditions import ClusterConditions
 
 

@@ -13,8 +13,7 @@ from foresail.control.loop import Controller
 from foresail.model.decision import Instruction, Preempt, TickAt, WakeAt
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
-from foresail.model.reservation import Reservation
-from foresail.model.view import PendingJob, RunningJob
+from foresail.model.view import PendingJob, Reservation, RunningJob
 from foresail.simulator.conditions import IDEAL, ClusterConditions
 from foresail.simulator.driver import Driver
 from foresail.simulator.execution import FixedRuntimes

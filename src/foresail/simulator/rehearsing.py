@@ -7,8 +7,8 @@ from typing import Final
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.histogram import Histogram
-from foresail.model.conventions import IN_CYCLES
 from foresail.model.distribution import Distribution
+from foresail.model.event import IN_CYCLES
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.registry import find

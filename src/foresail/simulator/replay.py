@@ -19,11 +19,10 @@ from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90, SUBMIT
 from foresail.kernels.compile import Step
 from foresail.kernels.grains import whole_grains
 from foresail.kernels.signatures import CompiledCorrection, CompiledPredictor
-from foresail.model.conventions import STANDARD, Conventions
 from foresail.model.errors import InputError
+from foresail.model.event import STANDARD, Conventions
 from foresail.model.outcome import EndedBecause
-from foresail.model.protocols import capabilities_of_predictor
-from foresail.model.watching import Measure, Watch
+from foresail.model.protocols import Progress, ProgressCallback, capabilities_of_predictor
 from foresail.schedulers.kernels.waiting_queue import SLOTS, follows_probes
 from foresail.simulator.kernels import partitions_loop
 from foresail.simulator.kernels import replay_loop as _loop
@@ -77,7 +76,7 @@ def replay(
     conventions: Conventions = STANDARD,
     *,
     enforce_limits: bool = False,
-    watch: Watch | None = None,
+    watch: ProgressCallback | None = None,
 ) -> Schedule:
     """What would have happened to a workload on its machine under a policy.
 
@@ -111,7 +110,7 @@ def replay_arrays(
     runtime: NDArray[np.float64],
     policy: Policy,
     conventions: Conventions = STANDARD,
-    watch: Watch | None = None,
+    watch: ProgressCallback | None = None,
 ) -> Replayed:
     """As ``replay``, without making a table of the result.
 
@@ -215,7 +214,9 @@ def _prepared(every: Sequence[_loop.Replay]) -> Callable[[], None]:
     return lambda: partitions_loop.replay_partitions(np.stack(places), upcoming)
 
 
-def submitted(submit: NDArray[np.float64], counters: Sequence[NDArray[Any]], place: int) -> Measure:
+def submitted(
+    submit: NDArray[np.float64], counters: Sequence[NDArray[Any]], place: int
+) -> Progress:
     """How far a replay is: it runs without Python's lock, and counts where others can see it.
 
     ``submit`` are seconds, ascending; how many jobs have come is in this place of the counters.

@@ -10,13 +10,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.model.allocation import Allocation
-from foresail.model.cluster import Cluster
+from foresail.model.cluster import Cluster, Resources
 from foresail.model.decision import Placement
 from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
-from foresail.model.outcome import EndedBecause
-from foresail.model.resources import Resources
+from foresail.model.outcome import Allocation, EndedBecause
 from foresail.simulator.conditions import ClusterConditions
 from foresail.simulator.execution import ComingEnd
 from foresail.simulator.kernels import shared_machines as kernel

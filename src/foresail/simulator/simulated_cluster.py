@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from foresail.model.adapter import Capabilities
-from foresail.model.allocation import Allocation, Unit, unit_of
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
 from foresail.model.construction import quickly_made
@@ -25,7 +24,7 @@ from foresail.model.event import (
 )
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.outcome import Allocation, EndedBecause, Outcome, Unit, unit_of
 from foresail.simulator.conditions import IDEAL, ClusterConditions
 from foresail.simulator.execution import ComingEnd, ExecutionModel
 

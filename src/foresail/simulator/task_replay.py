@@ -25,8 +25,7 @@ from foresail.kernels.signatures import (
 from foresail.model.cluster import Partition
 from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause
-from foresail.model.protocols import Predictor, capabilities_of_predictor
-from foresail.model.watching import Watch
+from foresail.model.protocols import Predictor, ProgressCallback, capabilities_of_predictor
 from foresail.predictors.training import END, SUBMISSION, order_of_events
 from foresail.schedulers.kernels import task_jobs
 from foresail.schedulers.kernels.task_jobs import TaskJobs
@@ -91,7 +90,7 @@ def replay_tasks(
     workload: Workload,
     policy: Policy,
     history: Workload | None = None,
-    watch: Watch | None = None,
+    watch: ProgressCallback | None = None,
 ) -> Schedule:
     """What would have happened to the tasks of a workload on as many slots as it has processors.
 
@@ -126,7 +125,7 @@ def replay_task_arrays(
     workload: Workload,
     policy: Policy,
     history: Workload | None = None,
-    watch: Watch | None = None,
+    watch: ProgressCallback | None = None,
 ) -> TasksReplayed:
     """As ``replay_tasks``, without making a table of the result."""
     scheduler, predictor, _ = policy.build()

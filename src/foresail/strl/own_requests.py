@@ -15,10 +15,9 @@ from itertools import product
 from types import MappingProxyType
 from typing import Final
 
-from foresail.model.cluster import Cluster
+from foresail.model.cluster import Cluster, names_in
 from foresail.model.errors import InputError
-from foresail.model.named_partitions import names_in
-from foresail.model.option import OptionPart, PlacementOption
+from foresail.model.preference import OptionPart, PlacementOption
 from foresail.strl.expression import (
     Barrier,
     Expression,

@@ -12,13 +12,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.model.changing_nodes import changed
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, NamedPartitions, Node, Partition, Resources
 from foresail.model.documents import csv_rows, text_of
 from foresail.model.errors import InputError
 from foresail.model.event import NodeAdded, NodeChange, NodeChanged, NodeRemoved
-from foresail.model.named_partitions import NamedPartitions
 from foresail.model.preference import Preference, PreferenceKind
-from foresail.model.resources import Resources
 from foresail.model.words import count
 from foresail.traces import schema
 from foresail.traces.workload import Workload

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from foresail.model.cluster import names_in
 from foresail.model.errors import InputError
-from foresail.model.named_partitions import names_in
 from foresail.model.words import count
 from foresail.traces.workload import Workload
 

@@ -13,12 +13,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.kernels import columns
+from foresail.model.cluster import Resources
 from foresail.model.errors import InputError
-from foresail.model.job import Job, Stage
-from foresail.model.option import PlacementOption
-from foresail.model.preference import Preference
-from foresail.model.resources import Resources
-from foresail.model.value import DeadlineValue
+from foresail.model.job import DeadlineValue, Job, Stage
+from foresail.model.preference import PlacementOption, Preference
 from foresail.model.words import count
 from foresail.traces import schema
 

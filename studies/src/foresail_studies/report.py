@@ -11,7 +11,7 @@ from typing import Final
 import polars as pl
 
 from foresail import __version__
-from foresail.model.json_answer import json_answer
+from foresail.model.documents import json_answer
 from foresail.model.words import count, number, percent
 from foresail.reports.figure import Figure
 from foresail.reports.style import axis, layout, named_styles

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import ClassVar, Literal, Protocol
 
-from foresail.model.errors import InputError
-from foresail.model.limits import require_at_least, require_positive
+from foresail.model.errors import InputError, require_at_least, require_positive
 from foresail.model.registry import Entry, find
 from foresail.model.short_form import PlugIn, make_part, name_and_settings
 from foresail.model.words import duration, number, percent

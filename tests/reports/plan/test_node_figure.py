@@ -5,9 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from foresail.model.cluster import Node
+from foresail.model.cluster import Node, Resources
 from foresail.model.errors import InputError
-from foresail.model.resources import Resources
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.plan.node_figure import node_figure, node_use, write_node
 from foresail.traces.schedule import USE, read_use, use_file

@@ -11,7 +11,7 @@ import pytest
 from foresail.cloud.advising.advice import advise
 from foresail.cloud.advising.question import AdviceQuestion
 from foresail.cloud.prices_reading import load_prices
-from foresail.model.json_answer import json_answer
+from foresail.model.documents import json_answer
 from foresail.reports.renting.advice_figures import (
     demand_figure,
     frontier_figure,

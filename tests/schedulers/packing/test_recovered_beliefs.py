@@ -7,11 +7,10 @@ import json
 import numpy as np
 
 from foresail.distributions.basic import Point
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.resources import Resources
 from foresail.model.view import ClusterView, RunningJob
 from foresail.schedulers.distsched import DistSched, DistSchedParameters
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from foresail.distributions.basic import Point
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, Preempt
-from foresail.model.job import Job, Stage
+from foresail.model.job import DeadlineValue, Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.resources import Resources
-from foresail.model.value import DeadlineValue
 from foresail.model.view import ClusterView, RunningJob
 from foresail.schedulers._packing.observed_use import Restarts
 from foresail.schedulers.distsched import DistSched, DistSchedParameters

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from foresail.distributions.basic import Uniform
 from foresail.distributions.empirical import Empirical
+from foresail.model.job import DeadlineValue, DecayingValue
 from foresail.model.preference import Preference, PreferenceKind
-from foresail.model.value import DeadlineValue, DecayingValue
 from foresail.schedulers._planning.problem import PlanChoice, greedy, left_by, value_of
 from foresail.strl.expression import Sum, Supply
 from foresail.strl.solving import solve

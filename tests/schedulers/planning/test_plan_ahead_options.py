@@ -8,10 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foresail.model.event import Submitted
-from foresail.model.option import option_of
-from foresail.model.preference import Preference, PreferenceKind
-from foresail.model.slowdown import Slowdowns
-from foresail.model.value import DecayingValue
+from foresail.model.free_resources import Slowdowns
+from foresail.model.job import DecayingValue
+from foresail.model.preference import Preference, PreferenceKind, option_of
 from foresail.record.log_text import parse_record, record_line
 from foresail.record.records import EventTaken
 from foresail.schedulers._planning.parameters import PlanAheadParameters

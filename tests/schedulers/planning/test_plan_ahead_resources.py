@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foresail.distributions.empirical import Empirical
-from foresail.model.resources import Resources
+from foresail.model.cluster import Resources
 from foresail.schedulers._planning.problem import left_by, value_of
 from planning_problems import built, job, nodes, outcome, racks, running, view_of, waiting
 

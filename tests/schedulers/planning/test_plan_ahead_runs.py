@@ -6,7 +6,7 @@ import pytest
 
 from foresail.control.loop import Controller
 from foresail.control.policy import NAMED_POLICIES, parse_policy
-from foresail.model.conventions import IN_CYCLES
+from foresail.model.event import IN_CYCLES
 from foresail.model.outcome import Outcome
 from foresail.model.registry import find
 from foresail.simulator.conditions import ClusterConditions, Outage

@@ -19,8 +19,7 @@ from foresail.analysis.volatility import (
     with_requests,
 )
 from foresail.model.arrays import Floats
-from foresail.model.errors import InputError
-from foresail.model.limits import require_share
+from foresail.model.errors import InputError, require_share
 from foresail.model.registry import register
 from foresail.traces.workload import Workload
 

@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 
 from foresail.analysis.finding import Answer, Plot, study_with_parameters
-from foresail.model.errors import InputError
-from foresail.model.limits import require_each_at_least
+from foresail.model.errors import InputError, require_each_at_least
 from foresail.model.registry import register
 from foresail.traces.workload import Workload
 

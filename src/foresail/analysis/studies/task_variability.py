@@ -22,8 +22,7 @@ from foresail.analysis.variability import (
     runtime_spread,
 )
 from foresail.model.arrays import Floats
-from foresail.model.errors import InputError
-from foresail.model.limits import require_at_least, require_each_positive
+from foresail.model.errors import InputError, require_at_least, require_each_positive
 from foresail.model.registry import register
 from foresail.traces.workload import Workload
 

@@ -80,7 +80,7 @@ class AnswerOptions:
 
         Records are named as their files are, but for ``.json``.
         """
-        from foresail.model.json_answer import json_answer
+        from foresail.model.documents import json_answer
         from foresail.model.whole_files import all_or_none, write_whole
         from foresail.reports.renting.page import write_cloud_page
 

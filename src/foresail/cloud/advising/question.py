@@ -9,8 +9,13 @@ from typing import Final, Literal
 
 from foresail.cloud.prices import checked_price
 from foresail.cloud.waiting.policies import QUEUES, Queue, WaitingPolicy, waiting_policy
-from foresail.model.errors import UnknownNameError
-from foresail.model.limits import require, require_at_least, require_each_at_least, require_positive
+from foresail.model.errors import (
+    UnknownNameError,
+    require,
+    require_at_least,
+    require_each_at_least,
+    require_positive,
+)
 
 _HOUR: Final = 3600.0
 LIMITED: Final = ("all-jobs-wait-threshold", "compound", "speculative")

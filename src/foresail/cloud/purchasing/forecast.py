@@ -22,8 +22,7 @@ from foresail.cloud.purchasing.offline_plan import DEFAULT_SETTINGS, OfflineSett
 from foresail.cloud.purchasing.resources import HeldCapacity, held_in_year
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.model.arrays import Floats
-from foresail.model.errors import InputError
-from foresail.model.limits import require, require_at_least, require_positive
+from foresail.model.errors import InputError, require, require_at_least, require_positive
 
 _BLOCK_HOURS: Final = 4.0 * 168.0
 _LEVELS: Final = 256

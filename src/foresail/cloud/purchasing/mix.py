@@ -44,7 +44,7 @@ from foresail.cloud.purchasing.terms import (
     terms_of,
 )
 from foresail.model.arrays import Floats
-from foresail.model.limits import require
+from foresail.model.errors import require
 from foresail.traces.workload import Workload
 
 

@@ -14,7 +14,7 @@ import polars as pl
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH, Extension
 from foresail.cloud.purchasing.job_prices import Normalisation
 from foresail.cloud.purchasing.schedules import LevelSchedule
-from foresail.model.limits import require, require_positive
+from foresail.model.errors import require, require_positive
 
 Amounts = Literal["any", "of-machines"]
 SCHEDULED: Final = "scheduled-reserved"

@@ -13,8 +13,7 @@ import numpy as np
 from foresail.cloud.histories import Lifetimes, MarketHistory, lifetimes, mean_price_while_up
 from foresail.cloud.prices import Offer, PriceCatalogue
 from foresail.model.arrays import Floats
-from foresail.model.errors import InputError, UnknownNameError
-from foresail.model.limits import require
+from foresail.model.errors import InputError, UnknownNameError, require
 
 
 @dataclass(frozen=True, slots=True)

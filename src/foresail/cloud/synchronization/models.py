@@ -9,8 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from foresail.model.arrays import Integers
-from foresail.model.errors import InputError, UnknownNameError
-from foresail.model.limits import require, require_at_least
+from foresail.model.errors import InputError, UnknownNameError, require, require_at_least
 from foresail.model.registry import Entry
 from foresail.model.short_form import PlugIn, make_part, name_and_settings, said
 

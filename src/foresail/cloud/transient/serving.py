@@ -18,7 +18,7 @@ from foresail.cloud.transient.estimating import require_markets
 from foresail.cloud.transient.joint import JointHistory
 from foresail.cloud.transient.plan import CapacityPlan
 from foresail.model.arrays import Floats
-from foresail.model.limits import require_at_least
+from foresail.model.errors import require_at_least
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from foresail.cloud.prices_reading import Reference, Row, table_rows
 from foresail.cloud.waiting.jobs import TraceJobs, writable
 from foresail.cloud.waiting.kernels.carbon import emitted_between, greenest_starts
 from foresail.model.arrays import Floats
-from foresail.model.errors import InputError
-from foresail.model.limits import require_positive
+from foresail.model.errors import InputError, require_positive
 
 
 @dataclass(frozen=True)

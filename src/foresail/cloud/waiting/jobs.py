@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from foresail.model.arrays import Floats
-from foresail.model.errors import InputError
-from foresail.model.limits import require_at_least
+from foresail.model.errors import InputError, require_at_least
 from foresail.traces.workload import Workload
 
 GIB = 1024.0**3

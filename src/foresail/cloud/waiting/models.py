@@ -25,9 +25,8 @@ from foresail.cloud.waiting.queueing import (
     with_patience,
 )
 from foresail.model.arrays import Floats
-from foresail.model.errors import InputError, UnknownNameError
-from foresail.model.limits import require_positive
-from foresail.model.renamed import todays_name
+from foresail.model.errors import InputError, UnknownNameError, require_positive
+from foresail.model.registry import todays_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.kernels.waiting_choice import WaitingRules, WaitModel
-from foresail.model.errors import UnknownNameError
-from foresail.model.limits import require
-from foresail.model.renamed import todays_name
+from foresail.model.errors import UnknownNameError, require
+from foresail.model.registry import todays_name
 
 Queue = Literal["fcfs", "strict-fcfs", "sjf", "random"]
 """Order of the waiting jobs: by submission, by submission without overtaking, shortest (as

@@ -21,7 +21,7 @@ from foresail.cloud.waiting.policies import Beliefs, Foresight, Queue, WaitingPo
 from foresail.cloud.waiting.simulating import Simulated, simulate
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError, UnknownNameError
-from foresail.model.renamed import todays_name
+from foresail.model.registry import todays_name
 from foresail.model.words import count
 
 HAVE_WAITING: Final = (

@@ -17,9 +17,9 @@ from foresail.explain.chances import (
     still_running,
 )
 from foresail.explain.run_snapshot import PastAttempt, RunSnapshot, WaitingJob
-from foresail.model.allocation import Unit
 from foresail.model.errors import ForesailError
 from foresail.model.job import Job
+from foresail.model.outcome import Unit
 from foresail.model.view import RunningJob
 from foresail.reports.plan.lanes import Lanes, Runs
 

@@ -10,12 +10,11 @@ from typing import Any, Final
 import numpy as np
 
 from foresail.distributions.basic import normalised
-from foresail.model.allocation import Allocation
 from foresail.model.arrays import Floats
+from foresail.model.cluster import Resources
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
-from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
-from foresail.model.resources import Resources
+from foresail.model.outcome import GOES_BACK, Allocation, EndedBecause, Outcome
 from foresail.schedulers._packing.machines import believe_atoms
 from foresail.schedulers.kernels import packing as kernel
 from foresail.schedulers.kernels.packing import TaskUse

@@ -19,13 +19,10 @@ from typing import Final, TypeVar
 import numpy as np
 
 from foresail.model.arrays import Booleans, Floats, Integers
-from foresail.model.cluster import Cluster, Node
+from foresail.model.cluster import Cluster, Node, Resources, belongs
 from foresail.model.decision import Placement
 from foresail.model.job import Job
-from foresail.model.named_partitions import belongs
-from foresail.model.option import PlacementOption
-from foresail.model.preference import Preference, PreferenceKind
-from foresail.model.resources import Resources
+from foresail.model.preference import PlacementOption, Preference, PreferenceKind
 from foresail.schedulers._placing import NodesByPreference, tasks_within
 
 Key = TypeVar("Key", bound=Hashable)

@@ -18,8 +18,7 @@ from foresail.model.decision import Decision, PlannedStart, Preempt, Start, Tick
 from foresail.model.errors import InputError
 from foresail.model.job import Job
 from foresail.model.reason import Reason, ReasonCode
-from foresail.model.reservation import Rejection, Reservation
-from foresail.model.view import ClusterView, PendingJob
+from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation
 from foresail.schedulers._planning.assigning import Starting, likely_placement, starting
 from foresail.schedulers._planning.cell_map import CellMap
 from foresail.schedulers._planning.demands import Demands, demands_of

@@ -15,11 +15,10 @@ from typing import Final
 import numpy as np
 
 from foresail.model.arrays import Booleans, Floats, Integers
+from foresail.model.cluster import Resources
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
-from foresail.model.option import option_of
-from foresail.model.preference import PreferenceKind
-from foresail.model.resources import Resources
+from foresail.model.preference import PreferenceKind, option_of
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.schedulers._planning.cell_map import (
     AMOUNTS,

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from foresail.model.errors import InputError
-from foresail.model.limits import require, require_at_least, require_positive
+from foresail.model.errors import InputError, require, require_at_least, require_positive
 
 OverEstimates = Literal["off", "on", "adaptive"]
 HopelessJobs = Literal["run_on_leftovers", "drop"]

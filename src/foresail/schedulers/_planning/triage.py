@@ -16,9 +16,8 @@ from typing import Any, Final
 import numpy as np
 
 from foresail.model.arrays import Booleans, Floats, Integers
-from foresail.model.reservation import Rejection
-from foresail.model.value import DeadlineValue
-from foresail.model.view import ClusterView, PendingJob
+from foresail.model.job import DeadlineValue
+from foresail.model.view import ClusterView, PendingJob, Rejection
 from foresail.schedulers._planning.cell_map import CellMap, most_spaces
 from foresail.schedulers._planning.demands import Demands
 from foresail.schedulers._planning.parameters import PlanAheadParameters

@@ -25,9 +25,8 @@ from foresail.distributions.truncated_normal import TruncatedNormal
 from foresail.model.arrays import Floats
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
-from foresail.model.reservation import Rejection
-from foresail.model.value import DeadlineValue, DecayingValue, ValueFunction
-from foresail.model.view import PendingJob, RunningJob
+from foresail.model.job import DeadlineValue, DecayingValue, ValueFunction
+from foresail.model.view import PendingJob, Rejection, RunningJob
 from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.schedulers.kernels.plan_beliefs import fill_limited_means, fill_quantiles
 

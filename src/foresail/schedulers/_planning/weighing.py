@@ -25,8 +25,7 @@ from foresail.distributions.basic import Point
 from foresail.distributions.operations import convolved, largest
 from foresail.model.arrays import Floats
 from foresail.model.distribution import Distribution
-from foresail.model.job import Job
-from foresail.model.value import DeadlineValue
+from foresail.model.job import DeadlineValue, Job
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._planning.parameters import PlanAheadParameters, shares_by_name
 from foresail.schedulers._planning.valuing import (

@@ -8,8 +8,8 @@ from typing import Literal
 
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Start
+from foresail.model.errors import require_at_least
 from foresail.model.job import Job
-from foresail.model.limits import require_at_least
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import NoParameters, register
 from foresail.model.view import ClusterView, PendingJob

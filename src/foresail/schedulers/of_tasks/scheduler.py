@@ -17,13 +17,11 @@ import numpy as np
 from foresail.model.arrays import Floats, Integers
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Start
-from foresail.model.job import Job, Stage
-from foresail.model.job_size import JobSize
-from foresail.model.limits import require, require_positive
+from foresail.model.errors import require, require_positive
+from foresail.model.job import Job, JobSize, Stage
 from foresail.model.outcome import GOES_BACK, Outcome
 from foresail.model.reason import Reason, ReasonCode
-from foresail.model.task_numbers import TaskNumbers
-from foresail.model.view import ClusterView, PendingJob
+from foresail.model.view import ClusterView, PendingJob, TaskNumbers
 from foresail.schedulers._placing import FreeRoom, NodesByPreference
 from foresail.schedulers.kernels import pilots, task_calls, task_jobs, task_queues
 from foresail.schedulers.kernels.task_jobs import (

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from foresail.model.limits import require, require_at_least, require_positive
+from foresail.model.errors import require, require_at_least, require_positive
 from foresail.model.registry import register
 from foresail.schedulers.kernels import pilots, task_queues
 from foresail.schedulers.kernels.task_jobs import SAMPLING

@@ -17,9 +17,9 @@ from foresail.explain.story import story
 from foresail.live.command_job import CommandJob
 from foresail.live.job_logs import log_is_cut, read_log
 from foresail.model.errors import InputError
+from foresail.model.job import Dependency, DependencyKind
 from foresail.model.outcome import EndedBecause
 from foresail.model.reason import Reason
-from foresail.model.start_conditions import Dependency, DependencyKind
 from foresail.record.log_text import parse_record
 from foresail.service.api.answers import (
     JobAnswer,

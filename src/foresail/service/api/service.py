@@ -11,7 +11,7 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from foresail import __version__
-from foresail.model.resources import Resources
+from foresail.model.cluster import Resources
 from foresail.service.api.answers import (
     AuditAnswer,
     AuditEntryAnswer,

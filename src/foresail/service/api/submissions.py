@@ -20,13 +20,11 @@ from foresail.live.accounts import Account
 from foresail.live.command_job import CommandJob, told_dependencies
 from foresail.live.job_fields import SIZE_FORM
 from foresail.live.jobs_file import JobLines
-from foresail.model.cluster import Cluster
+from foresail.model.cluster import Cluster, Resources
 from foresail.model.construction import replaced
 from foresail.model.errors import InputError
 from foresail.model.free_resources import FreeResources
-from foresail.model.job import Job
-from foresail.model.resources import Resources
-from foresail.model.start_conditions import Dependency, DependencyKind, parse_dependencies
+from foresail.model.job import Dependency, DependencyKind, Job, parse_dependencies
 from foresail.model.words import memory_size
 from foresail.scenario.own_requests import places_of_requests
 from foresail.service.api.answers import JobId

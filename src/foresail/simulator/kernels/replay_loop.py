@@ -47,7 +47,7 @@ from foresail.kernels.waiting_jobs import (
     hold,
     let_go,
 )
-from foresail.model.conventions import Conventions
+from foresail.model.event import Conventions
 from foresail.schedulers.kernels import reference as easy
 from foresail.schedulers.kernels.reference import (
     REFERENCE,

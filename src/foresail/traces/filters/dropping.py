@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from foresail.model.limits import require_at_least
+from foresail.model.errors import require_at_least
 from foresail.model.registry import register
 from foresail.traces.facts import in_window
 from foresail.traces.filtering import Filter, keep, plain

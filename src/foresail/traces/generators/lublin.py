@@ -14,7 +14,7 @@ from typing import Final, Literal
 import numpy as np
 
 from foresail.model.arrays import Floats, Integers
-from foresail.model.limits import (
+from foresail.model.errors import (
     require,
     require_at_least,
     require_choice,

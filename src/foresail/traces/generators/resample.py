@@ -23,8 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.model.arrays import Integers
-from foresail.model.errors import InputError
-from foresail.model.limits import require_at_least, require_positive
+from foresail.model.errors import InputError, require_at_least, require_positive
 from foresail.model.registry import register
 from foresail.traces.folder import load_workload
 from foresail.traces.generating import generator

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.model.arrays import Floats, Integers
-from foresail.model.limits import require_at_least, require_share
+from foresail.model.errors import require_at_least, require_share
 from foresail.model.registry import register
 from foresail.traces.generating import achieved, generator
 from foresail.traces.measured import tasks_table, usage_table, with_use

@@ -9,7 +9,7 @@ from typing import Final
 
 import polars as pl
 
-from foresail.model.limits import require_positive
+from foresail.model.errors import require_positive
 from foresail.traces.measured import tasks_table, usage_table, with_use
 from foresail.traces.reading import LINE, Notes
 from foresail.traces.text_values import with_numbers

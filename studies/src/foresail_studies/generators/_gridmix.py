@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from foresail.model.arrays import Booleans, Floats, Integers
-from foresail.model.limits import (
+from foresail.model.errors import (
     require,
     require_at_least,
     require_each_at_least,

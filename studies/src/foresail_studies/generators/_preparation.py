@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 
 from foresail.model.arrays import Floats, Integers
-from foresail.model.errors import InputError
-from foresail.model.limits import require_at_least, require_choice, require_positive
+from foresail.model.errors import InputError, require_at_least, require_choice, require_positive
 from foresail.traces.folder import load_workload
 from foresail.traces.generating import achieved
 from foresail.traces.workload import Workload

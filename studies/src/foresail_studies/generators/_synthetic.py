@@ -9,8 +9,13 @@ from typing import Final, Literal
 import numpy as np
 
 from foresail.model.arrays import Booleans, Floats, Integers
-from foresail.model.errors import InputError
-from foresail.model.limits import require_at_least, require_choice, require_positive, require_share
+from foresail.model.errors import (
+    InputError,
+    require_at_least,
+    require_choice,
+    require_positive,
+    require_share,
+)
 from foresail.traces.facts import deadline_seconds
 from foresail.traces.folder import load_workload
 from foresail.traces.generating import achieved, gangs

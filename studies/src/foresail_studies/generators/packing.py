@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from foresail.model.arrays import Floats, Integers
-from foresail.model.limits import require_at_least, require_positive, require_share
+from foresail.model.errors import require_at_least, require_positive, require_share
 from foresail.model.registry import register
 from foresail.traces import schema
 from foresail.traces.generating import achieved, generator

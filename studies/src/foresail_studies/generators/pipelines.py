@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from foresail.model.limits import require_at_least
+from foresail.model.errors import require_at_least
 from foresail.model.registry import register
 from foresail.traces.generating import achieved, generator
 from foresail.traces.workload import Workload

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from foresail.model.limits import require_at_least, require_each_at_least
+from foresail.model.errors import require_at_least, require_each_at_least
 from foresail.model.registry import register
 from foresail.traces.generating import generator
 from foresail.traces.workload import Workload

@@ -9,8 +9,8 @@ from typing import Final, Literal
 import numpy as np
 import polars as pl
 
-from foresail.model.errors import InputError
-from foresail.model.limits import (
+from foresail.model.errors import (
+    InputError,
     require_at_least,
     require_choice,
     require_each_at_least,

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from foresail.model.arrays import Floats
-from foresail.model.limits import (
+from foresail.model.errors import (
     require,
     require_at_least,
     require_each_at_least,

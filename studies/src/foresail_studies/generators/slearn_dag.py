@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 
 from foresail.model.arrays import Integers
-from foresail.model.errors import InputError
-from foresail.model.limits import require_at_least
+from foresail.model.errors import InputError, require_at_least
 from foresail.model.registry import register
 from foresail.traces.generating import achieved, gangs, generator
 from foresail.traces.workload import Workload, WorkloadMeta

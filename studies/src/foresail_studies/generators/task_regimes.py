@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from foresail.model.arrays import Floats
-from foresail.model.limits import require_at_least, require_choice, require_positive
+from foresail.model.errors import require_at_least, require_choice, require_positive
 from foresail.model.registry import register
 from foresail.traces.generating import generator
 from foresail.traces.workload import Workload

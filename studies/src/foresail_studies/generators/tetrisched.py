@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 
 from foresail.model.arrays import Floats
-from foresail.model.errors import InputError
-from foresail.model.limits import require_at_least, require_positive, require_share
+from foresail.model.errors import InputError, require_at_least, require_positive, require_share
 from foresail.model.registry import register
 from foresail.traces.generating import generator
 from foresail.traces.readers.published_logs import SWIM_BYTES

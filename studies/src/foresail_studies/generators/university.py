@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from foresail.model.limits import require_at_least, require_positive, require_share
+from foresail.model.errors import require_at_least, require_positive, require_share
 from foresail.model.registry import register
 from foresail.traces.facts import offered_load
 from foresail.traces.generating import achieved, generator

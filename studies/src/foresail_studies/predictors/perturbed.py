@@ -11,9 +11,8 @@ import numpy as np
 from foresail.distributions.basic import Point
 from foresail.distributions.truncated_normal import TruncatedNormal
 from foresail.model.distribution import Distribution
-from foresail.model.errors import InputError
+from foresail.model.errors import InputError, require, require_at_least
 from foresail.model.job import Job
-from foresail.model.limits import require, require_at_least
 from foresail.model.outcome import Outcome
 from foresail.model.registry import register
 from foresail_studies.perturbation import perturbed

@@ -20,7 +20,7 @@ from foresail.cloud.purchasing.mix import MixReport, MixRequest, mix
 from foresail.cloud.purchasing.offline import level_cost
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
 from foresail.cloud.purchasing.terms import ExponentialRevocation, TransientTerms
-from foresail.model.limits import require, require_at_least
+from foresail.model.errors import require, require_at_least
 from foresail.model.registry import register
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies import cloud as cloud

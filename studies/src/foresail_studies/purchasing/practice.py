@@ -17,8 +17,7 @@ from foresail.cloud.purchasing.offline_plan import OfflineSettings
 from foresail.cloud.purchasing.resources import resources_of
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.model.arrays import Floats
-from foresail.model.errors import InputError
-from foresail.model.limits import require
+from foresail.model.errors import InputError, require
 from foresail.traces.workload import Workload
 from foresail_studies.purchasing.serving import OnlineOutcome, serve
 from foresail_studies.purchasing.training import OnlinePolicy, train

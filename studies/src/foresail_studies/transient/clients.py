@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.transient.serving import Protection, Served, TransientMachines, absence
-from foresail.model.limits import require_at_least, require_positive, require_share
+from foresail.model.errors import require_at_least, require_positive, require_share
 from foresail_studies.transient.kernels.service import (
     AT_HANDOVER,
     COUNTS,

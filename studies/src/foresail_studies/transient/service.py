@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from foresail.cloud.transient.serving import Cordoned, Protection, Unprotected
-from foresail.model.limits import require_at_least
+from foresail.model.errors import require_at_least
 from foresail.model.registry import register
 from foresail_studies import cloud as cloud
 from foresail_studies.study import (

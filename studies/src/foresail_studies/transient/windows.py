@@ -13,8 +13,7 @@ import numpy as np
 
 from foresail.cloud.transient.estimating import estimated_offers, mean_availability, rolled
 from foresail.cloud.transient.methods import Method
-from foresail.model.errors import InputError
-from foresail.model.limits import require_each_positive
+from foresail.model.errors import InputError, require_each_positive
 from foresail.model.registry import register
 from foresail_studies import cloud as cloud
 from foresail_studies.study import (

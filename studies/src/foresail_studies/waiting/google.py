@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Final
 
-from foresail.model.errors import InputError
-from foresail.model.limits import require, require_positive
+from foresail.model.errors import InputError, require, require_positive
 from foresail.model.registry import register
 from foresail_studies.study import (
     Bound,

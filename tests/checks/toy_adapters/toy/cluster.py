@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 
 from foresail.model.adapter import Capabilities
 from foresail.model.changing_nodes import changed
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, Preempt, Start
 from foresail.model.event import Ended, NodeRemoved
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.registry import register
-from foresail.model.resources import Resources
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,10 @@ from foresail.live.cluster_plugin import RunContext
 from foresail.live.command_job import CommandJob
 from foresail.live.job_fields import memory_bytes
 from foresail.model.adapter import Capabilities
-from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, Start
-from foresail.model.errors import InputError
-from foresail.model.limits import require, require_at_least
+from foresail.model.errors import InputError, require, require_at_least
 from foresail.model.registry import register
-from foresail.model.resources import Resources
 
 
 class LocalTrial:

@@ -11,7 +11,6 @@ from itertools import count
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from foresail.model.adapter import Capabilities
-from foresail.model.allocation import Allocation
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Preempt, Start
@@ -24,7 +23,7 @@ from foresail.model.event import (
     NodeEvent,
     NodeRemoved,
 )
-from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.outcome import Allocation, EndedBecause, Outcome
 from foresail.record.records import EventTaken, Instructed, Record
 
 _Reported = TypeVar("_Reported", bound=Ended | NodeEvent)
