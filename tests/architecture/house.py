@@ -1,0 +1,258 @@
+"""Counts of what a reader of the house has to hold: ``python tests/architecture/house.py`` prints them, ``--list COUNT`` what is counted.
+
+``test_budget.py`` holds each count to its figure in ``budget.toml``, which is only ever lowered.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from architecture import floors
+
+SMALL_LINES = 80
+"""A module of fewer lines is part of another, unless it is a plug-in or opens a package."""
+LONE_LINES = 140
+"""A module of fewer lines whose one importer stands beside it is part of that one."""
+MOST_IMPORTS = 15
+"""Modules of the house that a file may import."""
+KERNEL_LINES = 25
+"""A compiled function of more lines says in a comment what it does."""
+
+_OPENING = re.compile(r"(What|How|Whether|Of|As|Who|Whom|Whose|Where|When|Why|Which|That)\b")
+_DENIED = re.compile(
+    r"\b(told|tells|went back|goes back to the queue|overtook|passed over|held up)\b"
+    r"|\b(in vain|on trial)\b",
+    re.IGNORECASE,
+)
+_KERNEL = re.compile(r"(merged_)?part\b|bare_kernel|(bare_)?step\(")
+_PLUG_IN_CALL = re.compile(r"^@register\(", re.MULTILINE)
+_PARAMETERS = re.compile(r"parameters=(\w+)")
+_SET = re.compile(r"\b(\w+) ?= ?[\w\"'.\[{-]")
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """Syntax trees of the source, by file."""
+    return {path: ast.parse(path.read_text("utf-8")) for path in floors.SOURCE.rglob("*.py")}
+
+
+def _where(path: Path, name: str) -> str:
+    return f"{path.relative_to(floors.SOURCE)}: {name}"
+
+
+def public_names() -> Iterator[str]:
+    """Functions and classes at the top of modules that others may import."""
+    for path, tree in trees().items():
+        for node in tree.body:
+            if isinstance(
+                node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+            ) and not node.name.startswith("_"):
+                yield _where(path, node.name)
+
+
+def protocols() -> Iterator[str]:
+    """Classes that say which methods others have."""
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and any(
+                "Protocol" in ast.unparse(base) for base in node.bases
+            ):
+                yield _where(path, node.name)
+
+
+def command_options() -> Iterator[str]:
+    """Options of commands, each once where it is written."""
+    for path, tree in trees().items():
+        if path.relative_to(floors.SOURCE).parts[0] != "cli":
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "typer.Option":
+                words = [each.value for each in node.args if isinstance(each, ast.Constant)]
+                yield _where(path, " ".join(map(str, words)) or f"line {node.lineno}")
+
+
+def _plug_in_parameters() -> Iterator[tuple[str, str, Path]]:
+    """Plug-in parameters: family's record, field, and the file that registers it."""
+    for path, tree in trees().items():
+        text = path.read_text("utf-8")
+        if not _PLUG_IN_CALL.search(text):
+            continue
+        records = set(_PARAMETERS.findall(text))
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and node.name in records:
+                for field in node.body:
+                    if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                        yield node.name, field.target.id, path
+
+
+def plug_in_parameters() -> Iterator[str]:
+    """Parameters that a user may give to plug-ins."""
+    for record, field, path in _plug_in_parameters():
+        yield _where(path, f"{record}.{field}")
+
+
+@cache
+def _set_words() -> frozenset[str]:
+    """Words that pages for users, named policies, studies and what judges the product set."""
+    root = floors.ROOT
+    places = [
+        *(root / "docs").rglob("*.md"),
+        *(root / "studies").rglob("*.py"),
+        *(root / "studies").rglob("*.toml"),
+        *(root / "experiments").rglob("*.py"),
+        *(root / "benchmarks").rglob("*.py"),
+        root / "README.md",
+        root / "Makefile",
+        *floors.SOURCE.rglob("named*.py"),
+        *floors.SOURCE.rglob("*.toml"),
+    ]
+    return frozenset(
+        word for place in places for word in _SET.findall(place.read_text("utf-8"))
+    )
+
+
+def parameters_set_nowhere() -> Iterator[str]:
+    """Parameters of plug-ins that no named policy, study or page for users sets."""
+    for record, field, path in _plug_in_parameters():
+        if field not in _set_words():
+            yield _where(path, f"{record}.{field}")
+
+
+def _module_of(path: Path) -> str:
+    parts = path.relative_to(floors.SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def _imports() -> dict[str, set[str]]:
+    """Modules of the house that each module imports, inside functions too."""
+    names = {_module_of(path) for path in trees()}
+    found: dict[str, set[str]] = defaultdict(set)
+    for path, tree in trees().items():
+        for name in floors.imported_names(tree):
+            for each in (name, name.rpartition(".")[0]):
+                if each in names:
+                    found[_module_of(path)].add(each)
+                    break
+    return found
+
+
+@cache
+def _is_loose(path: Path) -> bool:
+    """Whether a module could be part of another: no package's opening, plug-in or command."""
+    is_command = path.parent.name in {"cli", "cloud"} and "cli" in path.parts
+    return not (
+        path.name in {"__init__.py", "__main__.py"}
+        or is_command
+        and not path.name.startswith("_")
+        or _PLUG_IN_CALL.search(path.read_text("utf-8"))
+    )
+
+
+def _lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n")
+
+
+def small_modules() -> Iterator[str]:
+    """Modules of fewer lines than are worth a file."""
+    for path in trees():
+        if _is_loose(path) and _lines(path) < SMALL_LINES:
+            yield _where(path, f"{_lines(path)} lines")
+
+
+def lone_modules() -> Iterator[str]:
+    """Short modules that one module of their own folder imports, and no other."""
+    importers: dict[str, set[str]] = defaultdict(set)
+    for module, imported in _imports().items():
+        for each in imported:
+            importers[each].add(module)
+    for path in trees():
+        module = _module_of(path)
+        if not _is_loose(path) or not SMALL_LINES <= _lines(path) < LONE_LINES:
+            continue
+        if len(importers[module]) == 1:
+            (importer,) = importers[module]
+            if importer.rpartition(".")[0] == module.rpartition(".")[0]:
+                yield _where(path, f"{_lines(path)} lines, for {importer} alone")
+
+
+def crowded_modules() -> Iterator[str]:
+    """Modules that import more of the house than a reader can hold."""
+    for path in trees():
+        count = len(_imports()[_module_of(path)])
+        if count > MOST_IMPORTS:
+            yield _where(path, f"{count} modules")
+
+
+def docstring_openings() -> Iterator[str]:
+    """Docstrings that open with neither a verb nor a noun."""
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, kinds):
+                text = ast.get_docstring(node) or ""
+                if _OPENING.match(text):
+                    yield _where(path, text.partition("\n")[0])
+
+
+def denied_words() -> Iterator[str]:
+    """Private words where the field has its own, and methods that are called ``of``."""
+    for path, tree in trees().items():
+        for number, line in enumerate(path.read_text("utf-8").split("\n"), start=1):
+            if _DENIED.search(line):
+                yield _where(path, f"{number}: {line.strip()}")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and node.name in {"of", "_of"}:
+                yield _where(path, f"{node.lineno}: def {node.name}")
+
+
+def silent_kernels() -> Iterator[str]:
+    """Long compiled functions without a comment."""
+    for path, tree in trees().items():
+        lines = path.read_text("utf-8").split("\n")
+        for node in tree.body:
+            if not isinstance(node, ast.FunctionDef) or node.end_lineno is None:
+                continue
+            if not any(_KERNEL.match(ast.unparse(each)) for each in node.decorator_list):
+                continue
+            body = lines[node.lineno - 1 : node.end_lineno]
+            if len(body) > KERNEL_LINES and not any(re.search(r"(^|\s)# ", line) for line in body):
+                yield _where(path, node.name)
+
+
+COUNTS = {
+    each.__name__: each
+    for each in (
+        public_names,
+        protocols,
+        command_options,
+        plug_in_parameters,
+        parameters_set_nowhere,
+        small_modules,
+        lone_modules,
+        crowded_modules,
+        docstring_openings,
+        denied_words,
+        silent_kernels,
+    )
+}
+"""All counts by the name that ``budget.toml`` has for them."""
+
+
+def main() -> None:
+    """Print every count, or what one of them counts."""
+    if sys.argv[1:2] == ["--list"]:
+        print(*sorted(COUNTS[sys.argv[2]]()), sep="\n")
+        return
+    for name, count in COUNTS.items():
+        print(f"{name} = {sum(1 for _ in count())}")
+
+
+if __name__ == "__main__":
+    main()
