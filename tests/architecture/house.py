@@ -1,6 +1,7 @@
-"""Counts of what a reader of the house has to hold: ``python tests/architecture/house.py`` prints them, ``--list COUNT`` what is counted.
+"""Counts of what a reader of the source has to hold, each with its budget in ``budget.toml``.
 
-``test_budget.py`` holds each count to its figure in ``budget.toml``, which is only ever lowered.
+``PYTHONPATH=tests python tests/architecture/house.py`` prints them, and with the name of a count
+what it counts.
 """
 
 from __future__ import annotations
@@ -39,7 +40,27 @@ _SET = re.compile(r"\b(\w+) ?= ?[\w\"'.\[{-]")
 @cache
 def trees() -> dict[Path, ast.Module]:
     """Syntax trees of the source, by file."""
-    return {path: ast.parse(path.read_text("utf-8")) for path in floors.SOURCE.rglob("*.py")}
+    return {path: ast.parse(text) for path, text in texts().items()}
+
+
+@cache
+def texts() -> dict[Path, str]:
+    """Text of every file of the source."""
+    return {path: path.read_text("utf-8") for path in floors.SOURCE.rglob("*.py")}
+
+
+_KEPT = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Call)
+
+
+@cache
+def _nodes() -> tuple[tuple[Path, ast.AST], ...]:
+    """Modules, classes, functions and calls of the source, each with its file."""
+    return tuple(
+        (path, node)
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, _KEPT)
+    )
 
 
 def _where(path: Path, name: str) -> str:
@@ -58,29 +79,29 @@ def public_names() -> Iterator[str]:
 
 def protocols() -> Iterator[str]:
     """Classes that say which methods others have."""
-    for path, tree in trees().items():
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef) and any(
-                "Protocol" in ast.unparse(base) for base in node.bases
-            ):
+    for path, node in _nodes():
+        if isinstance(node, ast.ClassDef):
+            bases = [ast.unparse(base).partition("[")[0] for base in node.bases]
+            if "Protocol" in bases:
                 yield _where(path, node.name)
 
 
 def command_options() -> Iterator[str]:
     """Options of commands, each once where it is written."""
-    for path, tree in trees().items():
-        if path.relative_to(floors.SOURCE).parts[0] != "cli":
-            continue
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "typer.Option":
-                words = [each.value for each in node.args if isinstance(each, ast.Constant)]
-                yield _where(path, " ".join(map(str, words)) or f"line {node.lineno}")
+    for path, node in _nodes():
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and ast.unparse(node.func) == "typer.Option"
+        ):
+            words = [each.value for each in node.args if isinstance(each, ast.Constant)]
+            yield _where(path, " ".join(map(str, words)) or f"line {node.lineno}")
 
 
 def _plug_in_parameters() -> Iterator[tuple[str, str, Path]]:
     """Plug-in parameters: family's record, field, and the file that registers it."""
     for path, tree in trees().items():
-        text = path.read_text("utf-8")
+        text = texts()[path]
         if not _PLUG_IN_CALL.search(text):
             continue
         records = set(_PARAMETERS.findall(text))
@@ -112,9 +133,7 @@ def _set_words() -> frozenset[str]:
         *floors.SOURCE.rglob("named*.py"),
         *floors.SOURCE.rglob("*.toml"),
     ]
-    return frozenset(
-        word for place in places for word in _SET.findall(place.read_text("utf-8"))
-    )
+    return frozenset(word for place in places for word in _SET.findall(place.read_text("utf-8")))
 
 
 def parameters_set_nowhere() -> Iterator[str]:
@@ -149,9 +168,8 @@ def _is_loose(path: Path) -> bool:
     is_command = path.parent.name in {"cli", "cloud"} and "cli" in path.parts
     return not (
         path.name in {"__init__.py", "__main__.py"}
-        or is_command
-        and not path.name.startswith("_")
-        or _PLUG_IN_CALL.search(path.read_text("utf-8"))
+        or (is_command and not path.name.startswith("_"))
+        or _PLUG_IN_CALL.search(texts()[path])
     )
 
 
@@ -192,30 +210,29 @@ def crowded_modules() -> Iterator[str]:
 
 def docstring_openings() -> Iterator[str]:
     """Docstrings that open with neither a verb nor a noun."""
-    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    for path, tree in trees().items():
-        for node in ast.walk(tree):
-            if isinstance(node, kinds):
-                text = ast.get_docstring(node) or ""
-                if _OPENING.match(text):
-                    yield _where(path, text.partition("\n")[0])
+    for path, node in _nodes():
+        if not isinstance(node, ast.Call):
+            text = ast.get_docstring(node, clean=False) or ""
+            if _OPENING.match(text):
+                yield _where(path, text.partition("\n")[0])
 
 
 def denied_words() -> Iterator[str]:
     """Private words where the field has its own, and methods that are called ``of``."""
-    for path, tree in trees().items():
-        for number, line in enumerate(path.read_text("utf-8").split("\n"), start=1):
-            if _DENIED.search(line):
-                yield _where(path, f"{number}: {line.strip()}")
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef) and node.name in {"of", "_of"}:
-                yield _where(path, f"{node.lineno}: def {node.name}")
+    for path, text in texts().items():
+        if _DENIED.search(text):
+            for number, line in enumerate(text.split("\n"), start=1):
+                if _DENIED.search(line):
+                    yield _where(path, f"{number}: {line.strip()}")
+    for path, node in _nodes():
+        if isinstance(node, ast.FunctionDef) and node.name in {"of", "_of"}:
+            yield _where(path, f"{node.lineno}: def {node.name}")
 
 
 def silent_kernels() -> Iterator[str]:
     """Long compiled functions without a comment."""
     for path, tree in trees().items():
-        lines = path.read_text("utf-8").split("\n")
+        lines = texts()[path].split("\n")
         for node in tree.body:
             if not isinstance(node, ast.FunctionDef) or node.end_lineno is None:
                 continue
@@ -247,11 +264,11 @@ COUNTS = {
 
 def main() -> None:
     """Print every count, or what one of them counts."""
-    if sys.argv[1:2] == ["--list"]:
-        print(*sorted(COUNTS[sys.argv[2]]()), sep="\n")
-        return
-    for name, count in COUNTS.items():
-        print(f"{name} = {sum(1 for _ in count())}")
+    if sys.argv[1:]:
+        lines = sorted(COUNTS[sys.argv[1]]())
+    else:
+        lines = [f"{name} = {sum(1 for _ in count())}" for name, count in COUNTS.items()]
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

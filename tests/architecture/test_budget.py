@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from architecture import floors
+from architecture import floors, house
 
 BUDGET = tomllib.loads((floors.ROOT / "budget.toml").read_text("utf-8"))
 
@@ -39,3 +39,16 @@ def test_a_package_is_within_its_budget(package: str) -> None:
         if found > budget[measure] + reserve[measure]
     }
     assert not over, f"{over}: give something back, or raise budget.toml and say what left instead"
+
+
+def test_every_count_has_a_budget() -> None:
+    """What is counted is held, and what is held is counted."""
+    assert sorted(BUDGET["counts"]) == sorted(house.COUNTS)
+
+
+@pytest.mark.parametrize("name", sorted(house.COUNTS))
+def test_a_count_is_within_its_budget(name: str) -> None:
+    """Words, parameters and small files do not come back."""
+    found = list(house.COUNTS[name]())
+    look = f"python tests/architecture/house.py {name}"
+    assert len(found) <= BUDGET["counts"][name], look
