@@ -7,8 +7,10 @@ what it counts.
 from __future__ import annotations
 
 import ast
+import io
 import re
 import sys
+import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -130,6 +132,7 @@ def _set_words() -> frozenset[str]:
         *(root / "benchmarks").rglob("*.py"),
         root / "README.md",
         root / "Makefile",
+        *(floors.SOURCE / "campaigns").glob("*.py"),
         *floors.SOURCE.rglob("named*.py"),
         *floors.SOURCE.rglob("*.toml"),
     ]
@@ -218,12 +221,14 @@ def docstring_openings() -> Iterator[str]:
 
 
 def denied_words() -> Iterator[str]:
-    """Private words where the field has its own, and methods that are called ``of``."""
+    """Private words in comments and texts where the field has its own; methods called ``of``."""
     for path, text in texts().items():
-        if _DENIED.search(text):
-            for number, line in enumerate(text.split("\n"), start=1):
-                if _DENIED.search(line):
-                    yield _where(path, f"{number}: {line.strip()}")
+        if not _DENIED.search(text):
+            continue
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type in {tokenize.STRING, tokenize.COMMENT}:
+                for line in filter(_DENIED.search, token.string.split("\n")):
+                    yield _where(path, f"{token.start[0]}: {line.strip()}")
     for path, node in _nodes():
         if isinstance(node, ast.FunctionDef) and node.name in {"of", "_of"}:
             yield _where(path, f"{node.lineno}: def {node.name}")

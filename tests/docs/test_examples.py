@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from foresail.checks.predictors import check_predictor
+from foresail.checks.readers import check_reader
 from foresail.checks.schedulers import check_scheduler
 from foresail.model.registry import Entry, find, load_plugin
 
@@ -34,6 +35,7 @@ def test_example_prints_what_is_shown(script: Path, tmp_path: Path) -> None:
     [
         ("scheduler", "shortest_likely", check_scheduler),
         ("predictor", "mean_of_width", check_predictor),
+        ("reader", "minutes_log", check_reader),
     ],
 )
 def test_example_plug_in_is_found_by_its_name_and_keeps_the_rules(
