@@ -1,4 +1,4 @@
-"""What suites have in common: rules, each a function that raises when a plug-in breaks it."""
+"""Rules, of which suites are made: each a function that raises when a plug-in breaks it."""
 
 from __future__ import annotations
 

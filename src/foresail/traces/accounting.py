@@ -17,7 +17,7 @@ UNKNOWN_WORDS: Final = (
     *("Unknown", "None", "N/A", "(null)", "INVALID"),
     *("UNLIMITED", "Partition_Limit"),
 )
-"""What is written in place of an amount that is not known, and of a limit where there is none."""
+"""Texts in place of an amount that is not known, and of a limit where there is none."""
 
 PER_TASK: Final = ("memory_bytes_per_task", "gpus_per_task")
 """Columns whose amounts accounting may give of a job, a node or a cpu instead."""
@@ -143,7 +143,7 @@ PENDING_ARRAY: Final = r"^(.+)_\[([\d,:-]+)(?:\.\.\.)?(?:%\d+)?\]$"
 """Ids of such arrays; of a long list Slurm writes the beginning, and dots."""
 _SPAN: Final = re.compile(r"(\d+)(?:-(\d+)(?::(\d+))?)?")
 _MOST_TASKS: Final = 4_000_000
-"""As many as Slurm lets an array have."""
+"""The most that Slurm lets an array have."""
 
 
 class Folding:

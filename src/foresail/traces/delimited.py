@@ -98,7 +98,7 @@ def split_records(text: NDArray[np.uint8], delimiter: int, quote: int) -> Record
 
 
 _MOST_LINES: Final = 50
-"""Of one record."""
+"""Lines of one record."""
 
 
 def quoted(text: bytes, names: Sequence[str], free: Sequence[str], delimiter: str) -> bytes:
@@ -370,7 +370,7 @@ class TableFileReader(PlainReader):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """What to expect instead of an unknown name: the few most similar ones, or all of them.
+    """Return what to expect instead of an unknown name: the few most similar ones, or all.
 
     Names of which the unknown one is a part are similar, however long they are.
     """

@@ -9,7 +9,7 @@ from typing import Final
 from foresail.model.errors import InputError
 
 DURATION_FORMS: Final = 'seconds or a duration such as "10 min", "1h30m" or "00:10:00"'
-"""What a person may write, for error messages."""
+"""Forms that a person may write, for error messages."""
 
 _UNIT_SECONDS: Final = {
     "": 1.0,

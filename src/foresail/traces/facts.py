@@ -22,7 +22,7 @@ _LEAST_GAP: Final = 0.1
 
 
 def in_window(submit_seconds: pl.Series) -> pl.Series:
-    """Which submissions are in the window that a log is of; unknown ones are.
+    """Return which submissions are in the window that a log is of; unknown ones are.
 
     Accounting of a week has the jobs that ran in it, of which one may have been submitted long
     before: that is no month of an idle machine.
@@ -89,7 +89,7 @@ class Provenance:
 
 
 def provenance_of(workload: Workload) -> Provenance:
-    """Where figures of a workload come from, which was read and cleaned."""
+    """Return where figures of a workload come from, which was read and cleaned."""
     meta = workload.meta
     lost = {each.repair for each in meta.lost}
     done = [*sorted(meta.repairs.items()), *meta.filters]

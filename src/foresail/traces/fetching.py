@@ -26,7 +26,7 @@ _FILE: Final = "catalogue.toml"
 
 
 class Archive(BaseModel):
-    """Where the logs are kept: an address that ends with a slash, terms, and the paper to cite."""
+    """A place of logs: an address that ends with a slash, terms, and the paper to cite."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -49,7 +49,7 @@ class Log(BaseModel):
     """The machine, in a few words."""
     jobs: int | None = None
     processors: int | None = None
-    """As the log says, where that is known."""
+    """Figures of the log itself, where they are known."""
     text_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
     """Digest of the decompressed text, where it is known."""
 
@@ -101,14 +101,14 @@ _CONTENT_RANGE: Final = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
 
 @dataclass(frozen=True, slots=True)
 class RetryLimits:
-    """How long to keep trying."""
+    """Limits of trying again."""
 
     attempts: int = 5
     """Give up after so many attempts in a row that brought nothing."""
     pause_seconds: float = 1.0
     """Pause after the first of them; it doubles with each."""
     timeout_seconds: float = 30.0
-    """How long a server may stay silent."""
+    """Seconds that a server may stay silent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,9 @@ class Fetched:
     sha256: str
     """Digest of its decompressed text."""
     verified: bool
-    """Whether that is the digest in the catalogue. If not, the catalogue has none or it differs."""
+    """True if that is the digest in the catalogue. If not, the catalogue has none or it differs."""
     downloaded: bool
-    """Whether anything was downloaded; False where the file was there."""
+    """False where the file was there already."""
 
 
 class _NotYetError(Exception):

@@ -60,7 +60,7 @@ class Bundle:
 
 
 def plain(apply: Filter) -> Callable[[NoParameters], Filter]:
-    """What builds a filter that has nothing to set."""
+    """Return the builder of a filter that has nothing to set."""
 
     @wraps(apply)
     def build(parameters: NoParameters) -> Filter:

@@ -75,13 +75,13 @@ class MetaFile(BaseModel):
         return cls(**asdict(meta) | plain)
 
     def meta(self) -> WorkloadMeta:
-        """What is known of the workload."""
+        """Return the facts of the workload."""
         known = self.model_dump(exclude={"format", "version", "lost"})
         return WorkloadMeta(**known, lost=self.lost)
 
 
 def is_folder(path: Path) -> bool:
-    """Whether this is a canonical workload folder."""
+    """Test for a canonical workload folder."""
     return (path / META_FILE).is_file() and (path / JOBS_FILE).is_file()
 
 
@@ -122,7 +122,7 @@ def read_further_tables(
 
 
 def read_meta(path: Path) -> WorkloadMeta:
-    """What a canonical folder knows of its workload as a whole.
+    """Read what a canonical folder knows of its workload as a whole.
 
     Raises
     ------

@@ -16,7 +16,7 @@ from foresail.model.registry import find
 from foresail.traces.workload import MOST_PROCESSORS, Workload, jobs_table
 
 ACHIEVED: Final = "achieved_"
-"""What a generator reached (load, mix) is in ``meta.header`` under names that begin so."""
+"""Figures that a generator reached (load, mix) are in ``meta.header`` under names that begin so."""
 
 
 def achieved(**figures: float) -> dict[str, str]:
@@ -69,7 +69,7 @@ class _Bound:
 def generator(
     make: Callable[[Record, np.random.Generator], Workload],
 ) -> Callable[[Record], Generator]:
-    """What builds a generator, from the function that makes its workloads."""
+    """Return the builder of a generator, from the function that makes its workloads."""
 
     def build(parameters: Record) -> Generator:
         return _Bound(make, parameters)

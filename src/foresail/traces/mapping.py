@@ -49,7 +49,7 @@ UNITS: Final = {
     "MiB": 2.0**20,
     "GiB": 2.0**30,
 }
-"""What a number in this unit is multiplied with to be in the canonical one."""
+"""Factors that turn a number in this unit into one in the canonical unit."""
 
 _REQUIRED: Final = ("submit_seconds",)
 _DELIMITER: Final = r"^[\t !#-~]{1,8}$"
@@ -61,7 +61,7 @@ class _Strict(BaseModel):
 
 
 class ColumnSource(_Strict):
-    """Where one canonical column comes from."""
+    """The source of one canonical column."""
 
     column: str | None = None
     """The source column; or a ``constant`` instead of it."""
@@ -71,7 +71,7 @@ class ColumnSource(_Strict):
     """Another source column that is subtracted (end minus start, for example)."""
     unit: str = "seconds"
     scale: float = Field(default=1.0, gt=0.0, allow_inf_nan=False)
-    """What numbers are multiplied with: a name of ``UNITS``, or any factor."""
+    """A factor for numbers: by a name of ``UNITS``, and any other."""
     time: str | None = None
     zone: str = "UTC"
     """Pattern of times (as ``strptime`` has it), and the zone of those without an offset."""
@@ -80,7 +80,7 @@ class ColumnSource(_Strict):
 
     @property
     def factor(self) -> float:
-        """What numbers are multiplied with."""
+        """Return the factor for numbers."""
         return UNITS[self.unit] * self.scale
 
     @model_validator(mode="after")
@@ -97,7 +97,7 @@ def _column_alone(value: Any) -> Any:
 
 
 class TableLayout(_Strict):
-    """What holds for the table as a whole."""
+    """Facts of the table as a whole."""
 
     delimiter: str = Field(default=",", pattern=_DELIMITER)
     null: tuple[str, ...] = ()

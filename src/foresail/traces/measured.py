@@ -1,4 +1,4 @@
-"""What tasks used: the tasks and usage tables, and quantities of jobs made of them."""
+"""Use by tasks: the tasks and usage tables, and quantities of jobs made of them."""
 
 from __future__ import annotations
 

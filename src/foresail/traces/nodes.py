@@ -185,7 +185,7 @@ _FILTERS = "--filter replayable --filter"
 
 
 def shares_of_nodes(workload: Workload) -> Mapping[str, NDArray[np.float64]]:
-    """Of each resource that the nodes have: the share of all of it that each job asks for.
+    """Return the share that each job asks for of all that the nodes have, by resource.
 
     Shape (jobs,) each; by column of the nodes table, and empty where there is no such table.
     """
@@ -230,7 +230,7 @@ def require_processors_bind(workload: Workload) -> None:
 
 
 def memory_left_out(workload: Workload) -> str | None:
-    """What people should know of memory that jobs ask for where nobody knows how much there is.
+    """Say that jobs ask for memory of which nobody knows how much there is.
 
     None where it is known, or no job asks for any.
     """

@@ -21,7 +21,7 @@ from foresail.model.whole_files import require_replaceable
 
 @contextmanager
 def parquet_of(source: object) -> Iterator[None]:
-    """What goes wrong while a Parquet file is read is about the file.
+    """Make what goes wrong while a Parquet file is read an error about the file.
 
     Polars panics, which is no ``Exception``, where what a damaged file says of itself cannot be.
 
@@ -112,7 +112,7 @@ def require_possible_pages(path: Path) -> None:
 
 
 def require_possible_pages_of(content: bytes, source: object) -> None:
-    """As ``require_possible_pages``, of the bytes of a file."""
+    """Do as ``require_possible_pages``, with the bytes of a file."""
     if _has_impossible_page(content):
         raise damaged(source)
 
@@ -125,7 +125,7 @@ def _has_impossible_page(content: _Bytes) -> bool:
 
 
 def _values_of_pages(content: _Bytes) -> Iterator[int]:
-    """How many values each page says it has, in order of columns."""
+    """Yield how many values each page says it has, in order of columns."""
     size = len(content)
     if content[size - len(_MAGIC) : size] != _MAGIC:
         return
@@ -144,7 +144,7 @@ def _values_of_pages(content: _Bytes) -> Iterator[int]:
 
 
 class _Thrift:
-    """What is written at a place, as fields by their numbers; ``at`` is where it ends."""
+    """Fields at a place of a file, by their numbers; ``at`` is where they end."""
 
     def __init__(self, content: _Bytes, at: int) -> None:
         if at < 0:

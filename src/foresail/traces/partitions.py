@@ -1,4 +1,4 @@
-"""How many processors belong to which partition: given, of the nodes, or estimated from a log."""
+"""Processors of each partition: given, of the nodes, or estimated from a log."""
 
 from __future__ import annotations
 

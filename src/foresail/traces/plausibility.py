@@ -26,19 +26,19 @@ LONGEST_SPAN_SECONDS: Final = 100 * LONGEST_RUNTIME_SECONDS
 LATEST_UNIX_SECONDS: Final = 4102444800.0
 """The beginning of 2100: a log of such times has them in another unit."""
 LEAST_LONG_SECONDS: Final = 86400.0
-"""Of shorter runs it says nothing that they last longer than their log."""
+"""Shorter runs may last longer than their log."""
 LEAST_LOADED_SECONDS: Final = 3600.0
 """A burst of submissions within less says nothing about a machine's load."""
 HIGHEST_LOAD: Final = 2.0
 LEAST_SHARE: Final = 0.5
-"""Of the jobs: what half of them have is no exception."""
+"""Share of the jobs: what half of them have is no exception."""
 LEAST_TIME_BEYOND: Final = 0.01
-"""Of the time; clocks that run apart make jobs seem to overlap for less of it."""
+"""Share of the time; clocks that run apart make jobs seem to overlap for less of it."""
 LONGEST_GAP_SECONDS: Final = 7 * 86400.0
 FEWEST_REQUESTS: Final = 20
-"""Of fewer it says nothing that all asked for much more than they needed."""
+"""Fewer may all have asked for much more than they needed."""
 FEWEST_JOBS: Final = 100
-"""Of fewer it says nothing that all are alike."""
+"""Fewer may all be alike."""
 
 _NOBODY: Final = ("unknown", "none", "n/a", "null", "nan", "(null)", "-1", "4294967295")
 _SUFFIX: Final = r"#\d+$"
@@ -47,7 +47,7 @@ _RUNTIME: Final = pl.col("runtime_seconds")
 
 
 def plausibility(read: Workload, cleaned: Workload) -> tuple[Oddity, ...]:
-    """What cannot be and what is odd about a log, worst first.
+    """Find what cannot be and what is odd about a log, worst first.
 
     Whether it was understood is seen from what was ``read``, for filters hide it; whether figures
     of it can be trusted from what they left, ``cleaned``.
@@ -263,7 +263,7 @@ def _widths(workload: Workload) -> Iterator[Oddity]:
 
 
 def _unknown(workload: Workload) -> Iterator[Oddity]:
-    """Of logs that know nothing at all of users or statuses, nothing is said."""
+    """Say nothing of logs that know nothing at all of users or statuses."""
     of_many = (
         ("user", "users", "see whether the column of users is right, and rows are jobs"),
         ("status", "statuses", "name all states in the mapping's values"),
@@ -393,7 +393,7 @@ def _of_half(
     column: str,
     remedy: str,
 ) -> Iterator[Oddity]:
-    """What is odd if half of the jobs of which something is known have it."""
+    """Find what is odd if half of the jobs of which something is known have it."""
     of = int(workload.jobs.select(known.fill_null(value=False).sum()).item() or 0)
     odd = known & odd
     having = int(workload.jobs.select(odd.fill_null(value=False).sum()).item() or 0)

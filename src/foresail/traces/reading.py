@@ -79,7 +79,7 @@ _MEASURED: Final = tuple(
 
 @dataclass
 class Notes:
-    """What a reader finds out besides the jobs: facts of the header, and the repairs it made."""
+    """Findings of a reader besides the jobs: facts of the header, and the repairs it made."""
 
     path: Path
     """The log."""
@@ -232,7 +232,7 @@ class Reader(Protocol):
     """Reads logs of one layout. A reader is built from its parameters record alone."""
 
     def recognises(self, sample: Sample) -> bool:
-        """Whether this is a log that the reader reads."""
+        """Test for a log that the reader reads."""
         ...
 
     def chunks(self, notes: Notes) -> Iterator[pl.DataFrame]:
@@ -391,7 +391,7 @@ class Intake:
 
 
 def too_many_lost(lost: int, kept: int) -> bool:
-    """Whether so many rows of a log are no jobs that it is probably read wrongly."""
+    """Test whether so many rows of a log are no jobs that it is probably read wrongly."""
     return lost > MOST_LOST * (lost + kept)
 
 

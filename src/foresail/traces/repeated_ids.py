@@ -73,7 +73,7 @@ def _used_again(chunks: Chunks, used_before: NDArray[np.int64]) -> Iterator[pl.S
 
 
 def occurrences(ids: Iterable[pl.Series]) -> NDArray[np.int64] | None:
-    """How often each row's id was used before that row, or None if every id is used once.
+    """Count how often each row's id was used before that row; None if every id is used once.
 
     ``ids`` are the id columns of all chunks. Takes a few words a row: ids are compared by hash.
     """

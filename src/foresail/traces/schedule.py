@@ -19,7 +19,7 @@ from foresail.traces.parquet import parquet_of, require_possible_pages, write_wh
 
 @dataclass(frozen=True)
 class ScheduleMeta:
-    """What produced a schedule."""
+    """The run that made a schedule."""
 
     policy: str
     """Short form of scheduler, predictor and correction."""
@@ -30,8 +30,8 @@ class ScheduleMeta:
     conventions: str = "standard"
     """Name of the replay's conventions."""
     capacity: Sequence[tuple[float, float]] = ()
-    """Where nodes come and go: from when on (seconds) there are so many cpus, in order; those of
-    the first hold before it too. None: always ``processors``, which otherwise are the most."""
+    """Capacity where nodes come and go: from when on (seconds) there are so many cpus, in order;
+    those of the first hold before it too. None: always ``processors``, which otherwise are the most."""
     counters: Mapping[str, float] = field(default_factory=dict)
     """Counts a replay keeps: passes, corrections, head jobs whose reservation moved later."""
     replay_seconds: float | None = None
@@ -39,15 +39,15 @@ class ScheduleMeta:
     manifest: Mapping[str, Any] = field(default_factory=dict)
 
     engine: str | None = None
-    """What carried it out; None: a real run, as earlier versions wrote it."""
+    """The engine that carried it out; None: a real run, as earlier versions wrote it."""
     unit: str = "processor"
-    """What a cpu of the workload stands for."""
+    """The thing that a cpu of the workload stands for."""
     lost: Sequence[str] = ()
-    """What of the workload's source is in no job, for people."""
+    """Rows of the workload's source that are in no job, for people."""
     partitions: Mapping[str, float] = field(default_factory=dict)
     """Cpus by partition (``a,b``: those that belong to both); empty for one pool."""
     partitions_said: str = ""
-    """How these are known, or why partitions are one pool, for people."""
+    """Says how these are known, or why partitions are one pool, for people."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ GONE: Final = ("completed", "evicted", "left")
 
 
 def use_file(log: Path) -> Path:
-    """Where the use of the machines of a run is, by its event log."""
+    """Return the file with the use of the machines of a run, by its event log."""
     return log.with_suffix(".use.parquet")
 
 

@@ -35,7 +35,7 @@ _CODED: Final = ("user", "group", "executable", "queue", "partition")
 
 
 def is_swf_name(path: Path) -> bool:
-    """Whether a path's name is one that ``write_swf`` writes."""
+    """Test for a name that ``write_swf`` writes."""
     return path.name.lower().endswith(SWF_SUFFIXES)
 
 
@@ -78,7 +78,7 @@ def write_swf(workload: Workload, path: Path) -> None:
 
 
 class SupportsWrite(Protocol):
-    """What lines can be written to."""
+    """A sink of bytes."""
 
     def write(self, data: bytes, /) -> Any:
         """Take some bytes."""

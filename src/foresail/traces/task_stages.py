@@ -18,18 +18,18 @@ class TaskStages:
     """Jobs in order of submission, their stages each after those it waits for, and their tasks."""
 
     first_stage: Integers
-    """Where each job's stages begin, and where the last one's end; shape (jobs + 1,)."""
+    """Places where each job's stages begin, and where the last one's end; shape (jobs + 1,)."""
     first_task: Integers
-    """Where each stage's tasks begin, and where the last one's end; shape (stages + 1,)."""
+    """Places where each stage's tasks begin, and where the last one's end; shape (stages + 1,)."""
     waits: Integers
-    """How many stages each waits for; shape (stages,)."""
+    """Number of stages that each waits for; shape (stages,)."""
     first_after: Integers
     after: Integers
-    """Where in ``after`` those begin that wait for each stage; shapes (stages + 1,) and
+    """Places in ``after`` where those begin that wait for each stage; shapes (stages + 1,) and
     (links,)."""
     stage_name: pl.Series
     task: Integers
-    """What a stage is called, and a task's number in it; shapes (stages,) and (tasks,)."""
+    """A stage's name, and a task's number in it; shapes (stages,) and (tasks,)."""
     runtime_seconds: Floats
     """The truth; shape (tasks,)."""
 
@@ -172,7 +172,7 @@ def _links(workload: Workload, stages: pl.DataFrame) -> Integers:
 
 
 def _levels(workload: Workload, stages: pl.DataFrame, links: Integers) -> Integers:
-    """How many stages must have ended one after the other before each."""
+    """Return how many stages must have ended one after the other before each."""
     level = np.zeros(stages.height, dtype=np.int64)
     most = int(stages.group_by("job").len()["len"].max())  # type: ignore[arg-type]
     for _ in range(most):

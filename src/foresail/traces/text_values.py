@@ -50,7 +50,7 @@ def with_numbers(
 
 
 def _wrong(column: str, required: bool, whole: bool) -> pl.Expr:
-    """Whether a text is no usable number."""
+    """Test for texts that are no usable number."""
     text = pl.col(column)
     number = text.cast(pl.Float64, strict=False)
     usable = number.abs() < _LARGEST_AMOUNT

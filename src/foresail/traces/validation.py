@@ -28,14 +28,14 @@ class ValidationReport:
 
     @property
     def is_unusable(self) -> bool:
-        """Whether something cannot be, or more rows are no jobs than may be."""
+        """True if something cannot be, or more rows are no jobs than may be."""
         lost = (each.count for each in self.findings if each.name in LOSSES)
         impossible = any(each.severity == "impossible" for each in self.findings)
         return impossible or too_many_lost(sum(lost), self.jobs)
 
     @property
     def clean(self) -> bool:
-        """Whether nothing was found."""
+        """True if nothing was found."""
         return not self.findings
 
 

@@ -57,7 +57,7 @@ class LostRows:
 
     @property
     def words(self) -> str:
-        """How many, and the first of them, for people."""
+        """Say how many, and the first of them, for people."""
         return f"no jobs: {count(self.rows, 'row')}, such as {self.example}"
 
 
@@ -75,22 +75,22 @@ class Oddity:
     """Short name, as code may test for it."""
     sentence: str
     count: int
-    """How many jobs have it; 1 for what concerns the workload as a whole."""
+    """Number of jobs that have it; 1 for what concerns the workload as a whole."""
     example: str | None
     """The first such job and what it has there, where there is one."""
     remedy: str
-    """What to do about it: a filter, or an option of reading."""
+    """A way out: a filter, or an option of reading."""
 
     @property
     def words(self) -> str:
-        """What was found, and the first of it, for people."""
+        """Say what was found, and the first of it, for people."""
         first = "" if self.example is None else f" (the first is {self.example})"
         return f"{self.sentence}{first}; {self.remedy}"
 
 
 @dataclass(frozen=True)
 class WorkloadMeta:
-    """What is known of a workload as a whole; stored as ``meta.json``."""
+    """Facts of a workload as a whole; stored as ``meta.json``."""
 
     source: str
     """File name the jobs were read from, or the generator's name."""
@@ -107,7 +107,7 @@ class WorkloadMeta:
     repairs: Mapping[str, int] = field(default_factory=dict)
     """Rows that the reader repaired or dropped, counted by the name of the repair."""
     lost: tuple[LostRows, ...] = ()
-    """Of the rows that were dropped because no job could be made of them: each cause."""
+    """Rows that were dropped because no job could be made of them, by cause."""
     filters: tuple[tuple[str, int], ...] = ()
     """Cleaning filters applied since, in order, each with the number of jobs it touched."""
     examples: Mapping[str, str] = field(default_factory=dict)
@@ -119,11 +119,11 @@ class WorkloadMeta:
 
     @property
     def unit(self) -> str:
-        """What a cpu of the jobs stands for: a processor, or what the source counts instead."""
+        """The thing that a cpu of the jobs stands for: a processor, or what the source counts."""
         return self.header.get("unit of cpus", "processor")
 
     def nothing_left(self, problem: str, expected: str) -> InputError:
-        """What to say of a workload without jobs: which filters dropped or changed how many."""
+        """Return the error about a workload without jobs: which filters dropped or changed how many."""
         touched = [f"{name} {jobs:,}" for name, jobs in self.filters if jobs]
         if touched:
             problem += f" after filters that dropped or changed jobs: {', '.join(touched)}"
@@ -145,13 +145,13 @@ class Workload:
     usage: pl.DataFrame | None = None
     """Table with the columns of ``schema.USAGE``, where the source measured use over time."""
     options: Mapping[str, tuple[PlacementOption, ...]] = field(default_factory=dict)
-    """What jobs ask for in the column ``strl``, by job id, once that is read for a cluster."""
+    """Requests of jobs in the column ``strl``, by job id, once that is read for a cluster."""
     partitions: Mapping[str, int] = field(default_factory=dict)
     """Processors by partition (``a,b``: those that belong to both); empty for one pool."""
     partitions_said: str = ""
-    """How these are known, or why partitions are one pool, for people; empty if there are none."""
+    """Says how these are known, or why partitions are one pool; empty if there are none."""
     findings: tuple[Oddity, ...] = ()
-    """What is odd about it, once ``plausibility.clean_and_check`` has looked."""
+    """Oddities, once ``plausibility.clean_and_check`` has looked."""
 
     def __len__(self) -> int:
         return self.jobs.height
@@ -222,19 +222,19 @@ class Workload:
 
     @property
     def has_dependencies(self) -> bool:
-        """Whether jobs wait for others to end before they may start."""
+        """True if jobs wait for others to end before they may start."""
         return self.jobs["after_jobs"].null_count() < self.jobs.height
 
     @cached_property
     def has_tasks_of_all(self) -> bool:
-        """Whether the tasks table has rows of every job."""
+        """True if the tasks table has rows of every job."""
         if self.tasks is None:
             return False
         return self.jobs.join(self.tasks, on="job_id", how="anti").is_empty()
 
     @property
     def has_own_requests(self) -> bool:
-        """Whether jobs say themselves where they may run, in STRL."""
+        """True if jobs say themselves where they may run, in STRL."""
         return self.jobs["strl"].null_count() < self.jobs.height
 
     def specifications(self) -> Iterator[Job]:

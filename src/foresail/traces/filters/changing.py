@@ -40,7 +40,7 @@ def core_for_gpus(workload: Workload) -> tuple[Workload, int]:
 @register("filter", "fill_processors")
 @plain
 def fill_processors(workload: Workload) -> tuple[Workload, int]:
-    """Where only one of requested and allocated processors is known, use it for both.
+    """Use requested processors as allocated ones and the reverse, where only one is known.
 
     Known is what is above 0; ``drop_no_processors`` drops jobs of which neither is.
     """

@@ -107,7 +107,7 @@ def drop_tasks_wider_than_machine(workload: Workload) -> tuple[Workload, int]:
 
 @dataclass(frozen=True, slots=True)
 class FlurryParameters:
-    """What counts as a flurry."""
+    """Bounds of a flurry."""
 
     jobs: int = 1000
     """A burst of more jobs than this is a flurry."""

@@ -70,7 +70,7 @@ WEEK_SECONDS: Final = 7 * 86400.0
 
 @dataclass(frozen=True, slots=True)
 class FirstWeeksParameters:
-    """How much is kept."""
+    """The time that is kept."""
 
     weeks: float = 1.0
     """Weeks from the first submission on; fractions count."""

@@ -21,7 +21,7 @@ from foresail.model.arrays import Floats, Integers
 APPLICATION_MEDIAN_JOBS: Final = 30.0
 APPLICATION_LOG_DEVIATION: Final = 1.2
 APPLICATION_LIFE_SECONDS: Final = 21 * 86400.0
-"""How long an application is in use, unless its work takes longer."""
+"""Time that an application is in use, unless its work takes longer."""
 APPLICATION_LARGEST_SHARE: Final = 0.03
 """No application makes up more than this share of the load while it is in use."""
 SESSION_MEAN_JOBS: Final = 4.0
@@ -125,7 +125,7 @@ def _wanted_times(
     gaps: Floats,
     random: np.random.Generator,
 ) -> Floats:
-    """When each job would like to come: soon after the one before it in its session could end.
+    """Return when each job would like to come: soon after the one before it in its session.
 
     Sessions begin at arrival times, so that they follow the daily cycle, within their application's
     life; lives and sessions that reach past an end of the log go on at the other end.

@@ -47,9 +47,9 @@ class JobClass:
     smallest_log2: float
     """Low end of the sizes' first uniform stage, in log2 of processors."""
     below_machine_log2: float
-    """How far the class's largest size lies below the machine's, in log2."""
+    """Distance of the class's largest size below the machine's, in log2."""
     knee_log2: float
-    """How far the knee between the two uniform stages lies below the largest size."""
+    """Distance of the knee between the two uniform stages below the largest size."""
     first_stage: float
     """Probability of the first uniform stage."""
     short_shape: float

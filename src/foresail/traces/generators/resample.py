@@ -37,8 +37,8 @@ class Blocks:
     jobs: Integers
     """Row numbers, sorted by user, then week, then submission; shape (jobs,)."""
     begins: Integers
-    """Where in ``jobs`` the block of (user, week) begins; shape (users, weeks + 1). It ends where
-    the next of the same user begins."""
+    """Place in ``jobs`` where the block of (user, week) begins, and that before it of the same user
+    ends; shape (users, weeks + 1)."""
     weeks: int
     """Weeks of the log."""
 
@@ -63,7 +63,7 @@ class ResampledJobs:
     block: Integers
     """Number of the block drawn: jobs of equal number stay together."""
     copy: Integers
-    """Which copy of the user they belong to, from zero."""
+    """Number of the copy of the user that they belong to, from zero."""
 
 
 def draw(
@@ -136,7 +136,7 @@ class ResampleParameters:
     """Keep only so many jobs, the first; None for all. Without ``weeks``, enough weeks are
     drawn."""
     load_factor: float = 1.0
-    """How many times each user takes part, on average: the load grows by this factor while the
+    """Times that each user takes part, on average: the load grows by this factor while the
     daily cycle and each user's habits stay."""
     run_weeks: float = 4.0
     """Mean number of successive weeks of a user that stay in their order."""

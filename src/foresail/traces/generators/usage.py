@@ -31,7 +31,7 @@ _MEMORY_PEAK: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Swings:
-    """How use moves around a task's level."""
+    """Movement of use around a task's level."""
 
     regimes: int
     regime_spread: float
@@ -204,7 +204,7 @@ class UsageParameters:
 
 @dataclass(frozen=True, slots=True)
 class _UsageJobs:
-    """What jobs are; every array has shape (jobs,)."""
+    """The drawn jobs; every array has shape (jobs,)."""
 
     service: NDArray[np.bool_]
     application: Integers

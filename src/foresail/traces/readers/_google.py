@@ -1,4 +1,4 @@
-"""What Google's two cluster-usage traces have in common: from events and usage to the tables."""
+"""Parts that Google's two cluster-usage traces share: from events and usage to the tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from foresail.traces.text_values import with_numbers
 
 MEMORY_UNIT: Final = "share of the largest machine"
 _AFTER_THE_END: Final = 2.0**63
-"""What a time of 2 ** 63 - 1 becomes as a float: the event came after the end of the trace."""
+"""A time of 2 ** 63 - 1 as a float: the event came after the end of the trace."""
 
 _MICROSECOND: Final = 1e-6
 _STATUS: Final = {

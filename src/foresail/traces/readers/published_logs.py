@@ -335,7 +335,7 @@ def _row_number() -> pl.Expr:
 
 
 _MOST_TASKS: Final = 1_000_000
-"""Of a class: each gets a row of the tasks table, so that a wrong digit would fill the memory."""
+"""The most of a class, which get a row each: a wrong digit would fill the memory."""
 _SLS_EXPECTED: Final = "JSON objects with job.start.ms and job.tasks, one after another"
 _SLS_EXAMPLE: Final = """\
 {"job.start.ms": 1786000, "job.end.ms": 200000, "job.queue.name": "queue_1", "job.id": "job_0",
@@ -428,7 +428,7 @@ def _number(record: Mapping[str, Any], name: str) -> float:
 
 
 def _count(value: Any) -> int:
-    """How many tasks a class has."""
+    """Return the number of tasks of a class."""
     count = int(value)
     if not 1 <= count <= _MOST_TASKS:
         raise ValueError(f"c.nr is {value!r}, not within 1 and {_MOST_TASKS}")

@@ -48,7 +48,7 @@ _WHOLE_FIELDS: Final = (0, 4, 7, 10, 11, 12, 13, 14, 15, 16)
 _IDS: Final = (0, 11, 12, 13, 14, 15, 16)
 """Those of the whole numbers that are names: up to 64 bits, and not to be rounded."""
 _FEWEST_NUMBERS: Final = 14
-"""Of a line of this layout; what else is in it is refused with its line."""
+"""The least for a line of this layout; what else is in it is refused with its line."""
 _LARGEST_WHOLE: Final = 2.0**53
 _IDS_BELOW: Final = 2**64
 _KIBIBYTE: Final = 1024.0
@@ -152,7 +152,7 @@ class SwfReader:
 
 
 class _Log:
-    """What parsing one log remembers from block to block."""
+    """Parses one log, block by block."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
@@ -235,7 +235,7 @@ class _Log:
         )
 
     def _malformed(self, block: Block, text: bytes, row: int) -> InputError:
-        """What is wrong with a job line."""
+        """Return what is wrong with a job line."""
         in_block, detail = int(block.lines[row]), int(block.details[row])
         words = text.split(b"\n", in_block + 1)[in_block].split()
         line = self._lines_before + in_block + 1
@@ -280,7 +280,7 @@ class _Log:
         self._notes.repair_rows("unknown_for_undefined_status", raw, unknown, "status", "-1 to 5")
 
     def _count_negative_processors(self, raw: pl.DataFrame) -> None:
-        """Of negative numbers, -1 alone says that processors are not known."""
+        """Count negative numbers but -1, which says that processors are not known."""
         for name in ("requested processors", "allocated processors"):
             repair = f"unknown_for_negative_{name.replace(' ', '_')}"
             self._notes.repair_rows(repair, raw, raw[name] < -1, name, "-1 or more")
