@@ -210,9 +210,9 @@ def without_suspension(rows: pl.DataFrame, runtime: str, notes: Notes) -> pl.Dat
     elapsed = pl.coalesce(known)
     is_shorter = elapsed.is_between(0.0, ran - 1.0).fill_null(value=False)
     shorter = rows.select(is_shorter).to_series()
-    told = rows.rename({runtime: "runtime_seconds"})
+    named = rows.rename({runtime: "runtime_seconds"})
     expected = "as long as from start to end: the job was suspended"
-    notes.repair_rows("runtime_without_suspension", told, shorter, "runtime_seconds", expected)
+    notes.repair_rows("runtime_without_suspension", named, shorter, "runtime_seconds", expected)
     return rows.with_columns(pl.when(shorter).then(elapsed).otherwise(ran).alias(runtime))
 
 

@@ -143,7 +143,7 @@ def fetch(
     What has come so far is kept in a file ending in ``.part``, and the next call goes on from
     there. The file gets its name only when it decompresses to its end and has the catalogue's
     digest, or another where that is accepted. An ``address`` that ends with a slash is of the
-    folder that has a file of this name; ``progress`` is told of every bit that arrives.
+    folder that has a file of this name; ``progress`` is called for every bit that arrives.
 
     Raises
     ------

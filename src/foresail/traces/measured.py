@@ -38,7 +38,7 @@ def usage_table(data: pl.DataFrame | Mapping[str, Any]) -> pl.DataFrame:
 
 
 def task_keys(usage: pl.DataFrame) -> tuple[str, ...]:
-    """The columns of a usage table that tell whether two rows are of one task."""
+    """The columns of a usage table by which two rows are of one task."""
     return ("job_id", schema.STAGE, "task") if schema.STAGE in usage.columns else ("job_id", "task")
 
 

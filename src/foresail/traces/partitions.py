@@ -75,7 +75,7 @@ def with_partitions(workload: Workload, processors: Mapping[str, int]) -> Worklo
             expected=f"one of {', '.join(sorted(known))}",
         )
     whole = workload.with_meta(processors=total)
-    return _told(whole, processors, f"Partitions as given: {_listed(processors)} processors")
+    return _with_sizes(whole, processors, f"Partitions as given: {_listed(processors)} processors")
 
 
 def largest_partitions(workload: Workload) -> pl.Expr:
@@ -104,13 +104,15 @@ def largest_partitions(workload: Workload) -> pl.Expr:
 
 def in_one_pool(workload: Workload, because: str) -> Workload:
     """The workload on a machine whose processors all jobs share, whatever partition they name."""
-    return _told(workload, {}, f"All partitions are simulated as one pool of processors: {because}")
+    return _with_sizes(
+        workload, {}, f"All partitions are simulated as one pool of processors: {because}"
+    )
 
 
 def divided(workload: Workload) -> Workload:
     """The workload on a machine whose partitions are known, or else on one pool that says why.
 
-    The nodes table tells them, if it has any that jobs name. Otherwise a partition has at least
+    The nodes table has them, if it has any that jobs name. Otherwise a partition has at least
     what its jobs held at once as recorded. What the machine has beyond that belongs to those in
     which no job waited just then: those in which some did were full. Where the largest uses come
     to more processors than there are, partitions share some, and nobody knows which.
@@ -147,17 +149,19 @@ def divided(workload: Workload) -> Workload:
     said = f"Partitions as estimated from the largest use at once: {_listed(sizes)} processors"
     said += f", {unused:,} in none" if unused else ""
     said += ", and jobs that name none run in any" if missing else ""
-    told = _told(workload.with_meta(processors=machine - unused), sizes, f"{said}; {_WAY_OUT}")
+    sized = _with_sizes(
+        workload.with_meta(processors=machine - unused), sizes, f"{said}; {_WAY_OUT}"
+    )
     width = pl.col("tasks") * pl.col("cpus_per_task")
-    if told.jobs.select((width > largest_partitions(told)).any()).item():
+    if sized.jobs.select((width > largest_partitions(sized)).any()).item():
         return in_one_pool(
             workload,
             f"jobs are wider than each that they may run in ({_listed(sizes)}); {_WAY_OUT}",
         )
-    return told
+    return sized
 
 
-def _told(workload: Workload, processors: Mapping[str, int], said: str) -> Workload:
+def _with_sizes(workload: Workload, processors: Mapping[str, int], said: str) -> Workload:
     return replace(workload, partitions=processors, partitions_said=f"{said}.")
 
 
@@ -192,7 +196,7 @@ def _by_nodes(workload: Workload, sizes: Mapping[str, int], named: list[str]) ->
         )
     said = f"Partitions as the nodes have them: {_listed(sizes)} processors"
     said += f"; jobs that name others ({_few(unknown)}) run in any" if unknown else ""
-    return _told(workload, sizes, said)
+    return _with_sizes(workload, sizes, said)
 
 
 def _largest_use(jobs: pl.DataFrame, partition: str) -> tuple[int, bool] | None:
@@ -206,10 +210,10 @@ def _largest_use(jobs: pl.DataFrame, partition: str) -> tuple[int, bool] | None:
         pl.col("runtime_seconds").alias("run"),
         (pl.col("tasks") * pl.col("cpus_per_task")).alias("width"),
     )
-    told = mine.filter(pl.col("wait") >= 0.0, pl.col("run") > 0.0)
-    if told.is_empty():
+    started = mine.filter(pl.col("wait") >= 0.0, pl.col("run") > 0.0)
+    if started.is_empty():
         return None
-    submit, wait, run, width = (told[name].to_numpy() for name in told.columns)
+    submit, wait, run, width = (started[name].to_numpy() for name in started.columns)
     times = np.concatenate([submit, submit + wait, submit + wait + run])
     nothing, one = np.zeros(len(width)), np.ones(len(width))
     changes = np.stack(

@@ -103,8 +103,8 @@ def oddities(
     if jobs.height:
         job_id, value = jobs["job_id"][0], jobs[column][0]
         example = f"job {job_id}" + ("" if value is None else f", {column} = {value}")
-        told = sentence.format(count(jobs.height, "job"))
-        yield Oddity(severity, name, told, jobs.height, example, remedy)
+        words = sentence.format(count(jobs.height, "job"))
+        yield Oddity(severity, name, words, jobs.height, example, remedy)
 
 
 def _times(workload: Workload) -> Iterator[Oddity]:
@@ -271,9 +271,9 @@ def _unknown(workload: Workload) -> Iterator[Oddity]:
     for column, name, remedy in of_many:
         if workload.jobs[column].null_count() < len(workload):
             nobody = pl.col(column).is_null() | pl.col(column).str.to_lowercase().is_in(_NOBODY)
-            told = f"of {{}}, the {column} of {{}} is unknown"
+            words = f"of {{}}, the {column} of {{}} is unknown"
             every = pl.col("job_id").is_not_null()
-            yield from _of_half(workload, f"unknown_{name}", told, every, nobody, column, remedy)
+            yield from _of_half(workload, f"unknown_{name}", words, every, nobody, column, remedy)
 
 
 def _copies(workload: Workload) -> Iterator[Oddity]:
@@ -398,8 +398,8 @@ def _of_half(
     odd = known & odd
     having = int(workload.jobs.select(odd.fill_null(value=False).sum()).item() or 0)
     if of and having >= LEAST_SHARE * of:
-        told = sentence.format(count(of, "job"), number(having))
-        yield from oddities(workload, "odd", name, told, odd, column, remedy)
+        words = sentence.format(count(of, "job"), number(having))
+        yield from oddities(workload, "odd", name, words, odd, column, remedy)
 
 
 def _units(workload: Workload) -> Iterator[Oddity]:

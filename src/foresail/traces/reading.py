@@ -31,7 +31,7 @@ from foresail.traces.workload import (
 )
 
 LINE: Final = "__line__"
-"""Column in which a reader may tell the line each row came from; it does not reach the workload."""
+"""Column in which a reader may give the line of each row; it does not reach the workload."""
 
 UNIX_TIMES_BEGIN: Final = 5e8
 """A first submission later than this (16 years after any origin) must be a Unix time."""
@@ -200,7 +200,7 @@ class Notes:
 
 @dataclass(frozen=True)
 class Sample:
-    """The beginning of a log, by which readers tell its layout; a folder's ``text`` is empty."""
+    """The beginning of a log, by which readers know its layout; a folder's ``text`` is empty."""
 
     path: Path
     text: str
@@ -239,7 +239,7 @@ class Reader(Protocol):
         """The jobs of ``notes.path``, in the order of the file, in tables of bounded size.
 
         Columns of ``schema.JOBS`` may be absent (null), except ``job_id`` and
-        ``submit_seconds``; further columns are features; ``LINE`` may tell where rows came from.
+        ``submit_seconds``; further columns are features; ``LINE`` may say where rows came from.
         Facts and repairs go to ``notes``.
         """
         ...

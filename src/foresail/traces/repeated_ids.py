@@ -17,7 +17,7 @@ COLUMNS: Final = (
     *("job_id", "submit_seconds", "recorded_wait_seconds", "runtime_seconds"),
     *("user", "tasks", "status"),
 )
-"""The columns by which attempts are told."""
+"""The columns by which attempts are recognised."""
 
 REQUEUED_WITHIN_SECONDS: Final = 60.0
 """A row of the same id, user and width, submitted so soon after another's end, is of the same job;
@@ -159,8 +159,8 @@ def _without_earlier(
     earlier = joined[_EARLIER].fill_null(value=False)
     expected = "one row a job; the job was requeued, and its last attempt counts"
     notes.repair_rows("folded_attempts", joined, earlier, "job_id", expected)
-    told = pl.format("earlier attempts ran {} s", _RAN)
+    note = pl.format("earlier attempts ran {} s", _RAN)
     extra = pl.concat_str(
-        pl.col("extra").replace("", None), told, separator="; ", ignore_nulls=True
+        pl.col("extra").replace("", None), note, separator="; ", ignore_nulls=True
     ).replace("", None)
     return joined.filter(~earlier).with_columns(extra=extra).drop(_ROW, _EARLIER, _RAN)

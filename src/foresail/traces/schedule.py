@@ -31,7 +31,7 @@ class ScheduleMeta:
     """Name of the replay's conventions."""
     capacity: Sequence[tuple[float, float]] = ()
     """Capacity where nodes come and go: from when on (seconds) there are so many cpus, in order;
-    those of the first hold before it too. None: always ``processors``, which otherwise are the most."""
+    those of the first hold before it too. None: always ``processors``, else these are the most."""
     counters: Mapping[str, float] = field(default_factory=dict)
     """Counts a replay keeps: passes, corrections, head jobs whose reservation moved later."""
     replay_seconds: float | None = None
@@ -112,9 +112,9 @@ def read_schedule(path: Path) -> Schedule:
     if jobs.drop(schema.PARTITION, strict=False).schema != pl.Schema(columns):
         raise InputError("not the columns of a schedule", source=path, value=jobs.columns)
     try:
-        told = ScheduleMeta(**parsed_json(meta, path))
-        capacity = tuple((seconds, cpus) for seconds, cpus in told.capacity)
-        return Schedule(jobs, replace(told, lost=tuple(told.lost), capacity=capacity))
+        found = ScheduleMeta(**parsed_json(meta, path))
+        capacity = tuple((seconds, cpus) for seconds, cpus in found.capacity)
+        return Schedule(jobs, replace(found, lost=tuple(found.lost), capacity=capacity))
     except (TypeError, ValueError) as error:
         raise InputError(f"not a schedule: {error}", source=path) from error
 

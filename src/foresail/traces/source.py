@@ -21,7 +21,7 @@ BLOCK_BYTES: Final = 4 << 20
 
 
 class LogFile:
-    """A log file, plain or compressed with gzip or zstd (told by its first bytes).
+    """A log file, plain or compressed with gzip or zstd (by its first bytes).
 
     ``advance`` is called with the number of bytes of the file just read, for a progress bar.
     """
@@ -118,7 +118,7 @@ class LogFile:
 
 
 def head(path: Path, size: int = 1 << 16) -> bytes:
-    """The first decompressed bytes of a file, to tell its layout by; may be fewer than ``size``.
+    """The first decompressed bytes of a file, which show its layout; may be fewer than ``size``.
 
     Raises
     ------

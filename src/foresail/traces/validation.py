@@ -66,11 +66,11 @@ def as_replayed(workload: Workload) -> Workload:
 
 def _of_reading(workload: Workload) -> Iterator[Oddity]:
     for name, rows in sorted(workload.meta.repairs.items()):
-        told = "repaired on reading: " + name.replace("_", " ")
+        sentence = "repaired on reading: " + name.replace("_", " ")
         if name not in {each.repair for each in workload.meta.lost}:
             example = workload.meta.examples.get(name)
             remedy = "none needed; --strict makes it an error"
-            yield Oddity("minor", name, told, rows, example, remedy)
+            yield Oddity("minor", name, sentence, rows, example, remedy)
     for each in workload.meta.lost:
         yield Oddity(
             "minor",
@@ -85,21 +85,24 @@ def _of_reading(workload: Workload) -> Iterator[Oddity]:
 def _of_whole(workload: Workload) -> Iterator[Oddity]:
     jobs = workload.jobs
     if workload.meta.processors is None:
-        told = f"the number of {workload.meta.unit}s is unknown"
-        yield Oddity("minor", "unknown_processors", told, 1, None, "give --processors")
+        sentence = f"the number of {workload.meta.unit}s is unknown"
+        yield Oddity("minor", "unknown_processors", sentence, 1, None, "give --processors")
     if jobs.height and jobs["requested_seconds"].null_count() == jobs.height:
-        told, remedy = "no job has a requested time", "use a predictor that learns from runtimes"
-        yield Oddity("minor", "no_requested_times", told, 1, None, remedy)
+        sentence, remedy = (
+            "no job has a requested time",
+            "use a predictor that learns from runtimes",
+        )
+        yield Oddity("minor", "no_requested_times", sentence, 1, None, remedy)
 
 
 def _of_nodes(workload: Workload) -> Iterator[Oddity]:
     if workload.nodes is None or not workload.nodes.height:
         return
     for text, known in unknown_preferences(workload.jobs, cluster_of(workload.nodes)).items():
-        told = "{} prefer what the nodes do not have; there are " + ", ".join(known)
+        sentence = "{} prefer what the nodes do not have; there are " + ", ".join(known)
         prefer = pl.col("preferred") == text
         name, remedy = "unknown_preference", "correct the source"
-        yield from oddities(workload, "minor", name, told, prefer, "preferred", remedy)
+        yield from oddities(workload, "minor", name, sentence, prefer, "preferred", remedy)
 
 
 def _of_tasks(workload: Workload) -> Iterator[Oddity]:
@@ -200,7 +203,7 @@ def _of_jobs(workload: Workload) -> Iterator[Oddity]:
         yield from oddities(workload, "minor", name, sentence, which, column, remedy)
     most = workload.meta.processors
     if most is not None:
-        told = f"{{}} hold more than the machine's {most} {workload.meta.unit}s"
+        sentence = f"{{}} hold more than the machine's {most} {workload.meta.unit}s"
         wide = (most < _CPUS) | (pl.col("allocated_cpus") > most)
         name, remedy = "wider_than_machine", "filter drop_wider_than_machine"
-        yield from oddities(workload, "minor", name, told, wide, "tasks", remedy)
+        yield from oddities(workload, "minor", name, sentence, wide, "tasks", remedy)

@@ -123,7 +123,7 @@ class WorkloadMeta:
         return self.header.get("unit of cpus", "processor")
 
     def nothing_left(self, problem: str, expected: str) -> InputError:
-        """Return the error about a workload without jobs: which filters dropped or changed how many."""
+        """Return the error about a workload without jobs, with what filters dropped or changed."""
         touched = [f"{name} {jobs:,}" for name, jobs in self.filters if jobs]
         if touched:
             problem += f" after filters that dropped or changed jobs: {', '.join(touched)}"
@@ -365,8 +365,10 @@ def _specification(
         gang = gangs[size] = (Stage(tasks, request),)
     attributes = _NO_ATTRIBUTES
     if features:
-        told = zip(features, row[_FEATURES:], strict=True)
-        attributes = MappingProxyType({name: str(each) for name, each in told if each is not None})
+        values = zip(features, row[_FEATURES:], strict=True)
+        attributes = MappingProxyType(
+            {name: str(each) for name, each in values if each is not None}
+        )
     return Job(
         job_id,
         submit,

@@ -324,7 +324,7 @@ def _is_number(word: str) -> bool:
 
 
 LongIds = dict[int, dict[int, str]]
-"""Ids of so many digits that a float does not tell them apart, by field and row."""
+"""Ids of so many digits that a float cannot distinguish them, by field and row."""
 
 _LONG: Final = "long "
 
