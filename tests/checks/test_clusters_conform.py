@@ -58,10 +58,9 @@ def test_an_adapter_is_one_folder(toy):
     check_cluster(find("cluster", "toy"))
 
 
-def test_the_daemon_drives_any_cluster(toy, monkeypatch, tmp_path):
+def test_the_daemon_drives_any_cluster(toy, tmp_path):
     """Jobs of the toy wait for one another, are too many for its two cpus, and all complete."""
-    monkeypatch.setattr(RunSettings, "cluster", "toy(seconds=0.02)")
-    settings = RunSettings("test", None, "fcfs,requested", 2, 1.0, None)
+    settings = RunSettings("test", None, "fcfs,requested", "toy(seconds=0.02)", None)
     jobs = [
         CommandJob(f"j{n}", "job", "false", "/", requested_seconds=9.0, after=("j0",) * (n == 3))
         for n in range(5)
@@ -88,8 +87,7 @@ def test_what_cannot_be_stopped_is_waited_for(toy, monkeypatch, tmp_path):
 
     notes = []
     monkeypatch.setattr(toy.ToyAdapter, "capabilities", Capabilities())
-    monkeypatch.setattr(RunSettings, "cluster", "toy(seconds=0.05)")
-    settings = RunSettings("test", None, "fcfs,requested", 2, 1.0, None)
+    settings = RunSettings("test", None, "fcfs,requested", "toy(seconds=0.05)", None)
     run = RunDirectory.create(tmp_path / "run", settings, [CommandJob("j", "job", "false", "/")])
     assert run_commands(run, Impatient()).exit_status == 0
     assert notes[-1] == "this cluster stops no jobs: 1 are waited for"

@@ -63,7 +63,7 @@ def test_a_job_that_runs(log):
 
 def test_a_run_of_real_commands(tmp_path):
     """What its predictor had learned before is known, and its clock is not told."""
-    settings = RunSettings("test", None, POLICY, 2, 1.0, None)
+    settings = RunSettings("test", None, POLICY, "local(cpus=2,grace_seconds=1.0)", None)
     jobs = [CommandJob("a", "a", "true", "/", requested_seconds=600.0)]
     run = RunDirectory.create(tmp_path / "run", settings, jobs)
     run_commands(run, Mock(refresh_seconds=float("inf")))

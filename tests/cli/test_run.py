@@ -231,3 +231,33 @@ def test_a_job_with_strl_of_its_own_starts_when_that_says(foresail, tmp_path):
     status, _, error = foresail("run", "jobs.toml", "--directory", "there", "--cpus", "1")
     assert status == 2
     assert "jobs.toml, line 1, field 'strl': this scheduler would start the job when" in error
+
+
+TOY = Path(__file__).parents[1] / "checks" / "toy_adapters" / "toy" / "cluster.py"
+
+
+def test_a_cluster_of_a_plug_in_runs_jobs_and_resumes(foresail, tmp_path):
+    """One file outside of the package; settings keep which cluster it is, wide jobs are refused."""
+    (tmp_path / "jobs.toml").write_text('[[job]]\nname = "a"\ncommand = "false"\n')
+    given = ("--plugin", TOY, "--cluster", "toy(seconds=0.02)", "--no-history")
+    status, out, _ = foresail("run", "jobs.toml", "--directory", "here", *given)
+    assert (status, "1 completed" in out) == (0, True)  # the toy runs nothing, so nothing fails
+    settings = json.loads((tmp_path / "here" / "run.json").read_text())
+    assert settings["cluster"] == "toy(seconds=0.02)"
+    assert foresail("run", "--resume", "here", "--plugin", TOY)[0] == 0
+    (tmp_path / "wide.toml").write_text('[[job]]\nname = "a"\ncommand = "false"\ncpus = 3\n')
+    status, _, err = foresail("run", "wide.toml", *given)
+    assert (status, "cpus" in err) == (2, True)
+    status, _, err = foresail("run", "jobs.toml", "--cpus", "2", *given)
+    assert (status, "--cluster" in err) == (2, True)
+
+
+def test_a_run_that_began_before_clusters_had_names_is_resumed(foresail, tmp_path):
+    """Its settings have cpus and the time between signals."""
+    (tmp_path / "jobs.toml").write_text('[[job]]\nname = "a"\ncommand = "true"\n')
+    assert foresail("run", "jobs.toml", "--directory", "old", "--no-history")[0] == 0
+    file = tmp_path / "old" / "run.json"
+    stored = json.loads(file.read_text())
+    del stored["cluster"]
+    file.write_text(json.dumps(stored | {"cpus": 2, "grace_seconds": 10.0}))
+    assert foresail("run", "--resume", "old")[0] == 0

@@ -97,7 +97,13 @@ def command(job_id, line, **fields):
 
 def new_run(path: Path, jobs, *, cpus=2, grace=0.5, history=None, policy="small") -> RunDirectory:
     """A run directory with these jobs, nothing started."""
-    settings = RunSettings("test", None, policy, cpus, grace, history and str(history))
+    settings = RunSettings(
+        "test",
+        None,
+        policy,
+        f"local(cpus={cpus},grace_seconds={grace!r})",
+        history and str(history),
+    )
     return RunDirectory.create(path, settings, jobs)
 
 

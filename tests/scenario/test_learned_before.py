@@ -84,7 +84,7 @@ def test_the_command_line_tells_them_apart(tmp_path):
     train(history(), predictor)
     save_state(tmp_path / "state", predictor, StateHeader(policy.predictor.text))
     run_scenario(Scenario(history(), policy, event_log=tmp_path / "events.jsonl"))
-    settings = RunSettings("jobs.toml", None, policy.text, 4, 10.0, None)
+    settings = RunSettings("jobs.toml", None, policy.text, "local(cpus=4)", None)
     run = RunDirectory.create(tmp_path / "run", settings, [])
     run.events.write_bytes((tmp_path / "events.jsonl").read_bytes())
     for name in ("history", "state", "events.jsonl", "run"):

@@ -38,6 +38,10 @@ def run(
     cpus: Annotated[
         int | None, typer.Option(min=1, help="Cpus to use. [all that this machine has]")
     ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="Cluster to run on, that of a plug-in for example. [local]"),
+    ] = None,
     directory: Annotated[
         Path | None, typer.Option(help="Run directory to make. [foresail-run-DATE-TIME]")
     ] = None,
@@ -65,7 +69,7 @@ def run(
     report: Annotated[bool, typer.Option("--report", help="Write an HTML report as well.")] = False,
     plugins: Plugins = None,
 ) -> None:
-    """Run real commands on this machine's cpus, under any policy.
+    """Run real commands on this machine's cpus, or on another cluster, under any policy.
 
     The first Ctrl-C starts nothing new and waits for what runs; the second stops that as well, and
     --resume goes on later. Exit status: 0 all completed, 1 some did not, 2 bad input,
@@ -80,7 +84,7 @@ def run(
     require_linux()
     lines: LineInput | None = None
     if resume is not None:
-        given = (jobs, policy, cpus, directory, grace, history, learned)
+        given = (jobs, policy, cpus, cluster, directory, grace, history, learned)
         if any(each is not None for each in given):
             raise InputError(
                 "a resumed run keeps its jobs and its settings",
@@ -93,9 +97,8 @@ def run(
         place, lines = _begin(
             jobs,
             policy=policy or _POLICY,
-            cpus=cpus,
+            cluster=_cluster(cluster, cpus, grace),
             directory=directory or Path(time.strftime("foresail-run-%Y%m%d-%H%M%S")),
-            grace=grace or _GRACE,
             history=None if no_history else _history_path(history),
             learned=None if learned is None else learned.absolute(),
         )
@@ -112,51 +115,64 @@ def _begin(
     jobs: str,
     *,
     policy: str,
-    cpus: int | None,
+    cluster: str,
     directory: Path,
-    grace: str,
     history: Path | None,
     learned: Path | None,
 ) -> tuple[RunDirectory, LineInput | None]:
     """The directory of a new run, and where further jobs come from; nothing has started yet."""
     from foresail.control.policy import parse_policy
-    from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
+    from foresail.live.cluster_plugin import cluster_of
     from foresail.live.jobs_file import JobLines, read_jobs
     from foresail.live.learned import require_learnable
     from foresail.live.run_directory import RunDirectory, RunSettings
     from foresail.live.submissions import LineInput
-    from foresail.model.cluster import Cluster
     from foresail.scenario.engines import engine_of
     from foresail.scenario.own_requests import places_of_requests
     from foresail.scenario.scenario import Scenario
-    from foresail.traces.durations import duration_of
 
     scenario = Scenario(None, parse_policy(policy), commands=RunDirectory(directory))
     engine_of(scenario)
-    total = LocalCluster(LocalParameters(cpus)).total
-    width = int(total.cpus)
+    found = cluster_of(cluster)
     from_input = jobs == _STANDARD_INPUT
     source = "standard input" if from_input else jobs
     settings = RunSettings(
         source=source,
         source_sha256=None if from_input else sha256(bytes_of(Path(jobs))).hexdigest(),
         policy=scenario.policy.text,
-        cpus=width,
-        grace_seconds=duration_of(grace, "--grace"),
+        cluster=cluster,
         history=None if history is None else str(history),
         learned=None if learned is None else str(learned),
         learned_as="" if learned is None else uuid.uuid4().hex,
     )
     if learned is not None:
         require_learnable(settings.policy, learned)
-    places = places_of_requests(scenario.policy, Cluster.of_processors(width))
-    accepted = [] if from_input else read_jobs(Path(jobs), total, Path.cwd(), places)
+    places = places_of_requests(scenario.policy, found)
+    accepted = [] if from_input else read_jobs(Path(jobs), found.total, Path.cwd(), places)
     run = RunDirectory.create(directory.absolute(), settings, accepted)
     if not from_input:
         return run, None
     if sys.stdin.isatty():
         typer.echo("one command a line, or a JSON object; Ctrl-D ends the list", err=True)
-    return run, LineInput(sys.stdin.fileno(), JobLines(total, Path.cwd(), source, places))
+    return run, LineInput(sys.stdin.fileno(), JobLines(found.total, Path.cwd(), source, places))
+
+
+def _cluster(cluster: str | None, cpus: int | None, grace: str | None) -> str:
+    """Return the short form of the cluster; of this machine with the cpus that it has today."""
+    from foresail.live.adapters.local.machine import machine_cpus
+    from foresail.traces.durations import duration_of
+
+    if cluster is None:
+        width = len(machine_cpus()) if cpus is None else cpus
+        return f"local(cpus={width},grace_seconds={duration_of(grace or _GRACE, '--grace')!r})"
+    if cpus is not None or grace is not None:
+        raise InputError(
+            "--cpus and --grace are of this machine",
+            field="--cluster",
+            value=cluster,
+            expected="--cluster without them, as in --cluster 'local(cpus=4,grace_seconds=10)'",
+        )
+    return cluster
 
 
 def _history_path(chosen: Path | None) -> Path:

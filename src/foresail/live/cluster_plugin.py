@@ -6,12 +6,15 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Protocol
 
 from foresail.live.accounts import Account
 from foresail.live.command_job import CommandJob
 from foresail.model.adapter import Capabilities, ClusterAdapter, ClusterTrial
+from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
+from foresail.model.short_form import part_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +87,19 @@ def require_linux() -> None:
     """
     if sys.platform != "linux":
         raise InputError("real commands run on Linux only", value=sys.platform, expected="linux")
+
+
+def cluster_of(text: str) -> Cluster:
+    """Return the nodes of a cluster by its short form, from a connection that runs nothing.
+
+    Raises ``InputError`` if it is malformed or cannot be reached, ``UnknownNameError`` if there is
+    no such cluster.
+    """
+    plugin: ClusterPlugin = part_of("cluster", text).build()
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        adapter = plugin.connect(RunContext(place, place, {}, note=lambda _: None))
+        try:
+            return adapter.cluster
+        finally:
+            adapter.close()

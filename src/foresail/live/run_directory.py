@@ -26,21 +26,14 @@ class RunSettings:
     """Digest of the jobs file; None for standard input."""
     policy: str
     """Short form of scheduler, predictor and correction."""
-    cpus: int
-    """Cpus of the cluster."""
-    grace_seconds: float
-    """Time between the gentle and the firm signal to a job that has to end."""
+    cluster: str
+    """Short form of the cluster."""
     history: str | None
     """Where outcomes of earlier runs are; None where none are used or kept."""
     learned: str | None = None
     """The file in which what the predictor knows is kept; None for none."""
     learned_as: str = ""
     """What the run calls itself in that file."""
-
-    @property
-    def cluster(self) -> str:
-        """Short form of the cluster."""
-        return f"local(cpus={self.cpus},grace_seconds={self.grace_seconds!r})"
 
 
 class RunDirectory:
@@ -104,8 +97,11 @@ class RunDirectory:
         """What was chosen when the run began; raises ``InputError`` if the file cannot be read."""
         try:
             stored: dict[str, Any] = json.loads(self._settings.read_text())
+            if "cpus" in stored:  # of a run that began when there was this machine alone
+                cpus, grace = stored.pop("cpus"), stored.pop("grace_seconds")
+                stored["cluster"] = f"local(cpus={cpus},grace_seconds={grace!r})"
             return RunSettings(**stored)
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, KeyError) as error:
             raise InputError(f"unreadable settings: {error}", source=self._settings) from error
 
     def origin(self) -> tuple[str, str | None]:
