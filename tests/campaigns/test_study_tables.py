@@ -5,6 +5,7 @@ import math
 import polars as pl
 import pytest
 
+from foresail.campaigns.figures import correlation_map
 from foresail.campaigns.page import HEADINGS, published
 from foresail.campaigns.plan import EASY_PLUS_PLUS
 from foresail.campaigns.results import measure
@@ -18,6 +19,7 @@ from foresail.campaigns.selection import (
 )
 from foresail.control.policy import parse_policy
 from foresail.model.event import PREDICTSIM
+from foresail.reports.figure import MissingFigure
 from foresail.simulator.replay import replay
 from foresail.traces.filtering import apply_filters, choices_of
 from foresail.traces.folder import load_workload
@@ -52,6 +54,13 @@ def test_correlation_of_equal_scores_is_unknown():
     results = results_table({"one": {"easy": 1.0, SJBF: 1.0}, "two": {"easy": 1.0, SJBF: 2.0}})
     values = correlations(results).filter(log="one", other="two")["correlation"]
     assert math.isnan(values[0])
+
+
+def test_one_policy_says_nothing_of_other_logs():
+    """Neither a number nor numpy's warning, and no figure."""
+    matrix = correlations(results_table({"one": {"easy": 1.0}, "two": {"easy": 2.0}}))
+    assert matrix["correlation"].is_nan().all()
+    assert isinstance(correlation_map(matrix), MissingFigure)
 
 
 def test_headline():

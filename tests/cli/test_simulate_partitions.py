@@ -1,9 +1,14 @@
 """Partitions of a log, as ``simulate`` and ``compare`` have them."""
 
 import json
+from dataclasses import replace
 
+import polars as pl
 import pytest
 
+from foresail.traces import schema
+from foresail.traces.folder import write_folder
+from foresail.traces.reading import read
 from shared import shared
 
 LOG = """\
@@ -107,3 +112,38 @@ def test_what_does_not_fit_is_refused(foresail, arguments, options, said):
     status, _, err = foresail("simulate", *arguments, *options)
     assert status == 2
     assert said in err
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        ([("n1", "A*", 8), ("n2", "B", 8)], "Partitions as the nodes have them."),
+        ([("n1", "A", 8), ("n2", "C", 8)], "as the nodes have them; jobs that name others (B) run"),
+        ([("n1", "X", 8), ("n2", "Y", 8)], "one pool: they are of X, Y, and jobs name A, B."),
+        ([("n1", None, 16)], "one pool: they are of all, and jobs name A, B."),
+    ],
+)
+def test_what_nodes_make_of_partitions_is_said(foresail, arguments, tmp_path, nodes, said):
+    """Also where they have none that jobs name."""
+    log, _, mapping = arguments
+    workload = replace(
+        read(log, mapping=mapping, processors=16),
+        nodes=pl.DataFrame(
+            [{"node": n, "partition": p, "cpus": c, "count": 1} for n, p, c in nodes],
+            schema=schema.NODES,
+        ),
+    )
+    write_folder(workload, tmp_path / "folder")
+    answer = told(foresail, tmp_path / "folder", "--on-nodes")
+    assert said in answer["partitions"]
+    (policy,) = answer["policies"]
+    assert isinstance(policy["processors"], float)
+    slowdown = 5.19 if "one pool" in said else 1.60
+    if "others" not in said:
+        assert policy["average_bounded_slowdown"] == pytest.approx(slowdown, abs=0.005)
+
+
+def test_processors_are_a_number_of_one_type(foresail, arguments):
+    """By the compiled replay as by the event engine."""
+    (policy,) = told(foresail, *arguments, "--processors", 16)["policies"]
+    assert isinstance(policy["processors"], float)

@@ -270,6 +270,36 @@ def test_an_hour_that_clocks_showed_twice(tmp_path):
     assert found.example == "line 3: '2024-10-27 02:30:00'"
 
 
+def test_a_table_that_holds_its_rows_twice(tmp_path):
+    """Rows are the same job where ids are numbers of rows; one in twenty-one may be a coincidence.
+
+    An id that is mapped says that they are several.
+    """
+    table, mapping = tmp_path / "log.csv", tmp_path / "mapping.toml"
+    mapping.write_text("[columns]\nruntime_seconds = 'run'\nsubmit_seconds = 'at'\ntasks = 'n'\n")
+    rows = [f"{60 * number},{7 + number},2,{1000 + number}\n" for number in range(20)]
+
+    def found():
+        cleaned = clean_and_check(read(table, mapping=mapping, processors=4), ())
+        return [(each.name, each.count, each.example) for each in cleaned.findings]
+
+    table.write_text("at,run,n,id\n" + "".join(rows + rows))
+    assert found() == [("repeated_rows", 20, "job 21, submit_seconds = 0.0")]
+    table.write_text("at,run,n,id\n" + "".join([*rows, rows[0]]))
+    assert found() == []
+    table.write_text("at,run,n,id\n" + "".join(f"0,7,2,{1000 + n}\n" for n in range(20)))
+    mapping.write_text(mapping.read_text() + "job_id = 'id'\n")
+    assert found() == []
+
+
+def test_partitions_whose_names_differ_in_case_only():
+    """They are several, and it is odd."""
+    names = ["B"] * (JOBS - 2) + ["b", "A"]
+    (found,) = found_of(log(partition=names))
+    assert (found.name, found.count) == ("partitions_by_case", 1)
+    assert "(B, b)" in found.words
+
+
 @pytest.mark.parametrize(
     ("runtimes", "requests", "name"),
     [

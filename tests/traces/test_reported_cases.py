@@ -289,6 +289,44 @@ def test_what_still_runs_has_no_runtime(read_as):
     assert read_as(table, named).jobs["runtime_seconds"].to_list() == [600.0, 20.0, None]
 
 
+@pytest.mark.parametrize(
+    ("states", "unended"),
+    [
+        ("CD R CG RS PD S F running Requeue_Hold pending", [1, 2, 3, 4, 5, 7, 8, 9]),
+        ("COMPLETED COMPLETING REQUEUED FAILED RESIZING", [1, 4]),
+        ("S F S S", []),
+    ],
+)
+def test_states_that_have_not_ended(read_as, states, unended):
+    """Long, short and in any case; of a letter a state S may stand for success."""
+    mapping = "[columns]\nsubmit_seconds='at'\nruntime_seconds='ran'\nstatus='State'"
+    rows = "".join(f"{at},60,{state}\n" for at, state in enumerate(states.split()))
+    runtimes = read_as(f"at,ran,State\n{rows}", mapping).jobs["runtime_seconds"]
+    assert runtimes.is_null().arg_true().to_list() == unended
+
+
+def test_what_comes_too_soon_is_in_the_second_of_two_hours(read_as):
+    """Clocks were put back to 2:00: an end before its start, a start before the submission."""
+    clock = "time='%Y-%m-%d %H:%M', zone='Europe/Paris'"
+    mapping = (
+        f"[columns]\nsubmit_seconds={{column='at', {clock}}}\n"
+        f"recorded_wait_seconds={{column='start', since='at', {clock}}}\n"
+        f"runtime_seconds={{column='end', since='start', {clock}}}\n"
+    )
+    times = ["01:00 02:50 02:20", "02:50 02:10 02:40", "02:50 02:10 03:20", "02:05 02:10 02:20"]
+    rows = "".join(",".join(f"2024-10-27 {time}" for time in row.split()) + "\n" for row in times)
+    workload = read_as(f"at,start,end\n{rows}", mapping)
+    assert [*column(workload, "runtime_seconds").values()] == [1800.0, 600.0, 1800.0, 4200.0]
+    assert [*column(workload, "recorded_wait_seconds").values()] == [6600.0, 300.0, 1200.0, 1200.0]
+    assert workload.meta.repairs["took_second_of_two_local_times"] == 6
+
+
+def test_the_star_of_the_default_partition_is_no_part_of_its_name(read_as):
+    """So sinfo marks it."""
+    workload = read_as("at,part\n0,B*\n1,B\n", "[columns]\nsubmit_seconds='at'\npartition='part'")
+    assert workload.jobs["partition"].to_list() == ["B", "B"]
+
+
 def test_a_limit_of_zero_is_none(read_as):
     """A job that asked for 0 s has asked for no time, and is not killed as it starts."""
     mapping = "[columns]\nsubmit_seconds='at'\nruntime_seconds='ran'\nrequested_seconds='limit'"

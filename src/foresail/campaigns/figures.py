@@ -133,6 +133,8 @@ def correlation_map(matrix: pl.DataFrame) -> Figure | MissingFigure:
     logs = matrix["log"].unique(maintain_order=True).to_list()
     if len(logs) < 2:
         return MissingFigure(title, "The campaign has one log.", "Add a second one to compare.")
+    if not matrix["correlation"].is_finite().any():
+        return MissingFigure(title, "The policies' scores do not differ.", "Replay a second one.")
     values = matrix["correlation"].to_numpy().reshape(len(logs), len(logs))
     smallest, mean, largest = map(_signed, correlation_spread(matrix))
     drawing = layout(

@@ -138,7 +138,7 @@ def correlations(results: pl.DataFrame) -> pl.DataFrame:
     """Pearson correlation of policies' scores between each pair of logs.
 
     Policies are the ``candidates``. Columns: ``log``, ``other``, ``correlation``; NaN where a log's
-    scores are all equal.
+    scores are all equal, as those of a single policy are.
     """
     policies = list(candidates(results))
     logs = results["log"].unique(maintain_order=True).to_list()
@@ -148,8 +148,10 @@ def correlations(results: pl.DataFrame) -> pl.DataFrame:
         .select(logs)
         .to_numpy()
     )
-    with np.errstate(invalid="ignore"):
-        matrix = np.corrcoef(wide, rowvar=False).reshape(len(logs), len(logs))
+    matrix = np.full((len(logs), len(logs)), np.nan)
+    if len(policies) > 1:
+        with np.errstate(invalid="ignore"):
+            matrix = np.corrcoef(wide, rowvar=False).reshape(matrix.shape)
     return pl.DataFrame(
         [
             {"log": log, "other": other, "correlation": float(matrix[i, j])}

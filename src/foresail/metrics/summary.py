@@ -115,7 +115,7 @@ def summary(schedule: Schedule) -> Summary:
         policy=schedule.meta.policy,
         workload=schedule.meta.workload,
         engine=schedule.meta.engine,
-        processors=schedule.meta.processors,
+        processors=float(schedule.meta.processors),
         unit=schedule.meta.unit,
         jobs=jobs.height,
         never_started=int(schedule.jobs["start_seconds"].is_null().sum()),

@@ -127,8 +127,11 @@ _BETWEEN = ","
 
 
 def names_in(text: str | None) -> tuple[str, ...]:
-    """The partitions that a job or a node names: ``a,b`` is two of them."""
-    names = () if text is None else (name.strip() for name in text.split(_BETWEEN))
+    """The partitions that a job or a node names: ``a,b`` is two of them, and ``b*`` is ``b``.
+
+    By a star Slurm marks the partition of jobs that name none.
+    """
+    names = () if text is None else (name.strip(" *") for name in text.split(_BETWEEN))
     return tuple(dict.fromkeys(name for name in names if name))
 
 

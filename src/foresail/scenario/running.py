@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from foresail.model.cluster import NamedPartitions
+from foresail.model.cluster import Cluster, NamedPartitions
 from foresail.model.errors import InputError
 from foresail.model.protocols import ProgressCallback
 from foresail.scenario.engines import COMPILED_REPLAY, TASK_REPLAY, ScenarioEngine, engine_of
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.replay import replay
+from foresail.traces.partitions import few, named_partitions
 from foresail.traces.schedule import Schedule, with_partitions
+from foresail.traces.workload import Workload
 
 
 def run_scenario(scenario: Scenario, watch: ProgressCallback | None = None) -> Schedule:
@@ -35,12 +37,20 @@ def run_scenario(scenario: Scenario, watch: ProgressCallback | None = None) -> S
     told = replace(schedule, meta=replace(schedule.meta, lost=lost, unit=jobs.meta.unit))
     if scenario.place == "processors":
         return with_partitions(told, jobs.jobs, jobs.partitions, jobs.partitions_said)
-    cluster = scenario.cluster
-    named = NamedPartitions(cluster)
-    if len(cluster.partitions) < 2 or not any(map(named.asked, jobs.jobs["partition"].unique())):
-        return told
+    return _with_partitions_of_nodes(told, jobs, scenario.cluster)
+
+
+def _with_partitions_of_nodes(told: Schedule, jobs: Workload, cluster: Cluster) -> Schedule:
+    named, known = named_partitions(jobs), NamedPartitions(cluster).records
+    unknown = few(name for name in named if name not in known)
+    if len(cluster.partitions) < 2 or known.keys().isdisjoint(named):
+        is_odd = unknown and len(cluster.partitions) + len(named) > 2
+        said = f"All nodes are one pool: they are of {few(known)}, and jobs name {unknown}."
+        return with_partitions(told, jobs.jobs, {}, said if is_odd else "")
     sizes = {each.name: each.total.cpus for each in cluster.partitions}
-    return with_partitions(told, jobs.jobs, sizes, "Partitions as the nodes have them.")
+    said = "Partitions as the nodes have them"
+    said += f"; jobs that name others ({unknown}) run in any" if unknown else ""
+    return with_partitions(told, jobs.jobs, sizes, f"{said}.")
 
 
 def _carried_out(scenario: Scenario, watch: ProgressCallback | None) -> Schedule:

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.model.changing_nodes import changed
-from foresail.model.cluster import Cluster, NamedPartitions, Node, Partition, Resources
+from foresail.model.cluster import Cluster, NamedPartitions, Node, Partition, Resources, names_in
 from foresail.model.documents import csv_rows, text_of
 from foresail.model.errors import InputError
 from foresail.model.event import NodeAdded, NodeChange, NodeChanged, NodeRemoved
@@ -43,7 +43,7 @@ def cluster_of(nodes: pl.DataFrame) -> Cluster:
     by_partition: dict[str, list[Node]] = {}
     names: set[str] = set()
     for row in nodes.iter_rows(named=True):
-        partition = row["partition"] or _ONE_PARTITION
+        partition = ",".join(names_in(row["partition"])) or _ONE_PARTITION
         for node in _nodes_of(row, partition):
             if node.name in names:
                 raise InputError("two nodes have the same name", field="node", value=node.name)

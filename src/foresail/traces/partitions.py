@@ -68,7 +68,7 @@ def with_partitions(workload: Workload, processors: Mapping[str, int]) -> Worklo
     unknown = [name for name in named_partitions(workload) if name not in known]
     if unknown:
         raise InputError(
-            f"jobs name what --partitions does not have: {_few(unknown)}",
+            f"jobs name what --partitions does not have: {few(unknown)}",
             source=workload.meta.source,
             field="partition",
             value=unknown[0],
@@ -125,13 +125,13 @@ def divided(workload: Workload) -> Workload:
     if not {name for text in sizes_by_nodes for name in names_in(text)}.isdisjoint(named):
         return _by_nodes(workload, sizes_by_nodes, [*named])
     if len(named) == 1:
-        only = f"{count(sum(named.values()), 'job')} of {len(workload):,} name {_few(named)}"
+        only = f"{count(sum(named.values()), 'job')} of {len(workload):,} name {few(named)}"
         return in_one_pool(workload, f"{only}, the others none") if missing else workload
     uses = {name: _largest_use(workload.jobs, name) for name in named}
     unknown = [name for name, use in uses.items() if use is None]
     if unknown:
         return in_one_pool(
-            workload, f"no starts are known that tell the size of {_few(unknown)}; {_WAY_OUT}"
+            workload, f"no starts are known that tell the size of {few(unknown)}; {_WAY_OUT}"
         )
     known = {name: use for name, use in uses.items() if use is not None}
     sizes = {name: most for name, (most, _) in known.items()}
@@ -139,7 +139,7 @@ def divided(workload: Workload) -> Workload:
     if total > machine:
         return in_one_pool(
             workload,
-            f"the largest uses at once of {_few(named)} come to {total:,} of {machine:,} "
+            f"the largest uses at once of {few(named)} come to {total:,} of {machine:,} "
             f"processors, so they share some; {_WAY_OUT}",
         )
     open_ended = {name: most for name, (most, full) in known.items() if not full}
@@ -184,7 +184,7 @@ def _by_nodes(workload: Workload, sizes: Mapping[str, int], named: list[str]) ->
     if len(known) == 1:
         return in_one_pool(
             workload,
-            f"all nodes are of {_few(known)}, and jobs name others ({_few(unknown)}); {_WAY_OUT}",
+            f"all nodes are of {few(known)}, and jobs name others ({few(unknown)}); {_WAY_OUT}",
         )
     if any(name == "dominant_resource" for name, _ in workload.meta.filters):
         return in_one_pool(workload, "jobs count by what they ask most of; try --on-nodes")
@@ -195,7 +195,7 @@ def _by_nodes(workload: Workload, sizes: Mapping[str, int], named: list[str]) ->
             f"{workload.processors:,}; try --on-nodes",
         )
     said = f"Partitions as the nodes have them: {_listed(sizes)} processors"
-    said += f"; jobs that name others ({_few(unknown)}) run in any" if unknown else ""
+    said += f"; jobs that name others ({few(unknown)}) run in any" if unknown else ""
     return _with_sizes(workload, sizes, said)
 
 
@@ -237,10 +237,10 @@ def _shared_out(rest: int, among: Mapping[str, int]) -> dict[str, int]:
 
 
 def _listed(processors: Mapping[str, int]) -> str:
-    return _few(f"{name.replace(',', '+')} {many:,}" for name, many in processors.items())
+    return few(f"{name.replace(',', '+')} {many:,}" for name, many in processors.items())
 
 
-def _few(words: Iterable[str]) -> str:
+def few(words: Iterable[str]) -> str:
     """The first of them, and how many more there are."""
     every = [*words]
     more = len(every) - _MOST_NAMED

@@ -18,6 +18,7 @@ from foresail.model.words import count, duration, number, percent
 from foresail.traces.accounting import STEP
 from foresail.traces.facts import in_window, offered_load
 from foresail.traces.filtering import FilterChoice, apply_filters
+from foresail.traces.partitions import named_partitions
 from foresail.traces.reading import FIRST_OF_TWO
 from foresail.traces.workload import Oddity, Severity, Workload
 
@@ -36,7 +37,9 @@ LEAST_TIME_BEYOND: Final = 0.01
 """Share of the time; clocks that run apart make jobs seem to overlap for less of it."""
 LONGEST_GAP_SECONDS: Final = 7 * 86400.0
 FEWEST_REQUESTS: Final = 20
-"""Fewer may all have asked for much more than they needed."""
+"""Fewer may all have asked for much more than they needed, or be alike."""
+LEAST_SHARE_AGAIN: Final = 0.05
+"""Share of the rows of a table without ids; jobs that are alike in all columns are fewer."""
 FEWEST_JOBS: Final = 100
 """Fewer may all be alike."""
 
@@ -135,7 +138,7 @@ def _clocks(workload: Workload) -> Iterator[Oddity]:
             "odd",
             "local_times_twice",
             f"{count(times, 'local time')} may be an hour later, for clocks were put back and "
-            "showed that hour twice; the first was taken",
+            "showed that hour twice; the first was taken, but of what came too soon the second",
             times,
             workload.meta.examples.get(FIRST_OF_TWO),
             "write times with their offset from UTC (%z)",
@@ -289,6 +292,43 @@ def _copies(workload: Workload) -> Iterator[Oddity]:
             "submit_seconds",
             "filter merge_duplicates",
         )
+
+
+def _rows_again(workload: Workload) -> Iterator[Oddity]:
+    """Of a table without ids, which have become numbers of rows; the same id twice is `_copies`."""
+    jobs, numbers = workload.jobs, workload.jobs["job_id"].cast(pl.Int64, strict=False)
+    is_numbered = not numbers.null_count() and _number(numbers.max()) < 1.1 * len(workload)
+    if workload.meta.reader != "table" or len(workload) < FEWEST_REQUESTS or not is_numbered:
+        return
+    again = ~jobs.select(pl.struct(pl.exclude("job_id")).is_first_distinct()).to_series()
+    if again.sum() >= LEAST_SHARE_AGAIN * len(workload):
+        yield from oddities(
+            workload,
+            "odd",
+            "repeated_rows",
+            f"the same in all columns as an earlier row: {{}} of {len(workload):,}",
+            pl.lit(again),
+            "submit_seconds",
+            "see whether the table holds its rows twice, or map the column of ids",
+        )
+
+
+def _partition_names(workload: Workload) -> Iterator[Oddity]:
+    spellings: dict[str, list[str]] = {}
+    for name in named_partitions(workload):
+        spellings.setdefault(name.casefold(), []).append(name)
+    for names in spellings.values():
+        if len(names) > 1:
+            yield from oddities(
+                workload,
+                "odd",
+                "partitions_by_case",
+                f"partitions whose names differ in case only ({', '.join(names)}) are simulated as "
+                "several: {} in all but the first",
+                pl.col("partition").is_in(names[1:]),
+                "partition",
+                "write the name of a partition in one way",
+            )
 
 
 def _steps(workload: Workload) -> Iterator[Oddity]:
@@ -454,7 +494,7 @@ _NAMED_STEP: Final = r"\.(?:batch|extern|interactive)$"
 _Check = Callable[[Workload], Iterator[Oddity]]
 _OF_READ: Final[tuple[_Check, ...]] = (
     *(_times_in_window, _clocks, _requests, _widths, _steps),
-    *(_units, _starts),
+    *(_units, _starts, _rows_again, _partition_names),
 )
 _OF_CLEANED: Final[tuple[_Check, ...]] = (
     *(_times, _runtimes, _load, _recorded_use, _unknown, _copies),

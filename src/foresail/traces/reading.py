@@ -322,13 +322,17 @@ class Intake:
 
     def _canonical(self, chunk: pl.DataFrame) -> pl.DataFrame:
         try:
-            return schema.canonical_jobs(chunk)
+            jobs = schema.canonical_jobs(chunk)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
             raise InputError(
                 f"values of another type than their column: {str(error).partition(chr(10))[0]}",
                 source=self.notes.path,
                 expected="numbers within 64 bits, and text",
             ) from error
+        if jobs["partition"].str.contains("*", literal=True).any():
+            unmarked = pl.col("partition").str.replace_all("*", "", literal=True)
+            return jobs.with_columns(unmarked)  # Slurm's mark of its default partition
+        return jobs
 
     def _without_impossible(self, chunk: pl.DataFrame) -> pl.DataFrame:
         repair = self.notes.repair_rows

@@ -121,6 +121,11 @@ def unix_seconds(
     return chunk.filter(~(wrong | skipped))
 
 
+def later_unix_seconds(text: pl.Series, pattern: str, zone: str) -> pl.Series:
+    """Times as ``unix_seconds`` has them, but the second of two; null where they are none."""
+    return _parsed(text, pattern, zone)[2].dt.epoch("ms") / 1000.0
+
+
 def _parsed(text: pl.Series, pattern: str, zone: str) -> tuple[pl.Series, pl.Series, pl.Series]:
     """Times as they are written, and in the zone; of one that the zone had twice, both."""
     if "%z" in pattern or "%:z" in pattern:

@@ -28,7 +28,13 @@ from foresail.traces.accounting import (
 from foresail.traces.delimited import nearest, read_delimited
 from foresail.traces.parquet import parquet_of, require_possible_pages
 from foresail.traces.reading import LINE, UNIX_TIMES_BEGIN, Notes, Sample
-from foresail.traces.text_values import LARGEST_WHOLE, count_malformed, unix_seconds, with_numbers
+from foresail.traces.text_values import (
+    LARGEST_WHOLE,
+    count_malformed,
+    later_unix_seconds,
+    unix_seconds,
+    with_numbers,
+)
 
 if TYPE_CHECKING:
     from foresail.traces.mapping import ColumnSource, Mapping
@@ -41,8 +47,12 @@ _BY_WHOM: Final = r" by \S+$"
 """Follows the state of a cancelled job in Slurm's accounting."""
 _CLOCKS_APART_SECONDS: Final = 60.0
 """So little before its submission a job may have started by the clock of another machine."""
-_UNENDED: Final = ("PENDING", "RUNNING", "SUSPENDED")
-"""States of jobs in Slurm's accounting that have not ended."""
+_UNENDED: Final = {
+    *("PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "RESIZING", "STOPPED"),
+    *("SIGNALING", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD"),
+    *("PD", "R", "S", "CG", "CF", "RS", "ST", "SI", "RH", "RF", "RD"),
+}
+"""States of jobs in Slurm's accounting that have not ended, long and short."""
 _EPOCH_SECONDS: Final = 86400.0
 """Unix times up to here are none: 0 (in whatever zone) stands for what never was."""
 
@@ -247,6 +257,10 @@ def _with_target(
     if source.since is not None:
         table = table.with_columns(pl.col(source.since).alias(_SINCE))
         table = _as_numbers(table, _SINCE, source, notes, source.since)
+        if source.time is not None and name != "submit_seconds":
+            ends, since = {source.column: _target(name)}, {source.since: _SINCE}
+            table = _second_reading(table, since, "__target__submit_seconds", source, notes)
+            table = _second_reading(table, ends, _SINCE, source, notes)
         table = _difference(table, name, notes)
     elif "bytes" not in name:
         table = _without(table, name, pl.col(target).is_in(UNSET), "unset", notes)
@@ -258,6 +272,26 @@ def _with_target(
     table = table.with_columns(pl.when(~wrong).then(number).cast(kind).alias(target))
     count_malformed(table, wrong, number, notes, source.column, "a whole number")
     return table.filter(~wrong)
+
+
+def _second_reading(
+    table: pl.DataFrame, read: dict[str, str], earliest: str, source: ColumnSource, notes: Notes
+) -> pl.DataFrame:
+    """The table with times that clocks showed twice read as the second where the first is too soon.
+
+    ``read`` is the column of their text to that of the first readings, in Unix seconds.
+    """
+    ((text, column),) = read.items()
+    apart = _CLOCKS_APART_SECONDS if earliest == _target("submit_seconds") else 0.0
+    early = pl.col(column) + apart < pl.col(earliest)
+    if table.schema[text] != pl.String or not table.select(early.any()).item():
+        return table
+    later = later_unix_seconds(table[text], source.time or "", source.zone)
+    is_second = early & (later > pl.col(column)) & (later >= pl.col(earliest))
+    taken = table.select(is_second.fill_null(value=False)).to_series()
+    expected = "a time that is not too soon, or its offset from UTC"
+    notes.repair_rows("took_second_of_two_local_times", table, taken, text, expected)
+    return table.with_columns(pl.when(taken).then(later).otherwise(pl.col(column)).alias(column))
 
 
 def _difference(table: pl.DataFrame, name: str, notes: Notes) -> pl.DataFrame:
@@ -290,8 +324,13 @@ def _without_unended(table: pl.DataFrame, mapping: Mapping, notes: Notes) -> pl.
     status, name = mapping.columns.get("status"), "runtime_seconds"
     if status is None or status.column is None or name not in mapping.columns:
         return table
-    named = pl.col(status.column).cast(pl.String).is_in({*_UNENDED} - {*(status.values or ())})
-    return _without(table, name, named & pl.col(_target(name)).is_not_null(), "unended", notes)
+    state = pl.col(status.column).cast(pl.String).str.strip_chars().str.to_uppercase()
+    unended = _UNENDED - {each.upper() for each in status.values or ()}
+    if table.select((state.str.len_chars() < 2).all()).item():  # of a code with a letter a state
+        unended -= {"S"}  # where it may be success
+    return _without(
+        table, name, state.is_in(unended) & pl.col(_target(name)).is_not_null(), "unended", notes
+    )
 
 
 def _without(
