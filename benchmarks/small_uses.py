@@ -223,10 +223,15 @@ def _waiting() -> None:
     from foresail.cloud.waiting.jobs import FixedMachines, proportional_family
     from foresail.cloud.waiting.learning import linear_waits, predicted_waits, wait_rows
     from foresail.cloud.waiting.metrics import measured
-    from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, waiting_policy
     from foresail.cloud.waiting.queueing import blocking
     from foresail.cloud.waiting.renting_scheduler import ArrivalCase, decide
-    from foresail.cloud.waiting.simulating import simulate
+    from foresail.cloud.waiting.simulating import (
+        Beliefs,
+        Forecast,
+        Foresight,
+        simulate,
+        waiting_policy,
+    )
     from foresail_studies.stand_ins import university_year
 
     jobs = university_year(jobs=200)
@@ -263,7 +268,7 @@ def _carbon() -> None:
 
 def _transient() -> None:
     """Transient machines: what is up, which to take more of, and clients that are served."""
-    from foresail.cloud.transient.kernels.availability import capacity_masses, shortfall_after
+    from foresail.cloud.transient.availability import capacity_masses, shortfall_after
     from foresail_studies.transient.kernels.service import COUNTS, Chance, Outages, serve_clients
 
     units, up = np.array([1, 2]), np.array([0.9, 0.8])
@@ -284,9 +289,9 @@ def _buying() -> None:
     from typer.testing import CliRunner
 
     from foresail.cli.cloud import app
-    from foresail.cloud.kernels.placing import machines_of, timetable
-    from foresail.cloud.purchasing.kernels.stacked_demand import best_intervals
+    from foresail.cloud.waiting.kernels.placing import machines_of, timetable
     from foresail.traces.swf_writer import write_swf
+    from foresail_studies.purchasing.kernels.best_intervals import best_intervals
     from foresail_studies.purchasing.kernels.reserved_placement import Pieces, place_jobs
 
     workload = logs.generated(300)

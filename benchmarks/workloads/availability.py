@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
-from foresail.cloud.transient.kernels.availability import capacity_masses
+from foresail.cloud.transient.availability import capacity_masses
 from foresail.cloud.transient.offers import Offers, TransientType
 from foresail.cloud.transient.planning import plan
 

@@ -14,8 +14,7 @@ import polars as pl
 from foresail.campaigns.plan import read_plan as read_campaign
 from foresail.checks.rules import demand
 from foresail.cloud.prices_reading import (
-    CatalogueSource,
-    HistorySource,
+    PriceSource,
     load_histories,
     load_prices,
 )
@@ -103,8 +102,8 @@ def price_source(entry: Entry) -> Read:
         del options
         told: list[object] = []
         refusal: InputError | None = None
-        for kind, load in ((CatalogueSource, load_prices), (HistorySource, load_histories)):
-            if isinstance(source, kind):
+        for kind, load in (("catalogue", load_prices), ("histories", load_histories)):
+            if getattr(type(source), kind) is not getattr(PriceSource, kind):
                 try:
                     told.append(load(str(path), entry.name))
                 except InputError as error:

@@ -8,6 +8,7 @@ from checks.price_sources import check_price_source
 from checks.read_files import examples_of
 from foresail.checks.rules import NonconformityError
 from foresail.cloud.prices import GIB, InstanceType, Offer, PriceCatalogue, Reserved
+from foresail.cloud.prices_reading import PriceSource
 from foresail.model.errors import InputError
 from foresail.model.registry import Entry, NoParameters, entries, find
 from foresail.traces.source import LogFile
@@ -35,7 +36,7 @@ def test_every_example_has_its_source():
     assert len(list(entries("price_source"))) >= 9
 
 
-class LineSource:
+class LineSource(PriceSource):
     """Reads ``type,price`` of a file that begins with ``PRICES``; the faulty ones inherit."""
 
     reserved = 0.5
@@ -91,7 +92,7 @@ class ForgetfulSource(LineSource):
         return super().made(name, float(price) + ForgetfulSource.asked)
 
 
-class Dumb:
+class Dumb(PriceSource):
     def recognises(self, reference) -> bool:
         return reference.start.startswith(b"PRICES")
 
@@ -111,7 +112,7 @@ class Dumb:
 )
 def test_price_source_rules_catch(make, seen, tmp_path):
     """A source with one fault breaks the rules that forbid it; the sound one breaks none."""
-    entry = Entry("price_source", "lines", lambda _: make(), NoParameters)
+    entry = Entry("price_source", "lines", make, NoParameters)
     path = tmp_path / "own.txt"
     path.write_text("PRICES\nc1,0.2\n")
     if not seen:

@@ -14,7 +14,6 @@ from foresail.cloud.prices import (
     Option,
     PriceCatalogue,
     Reserved,
-    SpotBlock,
     Transient,
 )
 from foresail.cloud.prices_reading import load_prices
@@ -35,7 +34,7 @@ TOY = PriceCatalogue(
     "EUR",
     (
         Offer(SMALL, 0.10, (Reserved(1, 0.07), Reserved(1, 0.06), Reserved(3, 0.04))),
-        Offer(LARGE, 0.40, (), Transient(0.12), SpotBlock((0.22, 0.24))),
+        Offer(LARGE, 0.40, (), Transient(0.12)),
     ),
 )
 
@@ -47,7 +46,6 @@ TOY = PriceCatalogue(
         lambda price: Offer(SMALL, price),
         lambda price: Reserved(1, price),
         lambda price: Transient(price),
-        lambda price: SpotBlock((0.1, price)),
     ],
 )
 def test_a_price_is_a_number_above_0(make, price):
@@ -119,8 +117,6 @@ def test_the_thesis_catalogue_has_its_relative_prices():
     terms = terms_of(catalogue)
     assert terms.reserved == ((1, pytest.approx(0.6)), (3, pytest.approx(0.4)))
     assert terms.transient.price == pytest.approx(0.3)
-    assert terms.spot_blocks == pytest.approx([0.55, 0.58, 0.61, 0.64, 0.67, 0.70])
-    assert (terms.scheduled.peak, terms.scheduled.off_peak) == pytest.approx((0.95, 0.90))
     assert terms.sustained_tiers == (1.0, 0.8, 0.6, 0.4)
     price = resource_prices(catalogue)
     assert price.core_per_hour + 4 * price.gib_per_hour == pytest.approx(0.0481)
@@ -140,9 +136,7 @@ def test_providers_sell_what_the_thesis_says():
     """Section 5.5: sets of options, and a day's life of Google's transient machines."""
     everything = terms_of(load_prices("thesis"))
     sold = {provider: sold_by(provider, everything) for provider in PROVIDERS}
-    assert not sold["microsoft"].spot_blocks
-    assert sold["microsoft"].scheduled is None
-    assert sold["amazon"].spot_blocks == everything.spot_blocks
+    assert sold["microsoft"] == sold["amazon"]
     assert sold["google"].transient.revocation.cap_hours == 24.0
     assert sold["google"].sustained_tiers
     assert sold["google"].customised_markup is None

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from foresail.cloud.histories import (
     MarketHistory,
+    joined,
     lifetimes,
     mean_price_while_up,
 )
 from foresail.cloud.prices_reading import load_histories
-from foresail.cloud.transient.joint import joined
 from foresail.model.errors import InputError
 from shared import shared
 

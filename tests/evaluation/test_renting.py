@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
 from foresail.cloud.waiting.kernels.waiting import AFTER_TRIAL, EXPIRED, FIXED, RENTED, TRIED
 from foresail.cloud.waiting.metrics import measured
-from foresail.cloud.waiting.policies import (
+from foresail.cloud.waiting.settings import SweepInputs, WaitingSetting
+from foresail.cloud.waiting.simulating import (
     Beliefs,
     Forecast,
     Foresight,
     WaitingPolicy,
+    simulate,
     waiting_policy,
 )
-from foresail.cloud.waiting.settings import SweepInputs, WaitingSetting
-from foresail.cloud.waiting.simulating import simulate
 from foresail.cloud.waiting.trying import try_settings
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Point
@@ -356,9 +356,9 @@ def test_truths_that_a_scheduler_is_told():
     """An oracle among its predictors is one, but where nobody waits."""
     workload = made(0)
     honest = grounds_of(workload, "easy", waits="unknown")
-    assert honest.told_truths("all-jobs-wait") == ()
-    assert honest.told_truths("long-jobs-wait") == ("runtimes",)
+    assert honest.truths_used("all-jobs-wait") == ()
+    assert honest.truths_used("long-jobs-wait") == ("runtimes",)
     oracle = grounds_of(workload, "easy,clairvoyant", waits="unknown", are_runtimes_true=False)
-    assert oracle.told_truths("all-jobs-wait") == ("runtimes",)
-    assert oracle.told_truths("no-jobs-wait") == ()
+    assert oracle.truths_used("all-jobs-wait") == ("runtimes",)
+    assert oracle.truths_used("no-jobs-wait") == ()
     assert oracle.digest != honest.digest

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
-from foresail.cloud.waiting.policies import Beliefs, WaitingPolicy
-from foresail.cloud.waiting.simulating import simulate
+from foresail.cloud.waiting.simulating import Beliefs, WaitingPolicy, simulate
 from foresail.evaluation.renting import waiting_ranks
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.schedulers.order_expression import NAMED_ORDERS

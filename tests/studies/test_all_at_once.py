@@ -65,9 +65,9 @@ def test_only_what_has_ended_is_seen_and_learned(estimating, workload):
             for learn in estimating.ESTIMATORS.values()
         ]
         if one is workload:
-            first, first_told = seen, told
+            first, first_predicted = seen, told
     np.testing.assert_array_equal(seen, first)
-    np.testing.assert_array_equal(told, first_told)
+    np.testing.assert_array_equal(told, first_predicted)
     assert all((each != 1000.0).any() for each in told)
 
 

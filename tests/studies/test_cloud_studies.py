@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from declared import require_claims_about_cases
-from foresail.cloud.transient.methods import Method
 from foresail.model.errors import InputError
 from foresail_studies.cloud import target
 from foresail_studies.purchasing.mix import Purchase, SmallCases
@@ -119,24 +118,24 @@ def test_drawn_speeds_are_slower_than_expected_ones(prices):
 def test_more_nines_cost_more():
     """On drawn types, by either rule; and refined plans are no dearer."""
     rule, refined = (
-        [DrawnPool(method, nines, 200.0, 8, 1).measure() for nines in (2.0, 4.0)]
-        for method in (Method.MARGINAL_LOG, Method.BEST)
+        [DrawnPool(rule, nines, 200.0, 8, 1).measure() for nines in (2.0, 4.0)]
+        for rule in ("published", "refined")
     )
     for found in (rule, refined):
         assert found[0]["on_demand_share"] < found[1]["on_demand_share"] < 1.0
     assert refined[1]["on_demand_share"] <= rule[1]["on_demand_share"]
-    assert DrawnPool(Method.BEST, 15.0, 200.0, 2, 1).measure() == {"reached": 0.0}
+    assert DrawnPool("refined", 15.0, 200.0, 2, 1).measure() == {"reached": 0.0}
 
 
 def test_markets_are_planned_for(prices):
     """Two markets that are never down together keep one's capacity all the time."""
-    found = MarketPool(str(prices), "", Method.BEST, 3.0, 28.0, 0.0, 0, 2).measure()
+    found = MarketPool(str(prices), "", "refined", 3.0, 28.0, 0.0, 0, 2).measure()
     assert found["reached"] == 1.0
     assert found["types"] == 2.0
     assert found["short_minutes"] == 0.0
     with pytest.raises(InputError, match="capacity of an instance type"):
         MarketPool(
-            str(prices), str(_one_machine(prices)), Method.BEST, 3.0, 28.0, 0.0, 0, 2
+            str(prices), str(_one_machine(prices)), "refined", 3.0, 28.0, 0.0, 0, 2
         ).measure()
 
 
@@ -150,14 +149,13 @@ def test_windows_are_held_to_what_follows(prices):
     """One market's machines are short whenever it is; both together never are."""
     rest = (0.0, 0.0, 14.0, 14.0, 7.0, 14.0, 0, 2)
     one, both = (
-        TrailingWindows(str(prices), "", Method.BEST, nines, *rest).measure()
-        for nines in (1.0, 3.0)
+        TrailingWindows(str(prices), "", "refined", nines, *rest).measure() for nines in (1.0, 3.0)
     )
     assert one["planned"] == both["planned"] == 1.0
     assert one["short_minutes"] > 0.0 == both["short_minutes"]
     assert one["on_demand_share"] < both["on_demand_share"]
     with pytest.raises(InputError, match="before the first plan"):
-        TrailingWindows(str(prices), "", Method.BEST, 3.0, *rest[:5], 99.0, 0, 2).measure()
+        TrailingWindows(str(prices), "", "refined", 3.0, *rest[:5], 99.0, 0, 2).measure()
 
 
 def test_targets_have_the_digits_that_people_write():

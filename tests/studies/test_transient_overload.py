@@ -9,8 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.cloud.transient.batch import Surplus, overload
-from foresail.cloud.transient.serving import Cordoned, TransientMachines, Unprotected
+from foresail.cloud.transient.serving import (
+    Cordoned,
+    Surplus,
+    TransientMachines,
+    Unprotected,
+    overload,
+)
 from foresail.model.errors import InputError
 from foresail_studies.transient.clients import Clients, serve_waiting_clients
 from foresail_studies.transient.kernels.service import (

@@ -9,8 +9,7 @@ from foresail.cloud.prices import Customised, InstanceType, Offer, PriceCatalogu
 from foresail.cloud.waiting.jobs import GIB, FixedMachines, TraceJobs, proportional_family, rents
 from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.offers import customised_family, customised_of
-from foresail.cloud.waiting.policies import Beliefs, WaitingPolicy
-from foresail.cloud.waiting.simulating import simulate
+from foresail.cloud.waiting.simulating import Beliefs, WaitingPolicy, simulate
 from foresail.model.errors import InputError
 from foresail_studies.stand_ins import university_year
 from foresail_studies.waiting.long_jobs import long_jobs_of

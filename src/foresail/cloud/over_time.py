@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -12,6 +13,8 @@ from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
 
 _HOUR: Final = 3600.0
+_MOST_SLOTS: Final = 400
+_SLOT_HOURS: Final = (1, 2, 3, 6, 12, 24, 48, 7 * 24, 28 * 24)
 _MOST_YEARS: Final = 100
 _MOST_HOURS: Final = _MOST_YEARS * 8760
 """Each hour takes some kilobytes: of a century they fit in a few gigabytes."""
@@ -25,11 +28,6 @@ def require_within_horizon(workload: Workload) -> None:
     workload
         From its first submission to the last end, were there always room; jobs without a submit
         time or a runtime do not count.
-
-    Raises
-    ------
-    InputError
-        If that is more than a century, with the job that ends last.
     """
     timed = workload.jobs.select("job_id", "submit_seconds", "runtime_seconds").filter(
         pl.all_horizontal(pl.col("submit_seconds", "runtime_seconds").is_finite())
@@ -70,3 +68,31 @@ def _since(moments: Floats, times: Floats, amount: Floats) -> Floats:
     count = np.concatenate([[0.0], np.cumsum(amount[order])])[past]
     moment = np.concatenate([[0.0], np.cumsum((amount * times)[order])])[past]
     return np.asarray(count * moments - moment)
+
+
+def use_over_time(
+    begin_seconds: Floats, runtime_seconds: Floats, amount: Floats, hours: float
+) -> pl.DataFrame:
+    """Amounts in use if every job started when it was submitted; arrays of shape (jobs,).
+
+    Returns
+    -------
+    pl.DataFrame
+        ``hour`` (begin of the slot), ``mean``, ``highest`` (highest mean of an hour in it); at
+        most 400 slots, of hours, days or weeks, and none beyond ``hours``.
+    """
+    slots = max(math.ceil(hours - 1e-9), 1)
+    edges: Floats = np.arange(slots + 1, dtype=np.float64) * _HOUR
+    end = begin_seconds + runtime_seconds
+    hourly = np.diff(work_until(edges, begin_seconds, end, amount)) / _HOUR
+    together = next((h for h in _SLOT_HOURS if slots <= h * _MOST_SLOTS), _SLOT_HOURS[-1])
+    padded = np.full(math.ceil(slots / together) * together, np.nan)
+    padded[:slots] = hourly
+    table = padded.reshape(-1, together)
+    return pl.DataFrame(
+        {
+            "hour": np.arange(table.shape[0]) * float(together),
+            "mean": np.nanmean(table, axis=1),
+            "highest": np.nanmax(table, axis=1),
+        }
+    )

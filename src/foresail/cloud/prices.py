@@ -28,20 +28,12 @@ class Option(StrEnum):
     ON_DEMAND = "on-demand"
     RESERVED = "reserved"
     TRANSIENT = "transient"
-    SPOT_BLOCK = "spot-block"
     SUSTAINED_USE = "sustained-use"
     CUSTOMISED = "customised"
-    SCHEDULED = "scheduled-reserved"
 
 
 def checked_price(value: float, name: str, *, of: str | None = None) -> float:
-    """The price, if it is a number from ``LOWEST_PRICE`` to ``HIGHEST_PRICE``.
-
-    Raises
-    ------
-    InputError
-        If it is not; the message names the field and whose price it is.
-    """
+    """The price, if it is a number from ``LOWEST_PRICE`` to ``HIGHEST_PRICE``."""
     if not LOWEST_PRICE <= value <= HIGHEST_PRICE:
         within = "" if value == 0.0 else f", from {LOWEST_PRICE:g} to {HIGHEST_PRICE:g}"
         expected = f"a number above 0{within}"
@@ -125,46 +117,13 @@ class Transient:
 
 
 @dataclass(frozen=True, slots=True)
-class SpotBlock:
-    """Capacity for a fixed number of hours.
-
-    ``prices_per_hour[h - 1]`` is the price of each hour of a block of h hours.
-    """
-
-    prices_per_hour: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        if not self.prices_per_hour:
-            raise InputError("no blocks", field="spot_block", expected="at least one price")
-        for hours, price in enumerate(self.prices_per_hour, start=1):
-            checked_price(price, f"spot_block_{hours}h")
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduledReserved:
-    """A commitment to a daily, weekly or monthly schedule on whole hours, for a year."""
-
-    peak_per_hour: float
-    off_peak_per_hour: float
-    """Price of hours from Monday to Friday, and of those of the weekend."""
-    minimum_hours_per_year: float = 1200.0
-    """The least that a schedule must hold."""
-
-    def __post_init__(self) -> None:
-        checked_price(self.peak_per_hour, "scheduled_peak")
-        checked_price(self.off_peak_per_hour, "scheduled_off_peak")
-
-
-@dataclass(frozen=True, slots=True)
 class Offer:
-    """What one instance type costs, by purchasing option; None (or empty): not offered."""
+    """Prices of one instance type, by purchasing option; None (or empty): not offered."""
 
     instance: InstanceType
     on_demand_per_hour: float
     reserved: tuple[Reserved, ...] = ()
     transient: Transient | None = None
-    spot_block: SpotBlock | None = None
-    scheduled: ScheduledReserved | None = None
 
     def __post_init__(self) -> None:
         checked_price(self.on_demand_per_hour, "on_demand", of=self.instance.name)
@@ -213,7 +172,7 @@ class Customised:
 
 @dataclass(frozen=True, slots=True)
 class Discount:
-    """What one buyer need not pay."""
+    """A share of prices that one buyer need not pay."""
 
     share: float
     """Of the price; below 1."""
@@ -229,7 +188,7 @@ class Discount:
             )
 
     def factor(self, instance: InstanceType, option: Option) -> float:
-        """What remains of a price."""
+        """Share of a price that remains."""
         holds = fnmatchcase(instance.name, self.instances) and (
             not self.options or option in self.options
         )
@@ -264,11 +223,8 @@ class Commitment:
 class PriceCatalogue:
     """Prices of one day, in one currency.
 
-    Raises
-    ------
-    InputError
-        If there are no offers, two are of one name and region, or a commitment is to a type that
-        is not in the catalogue.
+    Raises ``InputError`` if there are no offers, two are of one name and region, or a commitment is
+    to a type that is not in the catalogue.
     """
 
     name: str
@@ -311,13 +267,7 @@ class PriceCatalogue:
                 raise UnknownNameError("instance type", commitment.instance, names)
 
     def find(self, name: str, region: str | None = None) -> Offer:
-        """The offer of an instance type; of the first region if none is named.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is none.
-        """
+        """The offer of an instance type; of the first region if none is named."""
         for offer in self.offers:
             if offer.instance.name == name and region in (None, offer.instance.region):
                 return offer
@@ -326,13 +276,7 @@ class PriceCatalogue:
         )
 
     def in_region(self, region: str | None) -> Iterator[Offer]:
-        """The offers of a region, or all.
-
-        Raises
-        ------
-        UnknownNameError
-            If there are none in it.
-        """
+        """The offers of a region, or all."""
         regions = {offer.instance.region for offer in self.offers}
         if region is not None and region not in regions:
             raise UnknownNameError("region", region, regions)
@@ -344,10 +288,7 @@ class PriceCatalogue:
         Patterns have wildcards, and commas between them. Commitments to types that are left out go
         with them.
 
-        Raises
-        ------
-        UnknownNameError
-            If no name fits, or there is no such region.
+        Raises ``UnknownNameError`` if no name fits, or there is no such region.
         """
         candidates = tuple(self.in_region(region))
         patterns = [part.strip() for part in instances.split(",")]
@@ -371,9 +312,7 @@ def _discounted(offer: Offer, discounts: tuple[Discount, ...]) -> Offer:
     def factor(option: Option) -> float:
         return math.prod(each.factor(offer.instance, option) for each in discounts)
 
-    transient, block, scheduled = offer.transient, offer.spot_block, offer.scheduled
-    reserved, blocks = factor(Option.RESERVED), factor(Option.SPOT_BLOCK)
-    schedule = factor(Option.SCHEDULED)
+    transient, reserved = offer.transient, factor(Option.RESERVED)
     return replace(
         offer,
         on_demand_per_hour=offer.on_demand_per_hour * factor(Option.ON_DEMAND),
@@ -382,11 +321,4 @@ def _discounted(offer: Offer, discounts: tuple[Discount, ...]) -> Offer:
         ),
         transient=transient
         and replace(transient, price_per_hour=transient.price_per_hour * factor(Option.TRANSIENT)),
-        spot_block=block and SpotBlock(tuple(price * blocks for price in block.prices_per_hour)),
-        scheduled=scheduled
-        and replace(
-            scheduled,
-            peak_per_hour=scheduled.peak_per_hour * schedule,
-            off_peak_per_hour=scheduled.off_peak_per_hour * schedule,
-        ),
     )

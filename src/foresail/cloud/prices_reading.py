@@ -1,4 +1,4 @@
-"""From a name, a file or an address to a catalogue or market histories: choosing a price source.
+"""Reading a price catalogue or market histories behind a name, a file or an address.
 
 A source is one file of ``foresail.cloud.sources`` with ``@register("price_source", name)``.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, TypeVar
 
 from foresail.cloud.histories import MarketHistory
 from foresail.cloud.prices import PriceCatalogue, checked_price
@@ -19,12 +19,11 @@ from foresail.model.registry import NoParameters, entries, find
 from foresail.traces.source import LogFile, head
 
 Record = TypeVar("Record")
-Kind = TypeVar("Kind", bound="PriceSource")
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What was written to say where prices are."""
+    """A text that says where prices are."""
 
     text: str
     """A built-in catalogue's name, a path, or an address."""
@@ -43,55 +42,30 @@ class Reference:
         return tuple(name.strip() for name in line.split(","))
 
 
-class PriceSource(Protocol):
-    """Knows where prices of one kind are, or how one layout of files is read.
+class PriceSource:
+    """Base of sources of prices: one kind of place, or one layout of files.
 
-    Besides this it is a ``CatalogueSource``, a ``HistorySource``, or both.
+    A source overrides ``recognises``, and ``catalogue``, ``histories`` or both; they raise
+    ``InputError`` if the prices cannot be used, and say where.
     """
-
-    def recognises(self, reference: Reference) -> bool:
-        """Whether the reference is one of this source's."""
-        ...
-
-
-@runtime_checkable
-class CatalogueSource(PriceSource, Protocol):
-    """A source of a price catalogue."""
-
-    def catalogue(self, reference: Reference) -> PriceCatalogue:
-        """The prices.
-
-        Raises
-        ------
-        InputError
-            If they cannot be used; it says where.
-        """
-        ...
-
-
-@runtime_checkable
-class HistorySource(PriceSource, Protocol):
-    """A source of price or availability histories."""
-
-    def histories(self, reference: Reference) -> tuple[MarketHistory, ...]:
-        """The markets, by name.
-
-        Raises
-        ------
-        InputError
-            If they cannot be used; it says where.
-        """
-        ...
-
-
-class PlainSource:
-    """Base of sources that have nothing to set."""
 
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
 
+    def recognises(self, reference: Reference) -> bool:
+        """True if the reference is one of this source's."""
+        raise NotImplementedError
 
-class PublishedPrices(PlainSource):
+    def catalogue(self, reference: Reference) -> PriceCatalogue:
+        """Read the prices."""
+        raise NotImplementedError
+
+    def histories(self, reference: Reference) -> tuple[MarketHistory, ...]:
+        """Read the markets, by name."""
+        raise NotImplementedError
+
+
+class PublishedPrices(PriceSource):
     """Base of built-in catalogues, which are known by their names."""
 
     PRICES: ClassVar[PriceCatalogue]
@@ -111,14 +85,10 @@ def load_prices(reference: str, source: str | None = None) -> PriceCatalogue:
 
     ``source`` is the name of the price source; by default the one that recognises the reference.
 
-    Raises
-    ------
-    InputError
-        If no source recognises it, or its prices cannot be used.
-    UnknownNameError
-        If there is no such price source, or no built-in catalogue of the name.
+    Raises ``InputError`` if no source recognises it, or its prices cannot be used;
+    ``UnknownNameError`` if there is no such price source, or no built-in catalogue of the name.
     """
-    known, found = _chosen(reference, source, CatalogueSource, "prices")  # type: ignore[type-abstract]
+    known, found = _chosen(reference, source, "catalogue", "prices")
     with naming(reference):
         catalogue = found.catalogue(known)
         if not isinstance(catalogue, PriceCatalogue):
@@ -131,25 +101,24 @@ def load_histories(reference: str, source: str | None = None) -> tuple[MarketHis
 
     ``source`` as for ``load_prices``.
 
-    Raises
-    ------
-    InputError
-        If no source recognises it, or its histories cannot be used.
-    UnknownNameError
-        If there is no such price source.
+    Raises ``InputError`` if no source recognises it, or its histories cannot be used;
+    ``UnknownNameError`` if there is no such price source.
     """
-    known, found = _chosen(reference, source, HistorySource, "market histories")  # type: ignore[type-abstract]
+    known, found = _chosen(reference, source, "histories", "market histories")
     with naming(reference):
         return found.histories(known)
 
 
-def _chosen(text: str, source: str | None, kind: type[Kind], what: str) -> tuple[Reference, Kind]:
-    """The source of this name, else the first that recognises the reference; of one kind."""
+def _chosen(text: str, source: str | None, gives: str, what: str) -> tuple[Reference, PriceSource]:
+    """The source of this name, else the first that recognises the reference and gives that."""
     path = Path(text)
     known = Reference(text, head(path) if path.is_file() else b"")
     for entry in entries("price_source") if source is None else [find("price_source", source)]:
         candidate = entry.build(entry.parameters())
-        if isinstance(candidate, kind) and (source or candidate.recognises(known)):
+        inherited = getattr(PriceSource, gives)
+        if getattr(type(candidate), gives, inherited) is inherited:
+            continue
+        if source or candidate.recognises(known):
             return known, candidate
     raise _unrecognised(known, what)
 
@@ -170,7 +139,10 @@ def _unrecognised(reference: Reference, what: str) -> Exception:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table of prices, which knows where it is from."""
+    """One line of a table of prices, whose errors say where it is from.
+
+    A column that is missing or cannot be used is an ``InputError`` with file, line and field.
+    """
 
     source: str
     line: int | None
@@ -181,13 +153,7 @@ class Row:
     """Where in a document without lines: put before a field's name in errors."""
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A column as text.
-
-        Raises
-        ------
-        InputError
-            If it is empty and there is no default.
-        """
+        """A column as text."""
         if name not in self.values:
             if default is None:
                 raise self.error("is missing", name, expected="a value")
@@ -195,26 +161,14 @@ class Row:
         return str(self.values[name])
 
     def number(self, name: str) -> float:
-        """A column as a number.
-
-        Raises
-        ------
-        InputError
-            If it is empty or not a number.
-        """
+        """A column as a number."""
         number = self.optional(name)
         if number is None:
             raise self.error("is missing", name, expected="a number")
         return number
 
     def optional(self, name: str) -> float | None:
-        """A column as a number, None where it is empty.
-
-        Raises
-        ------
-        InputError
-            If it is not a number.
-        """
+        """A column as a number, None where it is empty."""
         value = self.values.get(name)
         if value is None:
             return None
@@ -226,13 +180,7 @@ class Row:
             raise self.error("not a number", name, value, "a number") from None
 
     def price(self, name: str) -> float | None:
-        """A column as a price, None where it is empty.
-
-        Raises
-        ------
-        InputError
-            If it is not a number above 0, or too high for any price.
-        """
+        """A column as a price, None where it is empty."""
         value = self.optional(name)
         return None if value is None else self.record(lambda _: checked_price(value, name))
 
@@ -250,13 +198,7 @@ class Row:
         )
 
     def record(self, build: Callable[[Row], Record]) -> Record:
-        """What is made of this row; an error of the record says where the row is from.
-
-        Raises
-        ------
-        InputError
-            If the record refuses what it is given.
-        """
+        """Build a record of this row; an error of the record says where the row is from."""
         try:
             return build(self)
         except InputError as error:
@@ -267,13 +209,7 @@ class Row:
             ) from error
 
     def demand_known(self, names: Collection[str]) -> None:
-        """Refuse a column that is not one of these.
-
-        Raises
-        ------
-        InputError
-            If there is one; it offers the nearest names.
-        """
+        """Refuse a column that is not one of these."""
         for name in self.values:
             if name not in names:
                 near = get_close_matches(name, names, n=2) or sorted(names)
@@ -283,10 +219,8 @@ class Row:
 def table_rows(reference: Reference) -> Iterator[Row]:
     """The rows of a table with commas and a header line; empty lines are passed over.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is not text, or a row has another number of fields.
+    Raises ``InputError`` if the file cannot be read, is not text, or a row has another number of
+    fields.
     """
     content = b"".join(LogFile(reference.path).blocks())
     rows = csv_rows(decoded(content, reference.text), reference.text)

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.cloud.kernels.placing import CORES
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs
+from foresail.cloud.waiting.kernels.placing import CORES
 from foresail.cloud.waiting.kernels.waiting import (
     AFTER_TRIAL,
     EXPIRED,
@@ -26,7 +26,6 @@ from foresail.cloud.waiting.kernels.waiting import (
     Outcomes,
 )
 from foresail.cloud.waiting.kernels.waiting_choice import WaitModel, predict_wait
-from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, WaitingPolicy
 from foresail.cloud.waiting.renting_scheduler import (
     ArrivalCase,
     ArrivalChoice,
@@ -37,7 +36,14 @@ from foresail.cloud.waiting.renting_scheduler import (
     decide,
 )
 from foresail.cloud.waiting.settings import Ranking
-from foresail.cloud.waiting.simulating import Simulated, foresee
+from foresail.cloud.waiting.simulating import (
+    Beliefs,
+    Forecast,
+    Foresight,
+    Simulated,
+    WaitingPolicy,
+    foresee,
+)
 from foresail.cloud.waiting.simulating import simulate as simulate_queue
 from foresail.control.policy import Policy
 from foresail.evaluation.replaying import evaluate

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
+from foresail.cloud.histories import JointHistory, joined
 from foresail.cloud.prices_reading import load_histories
-from foresail.cloud.transient.joint import JointHistory, joined
-from foresail.cloud.transient.offers import MachineKind
+from foresail.cloud.transient.offers import MachineKind, Offers
 from foresail.cloud.transient.plan import kinds_of_markets, read_kinds
+from foresail.cloud.transient.planning import PoolRule, best_of_scales, chosen, gained_nines
+from foresail.model.arrays import Integers
 
 SOURCE: Final = "L. P. R. Ambati's thesis on cost-efficient provisioning"
 LEFT_OUT: Final = "Left out for want of price histories (`--set prices=FILE`): {}."
@@ -22,6 +24,18 @@ _ECU: Final[Mapping[str, float]] = MappingProxyType(
     {"c3.xlarge": 14.0, "d2.8xlarge": 116.0, "g2.2xlarge": 26.0, "m3.medium": 3.0, "r3.large": 6.5}
 )
 """Compute units of EC2's types as they were published in 2015."""
+
+
+Rule = Literal["published", "refined"]
+"""Name of a way to choose a pool of transient machines."""
+
+
+def published_rule(offers: Offers, needed: int, allowed: float, dearest: float) -> Integers | None:
+    """The published way to choose a pool: one machine after the other, by gains in nines."""
+    return chosen(offers, needed, allowed, gained_nines, dearest=dearest)
+
+
+RULES: Final[Mapping[Rule, PoolRule]] = {"published": published_rule, "refined": best_of_scales}
 
 
 def target(nines: float) -> float:

@@ -108,8 +108,6 @@ def test_a_large_capacity_is_planned_in_parts(types):
     record = json.loads(result.stdout)
     assert record["availability"] >= 0.9999
     assert record["price_per_hour"] / 1e7 == pytest.approx(0.575, rel=0.01)
-    with pytest.raises(InputError, match="'--method': 1,000,000 steps of capacity are too many"):
-        raise run("--types", types, "--capacity", 1e7, "--method", "exact").exception
 
 
 def test_a_folder_that_cannot_be_made_is_said_before_the_plan(types, tmp_path):
@@ -309,11 +307,10 @@ def test_options_from_a_file(types, tmp_path):
     """A file gives the requirement; tiers as a list."""
     config = tmp_path / "cloud.toml"
     config.write_text(
-        f'[transient]\ntypes = "{types}"\ncapacity = 20\navailability = 0.999\n'
-        'method = "exact"\nformat = "json"\n'
+        f'[transient]\ntypes = "{types}"\ncapacity = 20\navailability = 0.999\nformat = "json"\n'
     )
     record = json.loads(run("--config", config).stdout)
-    assert (record["method"], record["price_per_hour"]) == ("exact", pytest.approx(8.7))
+    assert record["price_per_hour"] == pytest.approx(8.7)
     config.write_text(f'[transient]\ntypes = "{types}"\ncapacity = "much"\n')
     error = run("--config", config).exception
     assert isinstance(error, InputError)

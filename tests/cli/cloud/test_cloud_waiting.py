@@ -253,7 +253,7 @@ def test_several_workers_of_a_scheduler(log):
 
 def test_a_scheduler_of_a_long_sweep_is_announced(log, monkeypatch):
     """How many simulations of how many jobs, and about how long."""
-    monkeypatch.setattr("foresail.cli.cloud._waiting_queue._LONG_SECONDS", 0.1)
+    monkeypatch.setattr("foresail.cli.cloud._waiting._LONG_SECONDS", 0.1)
     result = run(log, *SMALL, "--policy", "ajw,njw", "--scheduler", "easy", "--workers", 1)
     assert "2 settings of 600 jobs under easy, event by event" in flat(result.stderr)
 

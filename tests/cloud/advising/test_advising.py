@@ -25,19 +25,16 @@ from foresail.cloud.advising.choosing import (
     recommend,
     within_risk,
 )
-from foresail.cloud.advising.market import market_of
-from foresail.cloud.advising.question import AdviceQuestion, WaitingRule
+from foresail.cloud.advising.question import AdviceQuestion, WaitingRule, market_of
 from foresail.cloud.advising.trying import demand_of, fitted_waits, rented_altogether, try_rule
-from foresail.cloud.advising.use import use_over_time
 from foresail.cloud.prices import Commitment
 from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.terms import ExponentialRevocation, TransientTerms
 from foresail.cloud.waiting.jobs import TraceJobs
-from foresail.cloud.waiting.learning import first_told
+from foresail.cloud.waiting.learning import first_predicted
 from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.models import Load, expected
-from foresail.cloud.waiting.policies import Beliefs
-from foresail.cloud.waiting.simulating import simulate
+from foresail.cloud.waiting.simulating import Beliefs, simulate
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.reports.renting.advice_words import PricesTold, rests_on
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
@@ -125,7 +122,7 @@ def test_price_is_nodes_and_what_is_rented():
 def test_use_over_time_is_that_of_an_obvious_count(seed):
     """Mean cores of each hour: the overlap of every job with it."""
     jobs = made_jobs(40, seed, span=30 * 3600.0, mean_runtime=4000.0)
-    table = use_over_time(jobs, market_of(THESIS, jobs, 1.0, "standard-4"), 30.0)
+    table = market_of(THESIS, jobs, 1.0, "standard-4").use_over_time(jobs, 30.0)
     assert table["hour"].to_list() == [float(hour) for hour in range(30)]
     for hour in range(30):
         low, high = hour * 3600.0, (hour + 1) * 3600.0
@@ -139,7 +136,7 @@ def test_long_logs_are_told_in_days():
     """A log of many hours has at most 400 slots; the highest hour is kept."""
     jobs = made_jobs()
     market = market_of(THESIS, jobs, 1.0, "standard-4")
-    days, hours = use_over_time(jobs, market, 6 * 168.0), use_over_time(jobs, market, 399.0)
+    days, hours = market.use_over_time(jobs, 6 * 168.0), market.use_over_time(jobs, 399.0)
     assert days["hour"][1] - days["hour"][0] == 3.0
     assert days["highest"].max() >= hours["highest"].max()
     assert (days["highest"] >= days["mean"]).all()
@@ -533,7 +530,7 @@ def test_learned_waits_are_used_only_after_they_were_learned():
     assert told.block_rent[0] == untold.block_rent[0]
     assert told.block_wait_hours[0] == untold.block_wait_hours[0]
     assert told.block_wait_hours[2:].sum() < untold.block_wait_hours[2:].sum()
-    assert first_told(len(jobs)) == math.ceil(len(jobs) / 3)
+    assert first_predicted(len(jobs)) == math.ceil(len(jobs) / 3)
 
 
 def test_what_comes_later_teaches_nothing():
@@ -657,7 +654,7 @@ def test_jobs_with_gpus_run_on_machines_with_gpus():
         ).fixed_utilisation,
         rel=1e-3,
     )
-    table = use_over_time(jobs, market, demand.hours)
+    table = market.use_over_time(jobs, demand.hours)
     assert table["highest"].max() >= table["mean"].max() > 1.0
 
 

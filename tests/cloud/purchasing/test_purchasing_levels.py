@@ -6,20 +6,18 @@ import slow_stacks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.cloud.purchasing.demand import BoughtJobs, priced_demand
+from foresail.cloud.purchasing.demand import BoughtJobs, JobPrices, priced_demand
 from foresail.cloud.purchasing.exact import exact_cost
-from foresail.cloud.purchasing.job_prices import JobPrices
-from foresail.cloud.purchasing.kernels.stacked_demand import (
-    best_intervals,
+from foresail.cloud.purchasing.offline import level_cost, level_windows
+from foresail.cloud.purchasing.stacked_demand import (
     choose_windows,
     level_prices,
     skip_units,
     value_by_slot,
 )
-from foresail.cloud.purchasing.offline import level_cost, level_windows
-from foresail.cloud.purchasing.schedules import ScheduleFinder, by_end
-from foresail.cloud.purchasing.terms import ScheduledTerms
 from foresail.model.errors import InputError
+from foresail_studies.purchasing.kernels.best_intervals import best_intervals
+from foresail_studies.purchasing.retired_offers import ScheduledTerms, ScheduleFinder, by_end
 
 YEAR = 8760
 

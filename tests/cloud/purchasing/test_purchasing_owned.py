@@ -12,15 +12,21 @@ from foresail.cloud.prices import GIB, Commitment, InstanceType
 from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.demand import bought_jobs
 from foresail.cloud.purchasing.forecast import ForecastSettings, reserve_at_risk
-from foresail.cloud.purchasing.machines import ReservedMachines
 from foresail.cloud.purchasing.mix import MixRequest, mix
 from foresail.cloud.purchasing.offline import plan_offline
 from foresail.cloud.purchasing.resources import HeldCapacity, held_by_slot, held_in_year, hours_left
-from foresail.cloud.purchasing.schedules import LevelSchedule
-from foresail.cloud.purchasing.terms import PurchaseTerms, ScheduledTerms, terms_of
+from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies.purchasing.placing import fleets_of, place
 from foresail_studies.purchasing.practice import PracticeRequest, practise
+from foresail_studies.purchasing.retired_offers import (
+    LevelSchedule,
+    PublishedTerms,
+    ScheduledMachines,
+    ScheduledTerms,
+    published_terms,
+    schedule_of,
+)
 from foresail_studies.purchasing.serving import serve
 from foresail_studies.purchasing.training import train
 
@@ -49,7 +55,7 @@ def daily(*windows):
 
 def machine(cores, schedule=None, hours=np.inf, option="scheduled-reserved", price=0.95):
     kind = InstanceType(f"standard-{cores}", "any", "any", cores, 4.0 * GIB * cores)
-    return ReservedMachines(kind, 1, option, price, CORE * cores, schedule, hours)
+    return ScheduledMachines(kind, 1, option, price, CORE * cores, hours, schedule)
 
 
 def test_a_window_closes_when_it_ends():
@@ -76,7 +82,7 @@ def test_scheduled_machines_take_jobs_that_are_believed_to_fit():
 
 def test_a_job_that_outlives_its_window_starts_again_on_demand():
     """The window is paid in any case, and the job in full once more."""
-    terms = PurchaseTerms(reserved=(), scheduled=ScheduledTerms())
+    terms = PublishedTerms(reserved=(), scheduled=ScheduledTerms())
     trained = train(bought_jobs(jobs_of([0.0], [1.0])), THESIS, terms)
     policy = replace(trained, reserved=(machine(1, daily((0.0, 10.0))),), first_hour_of_week=0.0)
     jobs = bought_jobs(jobs_of([0.0, 2.0, 30.0], [1.0, 20.0, 4.0]))
@@ -95,7 +101,7 @@ def test_a_daily_demand_is_scheduled_by_the_policy_and_served():
     days = 730
     start = np.repeat(np.arange(days) * 24.0 + 8.0, 4)
     log = jobs_of(start, [10.0] * start.size)
-    terms = PurchaseTerms(scheduled=ScheduledTerms())
+    terms = PublishedTerms(scheduled=ScheduledTerms())
     jobs = bought_jobs(log)
     policy = train(jobs.between(0.0, 8760.0), THESIS, terms)
     (group,) = {(m.option, m.schedule.period, m.schedule.windows) for m in policy.reserved}
@@ -115,8 +121,8 @@ def test_nothing_is_scheduled_where_transient_machines_are_sold():
     """Paper 003 finds so (figure 5.5): jobs of hours cost less there than any schedule."""
     start = np.repeat(np.arange(365) * 24.0 + 8.0, 4)
     jobs = bought_jobs(jobs_of(start, [10.0] * start.size))
-    policy = train(jobs, THESIS, terms_of(THESIS))
-    assert all(each.schedule is None for each in policy.reserved)
+    policy = train(jobs, THESIS, published_terms(THESIS, MixRequest()))
+    assert all(schedule_of(each) is None for each in policy.reserved)
 
 
 def test_commitments_end_on_their_last_day():

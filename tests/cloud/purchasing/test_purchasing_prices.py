@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.cloud.histories import Lifetimes
-from foresail.cloud.purchasing.job_prices import (
+from foresail.cloud.purchasing.demand import (
     ON_DEMAND,
-    SPOT_BLOCK,
     TRANSIENT,
-    block_prices,
     job_prices,
     transient_cost,
 )
@@ -25,9 +23,9 @@ from foresail.cloud.purchasing.terms import (
     TransientTerms,
 )
 from foresail.model.errors import InputError
+from foresail_studies.purchasing.retired_offers import SPOT_BLOCK, SPOT_BLOCKS, PublishedTerms
 
 TIERS = (1.0, 0.8, 0.6, 0.4)
-BLOCKS = tuple(0.55 + 0.03 * hours for hours in range(6))
 DAY = TransientTerms(0.3, ExponentialRevocation(24.0))
 
 
@@ -50,7 +48,7 @@ def test_golden_exponential_lifetimes():
     hours = np.array([6.0, 24.0])
     assert DAY.revocation.revoked(hours)[0] == pytest.approx(0.2211992169, abs=1e-10)
     assert DAY.revocation.mean_run(hours)[0] == pytest.approx(2.875130015, abs=1e-9)
-    cost, _ = transient_cost(hours, DAY)
+    cost = transient_cost(hours, DAY)
     assert cost / hours == pytest.approx([0.4866382773, 0.8217567264], abs=1e-10)
 
 
@@ -60,21 +58,12 @@ def test_golden_transient_beats_on_demand_below_49_55_hours():
     assert job_prices(np.array([49.54, 49.56]), terms).kind.tolist() == [TRANSIENT, ON_DEMAND]
 
 
-def test_golden_normalisations():
-    """T = 24, R = .95, E = 8: 1.060 per useful hour and 0.805 per hour of running, as printed."""
+def test_golden_cost_of_a_useful_hour():
+    """T = 24, R = .95, E = 8: 1.060 per useful hour."""
     terms = PurchaseTerms(transient=TransientTerms(0.3, Fixed(0.95, 8.0)))
-    cost, running = transient_cost(np.array([24.0]), terms.transient)
+    cost = transient_cost(np.array([24.0]), terms.transient)
     assert cost / 24.0 == pytest.approx(1.060, abs=5e-4)
-    assert cost / running == pytest.approx(0.805, abs=5e-4)
     assert job_prices(np.array([24.0]), terms).kind[0] == ON_DEMAND
-    assert job_prices(np.array([24.0]), terms, "running-hour").kind[0] == TRANSIENT
-
-
-@given(st.lists(st.floats(1e-4, 1e4), min_size=1, max_size=20), st.floats(0.05, 0.95))
-def test_the_printed_normalisation_never_chooses_on_demand(hours, price):
-    """It is a mean of the two prices, so that it cannot exceed the price on demand."""
-    terms = PurchaseTerms(transient=TransientTerms(price))
-    assert (job_prices(np.array(hours), terms, "running-hour").kind == TRANSIENT).all()
 
 
 def test_a_cap_revokes_whatever_outlives_it():
@@ -119,14 +108,15 @@ def test_observed_lifetimes_approach_the_exponential(seed):
 
 def test_blocks_hold_whole_jobs():
     """The smallest block of at least the runtime; none beyond six hours."""
-    prices = block_prices(np.array([0.2, 1.0, 1.01, 6.0, 6.01]), PurchaseTerms(spot_blocks=BLOCKS))
+    hours = np.array([0.2, 1.0, 1.01, 6.0, 6.01])
+    prices = PublishedTerms(spot_blocks=SPOT_BLOCKS).further_prices(hours)
     assert prices.tolist() == pytest.approx([0.55, 0.55, 0.58, 0.70, np.inf])
 
 
 @given(st.floats(0.01, 6.0))
 def test_blocks_are_never_chosen_where_transient_capacity_is_sold(hours):
     """Jobs of up to 6 h are cheaper on transient machines (paper 003, section 5.5.2)."""
-    terms = PurchaseTerms(transient=DAY, spot_blocks=BLOCKS)
+    terms = PublishedTerms(transient=DAY, spot_blocks=SPOT_BLOCKS)
     assert job_prices(np.array([hours]), terms).kind[0] == TRANSIENT
     assert job_prices(np.array([hours]), terms.without_transient()).kind[0] == SPOT_BLOCK
 

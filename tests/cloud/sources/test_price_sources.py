@@ -11,8 +11,9 @@ import pytest
 from foresail.cloud.prices import GIB
 from foresail.cloud.prices_reading import Reference, load_histories, load_prices
 from foresail.cloud.purchasing.resources import running_commitments
-from foresail.cloud.sources.own_prices import WebParameters, WebPrices
+from foresail.cloud.sources.own_prices import WebPrices
 from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.registry import NoParameters
 from shared import shared
 
 HEADER = "instance_type,cores,memory_gib,on_demand,reserved_1y,transient,availability,currency,date"
@@ -31,10 +32,6 @@ on_demand = 0.2
 reserved_3y = 0.08
 transient = 0.06
 lifetime_cap_hours = 24
-spot_block_1h = 0.11
-spot_block_2h = 0.12
-scheduled_peak = 0.19
-scheduled_off_peak = 0.18
 
 [sustained_use]
 tiers = [1.0, 0.5]
@@ -91,7 +88,6 @@ def test_a_table_of_ones_own(tmp_path):
     assert offer.instance.memory_bytes == 16 * GIB
     assert offer.reserved_for(1).price_per_hour == 0.12
     assert offer.transient.availability == 0.97
-    assert offer.spot_block is None
 
 
 @pytest.mark.parametrize(
@@ -154,7 +150,6 @@ def test_a_document_of_ones_own(tmp_path):
     """TOML has everything: rules, discounts, commitments; JSON reads alike."""
     catalogue = load_prices(written(tmp_path, "own.toml", DOCUMENT))
     offer = catalogue.find("c4", "north")
-    assert offer.spot_block.prices_per_hour == (0.11, 0.12)
     assert offer.transient.lifetime_cap_hours == 24.0
     assert catalogue.sustained_use.tiers == (1.0, 0.5)
     assert catalogue.customised.markup == 1.05
@@ -174,7 +169,6 @@ def test_a_document_of_ones_own(tmp_path):
     ("old", "new", "message"),
     [
         ("on_demand = 0.2", "on_demand = 0", "'offer 1.on_demand': not a price"),
-        ("spot_block_1h = 0.11", "", "'offer 1.spot_block_1h': is missing"),
         ("share = 0.1", "share = 1.0", "'discount 1.discount.share': not a discount"),
         ('"reserved"', '"reservd"', "'discount 1.options': not a list of options"),
         ("count = 2", "count = 1.5", "'commitment 1.count': not a whole number"),
@@ -253,9 +247,10 @@ def server():
         thread.join()
 
 
-def test_an_address_is_fetched_once_until_it_is_old(tmp_path, server):
+def test_an_address_is_fetched_once_until_it_is_old(tmp_path, server, monkeypatch):
     """The second time the kept file serves; when it is a month old it is fetched anew."""
-    source = WebPrices(WebParameters(folder=str(tmp_path)))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    source = WebPrices(NoParameters())
     address = Reference(f"http://127.0.0.1:{server.server_port}/own.csv")
     assert source.recognises(address)
     for _ in range(2):
@@ -267,9 +262,10 @@ def test_an_address_is_fetched_once_until_it_is_old(tmp_path, server):
     assert server.asked == 2
 
 
-def test_an_address_without_prices_is_an_error(tmp_path, server):
+def test_an_address_without_prices_is_an_error(tmp_path, server, monkeypatch):
     """Nothing is taken for prices that were not had, and nothing is kept."""
-    source = WebPrices(WebParameters(folder=str(tmp_path)))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    source = WebPrices(NoParameters())
     with pytest.raises(InputError, match="the server answers 404"):
         source.catalogue(Reference(f"http://127.0.0.1:{server.server_port}/gone.csv"))
     assert not list(tmp_path.rglob("*.csv"))

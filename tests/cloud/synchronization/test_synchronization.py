@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from foresail.cloud.histories import MarketHistory
 from foresail.cloud.synchronization.costing import costs, drawn_costs
-from foresail.cloud.synchronization.models import BarrierProgram, amount, model_of
-from foresail.cloud.synchronization.speeds import (
+from foresail.cloud.synchronization.models import (
     AnySpeeds,
+    BarrierProgram,
     UniformSpeeds,
+    amount,
     at_least,
     measured_speeds,
+    model_of,
 )
 from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical

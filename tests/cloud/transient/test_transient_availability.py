@@ -16,11 +16,9 @@ from foresail.cloud.transient.availability import (
     allowed_shortfall,
     best_shortfall,
     capacity_distribution,
+    capacity_masses,
     counted,
     shortfall,
-)
-from foresail.cloud.transient.kernels.availability import (
-    capacity_masses,
     shortfall_after,
 )
 from foresail.cloud.transient.offers import CommonShocks, Offers, TransientType

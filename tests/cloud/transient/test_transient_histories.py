@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transient_offers import history, random_history
 
-from foresail.cloud.histories import MarketHistory
+from foresail.cloud.histories import JointHistory, MarketHistory, correlated_pairs, joined
 from foresail.cloud.prices_reading import load_histories
 from foresail.cloud.transient.availability import shortfall
 from foresail.cloud.transient.estimating import (
@@ -23,8 +23,6 @@ from foresail.cloud.transient.estimating import (
     rolled,
     shuffled_availability,
 )
-from foresail.cloud.transient.joint import JointHistory, correlated_pairs, joined
-from foresail.cloud.transient.methods import Method
 from foresail.cloud.transient.offers import CommonShocks, fitted_shocks
 from foresail.cloud.transient.planning import plan
 from foresail.model.errors import InputError
@@ -208,7 +206,7 @@ def test_realised_by_hand():
     found = realised(seen, planned)
     assert found.availability == 1.0
     assert found.price_per_hour == pytest.approx((3.0 + 1.0 + 4.0 + 5.0) / 4)
-    both = plan(offers, 20.0, 0.5, method=Method.MARGINAL_LOG)
+    both = replace(planned, capacity=20.0)
     assert [each.count for each in both.rented] == [1, 1]
     assert realised(seen, both).availability == 0.5
 
@@ -226,23 +224,24 @@ def test_shuffled_history_is_independent():
 def test_windows():
     """Plans of a trailing window are held to the time after it; an oracle's hold by definition."""
     seen = random_history(4, hours=24 * 40, types=5)
-    estimate = partial(estimated_offers, kinds=kinds_of(seen))
+
+    def planned(target):
+        return lambda part: plan(estimated_offers(part, kinds_of(seen)), 10.0, target)
+
     common = {"step_seconds": 5 * DAY, "first_seconds": 10 * DAY}
-    found = rolled(seen, estimate, 10.0, 0.95, window_seconds=10 * DAY, **common)
+    found = rolled(seen, planned(0.95), window_seconds=10 * DAY, **common)
     assert [each.begin for each in found] == [10 * DAY + 5 * DAY * i for i in range(6)]
     assert found[-1].end == pytest.approx(seen.end)
     assert 0.9 < mean_availability(found) < 1.0
-    oracle = rolled(seen, estimate, 10.0, 0.95, window_seconds=None, **common)
+    oracle = rolled(seen, planned(0.95), window_seconds=None, **common)
     assert mean_availability(oracle) >= mean_availability(found) - 0.02
-    hopeless = rolled(seen, estimate, 10.0, 1.0 - 1e-15, window_seconds=10 * DAY, **common)
+    hopeless = rolled(seen, planned(1.0 - 1e-15), window_seconds=10 * DAY, **common)
     assert all(each.plan is None for each in hopeless)
     assert math.isnan(mean_availability(hopeless))
     with pytest.raises(InputError, match="first plan"):
         rolled(
             seen,
-            estimate,
-            10.0,
-            0.95,
+            planned(0.95),
             window_seconds=DAY,
             step_seconds=DAY,
             first_seconds=99 * DAY,

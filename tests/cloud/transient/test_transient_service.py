@@ -8,16 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transient_offers import FIVE, history
 
-from foresail.cloud.transient.batch import Surplus, run_batch, surplus, tasks_to_fill
 from foresail.cloud.transient.planning import plan
 from foresail.cloud.transient.serving import (
     Cordoned,
+    Surplus,
     Traffic,
     TransientMachines,
     Unprotected,
     absence,
     machines_of,
+    run_batch,
     serve,
+    surplus,
+    tasks_to_fill,
 )
 from foresail.model.errors import InputError
 from foresail_studies.transient.taken import taken_at_random

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from foresail.cloud.transient.joint import JointHistory
+from foresail.cloud.histories import JointHistory
 from foresail.cloud.transient.offers import Offers, TransientType
 
 FIVE = Offers(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs
-from foresail.cloud.waiting.policies import WaitingPolicy
+from foresail.cloud.waiting.simulating import WaitingPolicy
 
 
 @dataclass

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from foresail.cloud.waiting.policies import WaitingPolicy
 from foresail.cloud.waiting.renting_scheduler import (
     ArrivalChoice,
     Renting,
@@ -12,6 +11,7 @@ from foresail.cloud.waiting.renting_scheduler import (
     Sent,
     SentBecause,
 )
+from foresail.cloud.waiting.simulating import WaitingPolicy
 from foresail.control.loop import Controller
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Start, TickAt, Withdraw

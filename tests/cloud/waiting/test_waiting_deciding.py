@@ -13,9 +13,14 @@ from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_f
 from foresail.cloud.waiting.kernels import waiting_choice
 from foresail.cloud.waiting.kernels.waiting import FIXED, RENTED
 from foresail.cloud.waiting.kernels.waiting_choice import DelayCosts
-from foresail.cloud.waiting.policies import Beliefs, Forecast, WaitingPolicy, waiting_policy
 from foresail.cloud.waiting.renting_scheduler import ArrivalCase, ArrivalChoice
-from foresail.cloud.waiting.simulating import simulate
+from foresail.cloud.waiting.simulating import (
+    Beliefs,
+    Forecast,
+    WaitingPolicy,
+    simulate,
+    waiting_policy,
+)
 from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
 

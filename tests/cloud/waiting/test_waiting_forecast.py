@@ -17,14 +17,14 @@ from foresail.cloud.waiting.jobs import (
     proportional_family,
 )
 from foresail.cloud.waiting.kernels.waiting import AFTER_TRIAL, EXPIRED, FIXED, RENTED, TRIED
-from foresail.cloud.waiting.policies import (
+from foresail.cloud.waiting.simulating import (
     Beliefs,
     Forecast,
     Foresight,
     WaitingPolicy,
+    simulate,
     waiting_policy,
 )
-from foresail.cloud.waiting.simulating import simulate
 from foresail.model.errors import InputError
 
 FAMILY = (*proportional_family(), RentedType("gpus", 8, 64.0 * GIB, 2.0, 4.0))

@@ -23,8 +23,7 @@ from foresail.cloud.waiting.jobs import (
 from foresail.cloud.waiting.kernels.waiting import FIXED, RENTED
 from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.offers import owned_machines, owned_offer, rented_family, share_too_wide
-from foresail.cloud.waiting.policies import Beliefs, waiting_policy
-from foresail.cloud.waiting.simulating import simulate
+from foresail.cloud.waiting.simulating import Beliefs, simulate, waiting_policy
 from foresail.model.errors import InputError
 from foresail.traces.filtering import FilterChoice, apply_filters
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table

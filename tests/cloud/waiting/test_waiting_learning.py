@@ -22,8 +22,7 @@ from foresail.cloud.waiting.learning import (
     wait_rows,
 )
 from foresail.cloud.waiting.metrics import measured
-from foresail.cloud.waiting.policies import Beliefs, WaitingPolicy, waiting_policy
-from foresail.cloud.waiting.simulating import simulate
+from foresail.cloud.waiting.simulating import Beliefs, WaitingPolicy, simulate, waiting_policy
 from foresail.model.errors import InputError, UnknownNameError
 from foresail_studies.waiting.learned import (
     learn_runtimes,

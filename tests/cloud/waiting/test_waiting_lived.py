@@ -8,10 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
-from foresail.cloud.waiting.learning import FEWEST_WAITS, first_told, lived_waits, waits_over
-from foresail.cloud.waiting.policies import Beliefs, waiting_policy
+from foresail.cloud.waiting.learning import (
+    FEWEST_WAITS,
+    first_predicted,
+    observed_waits,
+    waits_over,
+)
 from foresail.cloud.waiting.settings import SweepInputs, WaitingSetting
-from foresail.cloud.waiting.simulating import simulate
+from foresail.cloud.waiting.simulating import Beliefs, simulate, waiting_policy
 from foresail.cloud.waiting.trying import try_settings
 from foresail.model.errors import InputError
 
@@ -28,10 +32,10 @@ def made(count: int, between_seconds: float = 60.0) -> TraceJobs:
 def test_waits_that_are_over(times, limit):
     """Counted is who could wait out the limit before the first job that may be told."""
     submit = np.sort(np.array(times, dtype=float))
-    end = submit[min(first_told(submit.size), submit.size - 1)]
+    end = submit[min(first_predicted(submit.size), submit.size - 1)]
     counted = waits_over(submit, float(limit))
     assert counted == sum(at + limit < end for at in submit)
-    assert counted <= first_told(submit.size)
+    assert counted <= first_predicted(submit.size)
 
 
 def test_examples_are_of_the_jobs_whose_waits_are_over():
@@ -47,10 +51,10 @@ def test_examples_are_of_the_jobs_whose_waits_are_over():
         beliefs = Beliefs(first.runtime_seconds)
         return simulate(first, fixed, FAMILY, policy, beliefs, features_every=every), policy
 
-    rows = lived_waits(jobs.submit_seconds, 600.0, all_wait)
+    rows = observed_waits(jobs.submit_seconds, 600.0, all_wait)
     assert asked == [(waits_over(jobs.submit_seconds, 600.0), 1)]
     assert FEWEST_WAITS <= rows.wait_seconds.size <= asked[0][0]
-    assert lived_waits(jobs.submit_seconds, 86_400.0, all_wait) is None
+    assert observed_waits(jobs.submit_seconds, 86_400.0, all_wait) is None
     assert len(asked) == 1
 
 

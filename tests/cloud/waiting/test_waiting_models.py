@@ -14,13 +14,12 @@ from foresail.cloud.waiting.models import (
     compound,
     expected,
     long_jobs_wait,
-    marginal_use,
     no_jobs_wait,
     short_waits_wait,
-    short_waits_wait_conserving,
 )
 from foresail.cloud.waiting.queueing import blocking, delayed, with_patience
 from foresail.model.errors import InputError, UnknownNameError
+from foresail_studies.waiting.models import marginal_use, short_waits_wait_conserving
 
 BASELINE = Load(0.2, 0.002)
 

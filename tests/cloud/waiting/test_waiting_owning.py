@@ -20,7 +20,13 @@ from foresail.cloud.waiting.metrics import (
     block_sums,
     measured,
 )
-from foresail.cloud.waiting.offers import owned_machines, owned_offer, rented_family
+from foresail.cloud.waiting.offers import (
+    Worth,
+    owned_machines,
+    owned_offer,
+    rented_family,
+    usual_hour_value,
+)
 from foresail.cloud.waiting.owning import (
     FrontierPoint,
     advised,
@@ -29,10 +35,8 @@ from foresail.cloud.waiting.owning import (
     own_or_rent,
     pareto,
 )
-from foresail.cloud.waiting.policies import Beliefs, waiting_policy
 from foresail.cloud.waiting.settings import Sweep, SweepInputs, WaitingSetting, usual_counts
-from foresail.cloud.waiting.simulating import simulate
-from foresail.cloud.waiting.worth import Worth, usual_hour_value
+from foresail.cloud.waiting.simulating import Beliefs, simulate, waiting_policy
 from foresail.model.errors import InputError
 
 DAY = 86400.0

@@ -27,17 +27,17 @@ from foresail.cloud.waiting.models import (
     long_jobs_wait,
     no_jobs_wait,
     short_waits_wait,
-    short_waits_wait_conserving,
 )
-from foresail.cloud.waiting.policies import (
+from foresail.cloud.waiting.simulating import (
     QUEUES,
     Beliefs,
     Foresight,
     WaitingPolicy,
+    simulate,
     waiting_policy,
 )
-from foresail.cloud.waiting.simulating import simulate
 from foresail.model.errors import InputError, UnknownNameError
+from foresail_studies.waiting.models import short_waits_wait_conserving
 
 FAMILY = proportional_family()
 WITH_GPUS = (*FAMILY, RentedType("gpus", 8, 64.0 * GIB, 2.0, 4.0))

@@ -9,9 +9,8 @@ import pytest
 from foresail.cloud.waiting import settings as module
 from foresail.cloud.waiting.jobs import FixedMachines, proportional_family
 from foresail.cloud.waiting.metrics import measured
-from foresail.cloud.waiting.policies import Beliefs, Foresight, waiting_policy
 from foresail.cloud.waiting.settings import SweepInputs, WaitingSetting
-from foresail.cloud.waiting.simulating import simulate
+from foresail.cloud.waiting.simulating import Beliefs, Foresight, simulate, waiting_policy
 from foresail.cloud.waiting.trying import try_settings
 from foresail.model.errors import InputError
 from foresail_studies.stand_ins import university_year

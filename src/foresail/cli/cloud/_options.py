@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def told_by_options(options: Mapping[str, str]) -> Iterator[None]:
+def naming_options(options: Mapping[str, str]) -> Iterator[None]:
     """Raise errors about these fields anew, with the option's name in place of the field's."""
     try:
         yield
@@ -51,7 +51,7 @@ def _from_file(context: typer.Context, path: Path | None) -> Path | None:
 
 @dataclass(frozen=True)
 class AnswerOptions:
-    """Where further options are, how an answer is printed, and where a report of it is written."""
+    """Options of an answer: a file of further options, its format, a folder for its report."""
 
     config: Annotated[
         Path | None,

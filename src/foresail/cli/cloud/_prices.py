@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PriceOptions:
-    """Which machines are on sale, and at what prices."""
+    """Prices, and the machines on sale."""
 
     prices: Annotated[
         str,

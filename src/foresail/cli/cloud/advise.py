@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from foresail.cli.cloud._options import PicturedAnswerOptions, told_by_options
+from foresail.cli.cloud._options import PicturedAnswerOptions, naming_options
 from foresail.cli.cloud._prices import (
     STANDARD_FILTERS,
     Filters,
@@ -61,7 +61,7 @@ that a year of jobs takes minutes."""
 
 
 class Order(StrEnum):
-    """Which waiting job goes first."""
+    """Order of the waiting jobs."""
 
     FCFS = "fcfs"
     SJF = "sjf"
@@ -160,7 +160,7 @@ def command(
     from foresail.evaluation.renting import KNOWN, believed_runtimes
     from foresail.reports.renting.advice_words import PricesTold
 
-    with told_by_options(_OPTIONS):
+    with naming_options(_OPTIONS):
         question = AdviceQuestion(
             owned=owned,
             node=node,
@@ -194,7 +194,7 @@ def command(
         progress(f"runtimes by {runtimes}", 0, 1)
         by = "" if runtimes == KNOWN else runtimes
         believed = believed_runtimes(workload, runtimes) if by else None
-        with told_by_options(_OPTIONS):
+        with naming_options(_OPTIONS):
             advice = advise(workload, catalogue, question, believed, by, transient, progress)
     around = PricesTold(catalogue.name, catalogue.source, catalogue.valid_on, catalogue.currency)
     if answering.output is not None:
@@ -243,7 +243,7 @@ def _show(advice: Advice, around: PricesTold, output_format: Format) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """What is being done."""
+    """Show what is being done."""
     with doing("advising") as entered:
 
         def progress(what: str, done: int, of: int) -> None:

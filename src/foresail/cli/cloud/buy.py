@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from foresail.cli.cloud._options import PicturedAnswerOptions, told_by_options
+from foresail.cli.cloud._options import PicturedAnswerOptions, naming_options
 from foresail.cli.cloud._prices import (
     STANDARD_FILTERS,
     Filters,
@@ -36,14 +36,14 @@ _OPTIONS = {
 
 
 class Amounts(StrEnum):
-    """What the optimum in hindsight buys for a job."""
+    """Amounts that the optimum in hindsight buys for a job."""
 
     ANY = "any"
     OF_MACHINES = "of-machines"
 
 
 class Short(StrEnum):
-    """What is assumed of a log that is shorter than a commitment."""
+    """Treatment of a log that is shorter than a commitment."""
 
     REPEAT = "repeat"
     REFUSE = "refuse"
@@ -121,12 +121,12 @@ def command(
 
     if provider not in PROVIDERS:
         raise UnknownNameError("provider", provider, PROVIDERS)
-    with told_by_options(_OPTIONS):
+    with naming_options(_OPTIONS):
         forecast = ForecastSettings(risk, growth=growth, growth_spread=growth_spread, seed=seed)
     given: dict[str, tuple[float, ...]] = {}
     if forecast_error:
         given["demand_errors"] = numbers_of(forecast_error, "--forecast-error")
-    with told_by_options(_OPTIONS):
+    with naming_options(_OPTIONS):
         request = MixRequest(
             provider=provider,
             transient=not without_transient,
@@ -146,7 +146,7 @@ def command(
         )
     workload = load_cleaned(log, log_options, filters or STANDARD_FILTERS)
     request = replace(request, transient_terms=lives)
-    with told_by_options(_OPTIONS), doing("choosing what to buy"):
+    with naming_options(_OPTIONS), doing("choosing what to buy"):
         report = mix(workload, catalogue, request)
     answer = PurchaseAnswer(
         log=log.name,
@@ -191,5 +191,5 @@ def _transient(
             field="--lifetime",
             value=lifetime,
         )
-    with told_by_options({"mean_hours": "--lifetime"}):
+    with naming_options({"mean_hours": "--lifetime"}):
         return replace(sold, revocation=ExponentialRevocation(lifetime))

@@ -145,7 +145,7 @@ def _speeds(
     drawn: bool,
 ) -> tuple[Distribution | None, str]:
     """Speeds of transient workers, None for the published ones; and what they are in words."""
-    from foresail.cloud.synchronization.speeds import at_least
+    from foresail.cloud.synchronization.models import at_least
     from foresail.distributions.basic import Uniform
     from foresail.distributions.records import read_record
 
@@ -174,7 +174,7 @@ def _speeds(
 
 def _measured(prices: str, market: str | None, interval_seconds: float) -> tuple[Distribution, str]:
     from foresail.cloud.prices_reading import load_histories
-    from foresail.cloud.synchronization.speeds import measured_speeds
+    from foresail.cloud.synchronization.models import measured_speeds
 
     histories = {each.market: each for each in load_histories(prices)}
     name = next(iter(histories)) if market is None else market
@@ -195,8 +195,7 @@ def _found(
     import numpy as np
 
     from foresail.cloud.synchronization.costing import costs, drawn_costs
-    from foresail.cloud.synchronization.models import label
-    from foresail.cloud.synchronization.speeds import AnySpeeds
+    from foresail.cloud.synchronization.models import AnySpeeds, label
 
     if not runs or speeds is None:
         ranked = None if speeds is None else AnySpeeds(speeds)
@@ -229,7 +228,7 @@ def _print_json(found: Sequence[Costs | DrawnCosts]) -> None:
     content: list[dict[str, Any]] = []
     for each in found:
         costs = _costs(each)
-        told = {
+        entry = {
             "model": costs.name,
             "workers": costs.workers.tolist(),
             "seconds": costs.seconds.tolist(),
@@ -240,8 +239,8 @@ def _print_json(found: Sequence[Costs | DrawnCosts]) -> None:
             "best_value_workers": int(costs.workers[costs.best_value]),
         }
         if isinstance(each, DrawnCosts):
-            told["half_interval_seconds"] = each.half_interval_seconds.tolist()
-        content.append(told)
+            entry["half_interval_seconds"] = each.half_interval_seconds.tolist()
+        content.append(entry)
     print_json({"models": content})
 
 

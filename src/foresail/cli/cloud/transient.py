@@ -8,28 +8,26 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from foresail.cli.cloud._options import AnswerOptions, told_by_options
+from foresail.cli.cloud._options import AnswerOptions, naming_options
 from foresail.cli.cloud._prices import echo, print_numbers
-from foresail.cli.cloud._transient_history import LONGEST_WAIT_SECONDS, checked, held_to
-from foresail.cli.cloud._transient_offers import learned_of, offers_of
+from foresail.cli.cloud._transient import (
+    LONGEST_WAIT_SECONDS,
+    checked,
+    held_to,
+    learned_of,
+    offers_of,
+)
 from foresail.cli.formats import Format, print_json, refuse
 from foresail.cli.progress import doing
-from foresail.cloud.transient.methods import Method
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
-    from foresail.reports.renting.tiers_page import TieredAnswer
-    from foresail.reports.renting.transient_page import TransientAnswer
-if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from foresail.cli.cloud._transient_offers import OfferHistories
+    from foresail.cli.cloud._transient import OfferHistories
     from foresail.cloud.transient.offers import Offers
     from foresail.cloud.transient.tiers import Tier
     from foresail.reports.renting.tiers_page import TieredAnswer
-    from foresail.reports.renting.transient_page import TransientAnswer
-if TYPE_CHECKING:
-    from foresail.cloud.transient.offers import Offers
     from foresail.reports.renting.transient_page import TransientAnswer
 
 
@@ -81,18 +79,18 @@ def show_tiers(answer: TieredAnswer, answering: AnswerOptions) -> None:
 
 
 def answer_of(
-    offers: Offers, capacity: float, availability: float, method: Method, extra_nines: float
+    offers: Offers, capacity: float, availability: float, extra_nines: float
 ) -> TransientAnswer:
     """The cheapest plan for a capacity, and what each nine would cost."""
     from foresail.cloud.transient.planning import cheaper, frontier, plan
     from foresail.reports.renting.transient_page import TransientAnswer
 
-    planned = plan(offers, capacity, availability, method=method, extra_nines=extra_nines)
-    along = frontier(offers, capacity, method=method, extra_nines=extra_nines)
+    planned = plan(offers, capacity, availability, extra_nines=extra_nines)
+    along = frontier(offers, capacity, extra_nines=extra_nines)
     return TransientAnswer(offers, cheaper(planned, along), along)
 
 
-def answer_of_plan(offers: Offers, path: Path, method: Method) -> TransientAnswer:
+def answer_of_plan(offers: Offers, path: Path) -> TransientAnswer:
     """A plan as it was made, beside what each nine would cost now."""
     from foresail.cloud.transient.offers import Offers
     from foresail.cloud.transient.plan import read_plan
@@ -100,7 +98,7 @@ def answer_of_plan(offers: Offers, path: Path, method: Method) -> TransientAnswe
     from foresail.reports.renting.transient_page import TransientAnswer
 
     planned = read_plan(path)
-    along = frontier(offers, planned.capacity, method=method, extra_nines=planned.extra_nines)
+    along = frontier(offers, planned.capacity, extra_nines=planned.extra_nines)
     return TransientAnswer(Offers(tuple(each.type for each in planned.rented)), planned, along)
 
 
@@ -108,7 +106,6 @@ def tiered_answer(
     offers: Offers,
     tiers: Sequence[str],
     availability: float,
-    method: Method,
     extra_nines: float,
     learned: OfferHistories | None,
 ) -> TieredAnswer:
@@ -117,12 +114,12 @@ def tiered_answer(
     from foresail.reports.renting.tiers_page import TieredAnswer
 
     parts = [_tier(text) for text in tiers]
-    planned = plan_tiers(offers, parts, availability, method=method, extra_nines=extra_nines)
+    planned = plan_tiers(offers, parts, availability, extra_nines=extra_nines)
     return TieredAnswer(
         offers,
         planned,
         availability,
-        tier_frontier(offers, parts, method=method, extra_nines=extra_nines),
+        tier_frontier(offers, parts, extra_nines=extra_nines),
         None if learned is None else realised_availability(learned.history, planned),
     )
 
@@ -142,7 +139,6 @@ def _tier(text: str) -> Tier:
 _OPTIONS: Final = {
     "availability": "--availability",
     "extra_nines": "--extra-nines",
-    "method": "--method",
     "doubt_hours": "--doubt",
     "requests_per_second": "--requests",
     "longest_wait_seconds": "--longest-wait",
@@ -191,9 +187,6 @@ def command(
             help="With --prices: plan of so many days again and again, and see what holds.",
         ),
     ] = None,
-    held_days: Annotated[
-        float, typer.Option(metavar="DAYS", help="How long a checked plan is held to.")
-    ] = 7.0,
     batch: Annotated[
         str | None,
         typer.Option(
@@ -223,7 +216,6 @@ def command(
             help="With --prices: a plan that was made before; see what it would have had.",
         ),
     ] = None,
-    method: Annotated[Method, typer.Option(help="How machines are chosen.")] = Method.BEST,
     extra_nines: Annotated[
         float, typer.Option(metavar="NINES", help="Plan for so many nines more.")
     ] = 0.0,
@@ -257,25 +249,25 @@ def command(
     learned = (
         learned_of(prices, machines, market, doubt, correlated) if prices is not None else None
     )
-    with told_by_options({"doubt_hours": "--doubt"}):
+    with naming_options({"doubt_hours": "--doubt"}):
         offers = offers_of(types, learned, window, on_demand_price)
     answering.require_folder()
     if tiers:
         if capacity is not None:
             raise InputError("the capacity is given twice", expected="--capacity or --tier")
         options = {**_OPTIONS, "capacity": "--tier", "tiers": "--tier"}
-        with told_by_options(options), doing("planning tiers"):
-            tiered = tiered_answer(offers, tiers, availability, method, extra_nines, learned)
+        with naming_options(options), doing("planning tiers"):
+            tiered = tiered_answer(offers, tiers, availability, extra_nines, learned)
         show_tiers(tiered, answering)
         return
     options = {**_OPTIONS, "capacity": "--capacity"}
-    with told_by_options(options), doing("planning capacity"):
-        answer = _answer(offers, capacity, availability, made, method, extra_nines)
+    with naming_options(options), doing("planning capacity"):
+        answer = _answer(offers, capacity, availability, made, extra_nines)
         if learned is not None:
             held = held_to(learned.history, answer.plan, batch, requests, longest_wait)
             answer = replace(answer, held=held)
         if learned is not None and windows:
-            answer = replace(answer, windows=checked(learned, answer, windows, held_days, method))
+            answer = replace(answer, windows=checked(learned, answer, windows))
     show(answer, answering)
 
 
@@ -284,13 +276,12 @@ def _answer(
     capacity: float | None,
     availability: float,
     made: Path | None,
-    method: Method,
     extra_nines: float,
 ) -> TransientAnswer:
     """The plan that was made before, or one for a capacity."""
     if made is not None:
         refuse({"--capacity": capacity}, "the plan has one of its own", "--plan or --capacity")
-        return answer_of_plan(offers, made, method)
+        return answer_of_plan(offers, made)
     if capacity is None:
         raise InputError("no capacity to plan for", expected="--capacity UNITS, --tier, or --plan")
-    return answer_of(offers, capacity, availability, method, extra_nines)
+    return answer_of(offers, capacity, availability, extra_nines)

@@ -19,17 +19,17 @@ from foresail.cli.cloud._prices import (
     times_of,
     trace_jobs,
 )
-from foresail.cli.cloud._waiting_on_log import answer_on_log
-from foresail.cli.cloud._waiting_question import (
+from foresail.cli.cloud._waiting import (
+    BeliefSources,
     Owning,
-    ToldBeliefs,
     WaitingRequest,
     Waits,
+    answer_on_log,
     counts_of,
+    line_of,
     names_of,
     wrong_shares,
 )
-from foresail.cli.cloud._waiting_queue import line_of
 from foresail.cli.formats import refuse
 from foresail.cli.log_options import LogOptions
 from foresail.model.errors import InputError
@@ -47,11 +47,11 @@ _MOST_MACHINES: Final = 1_000_000
 def answer_by_formula(
     model: str, wrong_shares: tuple[float, float], question: WaitingRequest, owning: Owning
 ) -> tuple[OwningAnswer, Circumstances]:
-    """What is best for RATE,RUNTIME, with what was asked of."""
+    """Find the best for RATE,RUNTIME, with what was asked of."""
     from foresail.cloud.waiting.models import POLICIES, Load, Mispredicted
-    from foresail.cloud.waiting.owning_by_formula import own_or_rent_by_formula
+    from foresail.cloud.waiting.offers import USUAL_SHARE
+    from foresail.cloud.waiting.owning import own_or_rent_by_formula
     from foresail.cloud.waiting.settings import usual_counts
-    from foresail.cloud.waiting.worth import USUAL_SHARE
     from foresail.reports.renting.rent_or_wait_words import Circumstances
 
     rate, runtime, arrivals, mean = _arrivals_and_mean(model)
@@ -101,7 +101,7 @@ def _arrivals_and_mean(model: str) -> tuple[str, str, float, float]:
 
 
 def _known(wrong: Mispredicted) -> str:
-    """What predictions are like."""
+    """Quality of the predictions, in words."""
     from foresail.model.words import percent
 
     if not any(wrong):
@@ -283,9 +283,9 @@ def command(
         if machine is None and jobs.gpus is not None:
             offer = owned_offer(catalogue, None, jobs.requests)
             owning = Owning(catalogue, offer, owned_machines(offer, term, fixed_price))
-        told = ToldBeliefs(runtimes, waits)
+        sources = BeliefSources(runtimes, waits)
         answer, around = answer_on_log(
-            log, workload, jobs, question, owning, line, told, workers, kept
+            log, workload, jobs, question, owning, line, sources, workers, kept
         )
     tables = policies_table(answer, around), values_table(answer, around)
     show(answering.output_format, record(answer, around), sentences(answer, around), tables)

@@ -23,8 +23,7 @@ from foresail.cloud.advising.choosing import (
     recommend,
     within_risk,
 )
-from foresail.cloud.advising.market import Market, market_of
-from foresail.cloud.advising.question import AdviceQuestion
+from foresail.cloud.advising.question import AdviceQuestion, Market, market_of
 from foresail.cloud.advising.searching import Compared, HeldOut, Progress, Search, Sensitivity
 from foresail.cloud.advising.trying import (
     Demand,
@@ -33,17 +32,16 @@ from foresail.cloud.advising.trying import (
     fitted_waits,
     try_rule,
 )
-from foresail.cloud.advising.use import use_over_time
 from foresail.cloud.over_time import require_within_horizon
 from foresail.cloud.prices import PriceCatalogue
+from foresail.cloud.purchasing.demand import expected_costs, transient_cost
 from foresail.cloud.purchasing.forecast import ForecastSettings
-from foresail.cloud.purchasing.job_prices import TRANSIENT, choose_options, transient_cost
 from foresail.cloud.purchasing.mix import MixReport, MixRequest, mix
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
 from foresail.cloud.purchasing.terms import PurchaseTerms, TransientTerms
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.kernels.waiting_choice import FEATURE_NAMES
-from foresail.cloud.waiting.worth import usual_hour_value
+from foresail.cloud.waiting.offers import usual_hour_value
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
@@ -92,7 +90,7 @@ class Advice:
     compared: Sequence[Compared]
     """The advice first, then today (if known), then all on demand."""
     foreseen: ExpectedMonth
-    """The advised rule told the truth: what not knowing costs."""
+    """Result of the advised rule if it knew the truth: the cost of not knowing."""
     sensitivities: Sequence[Sensitivity]
     """What would change it."""
     held_out: HeldOut | None
@@ -119,7 +117,7 @@ class Advice:
 
     @property
     def today(self) -> Compared | None:
-        """What is owned now, every job waiting; None where it is not said."""
+        """Nodes owned now, every job waiting; None where it is not said."""
         return self.compared[1] if len(self.compared) > 2 else None
 
 
@@ -132,12 +130,16 @@ def advise(
     transient: TransientTerms | None = None,
     progress: Progress | None = None,
 ) -> Advice:
-    """How many nodes to own, which jobs wait for them, and what the rest runs on.
+    """Advise how many nodes to own, which jobs wait for them, and what the rest runs on.
 
     Every rule of ``AdviceQuestion.rules`` is simulated on a coarse ladder of nodes; the best of
     each kind again with learned waits, and with trials on transient machines if there are some; the
     two best rules on finer ladders. Advised is what comes to least in the mean of the futures, or
     as many nodes of the best rule as pay at the stated risk.
+
+    Raises ``InputError`` if no job of the log can be counted, it lasts for more than a century, the
+    prices do not suffice, there are more nodes today than can be simulated, or transient machines
+    are to be chosen by the truth; ``UnknownNameError`` if there is no such node.
 
     Parameters
     ----------
@@ -157,15 +159,6 @@ def advise(
         starts again on demand.
     progress
         Hears what is being done, and how much of it is done.
-
-    Raises
-    ------
-    InputError
-        If no job of the log can be counted, it lasts for more than a century, the prices do not
-        suffice, there are more nodes today than can be simulated, or transient machines are to be
-        chosen by the truth.
-    UnknownNameError
-        If there is no such node.
     """
     if transient is not None and believed_seconds is None:
         raise InputError(
@@ -230,7 +223,7 @@ def advise(
         sensitivities=search.sensitivities(advised, found),
         held_out=search.held_out(advised, found),
         wait_model=_wait_model(demand, market, advised),
-        use_over_time=use_over_time(jobs, market, demand.hours),
+        use_over_time=market.use_over_time(jobs, demand.hours),
         unwaited=_unwaited(counted.workload, catalogue, question, transient),
     )
 
@@ -329,8 +322,8 @@ def _relative_rent(
     # Of what nothing is believed stays on demand.
     known = np.isfinite(believed)
     expected = np.where(known, believed, 0.0) / _HOUR
-    chosen = known & (choose_options(expected[:, None], terms).kind == TRANSIENT)
-    cost, _ = transient_cost(hours, transient)
+    chosen = known & expected_costs(expected[:, None], terms)[1]
+    cost = transient_cost(hours, transient)
     relative = np.ones(hours.size)
     np.divide(cost, hours, out=relative, where=chosen & (hours > 0.0))
     work = jobs.runtime_seconds * jobs.cores
@@ -338,7 +331,7 @@ def _relative_rent(
 
 
 def _wait_model(demand: Demand, market: Market, advised: RuleResult) -> dict[str, float] | None:
-    """What the advised rule learned of waits."""
+    """Return the model of waits that the advised rule learned."""
     if advised.rule.waits == "unknown":
         return None
     learned = fitted_waits(demand, market, advised.nodes, advised.rule)

@@ -8,8 +8,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from foresail.cloud.advising.market import Market
-from foresail.cloud.advising.question import AdviceQuestion, WaitingRule
+from foresail.cloud.advising.question import AdviceQuestion, Market, WaitingRule
 from foresail.cloud.advising.trying import Demand, RuleResult
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
 from foresail.cloud.waiting.metrics import block_draws
@@ -43,7 +42,7 @@ class ExpectedMonth:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CostWeights:
-    """What turns a simulation into money."""
+    """Prices that turn a simulation into money."""
 
     market: Market
     demand: Demand
@@ -86,10 +85,7 @@ def choose(
     The log itself is held against the targets. Worth is the mean over ``futures``; without any,
     that of the log as it is.
 
-    Raises
-    ------
-    InputError
-        If nothing lasts.
+    Raises ``InputError`` if nothing lasts.
     """
     worth = None if futures is None else _expected_worth(tried, weights, futures)
     tried = [each for each in tried if each.is_lasting]
@@ -116,7 +112,7 @@ def recommend(
     question: AdviceQuestion,
     futures: LogFutures,
 ) -> RuleResult:
-    """What is advised, under the targets, as for ``choose``.
+    """Return the advice under the targets, as for ``choose``.
 
     Of least expected worth over the futures; where a risk is stated, as many nodes of the rule
     that is best on the log itself as pay at that risk, if they too meet the targets.
@@ -185,7 +181,7 @@ class LogFutures:
 
     @property
     def informative(self) -> bool:
-        """Whether the log has blocks to put together anew."""
+        """True if the log has blocks to put together anew."""
         return bool(self.draws.shape[1] > 1)
 
 
@@ -197,13 +193,7 @@ def futures_of(demand: Demand, question: AdviceQuestion) -> LogFutures:
 
 
 def ladder(tried: Sequence[RuleResult], rule: WaitingRule) -> list[RuleResult]:
-    """What was tried of a rule, by nodes, ascending; each number once.
-
-    Raises
-    ------
-    InputError
-        If nothing was.
-    """
+    """Results of a rule by nodes, ascending; each number once."""
     steps = {each.nodes: each for each in tried if each.rule == rule}
     if not steps:
         raise InputError("a rule that was not tried", value=rule.name)
@@ -231,7 +221,7 @@ def chances_to_pay(
 
 
 def _worth(steps: Sequence[RuleResult], weights: CostWeights, futures: LogFutures) -> Floats:
-    """What each step costs per hour in each future, waiting counted; shape (futures, steps)."""
+    """Cost per hour of each step in each future, waiting counted; shape (futures, steps)."""
     nodes = np.array([float(each.nodes) for each in steps])
     fixed = np.array([weights.market.fixed_per_hour(each.nodes) for each in steps])
     rent = np.stack([each.block_rent for each in steps]) * weights.rent_factor
@@ -248,7 +238,7 @@ def _worth(steps: Sequence[RuleResult], weights: CostWeights, futures: LogFuture
 def _expected_worth(
     tried: Sequence[RuleResult], weights: CostWeights, futures: LogFutures
 ) -> dict[tuple[WaitingRule, int], float]:
-    """What each point costs per hour, waiting counted, in the mean of all futures."""
+    """Cost per hour of each point, waiting counted, in the mean of all futures."""
     means = {}
     for rule in dict.fromkeys(each.rule for each in tried):
         steps = ladder(tried, rule)
@@ -260,7 +250,7 @@ def _expected_worth(
 def _worth_of(
     point: RuleResult, tried: Sequence[RuleResult], weights: CostWeights, futures: LogFutures
 ) -> Floats:
-    """What one point costs per hour in each future, by the ladder of its rule; shape (futures,)."""
+    """Cost per hour of a point in each future, by the ladder of its rule; shape (futures,)."""
     steps = ladder(tried, point.rule)
     place = [each.nodes for each in steps].index(point.nodes)
     return np.asarray(_worth(steps, weights, futures)[:, place])
@@ -269,7 +259,7 @@ def _worth_of(
 def foreseen_worth(
     point: RuleResult, tried: Sequence[RuleResult], weights: CostWeights, futures: LogFutures
 ) -> float:
-    """What one point costs per month in the mean of all futures, waiting counted."""
+    """Cost per month of a point in the mean of all futures, waiting counted."""
     return float(_worth_of(point, tried, weights, futures).mean()) * HOURS_PER_MONTH
 
 
@@ -285,7 +275,7 @@ def within_risk(
     risk: float,
     futures: LogFutures,
 ) -> RuleResult:
-    """As many nodes as pay at the stated risk, whatever the targets.
+    """Choose as many nodes as pay at the stated risk, whatever the targets.
 
     From the best number on the log itself one goes up, under its rule, while the last tenth of the
     nodes pays, or down until it does, or there are none left. With fewer nodes than the best,
@@ -315,7 +305,7 @@ def within_risk(
 
 @dataclass(frozen=True, slots=True)
 class PointCertainty:
-    """What a point comes to in the log's weeks put together anew, demand as it was."""
+    """Intervals of a point in the log's weeks put together anew, demand as it was."""
 
     cost: tuple[float, float]
     mean_wait_seconds: tuple[float, float]

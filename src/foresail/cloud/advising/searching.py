@@ -23,7 +23,6 @@ from foresail.cloud.advising.choosing import (
 )
 from foresail.cloud.advising.question import LIMITED, AdviceQuestion, WaitingRule
 from foresail.cloud.advising.trying import RuleResult, rented_altogether, try_all
-from foresail.cloud.advising.use import use_over_time
 
 _HOUR: Final = 3600.0
 _STEPS: Final = 8
@@ -55,7 +54,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """What changes if an assumption is wrong."""
+    """Advice if an assumption is wrong."""
 
     change: str
     """Which, in words."""
@@ -72,7 +71,7 @@ class Sensitivity:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOut:
-    """What comes of choosing on the first half of a log and living with it in the second."""
+    """A choice made on the first half of a log, and its cost in the second."""
 
     chosen: RuleResult
     """What the first half alone would have led to."""
@@ -88,7 +87,7 @@ class HeldOut:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Search:
-    """What is tried, and how it is compared."""
+    """The search for advice: tries rules, and compares them."""
 
     weights: CostWeights
     question: AdviceQuestion
@@ -101,10 +100,10 @@ class Search:
     but never chosen."""
 
     def found(self, owned: int | None) -> list[RuleResult]:
-        """The coarse ladders of all rules, those of some that are told more, and finer ones."""
+        """The coarse ladders of all rules, those of some that know more, and finer ones."""
         coarse = self._coarse_nodes(owned)
         found = self._tried([(n, rule) for rule in self.question.rules() for n in coarse], "rules")
-        better = [(n, rule) for rule in self._better_told(found) for n in coarse]
+        better = [(n, rule) for rule in self._better_informed(found) for n in coarse]
         found += self._tried(better, "rules that learn")
         finer: list[tuple[int, WaitingRule]] = []
         for each in self._best_rules(found):
@@ -112,7 +111,7 @@ class Search:
         return found + self._tried(finer, "nodes")
 
     def candidates(self, found: Sequence[RuleResult]) -> list[RuleResult]:
-        """What may be advised: nothing that only an oracle could do."""
+        """Results that may be advised: none that only an oracle could reach."""
         if not self.runtimes_known:
             return list(found)
         return [each for each in found if not each.rule.goes_by_runtimes]
@@ -189,27 +188,27 @@ class Search:
         return list(try_all(demand, market, pairs, self.question.workers, progress))
 
     def _coarse_nodes(self, owned: int | None) -> list[int]:
-        """From what is committed to what could pay at all: its use is at most mean over nodes."""
+        """Numbers of nodes from what is committed to what could pay at all."""
         market, demand = self.weights.market, self.weights.demand
         busy = market.fixed(1).kept_busy(demand.jobs) / _HOUR
         relative = market.node_price_per_hour * busy / float(demand.rent.sum())
         most = busy / demand.hours / max(relative, 0.1)
-        peak = use_over_time(demand.jobs, market, demand.hours)["highest"].to_numpy().max()
+        peak = market.use_over_time(demand.jobs, demand.hours)["highest"].to_numpy().max()
         most = min(most, float(peak) / market.node_size) * max(self.question.growth, 1.0)
         most = max(most, 1.0)
         low = market.committed
         steps = {low + round((math.ceil(most)) * step / _STEPS) for step in range(_STEPS + 1)}
         return sorted(steps | ({owned} if owned is not None else set()))
 
-    def _better_told(self, found: Sequence[RuleResult]) -> list[WaitingRule]:
-        """Of each kind of rule that has a limit, the best thresholds, told more."""
+    def _better_informed(self, found: Sequence[RuleResult]) -> list[WaitingRule]:
+        """Rules with a limit, at the best thresholds of each kind, that know more."""
         better: list[WaitingRule] = []
         transient = self.weights.demand.transient is not None
         for name in LIMITED:
             kind = [t for t in found if t.rule.name == name and t.is_lasting]
             if kind:
                 best = self._best(kind).rule
-                better += best.better_told(transient=transient)
+                better += best.better_informed(transient=transient)
         return better
 
     def _best_rules(self, found: Sequence[RuleResult]) -> list[RuleResult]:

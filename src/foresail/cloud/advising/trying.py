@@ -10,16 +10,21 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.advising.market import Market
-from foresail.cloud.advising.question import WaitingRule
+from foresail.cloud.advising.question import Market, WaitingRule
 from foresail.cloud.purchasing.terms import TransientTerms
 from foresail.cloud.waiting.jobs import TraceJobs, rents
 from foresail.cloud.waiting.kernels.waiting import AFTER_TRIAL, FIXED, TRIED
 from foresail.cloud.waiting.kernels.waiting_choice import WaitModel
-from foresail.cloud.waiting.learning import first_told, linear_waits, lived_waits
+from foresail.cloud.waiting.learning import first_predicted, linear_waits, observed_waits
 from foresail.cloud.waiting.metrics import block_seconds
-from foresail.cloud.waiting.policies import Beliefs, Foresight, WaitingPolicy, waiting_policy
-from foresail.cloud.waiting.simulating import Simulated, simulate
+from foresail.cloud.waiting.simulating import (
+    Beliefs,
+    Foresight,
+    Simulated,
+    WaitingPolicy,
+    simulate,
+    waiting_policy,
+)
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 
@@ -66,7 +71,7 @@ class Demand:
         return replace(self, jobs=jobs, block_hours=self.block_hours / factor)
 
     def within(self, blocks: slice) -> Demand:
-        """What some of the blocks come to; the jobs stay."""
+        """Return the demand of some of the blocks; the jobs stay."""
         return replace(
             self,
             block_hours=self.block_hours[blocks],
@@ -76,13 +81,13 @@ class Demand:
 
     @property
     def work(self) -> Floats:
-        """Of each job: core-seconds or, where gpus are asked for, what it costs on demand."""
+        """Work by job: core-seconds or, where gpus are asked for, what it costs on demand."""
         if self.jobs.gpus is not None:
             return self.rent
         return self.jobs.runtime_seconds * self.jobs.cores
 
     def trial_lost_seconds(self, trial_seconds: float) -> Floats:
-        """By job: how long a trial on a transient machine ran before that was taken back, or 0."""
+        """Seconds of each job's trial on a transient machine until that was taken back, or 0."""
         assert self.transient is not None
         at = np.linspace(0.0, trial_seconds, _LIFE_STEPS)
         odds = np.maximum.accumulate(self.transient.revocation.revoked(at / _HOUR))
@@ -104,10 +109,7 @@ def demand_of(
     ``believed_seconds`` are runtimes as they were believed at submission, and ``relative_rent`` is
     the expected cost of each job on what it would be rented, relative to on demand; shape (jobs,).
 
-    Raises
-    ------
-    InputError
-        If nothing runs for any time.
+    Raises ``InputError`` if nothing runs for any time.
     """
     hourly = rents(jobs.requests, market.family)[jobs.requests.of_job]
     rent = hourly * jobs.runtime_seconds / _HOUR
@@ -143,7 +145,7 @@ def _sums(block: NDArray[np.int64], values: Floats, blocks: int) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RuleResult:
-    """What a rule on a number of nodes came to on a log."""
+    """Cost and waits of a rule on a number of nodes, on a log."""
 
     nodes: int
     rule: WaitingRule
@@ -164,11 +166,11 @@ class RuleResult:
 
     @property
     def is_lasting(self) -> bool:
-        """Whether the nodes can do what waits for them."""
+        """True if the nodes can do what waits for them."""
         return self.utilisation <= 1.0
 
     def within(self, blocks: slice) -> RuleResult:
-        """What jobs of some of the blocks rented and waited; shares are still those of all."""
+        """Return rent and waits of jobs of some of the blocks; shares are still those of all."""
         return replace(
             self,
             block_rent=self.block_rent[blocks],
@@ -245,18 +247,18 @@ def _ran(
 
     if foreseen:
         return simulated(Beliefs.true_runtimes(jobs, Foresight()))
-    untold = simulated(Beliefs(demand.believed_seconds))
+    uninformed = simulated(Beliefs(demand.believed_seconds))
     if rule.waits == "unknown":
-        return untold
+        return uninformed
     learned = fitted_waits(demand, market, nodes, rule)
     if learned is None:
-        return untold
-    told = simulated(Beliefs(demand.believed_seconds, learned))
-    after = np.arange(len(jobs)) >= first_told(len(jobs))
+        return uninformed
+    informed = simulated(Beliefs(demand.believed_seconds, learned))
+    after = np.arange(len(jobs)) >= first_predicted(len(jobs))
     return replace(
-        told,
-        start_seconds=np.where(after, told.start_seconds, untold.start_seconds),
-        place=np.where(after, told.place, untold.place),
+        informed,
+        start_seconds=np.where(after, informed.start_seconds, uninformed.start_seconds),
+        place=np.where(after, informed.place, uninformed.place),
     )
 
 
@@ -265,17 +267,17 @@ def fitted_waits(demand: Demand, market: Market, nodes: int, rule: WaitingRule) 
 
     The first third of the jobs wait for them up to the rule's limit. Learned is from those whose
     wait was over by its end, whatever came of it; None where these are too few. It may be used from
-    ``first_told`` on.
+    ``first_predicted`` on.
     """
     limit = rule.waiting_seconds
     policy = waiting_policy("all-jobs-wait-threshold", limit, queue=rule.queue)
 
     def all_wait(many: int, every: int) -> tuple[Simulated, WaitingPolicy]:
-        jobs, told = demand.jobs.among(slice(many)), Beliefs(demand.believed_seconds[:many])
+        jobs, beliefs = demand.jobs.among(slice(many)), Beliefs(demand.believed_seconds[:many])
         fixed = market.fixed(nodes)
-        return simulate(jobs, fixed, market.family, policy, told, features_every=every), policy
+        return simulate(jobs, fixed, market.family, policy, beliefs, features_every=every), policy
 
-    rows = lived_waits(demand.jobs.submit_seconds, limit, all_wait)
+    rows = observed_waits(demand.jobs.submit_seconds, limit, all_wait)
     return None if rows is None else linear_waits(rows)
 
 

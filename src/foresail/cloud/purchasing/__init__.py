@@ -1,1 +1,1 @@
-"""Which mix of purchasing options a workload needs: the optimum in hindsight, and a policy."""
+"""The mix of purchasing options that a workload needs, in hindsight and at a stated risk."""

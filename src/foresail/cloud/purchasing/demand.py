@@ -1,4 +1,4 @@
-"""Jobs that never wait: what they ask for over time, as stacks of priced units (section 4.1)."""
+"""Jobs that never wait: prices of their work, and demand as priced stacks (section 4.1)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,85 @@ from numpy.typing import NDArray
 
 from foresail.cloud.over_time import require_within_horizon
 from foresail.cloud.prices import GIB
-from foresail.cloud.purchasing.job_prices import JobPrices
-from foresail.cloud.purchasing.kernels.stacked_demand import Stacks, segment_counts, stack_jobs
-from foresail.model.arrays import Floats
+from foresail.cloud.purchasing.stacked_demand import Stacks, segment_counts, stack_jobs
+from foresail.cloud.purchasing.terms import PurchaseTerms, TransientTerms
+from foresail.model.arrays import Booleans, Floats
 from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
+
+ON_DEMAND: Final = 0
+TRANSIENT: Final = 1
+FURTHER: Final = 2
+RENTED: Final = ("on-demand", "transient", "further")
+"""Options without a commitment, by code."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobPrices:
+    """The cheapest option without a commitment, per job; all arrays have shape (jobs,)."""
+
+    kind: NDArray[np.int8]
+    """Code of the option: see ``RENTED``."""
+    unit_price: Floats
+    """Relative cost of one unit of the job for one hour of its runtime."""
+    on_demand_share: Floats
+    """Hours on demand among that: 1 for jobs on demand, the expected restarts of transient ones."""
+
+
+def transient_cost(hours: Floats, terms: TransientTerms, on_demand_price: float = 1.0) -> Floats:
+    """Expected cost of jobs on transient capacity, restarted on demand once (eq. 5.1).
+
+    ``hours`` are runtimes, of any shape, as that of the result; the restart costs
+    ``on_demand_price`` an hour. The cost is of one unit of each job, relative to an hour on demand.
+    """
+    lost = terms.revocation.revoked(hours)
+    run = terms.revocation.mean_run(hours)
+    return (1.0 - lost) * terms.price * hours + lost * (terms.price * run + on_demand_price * hours)
+
+
+def expected_costs(believed_hours: Floats, terms: PurchaseTerms) -> tuple[Floats, Booleans]:
+    """Least expected cost of jobs whose runtimes are believed, and whether it is on transient ones.
+
+    A job that is revoked is paid again on demand. With one believed runtime a job this is the
+    published rule (section 4.2): transient capacity if E[C] is below the cost on demand.
+
+    ``believed_hours`` are equally likely runtimes, shape (jobs, runtimes). Costs are of one unit of
+    each job, relative to an hour on demand; shape (jobs,).
+    """
+    cheapest = believed_hours.mean(axis=1)
+    if terms.transient is None:
+        return cheapest, np.zeros(cheapest.size, np.bool_)
+    expected = transient_cost(believed_hours, terms.transient).mean(axis=1)
+    return np.minimum(expected, cheapest), expected < cheapest
+
+
+def job_prices(
+    hours: Floats,
+    terms: PurchaseTerms,
+    on_demand_price: float = 1.0,
+) -> JobPrices:
+    """The cheapest option without a commitment for jobs of known lengths (section 4.1).
+
+    ``hours`` are runtimes, shape (jobs,); ``on_demand_price`` is what an hour on demand is worth,
+    less than 1 with a sustained-use discount. The transient cost is per hour of useful work.
+    """
+    price = np.full(hours.shape, on_demand_price)
+    kind = np.full(hours.shape, ON_DEMAND, np.int8)
+    share = np.ones(hours.shape)
+    if terms.transient is not None:
+        cost = transient_cost(hours, terms.transient, on_demand_price)
+        transient = np.full(hours.shape, terms.transient.price)
+        np.divide(cost, hours, out=transient, where=hours > 0.0)
+        restarts = np.where(hours > 0.0, terms.transient.revocation.revoked(hours), 0.0)
+        cheaper = transient < price
+        price[cheaper], share[cheaper] = transient[cheaper], restarts[cheaper]
+        kind[cheaper] = TRANSIENT
+    further = terms.further_prices(hours)
+    if further is not None:
+        cheaper = further < price
+        price[cheaper], kind[cheaper], share[cheaper] = further[cheaper], FURTHER, 0.0
+    return JobPrices(kind, price, share)
+
 
 HOURS_PER_YEAR: Final = 8760.0
 HOURS_PER_MONTH: Final = 730.0
@@ -67,7 +141,7 @@ class BoughtJobs:
 
     @property
     def span_hours(self) -> float:
-        """From the first start to the last end."""
+        """Hours from the first start to the last end."""
         return float((self.start_hours + self.hours).max())
 
     def between(self, begin_hours: float, end_hours: float) -> BoughtJobs:
@@ -98,10 +172,8 @@ class BoughtJobs:
 def bought_jobs(workload: Workload) -> BoughtJobs:
     """The jobs of a log, each starting when it was submitted.
 
-    Raises
-    ------
-    InputError
-        If no job has a runtime and a size above 0, or the log lasts for more than a century.
+    Raises ``InputError`` if no job has a runtime and a size above 0, or the log lasts for more than
+    a century.
     """
     require_within_horizon(workload)
     table = workload.jobs.select(
@@ -145,6 +217,8 @@ def horizon_slots(
 ) -> tuple[int, int]:
     """Slots that the log fills, and slots to plan for.
 
+    Raises ``InputError`` if the log is refused.
+
     Parameters
     ----------
     span_hours
@@ -156,11 +230,6 @@ def horizon_slots(
     extension
         What to do with a log shorter than that: ``repeat`` it over the whole term, or ``refuse``
         one that is shorter than a year.
-
-    Raises
-    ------
-    InputError
-        If the log is refused.
     """
     filled = max(1, int(np.ceil(span_hours / slot_hours - 1e-9)))
     term = round(longest_term_years * HOURS_PER_YEAR / slot_hours)
@@ -192,7 +261,7 @@ class PricedDemand:
 
     @property
     def slots(self) -> int:
-        """How many there are."""
+        """Number of slots."""
         return self.stacks.first.size
 
 

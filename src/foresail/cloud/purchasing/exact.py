@@ -14,12 +14,12 @@ from foresail.cloud.purchasing.demand import (
     Extension,
     PricedDemand,
     horizon_slots,
+    job_prices,
     priced_demand,
 )
-from foresail.cloud.purchasing.job_prices import job_prices
-from foresail.cloud.purchasing.kernels.stacked_demand import value_by_slot
 from foresail.cloud.purchasing.offline import level_cost, total_demand
 from foresail.cloud.purchasing.resources import Resource
+from foresail.cloud.purchasing.stacked_demand import value_by_slot
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.milp.solver import Limits, ProgramBuilder, SolveStatus, find_solver
 from foresail.model.errors import InputError
@@ -31,7 +31,7 @@ _MOST_SEGMENTS: Final = 30_000
 
 @dataclass(frozen=True, slots=True)
 class ExactComparison:
-    """What the levels cost beside the exact optimum, in coarse slots, relative to all on demand."""
+    """Cost of the levels beside the exact optimum, in coarse slots, relative to all on demand."""
 
     slot_hours: float
     """Demand is averaged over slots of this length."""
@@ -41,7 +41,7 @@ class ExactComparison:
 
     @property
     def above(self) -> float:
-        """How much more the levels cost, as a share."""
+        """Share by which the levels cost more."""
         return self.levels / self.exact - 1.0
 
 
@@ -52,7 +52,7 @@ def compare_exactly(
     extension: Extension = "repeat",
     time_limit_seconds: float = 60.0,
 ) -> ExactComparison | None:
-    """How far the levels are from the exact optimum of a log, in weeks; None: too large to solve.
+    """Compare the levels with the exact optimum of a log, in weeks; None: too large to solve.
 
     So that the program is small, demand is averaged over weeks, levels are a 64th of the peak, and
     prices of jobs are rounded to hundredths; the same for both. Schedules, discounts for sustained
@@ -60,11 +60,8 @@ def compare_exactly(
 
     ``extension`` as for ``horizon_slots``; the time limit is for each resource.
 
-    Raises
-    ------
-    InputError
-        If the optimum is not found in time, or the log is shorter than a term and not to be
-        repeated.
+    Raises ``InputError`` if the optimum is not found in time, or the log is shorter than a term and
+    not to be repeated.
     """
     prices = job_prices(jobs.hours, terms)
     rounded = replace(
@@ -107,10 +104,7 @@ def exact_cost(
     ``terms`` are the slots and the price, relative to on demand, of each; so many units (``unit``)
     are reserved at once. The cost is in slots of one unit on demand.
 
-    Raises
-    ------
-    InputError
-        If the optimum is not found in time.
+    Raises ``InputError`` if the optimum is not found in time.
     """
     slots, stacks = demand.slots, demand.stacks
     builder = ProgramBuilder()

@@ -13,13 +13,13 @@ from foresail.cloud.purchasing.demand import (
     HOURS_PER_YEAR,
     BoughtJobs,
     PricedDemand,
+    job_prices,
     priced_demand,
 )
-from foresail.cloud.purchasing.job_prices import job_prices
-from foresail.cloud.purchasing.kernels.stacked_demand import level_prices, value_by_slot
 from foresail.cloud.purchasing.offline import total_demand
 from foresail.cloud.purchasing.offline_plan import DEFAULT_SETTINGS, OfflineSettings, reserved_name
 from foresail.cloud.purchasing.resources import HeldCapacity, held_in_year
+from foresail.cloud.purchasing.stacked_demand import level_prices, value_by_slot
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError, require, require_at_least, require_positive
@@ -33,13 +33,7 @@ _SHARES: Final = (0.05, 0.5, 0.95)
 
 @dataclass(frozen=True, slots=True)
 class ForecastSettings:
-    """What the coming years may be like.
-
-    Raises
-    ------
-    InputError
-        If a number is out of its range.
-    """
+    """Assumptions about the coming years."""
 
     risk: float = 0.2
     """A level is reserved only if the chance that it does not pay is at most this."""
@@ -61,7 +55,7 @@ class ForecastSettings:
 
 @dataclass(frozen=True, slots=True)
 class RiskPlan:
-    """What to reserve now of one resource, at a stated risk."""
+    """Units to reserve now of one resource, at a stated risk."""
 
     units: Mapping[str, float]
     """To reserve, by term."""
@@ -80,7 +74,7 @@ def reserve_at_risk(
     forecast: ForecastSettings = ForecastSettings(),
     held: Sequence[HeldCapacity] = (),
 ) -> RiskPlan:
-    """How much to reserve so that every level pays with a stated probability.
+    """Choose how much to reserve so that every level pays with a stated probability.
 
     A level pays in a scenario if what it replaces costs at least the reservation. The dearest
     demand is at the bottom, so that a higher level never pays where a lower one does not. Long
@@ -94,14 +88,12 @@ def reserve_at_risk(
     ``units`` are what each job holds of the resource, shape (jobs,). Levels are 1 / 256 of the
     highest that can pay unless ``settings`` say.
 
-    Raises
-    ------
-    InputError
-        If the log has a gap so long that nothing is asked for in some of the years drawn.
+    Raises ``InputError`` if the log has a gap so long that nothing is asked for in some of the
+    years drawn.
     """
     filled = max(1, math.ceil(jobs.span_hours / settings.slot_hours - 1e-9))
     on_demand = float(np.mean(terms.sustained_tiers)) if terms.sustained_tiers else 1.0
-    prices = job_prices(jobs.hours, terms, settings.normalisation, on_demand)
+    prices = job_prices(jobs.hours, terms, on_demand)
     demand = priced_demand(jobs, units, prices, settings.slot_hours, filled, filled)
     longest = max((years for years, _ in terms.reserved), default=1)
     weights, growth = _futures(filled, settings.slot_hours, longest, forecast)
@@ -153,7 +145,7 @@ def _worth(
     tallest: float,
     owned: Sequence[Sequence[tuple[float, float]]],
 ) -> tuple[Floats, Floats]:
-    """What a unit of each level costs per hour otherwise; shape (scenarios, years, levels).
+    """Cost per hour of a unit of each level otherwise; shape (scenarios, years, levels).
 
     And what is held saves per hour, shape (scenarios, years): levels begin on top of it, in each
     stretch of a year (share, units) of ``owned``.

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from foresail.cloud.prices import InstanceType, PriceCatalogue
 from foresail.cloud.purchasing.demand import GIB_PER_CORE, BoughtJobs
-from foresail.cloud.purchasing.schedules import LevelSchedule
 from foresail.cloud.purchasing.terms import ResourcePrices
 from foresail.model.arrays import Floats
 
@@ -49,7 +48,7 @@ def sizes_of(catalogue: PriceCatalogue) -> MachineSizes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobPieces:
-    """How jobs come apart: ``full`` equal pieces and one ``rest``; arrays of shape (jobs,)."""
+    """Jobs as ``full`` equal pieces and one ``rest``; arrays of shape (jobs,)."""
 
     together: NDArray[np.int64]
     """Tasks of a full piece; 0: no machine holds one, and all tasks are the rest."""
@@ -80,7 +79,7 @@ class JobPieces:
 
 
 def pieces_of(jobs: BoughtJobs, sizes: MachineSizes) -> JobPieces:
-    """How jobs come apart: as many tasks together as some machine holds, and the rest."""
+    """Take jobs apart: as many tasks together as some machine holds, and the rest."""
     kinds, kind = distinct_rows(jobs.cores_per_task, jobs.gib_per_task, jobs.gpus_per_task)
     held = np.minimum(sizes.cores / kinds[:, :1], sizes.gib / kinds[:, 1:2])
     by_gpus = np.full(held.shape, np.inf)
@@ -98,7 +97,7 @@ def rent_per_hour(
     resource: ResourcePrices,
     customised_markup: float | None,
 ) -> Floats:
-    """What the cheapest machines that hold each job cost on demand per hour; shape (jobs,).
+    """Price per hour on demand of the cheapest machines that hold each job; shape (jobs,).
 
     A customised machine has the piece's own size, at the prices of cores and GiB times the markup;
     it has no GPUs. What no machine holds gets several, as many as it fills.
@@ -126,7 +125,7 @@ def _cheapest(
 
 
 def parts_of(asked: Floats, sizes: MachineSizes) -> Floats:
-    """How much of each type is filled by what it has least of; inf: all of some resource it lacks.
+    """Share of each type that is filled, by its scarcest resource; inf where it lacks one.
 
     ``asked`` has cores, GiB and GPUs, shape (kinds, 3); the result shape (kinds, types).
     """
@@ -161,23 +160,21 @@ class ReservedMachines:
     option: str
     """How they were bought."""
     relative_price: float
-    """Relative to on demand: of all hours, or of those that a schedule holds."""
+    """Relative to on demand."""
     on_demand_per_hour: float
     """Of one."""
-    schedule: LevelSchedule | None = None
-    """What a scheduled one holds; None: all hours."""
     hours_left: float = math.inf
     """Until it is given back, from the moment of buying."""
 
     @property
     def per_hour(self) -> float:
-        """What they all cost in an hour that they are there, used or not."""
+        """Cost of all of them in an hour that they are there, used or not."""
         return self.count * self.relative_price * self.on_demand_per_hour
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """What is to be reserved: cores, GiB, and GPUs with what their jobs ask for beside each."""
+    """An amount to reserve: cores, GiB, and GPUs with what their jobs ask for beside each."""
 
     cores: float
     gib: float

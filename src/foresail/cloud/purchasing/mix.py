@@ -50,13 +50,7 @@ from foresail.traces.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class MixRequest:
-    """What is asked of the mix.
-
-    Raises
-    ------
-    InputError
-        If a number is out of its range.
-    """
+    """A question for the mix."""
 
     provider: str = "all"
     """Whose options are on sale: see ``PROVIDERS``."""
@@ -85,7 +79,7 @@ DEFAULT_REQUEST: Final = MixRequest()
 
 @dataclass(frozen=True, eq=False)
 class MixReport:
-    """What to buy and what it costs, in ``prices.currency``."""
+    """Purchases and their cost, in ``prices.currency``."""
 
     provider: str
     terms: PurchaseTerms
@@ -130,7 +124,7 @@ class MixReport:
         return float(self.costs.filter(pl.col("policy") == policy)["share"][0])
 
     def held_units(self, resource: str) -> float:
-        """What is committed of a resource on the day of the prices."""
+        """Units of a resource that are committed on the day of the prices."""
         return sum(h.units for r in self.resources if r.name == resource for h in r.held)
 
 
@@ -138,21 +132,18 @@ def mix(
     workload: Workload,
     catalogue: PriceCatalogue,
     request: MixRequest = DEFAULT_REQUEST,
+    terms: PurchaseTerms | None = None,
 ) -> MixReport:
     """The mix of purchasing options for jobs that never wait (paper 003 chapter 5; spec section 4).
 
     Each job starts when it was submitted. The catalogue is of one region, with the buyer's
-    discounts and commitments.
+    discounts and commitments. ``terms`` are on sale; None: what it offers of what is asked for.
 
-    Raises
-    ------
-    InputError
-        If the log cannot be bought for, or is shorter than a term and not to be repeated; or if
-        jobs ask for GPUs and none are on sale.
-    UnknownNameError
-        If no such provider is known.
+    Raises ``InputError`` if the log cannot be bought for, or is shorter than a term and not to be
+    repeated; or if jobs ask for GPUs and none are on sale; ``UnknownNameError`` if no such provider
+    is known.
     """
-    terms = asked_terms(catalogue, request)
+    terms = asked_terms(catalogue, request) if terms is None else terms
     jobs = bought_jobs(workload)
     prices = resource_prices(catalogue)
     resources = resources_of(jobs, catalogue, request.settings.amounts, terms.customised_markup)
@@ -245,7 +236,7 @@ def _options(over_time: pl.DataFrame) -> pl.DataFrame:
 
 
 def _on_demand(plans: Sequence[OfflinePlan], resources: Sequence[Resource]) -> float:
-    """What standard machines on demand cost for everything."""
+    """Cost of everything on standard machines on demand."""
     return sum(
         plan.demand_hours * each.per_hour * each.standard_work
         for plan, each in zip(plans, resources, strict=True)
@@ -283,7 +274,7 @@ _MOST_SLOTS: Final = 200_000
 def advised_machines(
     workload: Workload, report: MixReport, catalogue: PriceCatalogue
 ) -> tuple[ReservedMachines, ...]:
-    """What to reserve at the risk that was asked for: whole machines, below the amounts."""
+    """Machines to reserve at the risk that was asked for: whole ones, below the amounts."""
     sizes = sizes_of(catalogue)
     per_gpu = gpu_ratios(bought_jobs(workload), report.resources)
     found: list[ReservedMachines] = []

@@ -5,7 +5,6 @@ Amounts of money are in hours of one unit (core, GiB) on demand.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,17 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 from foresail.cloud.purchasing.demand import (
     HOURS_PER_MONTH,
     HOURS_PER_YEAR,
+    ON_DEMAND,
+    RENTED,
     BoughtJobs,
     PricedDemand,
     horizon_slots,
+    job_prices,
     priced_demand,
-)
-from foresail.cloud.purchasing.job_prices import KINDS, ON_DEMAND, job_prices
-from foresail.cloud.purchasing.kernels.stacked_demand import (
-    choose_windows,
-    level_prices,
-    skip_units,
-    value_by_slot,
 )
 from foresail.cloud.purchasing.offline_plan import (
     COMMITTED,
@@ -40,8 +35,13 @@ from foresail.cloud.purchasing.offline_plan import (
     reserved_name,
 )
 from foresail.cloud.purchasing.resources import HeldCapacity, held_by_slot
-from foresail.cloud.purchasing.schedules import LevelSchedule, ScheduleFinder
-from foresail.cloud.purchasing.terms import PurchaseTerms
+from foresail.cloud.purchasing.stacked_demand import (
+    choose_windows,
+    level_prices,
+    skip_units,
+    value_by_slot,
+)
+from foresail.cloud.purchasing.terms import PurchaseTerms, YearFinder, YearSchedule
 from foresail.model.arrays import Floats
 
 
@@ -78,7 +78,7 @@ class LevelWindow:
     """Place of its term among those on sale, or behind them for a schedule."""
     start: int
     """First slot."""
-    schedule: LevelSchedule | None = None
+    schedule: YearSchedule | None = None
     """What a scheduled one holds."""
 
 
@@ -87,7 +87,7 @@ def level_windows(
     terms: Sequence[tuple[int, float]],
     unit: float,
     *,
-    finders: Sequence[ScheduleFinder] = (),
+    finders: Sequence[YearFinder] = (),
     year_slots: int = 1,
     covered: Floats | None = None,
 ) -> list[LevelWindow]:
@@ -129,7 +129,7 @@ def level_windows(
 def level_cost(
     demand: PricedDemand, terms: Sequence[tuple[int, float]], unit: float = 1.0
 ) -> float:
-    """What demand costs with the windows of ``level_windows``, in slots of one unit on demand.
+    """Cost of demand with the windows of ``level_windows``, in slots of one unit on demand.
 
     In each slot all windows together cover the dearest demand, whatever level they came from.
     """
@@ -171,7 +171,7 @@ def settled(
     on_demand_price: float,
     factor: float,
 ) -> pl.DataFrame:
-    """What is used, idle and paid month by month, with ``factor`` times the commitments.
+    """Hours used and idle, and cost, month by month, with ``factor`` times the commitments.
 
     ``owned`` units are paid for already, ``total`` are those of all jobs; shape (slots,). Jobs
     compared with ``on_demand_price``: 1, or that of a whole month of sustained use.
@@ -241,7 +241,7 @@ def _uncommitted(
         ratio = np.divide(paid, by_month, out=np.zeros(paid.size), where=by_month > 0.0)
         on_demand = on_demand * ratio[month]
     rows: list[Row] = []
-    for code, name in enumerate(KINDS):
+    for code, name in enumerate(RENTED):
         of_kind = (demand.kind == code).astype(np.float64)
         if code != ON_DEMAND and not of_kind.any():
             continue
@@ -275,10 +275,7 @@ def plan_offline(
     ``units`` are what each job holds of the resource, shape (jobs,). What is ``held`` costs nothing
     more, and covers the dearest demand.
 
-    Raises
-    ------
-    InputError
-        If the log is shorter than a term and is not to be repeated.
+    Raises ``InputError`` if the log is shorter than a term and is not to be repeated.
     """
     tiers = terms.sustained_tiers
     tried = [1.0, float(np.mean(tiers))] if tiers else [1.0]
@@ -295,11 +292,9 @@ def _plan(
     held: Sequence[HeldCapacity],
     on_demand_price: float,
 ) -> OfflinePlan:
-    years = [length for length, _ in terms.reserved] + [1] * (terms.scheduled is not None)
-    filled, slots = horizon_slots(
-        jobs.span_hours, settings.slot_hours, max(years, default=0), settings.extension
-    )
-    prices = job_prices(jobs.hours, terms, settings.normalisation, on_demand_price)
+    years = max((length for length, _ in terms.reserved), default=terms.schedule_years)
+    filled, slots = horizon_slots(jobs.span_hours, settings.slot_hours, years, settings.extension)
+    prices = job_prices(jobs.hours, terms, on_demand_price)
     demand = priced_demand(jobs, units, prices, settings.slot_hours, filled, slots)
     total = total_demand(demand)
     peak = float(total.max())
@@ -364,18 +359,10 @@ def _commitments(
 
 def _finders(
     terms: PurchaseTerms, slots: int, year: int, slot_hours: float, first_hour_of_week: float
-) -> list[ScheduleFinder]:
-    """One for each whole year."""
-    if terms.scheduled is None:
-        return []
-    reserved = min((price for years, price in terms.reserved if years == 1), default=math.inf)
-    return [
-        ScheduleFinder(
-            terms.scheduled,
-            year,
-            slot_hours,
-            first_hour_of_week + at * year * slot_hours,
-            reserved,
-        )
+) -> list[YearFinder]:
+    """One for each whole year, where schedules are sold."""
+    finders = (
+        terms.schedule_finder(year, slot_hours, first_hour_of_week + at * year * slot_hours)
         for at in range(slots // year)
-    ]
+    )
+    return [each for each in finders if each is not None]

@@ -12,8 +12,7 @@ from typing import Final, Literal
 import polars as pl
 
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH, Extension
-from foresail.cloud.purchasing.job_prices import Normalisation
-from foresail.cloud.purchasing.schedules import LevelSchedule
+from foresail.cloud.purchasing.terms import YearSchedule
 from foresail.model.errors import require, require_positive
 
 Amounts = Literal["any", "of-machines"]
@@ -28,20 +27,12 @@ def reserved_name(years: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OfflineSettings:
-    """How the optimum is computed.
-
-    Raises
-    ------
-    InputError
-        If a length or height is not above 0.
-    """
+    """Settings of the optimum."""
 
     slot_hours: float = 1.0
     """Demand is averaged over slots of this length."""
     extension: Extension = "repeat"
     """What to do with a log shorter than the longest term: see ``horizon_slots``."""
-    normalisation: Normalisation = "useful-hour"
-    """Of the transient cost: see ``job_prices``."""
     level_units: float | None = None
     """Height of a level; None: 1, or more where there would be over 4096 levels."""
     amounts: Amounts = "any"
@@ -68,7 +59,7 @@ class UnitCommitment:
     """From when and for how long, some of it perhaps beyond the time planned for."""
     cost: float
     """Of all of it."""
-    schedule: LevelSchedule | None = None
+    schedule: YearSchedule | None = None
     """What a scheduled one holds of its year."""
 
 

@@ -36,7 +36,7 @@ def running_commitments(catalogue: PriceCatalogue) -> tuple[Commitment, ...]:
 
 
 def hours_left(commitment: Commitment, catalogue: PriceCatalogue) -> float:
-    """From the day of the prices to the end of the commitment's last day."""
+    """Hours from the day of the prices to the end of the commitment's last day."""
     if commitment.until is None:
         return math.inf
     return ((commitment.until - catalogue.valid_on).days + 1) * 24.0
@@ -95,10 +95,7 @@ def resources_of(
     scarcest resource, idle rest and all; or where customised machines are sold and cheaper, its own
     amounts times their markup. Logs that know neither memory nor GPUs have nothing to waste.
 
-    Raises
-    ------
-    InputError
-        If jobs ask for GPUs and there are none, or no price of them can be told.
+    Raises ``InputError`` if jobs ask for GPUs and there are none, or no price of them is known.
     """
     prices = resource_prices(catalogue)
     check_gpus(jobs, catalogue, prices)
@@ -128,7 +125,7 @@ def resources_of(
 
 
 def _all_standard(units: Sequence[Floats], held: Sequence[InstanceType]) -> bool:
-    """Whether memory is 4 GiB to a core everywhere, so that planning it apart adds nothing."""
+    """True if memory is 4 GiB to a core everywhere, so that planning it apart adds nothing."""
     return bool(
         np.allclose(units[1], GIB_PER_CORE * units[0])
         and all(np.isclose(each.memory_gib, GIB_PER_CORE * each.cores) for each in held)
@@ -148,7 +145,7 @@ def gpu_ratios(jobs: BoughtJobs, resources: Sequence[Resource]) -> tuple[float, 
 
 
 def check_gpus(jobs: BoughtJobs, catalogue: PriceCatalogue, prices: ResourcePrices) -> None:
-    """Refuse prices that have no GPUs, or none that can be told from cores, for jobs that ask."""
+    """Refuse prices that have none of GPUs apart from cores, for jobs that ask for some."""
     asking = int((jobs.gpus > 0.0).sum())
     if not asking or (prices.gpu_per_hour is not None and _plain(catalogue)):
         return

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foresail.cloud.histories import Lifetimes, MarketHistory, lifetimes, mean_price_while_up
 from foresail.cloud.prices import Offer, PriceCatalogue
@@ -18,13 +19,7 @@ from foresail.model.errors import InputError, UnknownNameError, require
 
 @dataclass(frozen=True, slots=True)
 class ExponentialRevocation:
-    """Exponential lifetimes (spec section 4.1).
-
-    Raises
-    ------
-    InputError
-        If the mean is not above 0.
-    """
+    """Exponential lifetimes (spec section 4.1)."""
 
     mean_hours: float = 24.0
 
@@ -47,13 +42,7 @@ class ExponentialRevocation:
 
 @dataclass(frozen=True, slots=True)
 class CappedRevocation:
-    """Lifetimes that end after ``cap_hours`` in any case.
-
-    Raises
-    ------
-    InputError
-        If the cap is not above 0.
-    """
+    """Lifetimes that end after ``cap_hours`` in any case."""
 
     lives: RevocationModel
     cap_hours: float
@@ -80,10 +69,7 @@ class ObservedRevocation:
     Moments of a life that the history cut off, from which one cannot see far enough, are left out.
     Beyond the longest life that was observed everything is revoked.
 
-    Raises
-    ------
-    InputError
-        If no life ended with a revocation.
+    Raises ``InputError`` if no life ended with a revocation.
     """
 
     def __init__(self, lives: Lifetimes) -> None:
@@ -134,13 +120,34 @@ class TransientTerms:
     revocation: RevocationModel = field(default_factory=ExponentialRevocation)
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduledTerms:
-    """Relative prices of scheduled reservations on weekdays and weekends, and their least hours."""
+class YearSchedule(Protocol):
+    """Hours of a year that are committed to, of one level of demand."""
 
-    peak: float = 0.95
-    off_peak: float = 0.90
-    minimum_hours_per_year: float = 1200.0
+    @property
+    def held(self) -> NDArray[np.bool_]:
+        """Slots of the year that it holds; shape (slots,)."""
+        ...
+
+    @property
+    def cost(self) -> float:
+        """Its cost, in slots of one unit on demand."""
+        ...
+
+    @property
+    def saving(self) -> float:
+        """Cost of the demand in these slots otherwise, less that of the schedule."""
+        ...
+
+
+class YearFinder(Protocol):
+    """Finds schedules for a year."""
+
+    def best(self, prices: Floats) -> Mapping[int, YearSchedule]:
+        """Return the best schedule by level, of the levels that gain by one.
+
+        ``prices`` are what each slot of the year costs otherwise; shape (slots, levels).
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +158,8 @@ class PurchaseTerms:
     ----------
     reserved
         (years, price) of each term, paid for the whole of it.
-    transient, scheduled
+    transient
         None: not sold.
-    spot_blocks
-        Price of blocks of 1, 2, ... hours; empty: not sold.
     sustained_tiers
         Price of each equal part of a month that a unit is used; empty: no such discount.
     customised_markup
@@ -163,19 +168,40 @@ class PurchaseTerms:
 
     reserved: tuple[tuple[int, float], ...] = ((1, 0.60), (3, 0.40))
     transient: TransientTerms | None = None
-    spot_blocks: tuple[float, ...] = ()
     sustained_tiers: tuple[float, ...] = ()
-    scheduled: ScheduledTerms | None = None
     customised_markup: float | None = None
 
     def without_transient(self) -> PurchaseTerms:
         """The same terms for jobs that must not be revoked."""
         return replace(self, transient=None)
 
+    @property
+    def schedule_years(self) -> int:
+        """Years that a schedule is committed to; 0: schedules are not sold."""
+        return 0
+
+    def further_prices(self, hours: Floats) -> Floats | None:
+        """Return the price of an hour of jobs on what else is rented, inf where it is not.
+
+        ``hours`` are their runtimes, shape (jobs,). None: nothing else is rented.
+        """
+        del hours
+        return None
+
+    def schedule_finder(
+        self, slots: int, slot_hours: float, first_hour_of_week: float
+    ) -> YearFinder | None:
+        """Return what finds schedules of a year of so many slots; None: they are not sold.
+
+        ``first_hour_of_week`` are the hours from Monday 00:00 to the year's beginning.
+        """
+        del slots, slot_hours, first_hour_of_week
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class ResourcePrices:
-    """What a core, a GiB of memory and a GPU cost on demand, per hour, in ``currency``.
+    """Prices of a core, a GiB of memory and a GPU on demand, per hour, in ``currency``.
 
     ``gpu_per_hour`` is None where no machine with GPUs is on sale.
     """
@@ -235,9 +261,7 @@ def terms_of(catalogue: PriceCatalogue) -> PurchaseTerms:
     return PurchaseTerms(
         reserved=reserved,
         transient=_transient(offers),
-        spot_blocks=_blocks(offers),
         sustained_tiers=catalogue.sustained_use.tiers if catalogue.sustained_use else (),
-        scheduled=_scheduled(offers),
         customised_markup=customised.markup if customised else None,
     )
 
@@ -280,10 +304,7 @@ def observed_transient(histories: Iterable[MarketHistory]) -> TransientTerms:
 
     A market is up while its price is at most that on demand.
 
-    Raises
-    ------
-    InputError
-        If a market has no prices, or none was ever up.
+    Raises ``InputError`` if a market has no prices, or none was ever up.
     """
     prices, lives = [], []
     for market in histories:
@@ -300,48 +321,18 @@ def observed_transient(histories: Iterable[MarketHistory]) -> TransientTerms:
     return TransientTerms(float(np.median(prices)), ObservedRevocation(together))
 
 
-def _blocks(offers: tuple[Offer, ...]) -> tuple[float, ...]:
-    longest = max((len(o.spot_block.prices_per_hour) for o in offers if o.spot_block), default=0)
-    prices = []
-    for at in range(longest):
-        price = _median(offers, partial(_block, at))
-        assert price is not None  # the longest block has a price of every length
-        prices.append(price)
-    return tuple(prices)
-
-
-def _block(at: int, offer: Offer) -> float | None:
-    prices = offer.spot_block.prices_per_hour if offer.spot_block else ()
-    return prices[at] if at < len(prices) else None
-
-
-def _scheduled(offers: tuple[Offer, ...]) -> ScheduledTerms | None:
-    peak = _median(offers, lambda o: o.scheduled.peak_per_hour if o.scheduled else None)
-    off_peak = _median(offers, lambda o: o.scheduled.off_peak_per_hour if o.scheduled else None)
-    if peak is None or off_peak is None:
-        return None
-    hours = max(o.scheduled.minimum_hours_per_year for o in offers if o.scheduled)
-    return ScheduledTerms(peak, off_peak, hours)
-
-
 PROVIDERS: Final[Mapping[str, tuple[str, ...]]] = {
     "microsoft": (),
-    "amazon": ("spot_blocks", "scheduled"),
+    "amazon": (),
     "google": ("sustained_tiers",),
     "google-customised": ("sustained_tiers", "customised_markup"),
-    "all": ("spot_blocks", "scheduled", "sustained_tiers", "customised_markup"),
+    "all": ("sustained_tiers", "customised_markup"),
 }
 """What each provider sells of a catalogue (paper 003, section 5.5), beside terms and transient."""
 
 
 def sold_by(provider: str, terms: PurchaseTerms) -> PurchaseTerms:
-    """The terms of one provider; transient capacity of Google lives at most 24 hours.
-
-    Raises
-    ------
-    UnknownNameError
-        If no such provider is known.
-    """
+    """The terms of one provider; transient capacity of Google lives at most 24 hours."""
     if provider not in PROVIDERS:
         raise UnknownNameError("provider", provider, PROVIDERS)
     transient = terms.transient

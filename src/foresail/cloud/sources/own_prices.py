@@ -4,19 +4,34 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import time
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
 from foresail.cloud.histories import MarketHistory
-from foresail.cloud.prices import PriceCatalogue
-from foresail.cloud.prices_document import REQUIRED, catalogue_of_document, catalogue_of_rows
+from foresail.cloud.prices import (
+    GIB,
+    Commitment,
+    Customised,
+    Discount,
+    InstanceType,
+    Offer,
+    Option,
+    PriceCatalogue,
+    Reserved,
+    SustainedUse,
+    Transient,
+)
 from foresail.cloud.prices_reading import (
-    PlainSource,
+    PriceSource,
     Reference,
+    Row,
     load_histories,
     load_prices,
     table_rows,
@@ -27,6 +42,183 @@ from foresail.model.example import Example
 from foresail.model.registry import register
 from foresail.traces.fetching import Log, fetch
 from foresail.traces.source import LogFile
+
+REQUIRED: Final = ("instance_type", "cores", "memory_gib", "on_demand")
+FIELDS: Final = (
+    *REQUIRED,
+    *("provider", "region", "gpus", "currency", "date", "reserved_1y", "reserved_3y"),
+    *("transient", "availability", "mean_lifetime_hours", "lifetime_cap_hours"),
+)
+"""What an offer may say; prices per hour of one instance."""
+_THE_SAME: Final = ("currency", "date")
+_SECTIONS: Final = ("offer", "sustained_use", "customised", "discount", "commitment")
+_HEADINGS: Final = ("name", "currency", "date", "provider", "region", "source")
+
+
+def catalogue_of_rows(
+    source: str, rows: Iterable[Row], headings: Mapping[str, object] | None = None
+) -> PriceCatalogue:
+    """The catalogue that a table describes: columns ``FIELDS``, one row an offer.
+
+    ``headings`` hold for all rows that do not say it themselves.
+
+    Raises ``InputError`` if there is no row, a price is missing or not above 0, an availability is
+    not within 0 and 1, a type comes twice, currencies or dates differ between rows, or a column is
+    not known; with its line.
+    """
+    shared = dict(headings or {})
+    offers: dict[tuple[str, str], Offer] = {}
+    for row in rows:
+        row.demand_known(FIELDS)
+        if "date" in row.values:
+            _day(row, "date")
+        for name in _THE_SAME:
+            _keep_the_same(row, name, shared)
+        offer = replace(row, values=shared | dict(row.values)).record(_offer)
+        key = (offer.instance.name, offer.instance.region)
+        if key in offers:
+            problem = "an instance type is there twice in one region"
+            raise row.error(problem, "instance_type", key[0], "one price for each")
+        offers[key] = offer
+    if not offers:
+        raise InputError("there is no offer in it", source=source, expected="at least one")
+    top = Row(source, None, shared)
+    return PriceCatalogue(
+        name=top.text("name", Path(source).stem),
+        valid_on=_day(top, "date"),
+        currency=top.text("currency"),
+        offers=tuple(offers.values()),
+        source=top.text("source", source),
+    )
+
+
+def catalogue_of_document(source: str, document: Mapping[str, object]) -> PriceCatalogue:
+    """The catalogue that a TOML or JSON document describes.
+
+    Headings ``name``, ``currency``, ``date``, ``provider``, ``region``, ``source``; a list
+    ``offer`` of tables with ``FIELDS``; tables ``sustained_use`` (``tiers``) and ``customised``
+    (``core_per_hour``, ``gib_per_hour``, ``markup``); lists ``discount`` (``share``,
+    ``instances``, ``options``) and ``commitment`` (``instance``, ``count``, ``price_per_hour``,
+    ``until``).
+
+    Raises ``InputError`` as ``catalogue_of_rows``; the field says which offer, discount or
+    commitment.
+    """
+    top = Row(source, None, document)
+    top.demand_known((*_HEADINGS, *_SECTIONS))
+    headings = {name: document[name] for name in _HEADINGS if name in document}
+    sustained = [row.record(_sustained_use) for row in _tables(top, "sustained_use")]
+    customised = [row.record(_customised) for row in _tables(top, "customised")]
+    return replace(
+        catalogue_of_rows(source, _tables(top, "offer"), headings),
+        sustained_use=next(iter(sustained), None),
+        customised=next(iter(customised), None),
+        discounts=tuple(row.record(_discount) for row in _tables(top, "discount")),
+        commitments=tuple(row.record(_commitment) for row in _tables(top, "commitment")),
+    )
+
+
+def _keep_the_same(row: Row, name: str, shared: dict[str, object]) -> None:
+    value = row.values.get(name)
+    if value is None:
+        return
+    if str(shared.setdefault(name, value)) != str(value):
+        problem = "prices in mixed currencies" if name == "currency" else "prices of several days"
+        raise row.error(problem, name, value, f"{shared[name]}, as before")
+
+
+def _offer(row: Row) -> Offer:
+    for name in REQUIRED:
+        row.text(name)
+    instance = InstanceType(
+        row.text("instance_type"),
+        row.text("provider", ""),
+        row.text("region", ""),
+        row.number("cores"),
+        row.number("memory_gib") * GIB,
+        row.optional("gpus") or 0.0,
+    )
+    return Offer(
+        instance,
+        row.number("on_demand"),
+        tuple(
+            Reserved(years, price)
+            for years in (1, 3)
+            if (price := row.price(f"reserved_{years}y")) is not None
+        ),
+        _transient(row),
+    )
+
+
+def _transient(row: Row) -> Transient | None:
+    price = row.price("transient")
+    if price is None:
+        return None
+    cap = row.optional("lifetime_cap_hours")
+    return Transient(
+        price,
+        row.optional("availability"),
+        row.optional("mean_lifetime_hours"),
+        math.inf if cap is None else cap,
+    )
+
+
+def _sustained_use(row: Row) -> SustainedUse:
+    row.demand_known(("tiers",))
+    tiers = row.values.get("tiers")
+    if not isinstance(tiers, list) or not all(isinstance(t, int | float) for t in tiers):
+        raise row.error("not a list of shares", "tiers", tiers, "such as [1.0, 0.8, 0.6, 0.4]")
+    return SustainedUse(tuple(tiers))
+
+
+def _customised(row: Row) -> Customised:
+    row.demand_known(("core_per_hour", "gib_per_hour", "markup"))
+    markup = row.optional("markup")
+    return Customised(
+        row.number("core_per_hour"), row.number("gib_per_hour"), 1.05 if markup is None else markup
+    )
+
+
+def _discount(row: Row) -> Discount:
+    row.demand_known(("share", "instances", "options"))
+    options = row.values.get("options", [])
+    known = [option.value for option in Option]
+    if not isinstance(options, list) or not all(option in known for option in options):
+        raise row.error("not a list of options", "options", options, ", ".join(known))
+    return Discount(row.number("share"), row.text("instances", "*"), tuple(map(Option, options)))
+
+
+def _commitment(row: Row) -> Commitment:
+    row.demand_known(("instance", "count", "price_per_hour", "until"))
+    count = row.number("count")
+    if not count.is_integer():
+        raise row.error("not a whole number", "count", count, "how many instances")
+    return Commitment(
+        row.text("instance"),
+        int(count),
+        row.optional("price_per_hour") or 0.0,
+        _day(row, "until") if "until" in row.values else None,
+    )
+
+
+def _day(row: Row, name: str) -> date:
+    value = row.values.get(name)
+    if type(value) is date:
+        return value
+    try:
+        return date.fromisoformat(row.text(name))
+    except ValueError:
+        raise row.error("not a day", name, value, "YYYY-MM-DD") from None
+
+
+def _tables(top: Row, name: str) -> Iterator[Row]:
+    """The tables of a section: a list of them, or one alone."""
+    section = top.values.get(name, [])
+    for number, table in enumerate(section if isinstance(section, list) else [section], start=1):
+        if not isinstance(table, dict):
+            raise top.error("not a table", name, table, "names and values")
+        yield Row(top.source, None, table, place=f"{name} {number}")
+
 
 _DOCUMENT_EXAMPLE: Final = """\
 currency = "EUR"
@@ -39,9 +231,6 @@ cores = 4
 memory_gib = 16
 on_demand = 0.2
 transient = 0.06
-spot_block_1h = 0.1
-scheduled_peak = 0.18
-scheduled_off_peak = 0.16
 
 [sustained_use]
 tiers = [1.0, 0.8]
@@ -64,7 +253,7 @@ until = 2027-01-01
 
 
 @register("price_source", "document")
-class PriceDocument(PlainSource):
+class PriceDocument(PriceSource):
     """A TOML or JSON file: headings, a list ``offer``, and discounts, commitments, rules.
 
     Headings: name, currency, date, provider, region, source. Each offer has the columns of the
@@ -110,13 +299,13 @@ c8,8,32,0.4,0.24,,,EUR,2026-03-01
 
 
 @register("price_source", "table")
-class PriceTable(PlainSource):
+class PriceTable(PriceSource):
     """A CSV with one row per instance type.
 
     Columns instance_type, cores, memory_gib, on_demand, currency and date; as needed provider,
     region, gpus, reserved_1y, reserved_3y, transient, availability, mean_lifetime_hours,
-    lifetime_cap_hours, spot_block_1h to spot_block_6h, scheduled_peak, scheduled_off_peak. Prices
-    are per hour of one instance; an empty field means that the option is not offered.
+    lifetime_cap_hours. Prices are per hour of one instance; an empty field means that the option is
+    not offered.
     """
 
     @staticmethod
@@ -136,34 +325,18 @@ class PriceTable(PlainSource):
         return catalogue_of_rows(reference.text, table_rows(reference))
 
 
-_DAY_SECONDS = 86_400.0
+_KEPT_SECONDS: Final = 7.0 * 86_400.0
+"""Age at which a kept file is fetched anew."""
 _SCHEMES = ("http://", "https://")
 
 
-@dataclass(frozen=True, slots=True)
-class WebParameters:
-    """Parameters of ``web``."""
-
-    folder: str = ""
-    """Where what is fetched is kept; by default the user's cache folder."""
-    keep_days: float = 7.0
-    """Fetch anew when the kept file is older than this."""
-
-    def __post_init__(self) -> None:
-        if not self.keep_days >= 0.0:
-            raise InputError("not an age", field="keep_days", value=self.keep_days, expected=">= 0")
-
-
-@register("price_source", "web", parameters=WebParameters)
-class WebPrices:
+@register("price_source", "web")
+class WebPrices(PriceSource):
     """An address (http or https) of a file in one of the other layouts.
 
     Which addresses have prices is the user's to say. If a new copy cannot be had, it is an error:
     old prices are never taken for new ones.
     """
-
-    def __init__(self, parameters: WebParameters) -> None:
-        self._parameters = parameters
 
     def recognises(self, reference: Reference) -> bool:
         """It begins with ``http://`` or ``https://``."""
@@ -183,20 +356,13 @@ class WebPrices:
         name = address.partition("?")[0].rstrip("/").rpartition("/")[2]
         # Two addresses may end in the same name.
         place = hashlib.sha256(address.encode()).hexdigest()[:16]
-        folder = _folder(self._parameters.folder) / place
+        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        folder = Path(base) / "foresail" / "prices" / place
         kept = folder / name
-        age_days = self._parameters.keep_days * _DAY_SECONDS
-        if kept.exists() and time.time() - kept.stat().st_mtime <= age_days:
+        if kept.exists() and time.time() - kept.stat().st_mtime <= _KEPT_SECONDS:
             return kept
         fresh = folder / "fresh"
         fetched = fetch(Log(name=name, path=name, system="prices"), fresh, address)
         fetched.path.replace(kept)
         fresh.rmdir()
         return kept
-
-
-def _folder(chosen: str) -> Path:
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "foresail" / "prices"

@@ -12,8 +12,6 @@ from foresail.cloud.prices import (
     Offer,
     PriceCatalogue,
     Reserved,
-    ScheduledReserved,
-    SpotBlock,
     SustainedUse,
     Transient,
 )
@@ -30,8 +28,6 @@ _TRANSIENT: Final = 0.30
 """The middle of the published 20 to 40 %."""
 _MEAN_LIFETIME_HOURS: Final = 24.0
 """Ours: the thesis does not give its lifetimes; this is that of the worked examples."""
-_BLOCKS: Final = tuple(0.55 + 0.03 * hours for hours in range(6))
-_PEAK, _OFF_PEAK = 0.95, 0.90
 
 
 def _thesis_offer(cores: int) -> Offer:
@@ -41,8 +37,6 @@ def _thesis_offer(cores: int) -> Offer:
         price,
         tuple(Reserved(years, relative * price) for years, relative in _RESERVED),
         Transient(_TRANSIENT * price, mean_lifetime_hours=_MEAN_LIFETIME_HOURS),
-        SpotBlock(tuple(relative * price for relative in _BLOCKS)),
-        ScheduledReserved(_PEAK * price, _OFF_PEAK * price),
     )
 
 

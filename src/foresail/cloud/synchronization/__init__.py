@@ -1,1 +1,1 @@
-"""What waiting for each other costs workers that are not equally fast."""
+"""The cost of waiting for each other, of workers that are not equally fast."""

@@ -8,8 +8,13 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from foresail.cloud.synchronization.models import BarrierProgram, BarrierRules, Model
-from foresail.cloud.synchronization.speeds import RankedSpeeds, UniformSpeeds
+from foresail.cloud.synchronization.models import (
+    BarrierProgram,
+    BarrierRules,
+    Model,
+    RankedSpeeds,
+    UniformSpeeds,
+)
 from foresail.model.arrays import Floats, Integers
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
@@ -75,10 +80,7 @@ def costs(
     ``workers`` are numbers of them, each at least 1; ``speeds`` those of transient ones, by default
     uniform between 0 and 1.
 
-    Raises
-    ------
-    InputError
-        If a number of workers is below 1.
+    Raises ``InputError`` if a number of workers is below 1.
     """
     check_workers(workers)
     rules = model.rules(workers)
@@ -168,6 +170,8 @@ def drawn_costs(
     end where speeds may be near 0 (spec section 11, item 12): give speeds a lower bound. With
     bounded staleness workers really run apart here, by as many intervals as they may.
 
+    Raises ``InputError`` if a number is out of its range, or a speed is 0.
+
     Parameters
     ----------
     name, model, setting, workers
@@ -180,11 +184,6 @@ def drawn_costs(
         Source of the speeds.
     intervals_per_draw
         How long a worker keeps its speed.
-
-    Raises
-    ------
-    InputError
-        If a number is out of its range, or a speed is 0.
     """
     check_workers(workers)
     for field, value, least in (("runs", runs, 2), ("intervals_per_draw", intervals_per_draw, 1)):

@@ -1,14 +1,19 @@
-"""Synchronisation models: whom a barrier waits for, and what becomes of the gradients left."""
+"""Synchronisation models, whom a barrier waits for, and the speeds of transient workers."""
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
-from foresail.model.arrays import Integers
+from foresail.cloud.histories import MarketHistory
+from foresail.distributions.empirical import Empirical
+from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError, UnknownNameError, require, require_at_least
 from foresail.model.registry import Entry
 from foresail.model.short_form import PlugIn, make_part, name_and_settings, said
@@ -18,13 +23,7 @@ _MOST_BARRIERS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class BarrierProgram:
-    """A parallel program with barriers (spec section 3, Tables 4.1 and 4.2).
-
-    Raises
-    ------
-    InputError
-        If work, barriers or time are not what any cluster has, or the discount is not in [0, 1).
-    """
+    """A parallel program with barriers (spec section 3, Tables 4.1 and 4.2)."""
 
     operations: float = 8_000.0
     """All work, W; an on-demand worker does one in a unit of time."""
@@ -49,7 +48,7 @@ _AMOUNT: Final = re.compile(r"(\d+)|k(?:([-/])(\d+))?")
 
 @dataclass(frozen=True)
 class BarrierRules:
-    """What a model prescribes at each number of workers k; shapes are (numbers of workers,)."""
+    """Rules of a model at each number of workers k; shapes are (numbers of workers,)."""
 
     rented: Integers
     """Workers that are paid for: k, and backups."""
@@ -74,7 +73,7 @@ class OnDemand:
     """Bulk-synchronous on workers of the same speed (equations 4.3 and 4.4)."""
 
     def rules(self, workers: Integers) -> BarrierRules:
-        """What it prescribes at each number of workers."""
+        """Rules at each number of workers."""
         ones = np.ones_like(workers)
         return BarrierRules(workers, ones, ones, np.zeros_like(workers), transient=False)
 
@@ -84,7 +83,7 @@ class TransientWorkers:
     """Bulk-synchronous on transient workers: every barrier waits for the slowest (4.5)."""
 
     def rules(self, workers: Integers) -> BarrierRules:
-        """What it prescribes at each number of workers."""
+        """Rules at each number of workers."""
         ones = np.ones_like(workers)
         return BarrierRules(workers, ones, ones, np.zeros_like(workers))
 
@@ -96,7 +95,7 @@ class Replicas:
     count: str = "1"
 
     def rules(self, workers: Integers) -> BarrierRules:
-        """What it prescribes at each number of workers."""
+        """Rules at each number of workers."""
         more = amount(self.count, workers, "count")
         return BarrierRules(workers + more, 1 + more, 1 + more, np.zeros_like(workers))
 
@@ -111,7 +110,7 @@ class Staleness:
         require_at_least(self, 1, "intervals")
 
     def rules(self, workers: Integers) -> BarrierRules:
-        """What it prescribes at each number of workers."""
+        """Rules at each number of workers."""
         ones = np.ones_like(workers)
         return BarrierRules(
             workers,
@@ -129,7 +128,7 @@ class Partial:
     dropped: str = "k/2"
 
     def rules(self, workers: Integers) -> BarrierRules:
-        """What it prescribes at each number of workers."""
+        """Rules at each number of workers."""
         dropped = _dropped(self.dropped, workers)
         return BarrierRules(workers, 1 + dropped, np.ones_like(workers), dropped)
 
@@ -145,7 +144,7 @@ class Flexible:
     replicas: str = "0"
 
     def rules(self, workers: Integers) -> BarrierRules:
-        """What it prescribes at each number of workers."""
+        """Rules at each number of workers."""
         dropped = _dropped(self.dropped, workers)
         more = amount(self.replicas, workers, "replicas")
         return BarrierRules(
@@ -165,7 +164,7 @@ Model = OnDemand | TransientWorkers | Replicas | Staleness | Partial | Flexible
 
 
 def amount(text: str, workers: Integers, field: str) -> Integers:
-    """What a text stands for at each number of workers; rounded down, never below 0."""
+    """Read a number that may depend on that of workers; rounded down, never below 0."""
     match = _AMOUNT.fullmatch(text.replace(" ", ""))
     if match is None or (match[2] == "/" and int(match[3]) == 0):
         raise InputError(
@@ -207,28 +206,137 @@ _MODELS: Final[dict[str, type[Any]]] = {
 
 
 def label(part: PlugIn) -> str:
-    """What is modelled, defaults too: ``fsp(dropped=k-1)``; only no replicas are left out."""
+    """Name of a model, defaults too: ``fsp(dropped=k-1)``; only no replicas are left out."""
     values = {each.name: getattr(part.parameters, each.name) for each in fields(part.parameters)}
-    told = [
+    shown = [
         f"{name}={said(value)}"
         for name, value in values.items()
         if (name, value) != ("replicas", "0")
     ]
-    return f"{part.entry.name}({','.join(told)})" if told else part.entry.name
+    return f"{part.entry.name}({','.join(shown)})" if shown else part.entry.name
 
 
 def model_of(text: str) -> PlugIn:
     """The model that a short form names, such as ``fsp(dropped=k/2)``.
 
-    Raises
-    ------
-    InputError
-        If the text is malformed, or a parameter's value does not fit.
-    UnknownNameError
-        If there is no such model or parameter.
+    Raises ``InputError`` if the text is malformed, or a parameter's value does not fit;
+    ``UnknownNameError`` if there is no such model or parameter.
     """
     name, settings = name_and_settings(text)
     if name not in _MODELS:
         raise UnknownNameError("synchronisation model", name, _MODELS)
     kind = _MODELS[name]
     return make_part(Entry("synchronisation model", name, lambda model: model, kind), settings)
+
+
+_LEVELS: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class UniformSpeeds:
+    """Speeds between 0 and 1, each as likely as any other: the thesis' transient workers."""
+
+    def expected(self, rank: Integers, workers: Integers) -> Floats:
+        """Expected speed of the worker with this rank among so many, the slowest having rank 1."""
+        return rank / (workers + 1.0)
+
+    def unfinished(self, slower: Integers, workers: Integers) -> Floats:  # noqa: ARG002 - as others have it
+        """Mean share of their tasks that so many slowest have not done when the next one has."""
+        return np.full(slower.shape, 0.5)
+
+
+@dataclass(frozen=True)
+class AnySpeeds:
+    """Speeds of any distribution, by its quantiles.
+
+    Raises ``InputError`` if workers may have no speed at all: use ``at_least``.
+    """
+
+    distribution: Distribution
+
+    def __post_init__(self) -> None:
+        if not self._quantiles[0] > 0.0:
+            raise InputError(
+                "some workers never get anything done",
+                field="speeds",
+                value=float(self._quantiles[0]),
+                expected="speeds above 0; raise the lowest speed",
+            )
+
+    @cached_property
+    def _levels(self) -> Floats:
+        return (np.arange(_LEVELS) + 0.5) / _LEVELS
+
+    @cached_property
+    def _quantiles(self) -> Floats:
+        return np.array([self.distribution.quantile(float(level)) for level in self._levels])
+
+    def expected(self, rank: Integers, workers: Integers) -> Floats:
+        """Expected speed of the worker with this rank among so many, the slowest having rank 1."""
+        return np.array(
+            [
+                self._weights(at, of) @ self._quantiles
+                for at, of in zip(rank.tolist(), workers.tolist(), strict=True)
+            ]
+        )
+
+    def unfinished(self, slower: Integers, workers: Integers) -> Floats:
+        """Mean share of their tasks that so many slowest have not done when the next one has.
+
+        Given its speed v, the slower ones are independent draws from below v.
+        """
+        below = np.cumsum(self._quantiles) - 0.5 * self._quantiles
+        left = 1.0 - below / (_LEVELS * self._levels) / self._quantiles
+        return np.array(
+            [
+                self._weights(some + 1, of) @ left
+                for some, of in zip(slower.tolist(), workers.tolist(), strict=True)
+            ]
+        )
+
+    def _weights(self, rank: int, workers: int) -> Floats:
+        """Density of the level of the worker with a rank, a beta distribution, on the levels."""
+        log = (rank - 1) * np.log(self._levels) + (workers - rank) * np.log1p(-self._levels)
+        weights = np.exp(log - log.max())
+        return np.asarray(weights / weights.sum())
+
+
+RankedSpeeds = UniformSpeeds | AnySpeeds
+"""What the formulas need to know of workers' speeds; 1 is the speed of an on-demand worker."""
+
+
+def at_least(distribution: Distribution, lowest: float) -> Empirical:
+    """A distribution of speeds, with those below the lowest raised to it, as equally likely atoms.
+
+    Raises ``InputError`` if the lowest is not above 0.
+    """
+    if not 0.0 < lowest < math.inf:
+        raise InputError("no speed", field="lowest", value=lowest, expected="above 0")
+    levels = (np.arange(_LEVELS) + 0.5) / _LEVELS
+    return Empirical([max(distribution.quantile(float(level)), lowest) for level in levels])
+
+
+def measured_speeds(history: MarketHistory, interval_seconds: float) -> Empirical:
+    """Speeds of a worker that works only while its market is up, by a measured series.
+
+    The share of each interval that it was up is its speed there; 0 where it was down throughout.
+
+    An interval between barriers lasts ``interval_seconds`` on a worker that is always up.
+
+    Raises ``InputError`` if the history is shorter than an interval.
+    """
+    if not 0.0 < interval_seconds <= history.span_seconds:
+        raise InputError(
+            "no interval of this history",
+            source=history.market,
+            field="interval_seconds",
+            value=interval_seconds,
+            expected=f"above 0, at most {history.span_seconds:g}",
+        )
+    seconds = history.step_seconds()
+    edges = np.concatenate(([0.0], np.cumsum(seconds)))
+    done = np.concatenate(([0.0], np.cumsum(seconds * history.share_up())))
+    at = np.arange(0.0, history.span_seconds, interval_seconds)
+    shares = np.diff(np.interp(at, edges, done)) / interval_seconds
+    values, counts = np.unique(np.round(shares, 9), return_counts=True)
+    return Empirical(np.clip(values, 0.0, 1.0), counts)

@@ -1,4 +1,4 @@
-"""How available types are, by what their markets did lately, and how far that holds afterwards."""
+"""Availability of types by what their markets did lately, and how far that holds afterwards."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.transient.joint import JointHistory
-from foresail.cloud.transient.methods import Method
+from foresail.cloud.histories import JointHistory
 from foresail.cloud.transient.offers import MachineKind, Offers, TransientType, fitted_shocks
 from foresail.cloud.transient.plan import CapacityPlan, rented_of
-from foresail.cloud.transient.planning import UnreachableError, plan
+from foresail.cloud.transient.planning import UnreachableError
 from foresail.model.errors import InputError
 
 _HOUR: Final = 3600.0
@@ -30,6 +29,9 @@ def estimated_offers(
 
     A market that was never up is left out, as there is no price to pay for it.
 
+    Raises ``InputError`` if a market's kind is not given or has no price, the hours are negative,
+    or no market was up.
+
     Parameters
     ----------
     history
@@ -39,12 +41,6 @@ def estimated_offers(
     doubt_hours
         Hours put to what was seen, half of them up and half down: no type is then taken for certain
         because it was not seen to fail. The thesis has 0.
-
-    Raises
-    ------
-    InputError
-        If a market's kind is not given or has no price, the hours are negative, or no market was
-        up.
     """
     if not 0.0 <= doubt_hours < math.inf:
         raise InputError(
@@ -90,7 +86,7 @@ def estimated_offers(
 def correlated_offers(
     history: JointHistory, kinds: Mapping[str, MachineKind], *, doubt_hours: float = 0.0
 ) -> Offers:
-    """As ``estimated_offers``, with the shocks under which the types fail together."""
+    """Estimate as ``estimated_offers``, with the shocks under which the types fail together."""
     apart = estimated_offers(history, kinds, doubt_hours=doubt_hours)
     part = history.of([each.name for each in apart.types])
     return Offers(apart.types, fitted_shocks(part, doubt_hours=doubt_hours))
@@ -98,7 +94,7 @@ def correlated_offers(
 
 @dataclass(frozen=True, slots=True)
 class Realised:
-    """What became of a plan."""
+    """Outcome of a plan."""
 
     begin: float
     end: float
@@ -113,7 +109,7 @@ class Realised:
 
 
 def realised(history: JointHistory, planned: CapacityPlan) -> Realised:
-    """What a plan would have had and cost in a stretch of history."""
+    """Availability and cost that a plan would have had in a stretch of history."""
     enough = has_capacity(history, planned)
     counts = rented_of(planned, history.names)
     availability = float(history.seconds @ enough) / history.total_seconds
@@ -131,13 +127,7 @@ def realised(history: JointHistory, planned: CapacityPlan) -> Realised:
 
 
 def require_markets(history: JointHistory, planned: CapacityPlan) -> None:
-    """Refuse a history that does not have a market of a plan.
-
-    Raises
-    ------
-    InputError
-        If it does not.
-    """
+    """Refuse a history that does not have a market of a plan."""
     for each in planned.rented:
         if each.type.name not in history.names:
             raise InputError(
@@ -148,39 +138,29 @@ def require_markets(history: JointHistory, planned: CapacityPlan) -> None:
 
 
 def has_capacity(history: JointHistory, planned: CapacityPlan) -> NDArray[np.bool_]:
-    """Whether a plan's machines had its capacity, shape (intervals,).
-
-    Raises
-    ------
-    InputError
-        If the history does not have a market of the plan.
-    """
+    """Say when a plan's machines had its capacity, shape (intervals,)."""
     capacity = history.up @ _capacities(history, planned)
     return np.asarray(capacity >= planned.capacity * (1.0 - 1e-12))
 
 
 def rolled(
     history: JointHistory,
-    estimate: Callable[[JointHistory], Offers],
-    capacity: float,
-    availability: float,
+    planned: Callable[[JointHistory], CapacityPlan],
     *,
     window_seconds: float | None,
     step_seconds: float,
     first_seconds: float,
-    method: Method = Method.BEST,
-    extra_nines: float = 0.0,
 ) -> list[Realised]:
     """Plan again and again of a trailing window, and see what became of each plan (spec 2.5).
+
+    Raises ``InputError`` as ``planned``, or if the first plan begins beyond the history.
 
     Parameters
     ----------
     history
         All of it.
-    estimate
-        Makes offers of a window, such as ``estimated_offers`` with its kinds.
-    capacity, availability, method, extra_nines
-        As for ``foresail.cloud.transient.planning.plan``.
+    planned
+        Makes a plan of a window.
     window_seconds
         How far back each plan looks; None: an oracle, which looks at the time that it plans for.
     step_seconds
@@ -188,11 +168,6 @@ def rolled(
     first_seconds
         Where the first plan begins, after the beginning of the history: the same for windows that
         are to be compared.
-
-    Raises
-    ------
-    InputError
-        As ``estimate`` and ``plan``, or if the first plan begins beyond the history.
     """
     begin = history.begin + first_seconds
     found = []
@@ -201,13 +176,9 @@ def rolled(
         ahead = history.between(begin, end)
         seen = ahead if window_seconds is None else history.between(begin - window_seconds, begin)
         try:
-            planned = plan(
-                estimate(seen), capacity, availability, method=method, extra_nines=extra_nines
-            )
+            found.append(realised(ahead, planned(seen)))
         except UnreachableError:
             found.append(Realised(begin, end, None, math.nan, math.nan))
-        else:
-            found.append(realised(ahead, planned))
         begin = end
     if not found:
         raise InputError(
@@ -235,7 +206,7 @@ def shuffled_availability(
     draws: int,
     random: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """What the plan would have had if the markets had not moved together.
+    """Availability that the plan would have had if the markets had not moved together.
 
     Each market's history is turned by a time of its own, which keeps how often and how long it was
     down and takes away with whom. Against ``realised`` it shows what independence costs.

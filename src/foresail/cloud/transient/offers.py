@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.cloud.histories import JointHistory
 from foresail.cloud.prices import checked_price
-from foresail.cloud.transient.joint import JointHistory
 from foresail.model.errors import InputError
 
 _MOST_ROUNDS: Final = 500
@@ -120,7 +120,7 @@ _MOST_UNITS: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class MachineKind:
-    """What a market rents: the capacity of a machine, and its price on demand (per hour)."""
+    """A machine that a market rents: its capacity, and its price on demand (per hour)."""
 
     capacity: float
     on_demand_per_hour: float | None = None
@@ -128,7 +128,7 @@ class MachineKind:
     """Of the transient machine, where its history has no prices."""
 
     def or_on_demand(self, price_per_hour: float | None) -> MachineKind:
-        """With this price on demand, unless it has one."""
+        """Return the kind with this price on demand, unless it has one."""
         if self.on_demand_per_hour is not None:
             return self
         return replace(self, on_demand_per_hour=price_per_hour)
@@ -136,13 +136,7 @@ class MachineKind:
 
 @dataclass(frozen=True, slots=True)
 class TransientType:
-    """A type of transient machine in one market: all of its machines are up or down together.
-
-    Raises
-    ------
-    InputError
-        If a value is not as above; names the field.
-    """
+    """A type of transient machine in one market: all of its machines are up or down together."""
 
     name: str
     """Unique."""
@@ -172,7 +166,7 @@ class TransientType:
 
     @property
     def price_per_hour(self) -> float:
-        """Of one machine."""
+        """Price of one machine."""
         return self.price_per_unit_hour * self.capacity
 
     def _check_positive(self, field: str, value: float) -> None:
@@ -189,11 +183,8 @@ class TransientType:
 class Offers:
     """Types that can be rented, and whether they fail on their own or together.
 
-    Raises
-    ------
-    InputError
-        If there is no type, a name comes twice, the shocks are of other types, or the capacities
-        have so little in common that they cannot be counted.
+    Raises ``InputError`` if there is no type, a name comes twice, the shocks are of other types, or
+    the capacities have so little in common that they cannot be counted.
     """
 
     types: tuple[TransientType, ...]

@@ -30,18 +30,18 @@ class TransientRental:
 
     @property
     def capacity(self) -> float:
-        """Of all of them."""
+        """Total of all of them."""
         return self.count * self.type.capacity
 
     @property
     def price_per_hour(self) -> float:
-        """Of all of them."""
+        """Total of all of them."""
         return self.count * self.type.price_per_hour
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityPlan:
-    """What to rent so that a service has its capacity as often as it must."""
+    """Machines to rent so that a service has its capacity as often as it must."""
 
     capacity: float
     """What the service needs, in the unit of the types' capacity."""
@@ -53,8 +53,6 @@ class CapacityPlan:
     """1 − the availability of the capacity in this pool, by the model."""
     rented: tuple[TransientRental, ...]
     """Types with at least one machine."""
-    method: str
-    """How it was chosen."""
     model: str
     """``independent``, or ``N states`` where types fail together."""
     on_demand_price_per_hour: float | None
@@ -62,17 +60,17 @@ class CapacityPlan:
 
     @property
     def availability(self) -> float:
-        """Of the capacity in this pool, by the model."""
+        """Availability of the capacity in this pool, by the model."""
         return 1.0 - self.availability_shortfall
 
     @property
     def total_capacity(self) -> float:
-        """When all machines are up."""
+        """Capacity when all machines are up."""
         return sum(each.capacity for each in self.rented)
 
     @property
     def price_per_hour(self) -> float:
-        """Of all machines."""
+        """Price of all machines."""
         return sum(each.price_per_hour for each in self.rented)
 
     @property
@@ -88,7 +86,7 @@ class CapacityPlan:
 
     @property
     def is_worth_it(self) -> bool:
-        """Whether it is cheaper than the same capacity on demand, as far as is known."""
+        """True if it is cheaper than the same capacity on demand, as far as is known."""
         return self.on_demand_share is None or self.on_demand_share < 1.0
 
     def to_record(self) -> dict[str, Any]:
@@ -101,7 +99,6 @@ class CapacityPlan:
             "extra_nines": self.extra_nines,
             "availability": self.availability,
             "availability_shortfall": self.availability_shortfall,
-            "method": self.method,
             "model": self.model,
             "total_capacity": self.total_capacity,
             "surplus_share": self.surplus_share,
@@ -134,10 +131,8 @@ def from_record(record: object, source: object | None = None) -> CapacityPlan:
 
     ``source`` is where it came from, for the error.
 
-    Raises
-    ------
-    InputError
-        If it is no plan, of a newer version, or a field is missing or cannot be; names the field.
+    Raises ``InputError`` if it is no plan, of a newer version, or a field is missing or cannot be;
+    names the field.
     """
     if not isinstance(record, Mapping) or record.get("kind") != _KIND:
         found = record.get("kind") if isinstance(record, Mapping) else record
@@ -170,7 +165,6 @@ def from_record(record: object, source: object | None = None) -> CapacityPlan:
             extra_nines=float(record["extra_nines"]),
             availability_shortfall=float(record["availability_shortfall"]),
             rented=rented,
-            method=str(record["method"]),
             model=str(record["model"]),
             on_demand_price_per_hour=record["on_demand_price_per_hour"],
         )
@@ -198,11 +192,9 @@ def read_types(path: Path) -> tuple[TransientType, ...]:
     (``price_per_hour``) or of a unit of its capacity (``price_per_unit_hour``); on-demand prices,
     ``on_demand_…``, may be given likewise.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or a type lacks a field, has an unknown one, a value that
-        cannot be, or another's name; names file, line (or number of the type), field and value.
+    Raises ``InputError`` if the file cannot be read, or a type lacks a field, has an unknown one, a
+    value that cannot be, or another's name; names file, line (or number of the type), field and
+    value.
     """
     types: dict[str, TransientType] = {}
     for row in _rows(path, "types"):
@@ -220,11 +212,6 @@ def read_kinds(path: Path) -> dict[str, MachineKind]:
 
     Columns ``instance_type`` and ``capacity``; ``price_per_hour`` for markets whose histories have
     no prices; ``on_demand_price_per_hour`` to compare with.
-
-    Raises
-    ------
-    InputError
-        As ``read_types``.
     """
     kinds = {row.text("instance_type"): row.record(_kind) for row in _rows(path, "machines")}
     if not kinds:
@@ -235,14 +222,11 @@ def read_kinds(path: Path) -> dict[str, MachineKind]:
 def kinds_of_markets(
     histories: Iterable[MarketHistory], by_type: Mapping[str, MachineKind], source: object
 ) -> dict[str, MachineKind]:
-    """What each market rents, by market: the kind of its type, at its price on demand.
+    """Kind of machine of each market: that of its type, at its price on demand.
 
     ``by_type`` are the kinds by instance type, which are from ``source``.
 
-    Raises
-    ------
-    InputError
-        If nothing is known of a market's type.
+    Raises ``InputError`` if nothing is known of a market's type.
     """
     kinds = {}
     for each in histories:
@@ -261,10 +245,7 @@ def kinds_of_markets(
 def read_plan(path: Path) -> CapacityPlan:
     """The plan that ``foresail cloud transient --output`` wrote.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or holds no plan; names the field.
+    Raises ``InputError`` if the file cannot be read, or holds no plan; names the field.
     """
     with naming(path):
         return from_record(json_of(path), path)

@@ -5,33 +5,153 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.transient.availability import allowed_shortfall, best_shortfall, shortfall
-from foresail.cloud.transient.choosing import MARGINAL, cheapest, chosen, completed, pruned
-from foresail.cloud.transient.methods import Method
+from foresail.cloud.transient.availability import (
+    allowed_shortfall,
+    best_shortfall,
+    shortfall,
+    shortfall_after,
+)
 from foresail.cloud.transient.offers import Offers
 from foresail.cloud.transient.plan import CapacityPlan, TransientRental
-from foresail.model.arrays import Integers
+from foresail.model.arrays import Floats, Integers
 from foresail.model.errors import InputError
+
+_LEAST_SHORTFALL: Final = 1e-300
+_LEAST_GAIN: Final = 1e-9
+"""Relative: what rounding could make up is no gain."""
+
+
+Gain: TypeAlias = Callable[[Floats], Floats]
+"""Worth of shortfalls, such as their nines: what a machine adds is set against its price."""
+
+
+def chosen(
+    offers: Offers, needed: int, allowed: float, gain: Gain, *, dearest: float = math.inf
+) -> Integers | None:
+    """Machines of each type, added one by one until the shortfall is small enough, then pruned.
+
+    Parameters
+    ----------
+    offers
+        What can be rented; some pool of it is good enough.
+    needed
+        Capacity in grains, at least 1.
+    allowed
+        Shortfall that is good enough.
+    gain
+        By what the next machine is chosen (spec 2.3).
+    dearest
+        Price per hour at which to give up.
+
+    Returns
+    -------
+    numpy.ndarray or None
+        Shape (types,); None where it was given up.
+    """
+    nothing = np.zeros(len(offers.types), dtype=np.int64)
+    counts = completed(offers, nothing, needed, allowed, gain, dearest=dearest)
+    return None if counts is None else pruned(offers, counts, needed, allowed)
+
+
+def completed(
+    offers: Offers,
+    begun: Integers,
+    needed: int,
+    allowed: float,
+    gain: Gain,
+    *,
+    dearest: float = math.inf,
+) -> Integers | None:
+    """Choose as ``chosen``, but not pruned, and from machines that are there already.
+
+    The gain is measured at what the pool has, until that is enough. Measured at the capacity that
+    the pool would have with the machine, one type would be stacked on itself and the gains would
+    end (spec 2.3).
+    """
+    counts = begun.copy()
+    if not counts.any():
+        counts[_best(offers, gain(offers.weights @ (1.0 - offers.up)), counts)] += 1
+    while True:
+        size = int(counts @ offers.units)
+        short = shortfall(offers, counts, min(size, needed))
+        if size >= needed and short <= allowed:
+            return counts
+        if float(counts @ offers.prices) > dearest:
+            return None
+        if short == 0.0:
+            counts[_cheapest_certain(offers)] += 1
+            continue
+        after = _after(offers, counts, min(size, needed), 1)
+        gains = gain(after) - gain(np.array([short]))[0]
+        gains[short - after <= _LEAST_GAIN * short] = 0.0
+        counts[_best(offers, gains, counts)] += 1
+
+
+def pruned(offers: Offers, counts: Integers, needed: int, allowed: float) -> Integers:
+    """Drop the machines that are not needed, the dearest first, one at a time."""
+    kept = counts.copy()
+    dearest_first = np.argsort(-offers.prices, kind="stable")
+    while True:
+        short = _after(offers, kept, needed, -1)
+        spare = dearest_first[(short <= allowed)[dearest_first] & (kept > 0)[dearest_first]]
+        if not spare.size:
+            return kept
+        kept[spare[0]] -= 1
+
+
+def _best(offers: Offers, gains: Floats, counts: Integers) -> int:
+    """The type with the lowest price per gain; without gain, one of the rarest in the pool."""
+    prices = offers.prices
+    if not np.any(gains > 0.0):
+        return int(np.lexsort((prices, counts))[0])
+    ratio = np.full(gains.size, math.inf)
+    np.divide(prices, gains, out=ratio, where=gains > 0.0)
+    return int(np.lexsort((prices, ratio))[0])
+
+
+def _cheapest_certain(offers: Offers) -> int:
+    """The cheapest capacity that is never down: nothing else is to be gained by such a pool."""
+    certain = np.all(offers.up == 1.0, axis=0)
+    return int(np.argmin(np.where(certain, offers.prices / offers.units, math.inf)))
+
+
+def _after(offers: Offers, counts: Integers, needed: int, change: int) -> Floats:
+    """Shape (types,): the shortfall once this type has so many machines more."""
+    shorts = [shortfall_after(offers.units, counts, up, needed, change) for up in offers.up]
+    return np.asarray(offers.weights @ np.stack(shorts))
+
+
+def gained_nines(short: Floats) -> Floats:
+    """Nines of availability."""
+    return np.asarray(-np.log10(np.maximum(short, _LEAST_SHORTFALL)))
+
+
+def gained_share(short: Floats) -> Floats:
+    """Availability as it is."""
+    return 1.0 - short
+
+
+GAINS: Final = (gained_nines, gained_share)
+
 
 _SCALES: Final = tuple(step * 10**power for power in range(6) for step in (1, 2, 5))
 _MOST_CHOSEN: Final = 500_000
 _MOST_REFINED: Final = 20_000
 """Types times grains of capacity: up to here pools are chosen, and refined."""
 _MOST_TRIALS: Final = 300
-_LEAST_GAIN: Final = 1e-9
 
 
 def best_of_scales(
-    offers: Offers, needed: int, allowed: float, *, dearest: float = math.inf
+    offers: Offers, needed: int, allowed: float, dearest: float = math.inf
 ) -> Integers | None:
     """The cheapest pool by the marginal criteria at several scales, refined where that is quick.
 
-    Arguments and result as for ``foresail.cloud.transient.choosing.chosen``.
+    Arguments and result as for ``chosen``.
     """
     pools = [
         pruned(offers, scale * counts, needed, allowed)
@@ -47,7 +167,7 @@ def refined(offers: Offers, counts: Integers, needed: int, allowed: float) -> In
     Goes on with the first that is cheaper, until none is.
 
     ``counts`` is a pool that is available enough, shape (types,); the others are as for
-    ``foresail.cloud.transient.choosing.chosen``.
+    ``chosen``.
     """
     best, price = counts, float(counts @ offers.prices)
     trials = _trials(best)
@@ -55,8 +175,8 @@ def refined(offers: Offers, counts: Integers, needed: int, allowed: float) -> In
         begun = next(trials, None)
         if begun is None:
             break
-        for criterion in MARGINAL:
-            found = completed(offers, begun, needed, allowed, criterion, dearest=1.5 * price)
+        for gain in GAINS:
+            found = completed(offers, begun, needed, allowed, gain, dearest=1.5 * price)
             if found is None:
                 continue
             found = pruned(offers, found, needed, allowed)
@@ -78,7 +198,7 @@ def _parts(needed: int, types: int) -> Iterator[tuple[int, int]]:
 
 
 def _small_pools(offers: Offers, needed: int, allowed: float, dearest: float) -> Iterator[Integers]:
-    found = [chosen(offers, needed, allowed, each, dearest=dearest) for each in MARGINAL]
+    found = [chosen(offers, needed, allowed, each, dearest=dearest) for each in GAINS]
     pools = [counts for counts in found if counts is not None]
     if not pools:
         return
@@ -105,6 +225,11 @@ _SLACK: Final = 1e-12
 _MOST_DIGITS: Final = 15
 
 
+PoolRule: TypeAlias = Callable[[Offers, int, float, float], Integers | None]
+"""Machines of each type by offers, needed grains, allowed shortfall, and the price per hour at
+which to give up."""
+
+
 class UnreachableError(InputError):
     """A target that no pool of these types can reach; ``best`` is the availability that one can."""
 
@@ -114,9 +239,9 @@ class UnreachableError(InputError):
         number = len(offers.types)
         pool = f"pool of these {number} types" if number > 1 else "number of this one type"
         super().__init__(
-            f"no {pool} is available so often; the best reachable is {said_availability(best)}",
+            f"no {pool} is available so often; the best reachable is {availability_text(best)}",
             field="availability",
-            value=target if math.isclose(allowed, 1.0 - target) else said_availability(allowed),
+            value=target if math.isclose(allowed, 1.0 - target) else availability_text(allowed),
             expected="a lower target, fewer extra nines, or more types",
         )
 
@@ -126,13 +251,16 @@ def plan(
     capacity: float,
     availability: float,
     *,
-    method: Method = Method.BEST,
     extra_nines: float = 0.0,
+    choose: PoolRule = best_of_scales,
 ) -> CapacityPlan:
-    """What to rent so that a capacity is there with some availability (spec 2.3).
+    """Plan what to rent so that a capacity is there with some availability (spec 2.3).
 
     A capacity of hundreds of machines is planned as several times a part of it: that pool is just
     as available, and the parts make up at most 1 % more than the capacity.
+
+    Raises ``UnreachableError`` if no pool of these types is so available; ``InputError`` if
+    capacity or availability cannot be.
 
     Parameters
     ----------
@@ -142,18 +270,10 @@ def plan(
         Above 0, in the unit of the types' capacity.
     availability
         Share of time that it must be there, above 0 and below 1.
-    method
-        ``best``: by the marginal criteria at several scales, refined; the others are published
-        ones, which cost more on large capacities, and the exact one, for few types.
     extra_nines
         To plan for more than is asked, since what was measured is kept less well.
-
-    Raises
-    ------
-    UnreachableError
-        If no pool of these types is so available.
-    InputError
-        If capacity or availability cannot be, or the exact method has too much to look at.
+    choose
+        How a pool is chosen.
     """
     needed = needed_grains(offers, capacity)
     allowed = allowed_shortfall(availability, extra_nines) * (1.0 + _SLACK)
@@ -164,10 +284,8 @@ def plan(
     dearest = math.inf if on_demand is None else _HOPELESS * on_demand
     times = math.ceil(needed / (_MOST_MACHINES * float(offers.units.mean())))
     part = math.ceil(needed / times)
-    pool = _pool(offers, part, allowed, method, dearest / times)
+    pool = choose(offers, part, allowed, dearest / times)
     best = times * (_everything(offers, part) if pool is None else pool)
-    if method is Method.EXACT:
-        best = cheapest(offers, needed, allowed, best)
     return CapacityPlan(
         capacity=capacity,
         target=availability,
@@ -178,27 +296,15 @@ def plan(
             for each, count in zip(offers.types, best, strict=True)
             if count
         ),
-        method=method.value,
         model="independent" if offers.shocks is None else f"{offers.weights.size} states",
         on_demand_price_per_hour=on_demand,
     )
 
 
-def _pool(
-    offers: Offers, needed: int, allowed: float, method: Method, dearest: float
-) -> NDArray[np.int64] | None:
-    if method in (Method.BEST, Method.EXACT):
-        return best_of_scales(offers, needed, allowed, dearest=dearest)
-    return chosen(offers, needed, allowed, method, dearest=dearest)
-
-
 def needed_grains(offers: Offers, capacity: float) -> int:
     """A capacity as the least number of grains that make it up.
 
-    Raises
-    ------
-    InputError
-        If it is not above 0, or far more than the types' grain lets one count.
+    Raises ``InputError`` if it is not above 0, or far more than the types' grain lets one count.
     """
     if not 0.0 < capacity < math.inf:
         raise InputError(
@@ -216,10 +322,10 @@ def needed_grains(offers: Offers, capacity: float) -> int:
     return needed
 
 
-def said_availability(short: float) -> str:
+def availability_text(short: float) -> str:
     """An availability with enough digits to tell it from 1: ``0.999939``.
 
-    What would take more digits than a float has is told by what is missing.
+    What would take more digits than a float has is written by what is missing.
     """
     if short <= 0.0:
         return "1"
@@ -243,16 +349,15 @@ def frontier(
     capacity: float,
     targets: Sequence[float] = TARGETS,
     *,
-    method: Method = Method.BEST,
     extra_nines: float = 0.0,
 ) -> list[CapacityPlan]:
     """A plan for each target that can be reached, ascending; the rest are left out.
 
-    Arguments as for ``foresail.cloud.transient.planning.plan``.
+    Arguments as for ``plan``.
     """
     plans = reached(
         targets,
-        lambda target: plan(offers, capacity, target, method=method, extra_nines=extra_nines),
+        lambda target: plan(offers, capacity, target, extra_nines=extra_nines),
     )
     for place in range(len(plans) - 2, -1, -1):
         plans[place] = cheaper(plans[place], plans[place + 1 : place + 2])
@@ -273,11 +378,8 @@ def reached(targets: Iterable[float], plan_for: Callable[[float], Plan]) -> list
 def cheaper(planned: CapacityPlan, others: Sequence[CapacityPlan]) -> CapacityPlan:
     """A plan, or the cheapest of others that are available as often as it must be.
 
-    What looks one machine ahead may find a cheaper pool when more is asked of it. Published rules
-    are left as they are.
+    What looks one machine ahead may find a cheaper pool when more is asked of it.
     """
-    if planned.method != Method.BEST:
-        return planned
     allowed = allowed_shortfall(planned.target, planned.extra_nines) * (1.0 + _SLACK)
     enough = [each for each in others if each.availability_shortfall <= allowed]
     best = min([planned, *enough], key=lambda each: each.price_per_hour)

@@ -8,10 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from foresail.cloud.histories import JointHistory
 from foresail.cloud.transient.availability import allowed_shortfall
 from foresail.cloud.transient.estimating import has_capacity
-from foresail.cloud.transient.joint import JointHistory
-from foresail.cloud.transient.methods import Method
 from foresail.cloud.transient.offers import Offers
 from foresail.cloud.transient.plan import VERSION, CapacityPlan, rented_of
 from foresail.cloud.transient.planning import TARGETS, needed_grains, plan, reached
@@ -44,7 +43,7 @@ class TieredPlan:
 
     @property
     def price_per_hour(self) -> float:
-        """Of all tiers."""
+        """Price of all tiers."""
         return sum(each.price_per_hour for each in self.plans)
 
     @property
@@ -84,7 +83,6 @@ def plan_tiers(
     tiers: Sequence[Tier],
     availability: float,
     *,
-    method: Method = Method.BEST,
     extra_nines: float = 0.0,
 ) -> TieredPlan:
     """Plan every tier by itself, each for the root of the target (spec 2.4).
@@ -92,11 +90,8 @@ def plan_tiers(
     ``availability`` is the share of time that all tiers must have their capacity; the others are as
     for ``foresail.cloud.transient.planning.plan``.
 
-    Raises
-    ------
-    InputError
-        As ``plan``, or if there is no tier, a name comes twice, or the tiers' machines are of so
-        many types that the odds cannot be counted out.
+    Raises ``InputError`` as ``plan``, or if there is no tier, a name comes twice, or the tiers'
+    machines are of so many types that the odds cannot be counted out.
     """
     called = [tier.name for tier in tiers]
     if not called or len(set(called)) < len(called):
@@ -107,10 +102,7 @@ def plan_tiers(
             expected="at least one tier, all with different names",
         )
     target = tier_target(availability, len(tiers))
-    plans = tuple(
-        plan(offers, tier.capacity, target, method=method, extra_nines=extra_nines)
-        for tier in tiers
-    )
+    plans = tuple(plan(offers, tier.capacity, target, extra_nines=extra_nines) for tier in tiers)
     names = [each.name for each in offers.types]
     counts = [rented_of(each, names) for each in plans]
     needed = [needed_grains(offers, tier.capacity) for tier in tiers]
@@ -123,13 +115,7 @@ def plan_tiers(
 
 
 def realised_availability(history: JointHistory, planned: TieredPlan) -> float:
-    """Share of a stretch of history in which all tiers would have had their capacity.
-
-    Raises
-    ------
-    InputError
-        If the history does not have a market of a plan.
-    """
+    """Share of a stretch of history in which all tiers would have had their capacity."""
     together = np.all([has_capacity(history, each) for each in planned.plans], axis=0)
     return float(history.seconds @ together) / history.total_seconds
 
@@ -139,7 +125,6 @@ def tier_frontier(
     tiers: Sequence[Tier],
     targets: Sequence[float] = TARGETS,
     *,
-    method: Method = Method.BEST,
     extra_nines: float = 0.0,
 ) -> list[tuple[float, TieredPlan]]:
     """Each target of all tiers that can be reached, ascending, and its plan.
@@ -150,35 +135,32 @@ def tier_frontier(
         targets,
         lambda target: (
             target,
-            plan_tiers(offers, tiers, target, method=method, extra_nines=extra_nines),
+            plan_tiers(offers, tiers, target, extra_nines=extra_nines),
         ),
     )
 
 
 def tier_target(availability: float, tiers: int) -> float:
-    """What each of so many equal, independent tiers must reach for all to reach a target."""
+    """Availability that each of so many independent tiers needs for all to reach a target."""
     short = allowed_shortfall(availability)
     return float(1.0 - -np.expm1(np.log1p(-short) / tiers))
 
 
 def independent_availability(plans: Sequence[CapacityPlan]) -> float:
-    """How often all tiers have their capacity if none shares anything with another."""
+    """Share of time that all tiers have their capacity if none shares anything with another."""
     return float(np.exp(np.sum(np.log1p([-each.availability_shortfall for each in plans]))))
 
 
 def shared_pool_availability(
     offers: Offers, counts: Sequence[Integers], needed: Sequence[int]
 ) -> float:
-    """How often all tiers have their capacity when a type's machines go down in all of them.
+    """Share of time that all tiers have their capacity; types go down in all of them.
 
     Exact: the odds of all combinations of the tiers' capacities, those beyond the needed together.
 
     For each tier, ``counts`` are machines of each type and ``needed`` is its capacity in grains.
 
-    Raises
-    ------
-    InputError
-        If there are too many combinations.
+    Raises ``InputError`` if there are too many combinations.
     """
     limits = np.array(needed, dtype=np.int64)
     steps = np.stack(counts, axis=1) * offers.units[:, np.newaxis]

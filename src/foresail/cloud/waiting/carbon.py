@@ -12,24 +12,95 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from foresail.cloud.prices_reading import Reference, Row, table_rows
 from foresail.cloud.waiting.jobs import TraceJobs, writable
-from foresail.cloud.waiting.kernels.carbon import emitted_between, greenest_starts
+from foresail.kernels.compile import part, unlocked_kernel
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError, require_positive
 
 
+@part
+def emitted_by(intensity: NDArray[np.float64], sums: NDArray[np.float64], steps: float) -> float:
+    """Intensity summed over the time from 0, which is counted in steps; it repeats at its end.
+
+    ``sums[i]`` is the sum of the first ``i`` steps.
+    """
+    count = intensity.size
+    rounds = math.floor(steps / count)
+    rest = steps - rounds * count
+    whole = min(int(rest), count - 1)
+    return float(rounds * sums[count] + sums[whole] + (rest - whole) * intensity[whole])
+
+
+@unlocked_kernel
+def emitted_between(
+    intensity: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    start: NDArray[np.float64],
+    end: NDArray[np.float64],
+    emitted: NDArray[np.float64],
+) -> None:
+    """Fill in ``emitted``: intensity summed from each start to its end (in steps)."""
+    for run in range(start.size):
+        before = emitted_by(intensity, sums, start[run])
+        emitted[run] = emitted_by(intensity, sums, end[run]) - before
+
+
+@part
+def mean_emission(
+    intensity: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    start: float,
+    runtimes: NDArray[np.float64],
+) -> float:
+    """Emission of a run from ``start``, averaged over equally likely runtimes (all in steps)."""
+    before = emitted_by(intensity, sums, start)
+    total = 0.0
+    for k in range(runtimes.size):
+        total += emitted_by(intensity, sums, start + runtimes[k]) - before
+    return total / runtimes.size
+
+
+@unlocked_kernel
+def greenest_starts(
+    intensity: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    submit: NDArray[np.float64],
+    runtimes: NDArray[np.float64],
+    patience: NDArray[np.float64],
+    delay_value: NDArray[np.float64],
+    start: NDArray[np.float64],
+) -> None:
+    """Fill in ``start``: least emission plus ``delay_value`` a step of delay (times in steps).
+
+    ``runtimes`` has a row of equally likely runtimes for each job. The sum is piecewise linear in
+    the start, with corners where it or an end meets a change of intensity: one of them is best, or
+    the latest start. Of equals, the earliest is taken, and what rounding could make up is equal.
+    """
+    for job in range(submit.size):
+        now, last = submit[job], submit[job] + patience[job]
+        best, best_start = mean_emission(intensity, sums, now, runtimes[job]), now
+        # Emissions are differences of sums from time 0 on, and no more exact than those.
+        slack = 1e-14 * abs(emitted_by(intensity, sums, last)) + 1e-12 * abs(best)
+        for corner in range(-1, runtimes.shape[1]):
+            offset = 0.0 if corner < 0 else runtimes[job, corner]
+            edge = math.floor(now + offset) + 1.0
+            at = now
+            while at < last:
+                at = min(max(edge - offset, now), last)
+                cost = mean_emission(intensity, sums, at, runtimes[job])
+                cost += delay_value[job] * (at - now)
+                if cost < best - slack or (cost == best and at < best_start):
+                    best, best_start = cost, at
+                edge += 1.0
+        start[job] = best_start
+
+
 @dataclass(frozen=True)
 class CarbonIntensity:
-    """Grams of CO2 per kWh in equal steps from second 0 on; after the last it begins again.
-
-    Raises
-    ------
-    InputError
-        If there are no values, one is negative, or the step is not above 0.
-    """
+    """Grams of CO2 per kWh in equal steps from second 0 on; after the last it begins again."""
 
     grams_per_kwh: Floats
     """One value per step."""
@@ -49,7 +120,7 @@ class CarbonIntensity:
         return np.concatenate(([0.0], np.cumsum(self.grams_per_kwh)))
 
     def grams(self, start_seconds: ArrayLike, runtime_seconds: ArrayLike) -> Floats:
-        """What one kW emits in each run."""
+        """Grams that one kW emits in each run."""
         starts, ends = np.broadcast_arrays(
             np.asarray(start_seconds, dtype=np.float64),
             np.asarray(start_seconds, dtype=np.float64) + np.asarray(runtime_seconds),
@@ -67,7 +138,7 @@ class CarbonIntensity:
 
 @dataclass(frozen=True, slots=True)
 class GreenMetrics:
-    """What waiting for green hours led to."""
+    """Result of waiting for green hours."""
 
     grams: float
     grams_at_once: float
@@ -90,16 +161,13 @@ def green_starts(
     patience_seconds: ArrayLike,
     grams_per_hour: ArrayLike = 0.0,
 ) -> Floats:
-    """When each job starts (s) to emit least, as far as is believed of its runtime.
+    """Start of each job (s) that emits least, as far as is believed of its runtime.
 
     Of the jobs only submit times count. ``believed_runtimes`` has a row of equally likely runtimes
     (s) for each job: quantiles of its belief, or one estimate. ``patience_seconds`` is the longest
     delay, of all or by job; ``grams_per_hour`` what an hour's delay must save, per kW of the job.
 
-    Raises
-    ------
-    InputError
-        If an argument is negative or not one for each job.
+    Raises ``InputError`` if an argument is negative or not one for each job.
     """
     count = len(jobs)
     runtimes = np.asarray(believed_runtimes, dtype=np.float64)
@@ -154,14 +222,14 @@ _HOUR: Final = 3600.0
 
 
 class Repeat(StrEnum):
-    """What goes round where a series is shorter than the log."""
+    """Period of a series that is repeated where it is shorter than the log."""
 
     DAILY = "daily"
     WEEKLY = "weekly"
 
     @property
     def seconds(self) -> float:
-        """Of the day or week, of which the series must have a whole number."""
+        """Length of the day or week, of which the series must have a whole number."""
         return 86400.0 if self is Repeat.DAILY else 7 * 86400.0
 
 
@@ -183,17 +251,11 @@ class IntensitySeries:
 
     @property
     def end_seconds(self) -> float:
-        """When its last step ends, in seconds from the log's origin."""
+        """End of its last step, in seconds from the log's origin."""
         return self.first_seconds + self.carbon.grams_per_kwh.size * self.carbon.step_seconds
 
     def demand_covered(self, first_seconds: float, last_seconds: float) -> None:
-        """Refuse a time (s from the log's origin) that is not within a series that ends.
-
-        Raises
-        ------
-        InputError
-            If part of it, or all, is outside.
-        """
+        """Refuse a time (s from the log's origin) that is not within a series that ends."""
         if self.repeats or (
             self.first_seconds <= first_seconds and last_seconds <= self.end_seconds
         ):
@@ -236,12 +298,9 @@ def read_intensity(
     Only ``hours`` can do without the Unix time of the log's origin. A series that is to ``repeat``
     must have a whole number of that.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, lacks a column, or a value is missing or negative; if times do
-        not rise in equal steps; if the log has no date; if the series has not whole days or weeks
-        to repeat. It names file, line, field and value.
+    Raises ``InputError`` if the file cannot be read, lacks a column, or a value is missing or
+    negative; if times do not rise in equal steps; if the log has no date; if the series has not
+    whole days or weeks to repeat. It names file, line, field and value.
     """
     if not path.is_file():
         raise InputError("there is no such file", source=path)

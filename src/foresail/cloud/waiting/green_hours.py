@@ -1,4 +1,4 @@
-"""What waiting for green hours saves on a log: the question as a whole, for several patiences."""
+"""Savings of waiting for green hours on a log, for several patiences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HOUR: Final = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class GreenCertainty:
-    """What weeks of the log drawn anew say: 95 % intervals."""
+    """Intervals (95 %) from weeks of the log drawn anew."""
 
     saved: tuple[float, float]
     """Share of the emission that waiting saved."""
@@ -118,6 +118,9 @@ def green_hours(
 ) -> GreenAnswer:
     """Start each job within each patience where it emits least; no job waits for capacity.
 
+    Raises ``InputError`` if there are no jobs, the power or a patience is out of range, or the
+    series does not last as long as jobs may run.
+
     Parameters
     ----------
     jobs
@@ -134,12 +137,6 @@ def green_hours(
         CO2 that an hour's delay of a job must save.
     kilowatts_per_gpu
         What a busy gpu draws.
-
-    Raises
-    ------
-    InputError
-        If there are no jobs, the power or a patience is out of range, or the series does not last
-        as long as jobs may run.
     """
     if not len(jobs):
         raise InputError("there are no jobs")

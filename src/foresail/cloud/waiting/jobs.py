@@ -34,24 +34,18 @@ class Requests(NamedTuple):
     of_job: NDArray[np.int32]
 
     def within(self, cores: int, memory_bytes: float, gpus: float) -> NDArray[np.bool_]:
-        """Which of the requests ask for no more than that."""
+        """Select the requests that ask for no more than that."""
         return (self.cores <= cores) & (self.memory_bytes <= memory_bytes) & (self.gpus <= gpus)
 
     @property
     def jobs_with_gpus(self) -> int:
-        """How many jobs ask for gpus."""
+        """Number of jobs that ask for gpus."""
         return int((self.gpus > 0.0)[self.of_job].sum()) if self.gpus.any() else 0
 
 
 @dataclass(frozen=True)
 class TraceJobs:
-    """Jobs in order of submission.
-
-    Raises
-    ------
-    InputError
-        If the columns differ in length, are out of order or out of range.
-    """
+    """Jobs in order of submission."""
 
     submit_seconds: Floats
     runtime_seconds: Floats
@@ -84,7 +78,7 @@ class TraceJobs:
 
     @property
     def span_seconds(self) -> float:
-        """From the first submission to the last."""
+        """Seconds from the first submission to the last."""
         return float(self.submit_seconds[-1] - self.submit_seconds[0])
 
     @classmethod
@@ -176,13 +170,7 @@ def proportional_family(price_per_core_hour: float = 0.0481) -> tuple[RentedType
 
 @dataclass(frozen=True, slots=True)
 class FixedMachines:
-    """Equal machines that are paid all the time.
-
-    Raises
-    ------
-    InputError
-        If a number is out of range.
-    """
+    """Equal machines that are paid all the time."""
 
     count: int
     """How many; 0 or more."""
@@ -227,7 +215,7 @@ class FixedMachines:
         return max(by_cores, jobs.gpu_seconds / self.gpus) if self.gpus else by_cores
 
     def holds(self, requests: Requests) -> NDArray[np.bool_]:
-        """Which of the requests fit an idle machine."""
+        """Select the requests that fit an idle machine."""
         return requests.within(self.cores, self.memory_bytes, self.gpus)
 
 
@@ -237,10 +225,7 @@ def rents(requests: Requests, family: Sequence[RentedType]) -> Floats:
     It is the cheapest machine that holds it. What none holds gets as many as it needs of the
     machine with the most cores or, if it asks for gpus, of the cheapest with the most gpus.
 
-    Raises
-    ------
-    InputError
-        If there is nothing to rent, or no gpus, and jobs ask for some.
+    Raises ``InputError`` if there is nothing to rent, or no gpus, and jobs ask for some.
     """
     if not family:
         raise InputError("there is no machine to rent", expected="at least one type")
@@ -283,7 +268,7 @@ def _several(requests: Requests, kind: RentedType) -> Floats:
 
 
 def _of_all_tasks(workload: Workload, column: str) -> Floats | None:
-    """What a job asks for in all, 0 where that is not known; None if it is of no job."""
+    """Request of each job in all, 0 where that is not known; None if it is of no job."""
     each = workload.jobs[column]
     if each.null_count() == len(each):
         return None

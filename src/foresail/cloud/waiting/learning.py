@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from foresail.cloud.waiting.kernels.waiting import EXPIRED, FIXED
 from foresail.cloud.waiting.kernels.waiting_choice import WaitModel, predict_waits, without_trees
-from foresail.cloud.waiting.policies import WaitingPolicy
-from foresail.cloud.waiting.simulating import Simulated
+from foresail.cloud.waiting.simulating import Simulated, WaitingPolicy
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 
@@ -25,7 +24,7 @@ _SMALLEST_LEAF: Final = 5
 
 
 class WaitRows(NamedTuple):
-    """What models of waits learn from: a row of features and a wait (s) per job.
+    """Examples for models of waits: a row of features and a wait (s) per job.
 
     ``cut``: the job left when its patience was over; its wait is then taken to be half as long
     again, for it would have been longer than that patience.
@@ -37,14 +36,11 @@ class WaitRows(NamedTuple):
 
 
 def wait_rows(simulated: Simulated, policy: WaitingPolicy) -> WaitRows:
-    """Examples from a simulation that kept features and told no job of waits.
+    """Examples from a simulation that kept features, in which no wait was predicted.
 
     Jobs that were rented a machine on arrival or tried say nothing of the queue, and are left out.
 
-    Raises
-    ------
-    InputError
-        If no features were kept.
+    Raises ``InputError`` if no features were kept.
     """
     if simulated.features.shape[0] == 0:
         raise InputError("no features were kept", expected="a simulation with features_every")
@@ -77,10 +73,7 @@ def forest_waits(
     many equal parts of probability: the average over the trees of the quantiles in the leaf, so
     that a policy can weigh how likely which wait is.
 
-    Raises
-    ------
-    InputError
-        If scikit-learn is not installed.
+    Raises ``InputError`` if scikit-learn is not installed.
     """
     forest = scikit_learn("ensemble").RandomForestRegressor(
         n_estimators=trees, max_depth=DEPTH, min_samples_leaf=smallest_leaf, random_state=SEED
@@ -99,13 +92,7 @@ def forest_waits(
 
 
 def boosted_waits(rows: WaitRows, trees: int = 100, depth: int = DEPTH) -> WaitModel:
-    """Gradient boosting of trees.
-
-    Raises
-    ------
-    InputError
-        If scikit-learn is not installed.
-    """
+    """Gradient boosting of trees."""
     boosting = scikit_learn("ensemble").GradientBoostingRegressor(
         n_estimators=trees,
         max_depth=depth,
@@ -174,22 +161,22 @@ FEWEST_WAITS: Final = 100
 _EXAMPLES: Final = 30_000
 
 
-def first_told(jobs: int) -> int:
-    """Place of the first job after those of the first third, which teach: it can be told."""
+def first_predicted(jobs: int) -> int:
+    """Place of the first job after the first third, which teaches: its wait can be predicted."""
     return math.ceil(LEARNED_SHARE * jobs)
 
 
 def waits_over(submit_seconds: Floats, waiting_seconds: float) -> int:
-    """How many jobs, the first ones, have surely waited out a limit by the end of the first third.
+    """Number of first jobs that have surely waited out a limit by the end of the first third.
 
     ``submit_seconds`` are those of a log, in order; shape (jobs,).
     """
     last = submit_seconds.size - 1
-    end = submit_seconds[min(first_told(submit_seconds.size), last)]
+    end = submit_seconds[min(first_predicted(submit_seconds.size), last)]
     return int(np.searchsorted(submit_seconds, end - waiting_seconds))
 
 
-def lived_waits(
+def observed_waits(
     submit_seconds: Floats,
     waiting_seconds: float,
     simulated: Callable[[int, int], tuple[Simulated, WaitingPolicy]],

@@ -7,13 +7,99 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foresail.cloud.waiting.jobs import FixedMachines, in_shares
-from foresail.cloud.waiting.kernels import waiting_totals as totals_of
-from foresail.cloud.waiting.policies import WaitingPolicy
-from foresail.cloud.waiting.simulating import Simulated
+from foresail.cloud.waiting.kernels.placing import CORES, GPUS
+from foresail.cloud.waiting.kernels.waiting import (
+    AFTER_TRIAL,
+    FIXED,
+    RENT,
+    TRIED,
+    WORK_OF,
+    Outcomes,
+    Shapes,
+    TraceColumns,
+)
+from foresail.cloud.waiting.kernels.waiting_choice import WaitingRules
+from foresail.cloud.waiting.simulating import Simulated, WaitingPolicy
+from foresail.kernels.compile import unlocked_kernel
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
+
+JOBS: Final = 0
+WAIT: Final = 1
+WAITED: Final = 2
+ON_DEMAND_COST: Final = 3
+RENTED_COST: Final = 4
+TRIAL_COST: Final = 5
+WORK: Final = 6
+FIXED_WORK: Final = 7
+RENTED_JOBS: Final = 8
+TRIED_JOBS: Final = 9
+EXPIRED_JOBS: Final = 10
+DELAY_COST: Final = 11
+FIXED_CORE_SECONDS: Final = 12
+FIXED_GPU_SECONDS: Final = 13
+TOTALS: Final = 14
+"""Jobs; seconds waited, and jobs that waited; cost if all were rented; cost of rented runs and of
+trials; the work, and that on fixed machines; jobs rented to the end, tried first, and rented
+after a wait; what the delays were worth; and use of the fixed machines' cores and gpus
+(thousandths)."""
+
+_HOUR: Final = 3600.0
+
+
+@unlocked_kernel
+def add_up(
+    first: int,
+    last: int,
+    trial_price: float,
+    rules: WaitingRules,
+    jobs: TraceColumns,
+    shapes: Shapes,
+    outcomes: Outcomes,
+    totals: NDArray[np.float64],
+) -> None:
+    """Fill in ``totals`` for the jobs from ``first`` to before ``last``.
+
+    ``trial_price`` is the price of a machine for a trial relative to the on-demand price, which a
+    trial pays again after its machine was taken back.
+    """
+    for total in range(TOTALS):
+        totals[total] = 0.0
+    for job in range(first, last):
+        shape = jobs.shape[job]
+        runtime = jobs.runtime[job]
+        place = outcomes.place[job]
+        hourly = shapes.asked[shape, RENT] / _HOUR
+        work = runtime * shapes.asked[shape, WORK_OF]
+        wait = outcomes.start[job] - jobs.submit[job]
+        totals[JOBS] += 1.0
+        totals[WAIT] += wait
+        totals[WAITED] += wait > 0.0
+        if jobs.delay.size > 0:
+            totals[DELAY_COST] += jobs.delay[job] * wait / _HOUR
+        totals[ON_DEMAND_COST] += runtime * hourly
+        totals[WORK] += work
+        if place >= TRIED:
+            totals[TRIED_JOBS] += 1.0
+            tried = min(runtime, rules.speculation_seconds)
+            lost = jobs.lost[job] if jobs.lost.size > 0 else 0.0
+            if lost > 0.0:
+                totals[TRIAL_COST] += (lost * trial_price + tried) * hourly
+            else:
+                totals[TRIAL_COST] += tried * trial_price * hourly
+        if place == TRIED:
+            totals[RENTED_JOBS] += 1.0
+        elif place % AFTER_TRIAL == FIXED:
+            totals[FIXED_WORK] += work
+            totals[FIXED_CORE_SECONDS] += runtime * shapes.asked[shape, CORES]
+            totals[FIXED_GPU_SECONDS] += runtime * shapes.asked[shape, GPUS]
+        else:
+            totals[RENTED_JOBS] += 1.0
+            totals[EXPIRED_JOBS] += place % AFTER_TRIAL == 2
+            totals[RENTED_COST] += runtime * hourly
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +167,7 @@ def measured(
     ``trial_price`` is that of a machine for a trial, relative to the same on demand; ``trim`` the
     share of jobs that is left out at the beginning, and at the end.
 
-    Raises
-    ------
-    InputError
-        If no two jobs of different submission times are left.
+    Raises ``InputError`` if no two jobs of different submission times are left.
     """
     columns = simulated.columns
     count = columns.submit.size
@@ -94,32 +177,32 @@ def measured(
         raise InputError("too few jobs to measure", value=count, expected="some at two times")
     period = float(columns.submit[last - 1] - columns.submit[first])
     totals = added_up(simulated, policy, first, last, trial_price)
-    jobs, work = totals[totals_of.JOBS], max(totals[totals_of.WORK], 1e-300)
+    jobs, work = totals[JOBS], max(totals[WORK], 1e-300)
     return WaitingMetrics(
         jobs=last - first,
         period_seconds=period,
-        mean_wait_seconds=float(totals[totals_of.WAIT] / jobs),
-        waiting_jobs=float(totals[totals_of.WAITED] / jobs),
+        mean_wait_seconds=float(totals[WAIT] / jobs),
+        waiting_jobs=float(totals[WAITED] / jobs),
         fixed_cost=fixed.count * fixed.price_per_hour * period / 3600.0,
-        rented_cost=float(totals[totals_of.RENTED_COST]),
-        trial_cost=float(totals[totals_of.TRIAL_COST]),
-        on_demand_cost=float(totals[totals_of.ON_DEMAND_COST]),
-        rented_jobs=float(totals[totals_of.RENTED_JOBS] / jobs),
-        tried_jobs=float(totals[totals_of.TRIED_JOBS] / jobs),
-        expired_jobs=float(totals[totals_of.EXPIRED_JOBS] / jobs),
-        rented_work=float(1.0 - totals[totals_of.FIXED_WORK] / work),
+        rented_cost=float(totals[RENTED_COST]),
+        trial_cost=float(totals[TRIAL_COST]),
+        on_demand_cost=float(totals[ON_DEMAND_COST]),
+        rented_jobs=float(totals[RENTED_JOBS] / jobs),
+        tried_jobs=float(totals[TRIED_JOBS] / jobs),
+        expired_jobs=float(totals[EXPIRED_JOBS] / jobs),
+        rented_work=float(1.0 - totals[FIXED_WORK] / work),
         fixed_utilisation=_used(totals, fixed, period),
-        delay_cost=float(totals[totals_of.DELAY_COST]),
+        delay_cost=float(totals[DELAY_COST]),
     )
 
 
 def added_up(
     simulated: Simulated, policy: WaitingPolicy, first: int, last: int, trial_price: float = 1.0
 ) -> Floats:
-    """What the jobs from a first to before a last come to, as ``kernels.waiting_totals`` has it."""
-    totals = np.empty(totals_of.TOTALS)
+    """Totals of the jobs from a first to before a last, as ``add_up`` fills them."""
+    totals = np.empty(TOTALS)
     columns, shapes, outcomes = simulated.columns, simulated.shapes, simulated.outcomes
-    totals_of.add_up(first, last, trial_price, policy.rules, columns, shapes, outcomes, totals)
+    add_up(first, last, trial_price, policy.rules, columns, shapes, outcomes, totals)
     return totals
 
 
@@ -127,8 +210,8 @@ def _used(totals: Floats, fixed: FixedMachines, period_seconds: float) -> float:
     """Share of the fixed machines that was in use: of their cores or gpus, whichever is more."""
     cores, gpus = fixed.total_cores * period_seconds, fixed.total_gpus * period_seconds
     return max(
-        float(totals[totals_of.FIXED_CORE_SECONDS] / cores) if cores else 0.0,
-        float(totals[totals_of.FIXED_GPU_SECONDS] / in_shares(gpus)) if gpus else 0.0,
+        float(totals[FIXED_CORE_SECONDS] / cores) if cores else 0.0,
+        float(totals[FIXED_GPU_SECONDS] / in_shares(gpus)) if gpus else 0.0,
     )
 
 
@@ -139,7 +222,7 @@ _FEWEST: Final = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockSums:
-    """What a simulation comes to in each block of time; arrays of shape (blocks,)."""
+    """Sums of a simulation in each block of time; arrays of shape (blocks,)."""
 
     jobs: Floats
     wait_seconds: Floats
@@ -163,7 +246,7 @@ class BlockSums:
         )
 
     def drawn_delay_cost(self, weights: Floats) -> Floats:
-        """What a job's wait is worth on average, of the same periods; shape (draws,)."""
+        """Mean worth of a job's wait in the same periods; shape (draws,)."""
         mean: Floats = (weights @ self.delay_cost) / (weights @ self.jobs)
         return mean
 
@@ -201,15 +284,15 @@ def block_sums(
     sums = np.stack([added_up(simulated, policy, *part) for part in pairwise(places.tolist())])
     owned = fixed.count * fixed.price_per_hour * np.diff(edges) / 3600.0
     return BlockSums(
-        jobs=sums[:, totals_of.JOBS],
-        wait_seconds=sums[:, totals_of.WAIT],
-        cost=owned + sums[:, totals_of.RENTED_COST] + sums[:, totals_of.TRIAL_COST],
-        on_demand_cost=sums[:, totals_of.ON_DEMAND_COST],
-        delay_cost=sums[:, totals_of.DELAY_COST],
+        jobs=sums[:, JOBS],
+        wait_seconds=sums[:, WAIT],
+        cost=owned + sums[:, RENTED_COST] + sums[:, TRIAL_COST],
+        on_demand_cost=sums[:, ON_DEMAND_COST],
+        delay_cost=sums[:, DELAY_COST],
     )
 
 
 def block_draws(blocks: int, draws: int, seed: int) -> Floats:
-    """How often each draw of as many blocks, with replacement, has each; shape (draws, blocks)."""
+    """Draw as many blocks, with replacement: the count of each; shape (draws, blocks)."""
     random = np.random.default_rng(seed)
     return random.multinomial(blocks, np.full(blocks, 1.0 / blocks), draws).astype(np.float64)

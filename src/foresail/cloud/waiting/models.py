@@ -1,4 +1,4 @@
-"""What waiting policies cost in price and waiting, by formula (chapter 6 of the thesis, corrected).
+"""Price and waits of waiting policies by formula (chapter 6 of the thesis, corrected).
 
 Jobs arrive as a Poisson process, run for exponential times and hold one server each. Prices are
 relative to the on-demand price. Every function broadcasts over servers and thresholds. For fixed
@@ -31,13 +31,7 @@ from foresail.model.registry import todays_name
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What arrives, and what owning costs.
-
-    Raises
-    ------
-    InputError
-        If a rate is not above 0 or the price is negative.
-    """
+    """Arrivals, and the price of owning."""
 
     arrivals_per_second: float
     services_per_second: float
@@ -70,7 +64,7 @@ ALL_RIGHT: Final = Mispredicted()
 
 
 class LongRunOutcome(NamedTuple):
-    """What a policy leads to in the long run; arrays of one shape."""
+    """Result of a policy in the long run; arrays of one shape."""
 
     wait_seconds: Floats
     """Mean wait over all jobs; infinite where the queue only grows."""
@@ -90,14 +84,14 @@ def all_jobs_wait(load: Load, servers: ArrayLike) -> LongRunOutcome:
     """AJW: every job waits for a fixed server (equations 6.1 and 6.2)."""
     whole = checked_servers(servers)
     wait = _queue_wait(whole, load.arrivals_per_second, load.services_per_second)
-    return _expected(load, whole, wait, 0.0, 0.0)
+    return long_run(load, whole, wait, 0.0, 0.0)
 
 
 def no_jobs_wait(load: Load, servers: ArrayLike) -> LongRunOutcome:
     """NJW: a job that finds no free fixed server is rented one (equations 6.3 and 6.4)."""
     whole = checked_servers(servers)
     lost = blocking(whole, load.offered)
-    return _expected(load, whole, 0.0, lost, lost)
+    return long_run(load, whole, 0.0, lost, lost)
 
 
 def all_jobs_wait_up_to(
@@ -109,7 +103,7 @@ def all_jobs_wait_up_to(
         load.arrivals_per_second, load.services_per_second, whole, waiting_seconds
     )
     wasted = lost_time(queue.leaving, waiting_seconds)
-    return _expected(load, whole, queue.wait_seconds + wasted, queue.leaving, queue.leaving)
+    return long_run(load, whole, queue.wait_seconds + wasted, queue.leaving, queue.leaving)
 
 
 def short_waits_wait(
@@ -129,7 +123,7 @@ def short_waits_wait(
         Share of all jobs whose wait is predicted too long: rented at once, even if a fixed server
         is free (6.13, corrected).
     under
-        Share of those that would wait too long, and are not told: they wait in vain.
+        Share of those that would wait too long, and are not predicted to: their wait times out.
     """
     whole = checked_servers(servers)
     wrong, blind = checked_share("over", over), checked_share("under", under)
@@ -139,27 +133,7 @@ def short_waits_wait(
     )
     vain = lost_time(blind * queue.leaving, threshold)
     rented = wrong + (1.0 - wrong) * queue.leaving
-    return _expected(load, whole, (1.0 - wrong) * (queue.wait_seconds + vain), rented, rented)
-
-
-def short_waits_wait_conserving(
-    load: Load,
-    servers: ArrayLike,
-    waiting_seconds: ArrayLike,
-    over: ArrayLike = 0.0,
-) -> LongRunOutcome:
-    """SWW in which a job uses a free fixed server whatever is predicted of its wait.
-
-    ``over`` is then the share of those that find none free and would have waited within the
-    threshold; with all of them the policy is NJW.
-    """
-    whole = checked_servers(servers)
-    wrong = checked_share("over", over)
-    threshold = checked_amount("waiting threshold", waiting_seconds)
-    queue = with_patience(
-        load.arrivals_per_second, load.services_per_second, whole, threshold, 1.0 - wrong
-    )
-    return _expected(load, whole, queue.wait_seconds, queue.leaving, queue.leaving)
+    return long_run(load, whole, (1.0 - wrong) * (queue.wait_seconds + vain), rented, rented)
 
 
 def long_jobs_wait(
@@ -203,7 +177,7 @@ def long_jobs_wait(
     work = load.services_per_second * (
         rented_short * kinds.short_seconds + rented_long * kinds.long_seconds
     )
-    return _expected(load, whole, waited, rented_short + rented_long, work)
+    return long_run(load, whole, waited, rented_short + rented_long, work)
 
 
 def compound(
@@ -231,7 +205,7 @@ def compound(
     wait = factor * queue.wait_seconds * share
     mu = load.services_per_second
     work = mu * (kinds.short * kinds.short_seconds + share * queue.leaving * kinds.long_seconds)
-    return _expected(load, whole, wait, kinds.short + share * queue.leaving, work)
+    return long_run(load, whole, wait, kinds.short + share * queue.leaving, work)
 
 
 POLICIES: Final = (
@@ -252,14 +226,10 @@ def expected(
     short_seconds: ArrayLike = 0.0,
     wrong: Mispredicted = ALL_RIGHT,
 ) -> LongRunOutcome:
-    """What the policy of this name leads to.
+    """Result of the policy of this name.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is no such policy.
-    InputError
-        If an argument is out of range, or predictions of the compound are to be wrong.
+    Raises ``UnknownNameError`` if there is no such policy; ``InputError`` if an argument is out of
+    range, or predictions of the compound are to be wrong.
     """
     models: dict[str, Callable[[], LongRunOutcome]] = {
         "all-jobs-wait": lambda: all_jobs_wait(load, servers),
@@ -281,18 +251,6 @@ def expected(
     return models[policy]()
 
 
-def marginal_use(policy: str, load: Load, servers: ArrayLike, waiting_seconds: float) -> Floats:
-    """Rented work that the last of so many fixed servers takes over, as a share of its time.
-
-    It falls with the number of servers; a server is worth owning while this is at least its fixed
-    price (section 6.4's "utilisation of the s-th server").
-    """
-    whole = checked_servers(servers)
-    with_it = expected(policy, load, whole, waiting_seconds).rented_work
-    without = expected(policy, load, np.maximum(whole - 1, 0), waiting_seconds).rented_work
-    return load.offered * (without - with_it)
-
-
 def cheapest_servers(
     policy: str,
     load: Load,
@@ -305,10 +263,7 @@ def cheapest_servers(
     By bisection: the rented work is convex in the number of servers. Where nothing but short jobs
     is rented whatever the servers (AJW, LJW), it is the fewest that can do the rest.
 
-    Raises
-    ------
-    InputError
-        If a fixed server costs nothing: then more are never too many.
+    Raises ``InputError`` if a fixed server costs nothing: then more are never too many.
     """
     if load.fixed_price == 0.0:
         raise InputError("out of range", field="fixed_price", value=0.0, expected="above 0")
@@ -366,13 +321,14 @@ def _queue_wait(servers: ArrayLike, arrivals: ArrayLike, services: ArrayLike) ->
     return np.where(offered < np.asarray(servers), wait, np.where(rate > 0.0, np.inf, 0.0))
 
 
-def _expected(
+def long_run(
     load: Load,
     servers: ArrayLike,
     wait_seconds: ArrayLike,
     rented_jobs: ArrayLike,
     rented_work: ArrayLike,
 ) -> LongRunOutcome:
+    """Result of so many servers, a mean wait, and shares of jobs and work that are rented."""
     owned = load.fixed_price * np.asarray(servers, dtype=np.float64) / load.offered
     price = owned + np.asarray(rented_work, dtype=np.float64)
     parts = np.broadcast_arrays(wait_seconds, price, rented_jobs, rented_work)

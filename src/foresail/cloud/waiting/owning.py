@@ -1,4 +1,4 @@
-"""The answer to how many machines to own and which jobs wait, and how sure it is."""
+"""The answer to how many machines to own and which jobs wait, on a log or by formula."""
 
 from __future__ import annotations
 
@@ -12,9 +12,16 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 
 from foresail.cloud.waiting.metrics import BlockSums, WaitingMetrics, block_draws, block_seconds
-from foresail.cloud.waiting.settings import Sweep, SweepInputs, WaitingSetting
+from foresail.cloud.waiting.models import ALL_RIGHT, Load, Mispredicted, cheapest_servers, expected
+from foresail.cloud.waiting.offers import Worth
+from foresail.cloud.waiting.settings import (
+    GO_BY_RUNTIMES,
+    GO_BY_WAITS,
+    Sweep,
+    SweepInputs,
+    WaitingSetting,
+)
 from foresail.cloud.waiting.trying import TrialResult, try_settings
-from foresail.cloud.waiting.worth import Worth
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 
@@ -54,7 +61,7 @@ class FrontierPoint(WaitingSetting):
 
     @property
     def is_lasting(self) -> bool:
-        """Whether the owned machines can do what waits for them."""
+        """True if the owned machines can do what waits for them."""
         return self.fixed_utilisation <= 1.0 and math.isfinite(self.mean_wait_seconds)
 
     def worth(self, hour_value: float) -> float:
@@ -108,10 +115,7 @@ def advised(
 ) -> FrontierPoint:
     """The point that costs least with waiting at its value, among those whose mean wait is allowed.
 
-    Raises
-    ------
-    InputError
-        If none waits so little on average; it says what is the best reachable.
+    Raises ``InputError`` if none waits so little on average; it says what is the best reachable.
     """
     allowed = [point for point in points if point.mean_wait_seconds <= longest_wait_seconds]
     if not allowed:
@@ -138,7 +142,7 @@ _LEVELS: Final = (0.025, 0.975)
 
 @dataclass(frozen=True, slots=True)
 class AdviceCertainty:
-    """What weeks drawn anew say of the advice."""
+    """Certainty of the advice, from weeks drawn anew."""
 
     block_seconds: float
     blocks: int
@@ -152,7 +156,7 @@ class AdviceCertainty:
 
 
 class Draws(NamedTuple):
-    """Of a setting in periods put together anew: price, mean wait, and what a job's is worth."""
+    """Price, mean wait and worth of a job's wait in periods put together anew."""
 
     price: Floats
     wait_seconds: Floats
@@ -160,7 +164,7 @@ class Draws(NamedTuple):
 
 
 def period_draws(blocks: int) -> Floats:
-    """How often each block comes in each period put together anew; shape (draws, blocks)."""
+    """Count of each block in each period put together anew; shape (draws, blocks)."""
     return block_draws(blocks, _DRAWS, _SEED)
 
 
@@ -178,7 +182,7 @@ def drawn(sums: BlockSums, hour_value: float | None) -> Draws:
 
 
 def interval(values: Floats) -> tuple[float, float]:
-    """Where 95 % of the draws lie."""
+    """Interval in which 95 % of the draws lie."""
     low, high = np.quantile(values, _LEVELS).tolist()
     return low, high
 
@@ -233,7 +237,7 @@ class OwningAnswer:
         return [point for point in self.points if point.policy == policy]
 
     def best_of(self, policy: str) -> FrontierPoint:
-        """What costs least of a policy's points with waiting at its value."""
+        """Return the cheapest of a policy's points with waiting at its value."""
         return min(self.of(policy), key=lambda point: point.worth(self.worth.hour_value))
 
 
@@ -250,10 +254,7 @@ def answered(
 
     ``truths`` says what a policy goes by that only an oracle knows.
 
-    Raises
-    ------
-    InputError
-        If no setting lasts, or none waits as little as is asked.
+    Raises ``InputError`` if no setting lasts, or none waits as little as is asked.
     """
     lasting = tuple(point for point in points.values() if point.is_lasting)
     if not lasting:
@@ -293,11 +294,6 @@ def own_or_rent(
 
     ``workers`` and ``kept`` are as for ``try_settings``; ``done`` is called after each setting with
     how many are done and how many are known of.
-
-    Raises
-    ------
-    InputError
-        If no setting is as asked, or a kept result cannot be used.
     """
     results: dict[WaitingSetting, TrialResult] = {}
 
@@ -332,7 +328,7 @@ def _of_simulations(
         for setting in sorted(results, key=lambda each: each.place)
     }
     span, jobs = inputs.jobs.span_seconds, len(inputs.jobs)
-    answer = answered(points, sweep, worth, span, jobs, inputs.mean_machines, inputs.told_truths)
+    answer = answered(points, sweep, worth, span, jobs, inputs.mean_machines, inputs.truths_used)
     length = block_seconds(inputs.jobs.submit_seconds)
     if length is None:
         return answer
@@ -371,7 +367,7 @@ def _certainty(
     length: float,
     blocks: int,
 ) -> AdviceCertainty:
-    """Of the advice, against the settings that were allowed; costs are per hour of work rented."""
+    """Certainty of the advice among allowed settings; costs are per hour of work rented."""
     scale = answer.jobs / answer.advised.on_demand_cost
     totals = {
         setting: draws[setting].price + scale * draws[setting].delay_cost
@@ -384,3 +380,65 @@ def _certainty(
         today = next(setting for setting, point in points.items() if point is answer.today)
         saving = interval(draws[today].price - draws[chosen].price)
     return AdviceCertainty(length, blocks, *shares_best(chosen, totals), saving)
+
+
+_YEAR_SECONDS: Final = 365.0 * 86400.0
+
+
+def own_or_rent_by_formula(
+    load: Load,
+    server_per_hour: float,
+    sweep: Sweep,
+    worth: Worth,
+    wrong: Mispredicted = ALL_RIGHT,
+) -> OwningAnswer:
+    """Find the best by formulas, for a year of Poisson arrivals and exponential runtimes.
+
+    Each job takes one server, which is rented for ``server_per_hour``. There are no formulas for
+    the speculative policy, nor for wrong predictions of the compound.
+
+    Raises ``UnknownNameError`` if there is no formula for a policy; ``InputError`` if no setting is
+    as asked.
+    """
+    points = {each: _year_under(each, load, server_per_hour, wrong) for each in sweep.settings()}
+    arrivals = load.arrivals_per_second * _YEAR_SECONDS
+    answer = answered(points, sweep, worth, _YEAR_SECONDS, arrivals, load.offered, _truths)
+    optima = dict.fromkeys(
+        _at_lowest_price(each, load, wrong) for each in sorted(points, key=lambda each: each.place)
+    )
+    found = tuple(_year_under(each, load, server_per_hour, wrong) for each in optima)
+    return replace(answer, optima=found)
+
+
+def _year_under(
+    setting: WaitingSetting, load: Load, server_per_hour: float, wrong: Mispredicted
+) -> FrontierPoint:
+    """Cost and waits of a year under a setting."""
+    on_demand = load.offered * server_per_hour * _YEAR_SECONDS / 3600.0
+    found = expected(setting.policy, load, setting.machines, *setting.limits, wrong)
+    wait, rented = float(found.wait_seconds), float(found.rented_work)
+    busy = load.offered * (1.0 - rented)
+    return FrontierPoint(
+        **asdict(setting),
+        cost=float(found.price) * on_demand,
+        on_demand_cost=on_demand,
+        mean_wait_seconds=wait,
+        waiting_hours=load.arrivals_per_second * _YEAR_SECONDS * wait / 3600.0,
+        rented_work=rented,
+        rented_jobs=float(found.rented_jobs),
+        fixed_utilisation=busy / setting.machines if setting.machines else 0.0,
+    )
+
+
+def _at_lowest_price(setting: WaitingSetting, load: Load, wrong: Mispredicted) -> WaitingSetting:
+    """The same policy with as many machines as cost least."""
+    servers = cheapest_servers(setting.policy, load, *setting.limits, wrong)
+    return replace(setting, machines=servers)
+
+
+def _truths(policy: str) -> tuple[str, ...]:
+    """Truths that the formulas take to be known."""
+    return (
+        *(("runtimes",) if policy in GO_BY_RUNTIMES else ()),
+        *(("waits",) if policy in GO_BY_WAITS else ()),
+    )

@@ -7,9 +7,25 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from foresail.cloud.waiting.kernels.erlang import erlang_b
+from foresail.kernels.compile import bare_kernel
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
+
+
+@bare_kernel
+def erlang_b(
+    servers: NDArray[np.int64], offered: NDArray[np.float64], lost: NDArray[np.float64]
+) -> None:
+    """Fill ``lost`` with the share of arrivals that find all ``servers`` busy and leave.
+
+    ``offered`` is the arrival rate times the mean service time. Never by factorials.
+    """
+    for i in range(servers.size):
+        share = 1.0
+        for busy in range(1, servers[i] + 1):
+            share = offered[i] * share / (busy + offered[i] * share)
+        lost[i] = share
+
 
 _SERIES_BELOW: Final = 1e-4
 
@@ -28,11 +44,6 @@ def blocking(servers: ArrayLike, offered: ArrayLike) -> Floats:
 
     ``servers`` are whole numbers, 0 or more; ``offered`` is arrival rate times mean service time, 0
     or more. They are broadcast.
-
-    Raises
-    ------
-    InputError
-        If a number of servers is negative or not whole, or a load is negative.
     """
     whole = checked_servers(servers)
     load = checked_amount("offered load", offered)
@@ -76,11 +87,6 @@ def with_patience(
         Share of those that would wait no longer, and do join.
 
     All are broadcast against each other.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of range.
     """
     rate = checked_amount("arrivals per second", arrivals)
     service = checked_amount("services per second", services)
@@ -127,13 +133,7 @@ def lost_time(share: ArrayLike, seconds: ArrayLike) -> Floats:
 
 
 def checked_servers(servers: ArrayLike) -> NDArray[np.int64]:
-    """Whole numbers of servers.
-
-    Raises
-    ------
-    InputError
-        If one is negative or not whole.
-    """
+    """Whole numbers of servers."""
     given = np.asarray(servers)
     whole = given.astype(np.int64)
     _refuse(given, (whole != given) | (whole < 0), "servers", "whole numbers, 0 or more")
@@ -141,26 +141,14 @@ def checked_servers(servers: ArrayLike) -> NDArray[np.int64]:
 
 
 def checked_amount(name: str, values: ArrayLike) -> Floats:
-    """Numbers of 0 or more.
-
-    Raises
-    ------
-    InputError
-        If one is negative or not a number.
-    """
+    """Numbers of 0 or more."""
     given = np.asarray(values, dtype=np.float64)
     _refuse(given, ~(given >= 0.0), name, "0 or more")
     return given
 
 
 def checked_share(name: str, values: ArrayLike) -> Floats:
-    """Numbers from 0 to 1.
-
-    Raises
-    ------
-    InputError
-        If one lies outside.
-    """
+    """Numbers from 0 to 1."""
     given = np.asarray(values, dtype=np.float64)
     _refuse(given, ~((given >= 0.0) & (given <= 1.0)), name, "a share from 0 to 1")
     return given

@@ -20,7 +20,7 @@ from foresail.model.view import ClusterView, PendingJob
 
 
 class ArrivalChoice(Enum):
-    """Where a job goes on arrival."""
+    """Place of a job on arrival."""
 
     START = kernel.START
     """To the fixed machine that is free."""
@@ -34,7 +34,7 @@ class ArrivalChoice(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ArrivalCase:
-    """What is certain of a job when it is decided on; money is per hour."""
+    """Facts about a job when it is decided on; money is per hour."""
 
     fits: bool
     """Whether a fixed machine is free for it."""
@@ -51,7 +51,7 @@ class ArrivalCase:
 def decide(
     rules: kernel.WaitingRules, case: ArrivalCase, runtime_seconds: float, wait_quantiles: Floats
 ) -> ArrivalChoice:
-    """What a policy's rules choose for a job.
+    """Choose for a job by a policy's rules.
 
     ``runtime_seconds`` is what is believed of its runtime, ``wait_quantiles`` are quantiles of its
     believed wait (seconds, ascending).
@@ -85,7 +85,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class RentingCase:
-    """What is asked about a job that has come, or has come back from a trial."""
+    """A job that has come, or has come back from a trial, and the cluster that it finds."""
 
     pending: PendingJob
     """The job."""
@@ -101,16 +101,16 @@ class Advisor(Protocol):
     """Knows the waiting policy, and what is believed of jobs."""
 
     def choose(self, question: RentingCase) -> ArrivalChoice:
-        """What the policy wants; ``START`` only for a job that fits."""
+        """Return the policy's choice; ``START`` only for a job that fits."""
         ...
 
     def is_done(self, job_id: str) -> bool:
-        """Whether a job has ended in its trial, whose time is over."""
+        """True if a job has ended in its trial, whose time is over."""
         ...
 
 
 class ClusterState:
-    """What runs and waits on the fixed machines, beside jobs that have just come."""
+    """Running and waiting jobs of the fixed machines, beside those that have just come."""
 
     def __init__(self, around: _Round, waiting: dict[str, float], job_id: str) -> None:
         self._around = around
@@ -120,7 +120,7 @@ class ClusterState:
     def features(
         self, cores: float, total_cores: float, memory_bytes: float
     ) -> NDArray[np.float64]:
-        """As ``kernels.wait_model`` numbers them, for a job of so many cores.
+        """Features as ``kernels.waiting_choice`` numbers them, for a job of so many cores.
 
         ``total_cores`` and ``memory_bytes`` are those of all fixed machines.
         """
@@ -284,12 +284,12 @@ class Renting(SchedulerOfScheduler):
                 around.without(job_id)
 
     def _is_to_leave(self, time: float, job_id: str) -> bool:
-        """Whether a job still waits, and has since before its patience was to be over then."""
+        """True if a job still waits, and has since before its patience was to be over then."""
         since = self._waiting.get(job_id)
         return since is not None and since + self._rules.patience_seconds == time
 
     def _next_to_leave(self) -> Iterable[TickAt]:
-        """When the first waiting job loses its patience, if none has been told yet."""
+        """Next time at which a waiting job loses its patience, if it was not given yet."""
         while self._leaving and not self._is_to_leave(*self._leaving[0]):
             self._leaving.popleft()
         if self._leaving and self._leaving[0] != self._told:
@@ -299,7 +299,7 @@ class Renting(SchedulerOfScheduler):
 
 
 class _Round:
-    """What a scheduler decides in one pass, as jobs leave."""
+    """Decision of a scheduler in one pass, as jobs leave."""
 
     def __init__(self, scheduler: Scheduler, view: ClusterView, hidden: set[str]) -> None:
         self.view = view
@@ -319,7 +319,7 @@ class _Round:
         self.started = {start.job_id for start in self.decision.starts}
 
     def has(self, job_id: str) -> bool:
-        """Whether the scheduler sees this job."""
+        """True if the scheduler sees this job."""
         return any(each.job.job_id == job_id for each in self.pending)
 
     def without(self, job_id: str) -> None:

@@ -17,8 +17,15 @@ from foresail import __version__
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs
 from foresail.cloud.waiting.kernels.waiting_choice import WaitModel
 from foresail.cloud.waiting.models import POLICIES as MODELLED
-from foresail.cloud.waiting.policies import Beliefs, Foresight, Queue, WaitingPolicy, waiting_policy
-from foresail.cloud.waiting.simulating import Simulated, simulate
+from foresail.cloud.waiting.simulating import (
+    Beliefs,
+    Foresight,
+    Queue,
+    Simulated,
+    WaitingPolicy,
+    simulate,
+    waiting_policy,
+)
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import todays_name
@@ -50,7 +57,7 @@ class WaitingSetting:
 
     @classmethod
     def of(cls, policy: str, machines: int, waiting: float, short: float) -> WaitingSetting:
-        """With those of the thresholds (seconds) that the policy has."""
+        """Make a setting with those of the thresholds (seconds) that the policy has."""
         return cls(
             policy,
             machines,
@@ -77,15 +84,7 @@ class WaitingSetting:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The settings to try.
-
-    Raises
-    ------
-    InputError
-        If there is nothing to try, or a number is out of range.
-    UnknownNameError
-        If there is no such policy.
-    """
+    """The settings to try."""
 
     policies: tuple[str, ...]
     """Names, long or short."""
@@ -148,7 +147,7 @@ class Sweep:
 
     @property
     def today(self) -> WaitingSetting | None:
-        """What there is; its thresholds are the first to try."""
+        """Setting of today; its thresholds are the first to try."""
         if self.owned is None:
             return None
         machines, policy = self.owned
@@ -167,7 +166,7 @@ def usual_counts(mean_machines: float, fixed_price: float, most: int) -> tuple[i
 
 
 Waits = Literal["known", "unknown", "linear", "forest", "boosting"]
-"""What policies are told of waits: the truth, nothing, or what a model says that learned."""
+"""Beliefs of policies about waits: the truth, none, or the predictions of a model."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,12 +184,12 @@ class Scheduling(Protocol):
 
     @property
     def digest(self) -> str:
-        """Of the scheduler, and of all that it knows of the log's jobs."""
+        """Digest of the scheduler, and of all that it knows of the log's jobs."""
         ...
 
     @property
     def by_true_runtimes(self) -> bool:
-        """Whether it knows runtimes before they are over."""
+        """True if it knows runtimes before they are over."""
         ...
 
     def simulate(
@@ -202,18 +201,16 @@ class Scheduling(Protocol):
         beliefs: Beliefs,
         features_every: int = 0,
     ) -> Simulated:
-        """As ``simulating.simulate``, of the first jobs of the log."""
+        """Simulate as ``simulating.simulate``, the first jobs of the log."""
         ...
 
 
 @dataclass(frozen=True)
 class SweepInputs:
-    """What settings are tried on.
+    """The log, machines and beliefs that settings are tried on.
 
-    Raises
-    ------
-    InputError
-        If the log has jobs at one time only, or waits are to be foreseen where no job overtakes.
+    Raises ``InputError`` if the log has jobs at one time only, or waits are to be foreseen where no
+    job overtakes.
     """
 
     jobs: TraceJobs
@@ -227,12 +224,12 @@ class SweepInputs:
     queue: Queue | Ranking | Scheduling = "fcfs"
     """Order of the waiting jobs, or the scheduler of the fixed machines."""
     waits: Waits = "known"
-    """What SWW and the compound are told of waits; a model that learned from the first third of the
-    log tells the speculative and the weighing policy too."""
+    """Beliefs of SWW and the compound about waits; a model that learned from the first third of the
+    log informs the speculative and the weighing policy too."""
     are_runtimes_true: bool = True
     """Whether ``runtimes`` are the truth."""
     hour_value: float = 0.0
-    """What the weighing policy is told that an hour's delay of a job costs."""
+    """Cost of an hour's delay of a job, for the weighing policy."""
     own_values: Floats | None = None
     """The same by job where they differ, shape (jobs,); ``hour_value`` is their mean then."""
 
@@ -248,11 +245,11 @@ class SweepInputs:
 
     @property
     def learns(self) -> bool:
-        """Whether a model tells of waits."""
+        """True if waits come from a model."""
         return self.waits not in ("known", "unknown")
 
-    def told_truths(self, policy: str) -> tuple[str, ...]:
-        """What a policy goes by that only an oracle knows."""
+    def truths_used(self, policy: str) -> tuple[str, ...]:
+        """Truths that a policy goes by and only an oracle knows."""
         by_runtimes = self.are_runtimes_true and policy in GO_BY_RUNTIMES
         if policy != "no-jobs-wait":  # in which no job waits
             by_runtimes |= self._starts_by_true_runtimes
@@ -263,7 +260,7 @@ class SweepInputs:
 
     @property
     def _starts_by_true_runtimes(self) -> bool:
-        """Whether which waiting job goes first follows from the truth."""
+        """True if the order of the waiting jobs follows from the truth."""
         match self.queue:
             case str(name):
                 return self.are_runtimes_true and name == "sjf"
@@ -279,17 +276,17 @@ class SweepInputs:
         first: int | None = None,
         features_every: int = 0,
     ) -> tuple[Simulated, FixedMachines, WaitingPolicy]:
-        """What becomes of the jobs, or the first so many; with the machines and the policy."""
+        """Simulate the jobs, or the first so many; with the machines and the policy."""
         many = len(self.jobs) if first is None else first
         jobs = self.jobs if first is None else self.jobs.among(slice(first))
         fixed = replace(self.machine, count=setting.machines)
         delay = self.own_values
         if delay is None and setting.policy == "weighing":
             delay = np.full(len(self.jobs), self.hour_value)
-        told = Beliefs(self.runtimes[:many], waits, None if delay is None else delay[:many])
+        beliefs = Beliefs(self.runtimes[:many], waits, None if delay is None else delay[:many])
         queue = self.queue if isinstance(self.queue, str) else "fcfs"
         policy = waiting_policy(setting.policy, *setting.limits, queue)
-        asked = (jobs, fixed, self.family, policy, told)
+        asked = (jobs, fixed, self.family, policy, beliefs)
         match self.queue:
             case str():
                 simulated = simulate(*asked, features_every=features_every)
@@ -306,7 +303,7 @@ class SweepInputs:
 
     @cached_property
     def digest(self) -> str:
-        """Of all that determines results, beside the setting."""
+        """Digest of all that determines results, beside the setting."""
         digest = hashlib.sha256()
         columns = [getattr(self.jobs, each.name) for each in fields(self.jobs)]
         ranks = self.queue.ranks if isinstance(self.queue, Ranking) else None
@@ -315,8 +312,8 @@ class SweepInputs:
                 digest.update(f"{column.dtype}{column.shape}".encode())
                 digest.update(np.ascontiguousarray(column).data)
         machine = replace(self.machine, count=0)
-        told = [__version__, astuple(machine), [*map(astuple, self.family)]]
-        digest.update(json.dumps([*told, self._digest_of_queue, self.waits]).encode())
+        facts = [__version__, astuple(machine), [*map(astuple, self.family)]]
+        digest.update(json.dumps([*facts, self._digest_of_queue, self.waits]).encode())
         return digest.hexdigest()
 
     @property

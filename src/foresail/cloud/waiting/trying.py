@@ -28,7 +28,7 @@ from foresail.cloud.waiting.learning import (
     boosted_waits,
     forest_waits,
     linear_waits,
-    lived_waits,
+    observed_waits,
     waits_over,
 )
 from foresail.cloud.waiting.metrics import (
@@ -38,7 +38,6 @@ from foresail.cloud.waiting.metrics import (
     block_sums,
     measured,
 )
-from foresail.cloud.waiting.policies import Foresight, WaitingPolicy
 from foresail.cloud.waiting.settings import (
     GO_BY_WAITS,
     LEARN_WAITS,
@@ -46,7 +45,7 @@ from foresail.cloud.waiting.settings import (
     SweepInputs,
     WaitingSetting,
 )
-from foresail.cloud.waiting.simulating import Simulated
+from foresail.cloud.waiting.simulating import Foresight, Simulated, WaitingPolicy
 from foresail.model.errors import InputError
 from foresail.model.whole_files import make_folder, write_whole
 from foresail.model.words import count, duration
@@ -60,7 +59,7 @@ _NO_WAITS: Final = WaitRows(np.zeros((1, FEATURES)), np.zeros(1), np.zeros(1, np
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrialResult:
-    """What a setting came to, and its sums by block where the log has enough of them."""
+    """Metrics of a setting, and its sums by block where the log has enough of them."""
 
     metrics: WaitingMetrics
     sums: BlockSums | None
@@ -75,6 +74,9 @@ def try_settings(
 ) -> Iterator[tuple[WaitingSetting, TrialResult]]:
     """Simulate every setting; results come as they are done.
 
+    Raises ``InputError`` if a model is to learn waits and the log is too short for that, or if a
+    kept result is damaged or cannot be written.
+
     Parameters
     ----------
     inputs, settings
@@ -84,12 +86,6 @@ def try_settings(
         its own, with the log.
     kept
         Folder for the results: those that are there already come first, and are not simulated.
-
-    Raises
-    ------
-    InputError
-        If a model is to learn waits and the log is too short for that, or if a kept result is
-        damaged or cannot be written.
     """
     _require_lessons(inputs, settings)
     if kept is not None:
@@ -118,13 +114,13 @@ def try_settings(
 
 
 def _require_lessons(inputs: SweepInputs, settings: Iterable[WaitingSetting]) -> None:
-    """Enough waits in the first third of the log, if a policy is told what they teach."""
+    """Enough waits in the first third of the log, if a policy is to learn from them."""
     if not inputs.learns:
         return
-    told = {each.waiting_seconds for each in settings if each.policy in LEARN_WAITS}
-    longest = max((each for each in told if each is not None), default=0.0)
+    limits = {each.waiting_seconds for each in settings if each.policy in LEARN_WAITS}
+    longest = max((each for each in limits if each is not None), default=0.0)
     known = waits_over(inputs.jobs.submit_seconds, longest)
-    if told and known < FEWEST_WAITS:
+    if limits and known < FEWEST_WAITS:
         raise InputError(
             "too few waits are over in the first third of the log to learn from",
             field="waits",
@@ -136,7 +132,7 @@ def _require_lessons(inputs: SweepInputs, settings: Iterable[WaitingSetting]) ->
 def _at_once(
     inputs: SweepInputs, workers: int
 ) -> tuple[Executor, Callable[[WaitingSetting], TrialResult]]:
-    """Who simulates, and how: compiled simulations on threads, schedulers in processes."""
+    """Return a pool and its function: compiled simulations in threads, schedulers in processes."""
     if workers == 1 or isinstance(inputs.queue, str | Ranking):
         return ThreadPoolExecutor(workers), partial(_simulated, inputs, _WaitModels(inputs))
     return (
@@ -182,7 +178,7 @@ class _WaitModels:
             seen, _, policy = inputs.simulate(setting, None, first=many, features_every=every)
             return seen, policy
 
-        rows = lived_waits(inputs.jobs.submit_seconds, waiting_seconds, all_wait)
+        rows = observed_waits(inputs.jobs.submit_seconds, waiting_seconds, all_wait)
         if rows is None:  # the machines hold too few jobs
             return linear_waits(_NO_WAITS)
         match inputs.waits:
@@ -208,8 +204,8 @@ def _simulated(inputs: SweepInputs, models: _WaitModels, setting: WaitingSetting
 
 def _path(kept: Path, inputs: SweepInputs, setting: WaitingSetting) -> Path:
     value = inputs.hour_value if setting.policy == "weighing" else None
-    told = json.dumps([inputs.digest, astuple(setting), value])
-    return kept / f"{hashlib.sha256(told.encode()).hexdigest()[:_DIGITS]}.json"
+    key = json.dumps([inputs.digest, astuple(setting), value])
+    return kept / f"{hashlib.sha256(key.encode()).hexdigest()[:_DIGITS]}.json"
 
 
 def _read(path: Path) -> TrialResult | None:

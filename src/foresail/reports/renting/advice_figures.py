@@ -274,7 +274,7 @@ def mix_rows(advice: Advice) -> list[tuple[str, tuple[float, float, float]]]:
     in_use = idle = rented = 0.0
     for option in options:
         hours = option["used_hours"] + option["idle_hours"]
-        if str(option["option"]).startswith(("reserved", "scheduled", "committed")) and hours:
+        if str(option["option"]).startswith(("reserved", "committed")) and hours:
             in_use += option["cost"] * option["used_hours"] / hours
             idle += option["cost"] * option["idle_hours"] / hours
         else:

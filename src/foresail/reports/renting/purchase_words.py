@@ -131,7 +131,6 @@ def _committed(report: MixReport) -> str:
 
 def _exact(report: MixReport, exact: ExactComparison) -> str:
     left_out = [
-        *(["schedules"] if report.terms.scheduled else []),
         *(["sustained use"] if report.terms.sustained_tiers else []),
         *(["what is committed"] if report.commitments else []),
     ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from foresail.cloud.waiting.offers import USUAL_SHARE
 from foresail.cloud.waiting.owning import FrontierPoint, OwningAnswer, best_by_value
-from foresail.cloud.waiting.worth import USUAL_SHARE
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.renting.rent_or_wait_words import (
     Circumstances,

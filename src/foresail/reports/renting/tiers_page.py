@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from foresail.cloud.transient.offers import Offers
-from foresail.cloud.transient.planning import said_availability
+from foresail.cloud.transient.planning import availability_text
 from foresail.cloud.transient.tiers import TieredPlan
 from foresail.model.words import count, number, percent
 from foresail.reports.renting.page import CloudPage, NumbersTable
@@ -65,7 +65,6 @@ def tiers_page(answer: TieredAnswer) -> CloudPage:
             "they independent, all would be up as often as is asked. A type's machines are taken "
             "to be up or down together, in all tiers that have some.",
             how_types_fail(answer.offers),
-            f"Chosen by {planned.plans[0].method}.",
         ],
     )
 
@@ -83,7 +82,7 @@ def tier_sentences(answer: TieredAnswer) -> list[str]:
     said.append(
         "Tiers with machines of one type lose them together. Were their machines independent of "
         "each other, all tiers would be up "
-        f"{said_availability(1.0 - planned.independent_availability)} of the time."
+        f"{availability_text(1.0 - planned.independent_availability)} of the time."
     )
     if answer.realised is not None:
         said.append(
@@ -103,7 +102,7 @@ def tiers_table(planned: TieredPlan) -> NumbersTable:
                 number(each.capacity),
                 number(each.total_capacity),
                 f"{machines:,}",
-                said_availability(each.availability_shortfall),
+                availability_text(each.availability_shortfall),
                 percent(each.on_demand_share),
                 f"{each.price_per_hour:.4f}",
             )
@@ -125,7 +124,7 @@ def tiers_table(planned: TieredPlan) -> NumbersTable:
             number(sum(each.capacity for each in planned.plans)),
             number(sum(each.total_capacity for each in planned.plans)),
             f"{sum(r.count for each in planned.plans for r in each.rented):,}",
-            said_availability(1.0 - planned.availability),
+            availability_text(1.0 - planned.availability),
             percent(planned.on_demand_share),
             f"{planned.price_per_hour:.4f}",
         )

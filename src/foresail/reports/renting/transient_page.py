@@ -10,12 +10,11 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from foresail.cloud.transient.batch import BatchDone, Overload
 from foresail.cloud.transient.estimating import Realised, mean_availability
 from foresail.cloud.transient.offers import Offers
 from foresail.cloud.transient.plan import CapacityPlan
-from foresail.cloud.transient.planning import said_availability
-from foresail.cloud.transient.serving import Served
+from foresail.cloud.transient.planning import availability_text
+from foresail.cloud.transient.serving import BatchDone, Overload, Served
 from foresail.model.arrays import Floats
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.figure import Figure, MissingFigure
@@ -103,12 +102,9 @@ def transient_page(answer: TransientAnswer) -> CloudPage:
         notes=[
             "A type's machines are taken to be up or down together. "
             + how_types_fail(answer.offers),
-            f"Chosen by {planned.method}. "
-            + (
-                "Prices and availabilities are as they were given."
-                if answer.held is None
-                else "Prices are means over the time that was learned from."
-            ),
+            "Prices and availabilities are as they were given."
+            if answer.held is None
+            else "Prices are means over the time that was learned from.",
         ],
     )
 
@@ -158,11 +154,11 @@ def how_often(short: float, checked: Mapping[str, float]) -> str:
     """
     least = {1.0 - known: where for where, known in checked.items() if known < 1.0 - short}
     worst = max(least, default=short)
-    words = f"{said_availability(worst)} of the time, missing {duration(worst * _YEAR)} a year"
+    words = f"{availability_text(worst)} of the time, missing {duration(worst * _YEAR)} a year"
     if not least:
         return f"{words}."
     return (
-        f"{words}, as it was {least[worst]}. By the model it would be {said_availability(short)}: "
+        f"{words}, as it was {least[worst]}. By the model it would be {availability_text(short)}: "
         "the history does not bear that out."
     )
 
@@ -188,7 +184,7 @@ def against_on_demand(share: float | None) -> list[str]:
 def said_often(availability: float) -> str:
     """How often in words: ``0.9994 of the time``, or ``always``."""
     short = 1.0 - availability
-    return "always" if short <= 0.0 else f"{said_availability(short)} of the time"
+    return "always" if short <= 0.0 else f"{availability_text(short)} of the time"
 
 
 def _in_use(held: HeldToHistory) -> list[str]:
@@ -232,7 +228,7 @@ def plan_table(planned: CapacityPlan) -> NumbersTable:
             each.type.name,
             f"{each.count:,}",
             number(each.capacity),
-            said_availability(1.0 - each.type.availability),
+            availability_text(1.0 - each.type.availability),
             f"{each.type.price_per_hour:.4f}",
             f"{each.price_per_hour:.4f}",
         )
@@ -243,7 +239,7 @@ def plan_table(planned: CapacityPlan) -> NumbersTable:
             "together",
             f"{sum(each.count for each in planned.rented):,}",
             number(planned.total_capacity),
-            said_availability(planned.availability_shortfall),
+            availability_text(planned.availability_shortfall),
             "",
             f"{planned.price_per_hour:.4f}",
         )
@@ -301,7 +297,7 @@ def windows_table(windows: Sequence[TrailingWindow]) -> NumbersTable:
             (
                 window.name,
                 f"{len(kept)} of {len(window.found)}",
-                "–" if math.isnan(availability) else said_availability(1.0 - availability),
+                "–" if math.isnan(availability) else availability_text(1.0 - availability),
                 number(nines_of(1.0 - availability)),
                 percent(share),
                 percent(surplus),

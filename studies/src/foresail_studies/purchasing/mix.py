@@ -13,9 +13,14 @@ import polars as pl
 
 from foresail.cloud.prices import GIB
 from foresail.cloud.prices_reading import load_prices
-from foresail.cloud.purchasing.demand import HOURS_PER_YEAR, BoughtJobs, PricedDemand, priced_demand
+from foresail.cloud.purchasing.demand import (
+    HOURS_PER_YEAR,
+    BoughtJobs,
+    JobPrices,
+    PricedDemand,
+    priced_demand,
+)
 from foresail.cloud.purchasing.exact import exact_cost
-from foresail.cloud.purchasing.job_prices import JobPrices
 from foresail.cloud.purchasing.mix import MixReport, MixRequest, mix
 from foresail.cloud.purchasing.offline import level_cost
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
@@ -26,6 +31,7 @@ from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies import cloud as cloud
 from foresail_studies.generated import log_of
 from foresail_studies.purchasing.practice import OnlineReport, PracticeRequest, practise
+from foresail_studies.purchasing.retired_offers import published_terms
 from foresail_studies.stand_ins import university_year
 from foresail_studies.study import (
     Bound,
@@ -117,9 +123,10 @@ class Purchase:
             demand_errors=(),
         )
         prices = load_prices(_PRICES)
+        sold = published_terms(prices, request)
         practice = PracticeRequest(training_hours, runtime_errors=())
         return _figures(
-            mix(workload, prices, request), practise(workload, prices, request, practice)
+            mix(workload, prices, request, sold), practise(workload, prices, request, practice)
         )
 
 
@@ -186,7 +193,8 @@ def _figures(report: MixReport, online: OnlineReport) -> Mapping[str, float]:
 def _hours(table: pl.DataFrame) -> dict[str, float]:
     """Core hours by option, all terms of reservations together."""
     short = pl.col("option").str.replace(r"^reserved-\d+y$", "reserved")
-    return dict(table.group_by(short).agg(pl.col("used_hours").sum()).iter_rows())
+    hours = table.group_by(short.replace("further", "spot-block")).agg(pl.col("used_hours").sum())
+    return dict(hours.iter_rows())
 
 
 @lru_cache(maxsize=1)

@@ -9,14 +9,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.kernels.placing import machines_of, timetable
 from foresail.cloud.prices import GIB, InstanceType
 from foresail.cloud.purchasing.demand import BoughtJobs
 from foresail.cloud.purchasing.machines import MachineSizes, ReservedMachines, pieces_of
 from foresail.cloud.purchasing.offline_plan import COMMITTED
-from foresail.cloud.purchasing.schedules import LevelSchedule
+from foresail.cloud.waiting.kernels.placing import machines_of, timetable
 from foresail.model.arrays import Booleans, Floats
 from foresail_studies.purchasing.kernels.reserved_placement import Pieces, place_jobs
+from foresail_studies.purchasing.retired_offers import LevelSchedule, schedule_of
 
 _PARTS_OF_GPU: Final = 1000.0
 
@@ -54,11 +54,12 @@ def fleets_of(machines: Sequence[ReservedMachines]) -> list[Fleet]:
     """
     groups: dict[tuple[object, ...], list[ReservedMachines]] = {}
     for each in machines:
-        schedule = each.schedule and (each.schedule.period, each.schedule.windows)
+        schedule = schedule_of(each)
+        hours_there = schedule and (schedule.period, schedule.windows)
         with_gpus = each.instance.gpus > 0.0
-        key = (schedule, each.hours_left, with_gpus, each.option == COMMITTED)
+        key = (hours_there, each.hours_left, with_gpus, each.option == COMMITTED)
         groups.setdefault(key, []).append(each)
-    fleets = [Fleet(tuple(own), own[0].schedule, own[0].hours_left) for own in groups.values()]
+    fleets = [Fleet(tuple(own), schedule_of(own[0]), own[0].hours_left) for own in groups.values()]
     return sorted(fleets, key=lambda fleet: (fleet.schedule is not None, fleet.hours_left))
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.purchasing.demand import BoughtJobs, bought_jobs
-from foresail.cloud.purchasing.mix import MixRequest, asked_terms
+from foresail.cloud.purchasing.mix import MixRequest
 from foresail.cloud.purchasing.offline import plan_offline
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
 from foresail.cloud.purchasing.resources import resources_of
@@ -19,6 +19,7 @@ from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError, require
 from foresail.traces.workload import Workload
+from foresail_studies.purchasing.retired_offers import published_terms
 from foresail_studies.purchasing.serving import OnlineOutcome, serve
 from foresail_studies.purchasing.training import OnlinePolicy, train
 
@@ -189,7 +190,7 @@ def practise(
     InputError
         If there are no jobs before or after the end of the training period.
     """
-    jobs, terms = bought_jobs(workload), asked_terms(catalogue, mix)
+    jobs, terms = bought_jobs(workload), published_terms(catalogue, mix)
     before = jobs.start_hours < request.training_hours
     if before.all() or not before.any():
         raise InputError(

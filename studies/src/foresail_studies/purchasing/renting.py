@@ -5,19 +5,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.purchasing.demand import HOURS_PER_MONTH, BoughtJobs
-from foresail.cloud.purchasing.job_prices import (
-    KINDS,
+from foresail.cloud.purchasing.demand import (
+    HOURS_PER_MONTH,
     ON_DEMAND,
-    SPOT_BLOCK,
     TRANSIENT,
-    RentedOptions,
-    block_cost,
+    BoughtJobs,
     transient_cost,
 )
 from foresail.cloud.purchasing.offline import Row, month_cost
-from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.model.arrays import Floats
+from foresail_studies.purchasing.retired_offers import (
+    KINDS,
+    SPOT_BLOCK,
+    PublishedTerms,
+    RentedOptions,
+    block_cost,
+)
 
 
 class RentedJobs:
@@ -43,7 +46,7 @@ class RentedJobs:
         rent: Floats,
         rented: NDArray[np.bool_],
         choice: RentedOptions,
-        terms: PurchaseTerms,
+        terms: PublishedTerms,
     ) -> None:
         hours, kind = jobs.hours, choice.kind
         self._jobs, self._rent, self._rented, self._kind = jobs, rent, rented, kind
@@ -53,11 +56,12 @@ class RentedJobs:
         self._lost = np.zeros(hours.size)
         if terms.transient is not None:
             of_kind = kind == TRANSIENT
-            cost, running = transient_cost(hours, terms.transient, on_demand_price=0.0)
-            restarted = terms.transient.revocation.revoked(hours) * hours
+            lives = terms.transient.revocation
+            cost = transient_cost(hours, terms.transient, on_demand_price=0.0)
+            lost = lives.revoked(hours)
             self._own[of_kind] = cost[of_kind]
-            self._on_demand[of_kind] = restarted[of_kind]
-            self._lost[of_kind] = (running - hours)[of_kind]
+            self._on_demand[of_kind] = (lost * hours)[of_kind]
+            self._lost[of_kind] = (lost * lives.mean_run(hours))[of_kind]
         if terms.spot_blocks:
             of_kind = kind == SPOT_BLOCK
             block, ran = choice.block[of_kind], hours[of_kind]

@@ -8,17 +8,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.cloud.purchasing.demand import HOURS_PER_MONTH, BoughtJobs
-from foresail.cloud.purchasing.job_prices import ON_DEMAND, choose_options
+from foresail.cloud.purchasing.demand import HOURS_PER_MONTH, ON_DEMAND, BoughtJobs
 from foresail.cloud.purchasing.machines import ReservedMachines, pieces_of, rent_per_hour, sizes_of
 from foresail.cloud.purchasing.offline import Row, month_table
 from foresail.cloud.purchasing.offline_plan import COMMITTED, SCHEDULED
-from foresail.cloud.purchasing.schedules import price_of_hours
 from foresail.cloud.purchasing.terms import resource_prices
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail_studies.purchasing.placing import Fleet, FleetPlacement, fleets_of, place
 from foresail_studies.purchasing.renting import RentedJobs, by_month
+from foresail_studies.purchasing.retired_offers import choose_options, price_of_hours
 from foresail_studies.purchasing.training import OnlinePolicy
 
 RESERVED = "reserved"
@@ -82,7 +81,7 @@ def serve(
     first_hour = policy.first_hour_of_week + elapsed_hours
     fleets = fleets_of(policy.reserved)
     placed = place(jobs, fleets, believed.mean(axis=1), first_hour)
-    choice = choose_options(believed, policy.terms, policy.settings.normalisation)
+    choice = choose_options(believed, policy.terms)
     choice.kind[placed.cut] = ON_DEMAND
     rented = RentedJobs(jobs, rent, ~placed.done, choice, policy.terms)
     months = int(jobs.span_hours / HOURS_PER_MONTH) + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -24,7 +24,11 @@ from foresail.cloud.purchasing.resources import (
     resources_of,
     running_commitments,
 )
-from foresail.cloud.purchasing.terms import PurchaseTerms
+from foresail_studies.purchasing.retired_offers import (
+    LevelSchedule,
+    PublishedTerms,
+    ScheduledMachines,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +37,7 @@ class OnlinePolicy:
 
     catalogue: PriceCatalogue
     """Of the machines on sale."""
-    terms: PurchaseTerms
+    terms: PublishedTerms
     """What is sold, relative to on demand."""
     settings: OfflineSettings
     """Of the plan in hindsight for the training period."""
@@ -46,7 +50,7 @@ class OnlinePolicy:
 def train(
     jobs: BoughtJobs,
     catalogue: PriceCatalogue,
-    terms: PurchaseTerms,
+    terms: PublishedTerms,
     settings: OfflineSettings = DEFAULT_SETTINGS,
 ) -> OnlinePolicy:
     """Reserve what would have been best for past jobs, if they come again (spec section 4.2).
@@ -93,7 +97,7 @@ def _committed(catalogue: PriceCatalogue) -> list[ReservedMachines]:
         left = hours_left(each, catalogue)
         found.append(
             ReservedMachines(
-                offer.instance, each.count, COMMITTED, 0.0, offer.on_demand_per_hour, None, left
+                offer.instance, each.count, COMMITTED, 0.0, offer.on_demand_per_hour, left
             )
         )
     return found
@@ -106,11 +110,14 @@ def _with_windows(machines: list[ReservedMachines], plan: OfflinePlan) -> list[R
     # Where the first year has none, those of a later one: what is planned for repeats.
     levels = first or of_years
     tops = np.cumsum([each.units for each in levels])
-    found = []
+    found: list[ReservedMachines] = []
     below = 0.0
     for each in (replace(kind, count=1) for kind in machines for _ in range(kind.count)):
         middle = below + each.instance.cores / 2.0
         level = min(int(np.searchsorted(tops, middle)), tops.size - 1)
-        found.append(replace(each, schedule=levels[level].schedule))
+        schedule = levels[level].schedule
+        assert isinstance(schedule, LevelSchedule)
+        own = {name.name: getattr(each, name.name) for name in fields(each)}
+        found.append(ScheduledMachines(**own, schedule=schedule))
         below += each.instance.cores
     return found

@@ -12,12 +12,13 @@ import numpy as np
 
 from foresail.cloud.prices_reading import load_histories
 from foresail.cloud.synchronization.costing import Costs, costs, drawn_costs
-from foresail.cloud.synchronization.models import BarrierProgram, model_of
-from foresail.cloud.synchronization.speeds import (
+from foresail.cloud.synchronization.models import (
     AnySpeeds,
+    BarrierProgram,
     UniformSpeeds,
     at_least,
     measured_speeds,
+    model_of,
 )
 from foresail.distributions.empirical import Empirical
 from foresail.model.registry import register

@@ -11,7 +11,6 @@ from typing import ClassVar, Final
 import numpy as np
 
 from foresail.cloud.transient.estimating import estimated_offers, realised
-from foresail.cloud.transient.methods import Method
 from foresail.cloud.transient.offers import Offers, TransientType
 from foresail.cloud.transient.plan import CapacityPlan
 from foresail.cloud.transient.planning import UnreachableError, plan
@@ -39,7 +38,11 @@ _RULE: Final = "published rule"
 _REFINED: Final = "refined"
 _DOUBTING: Final = "refined, with doubt"
 _SIZES: Final = (8.0, 16.0, 32.0, 64.0, 128.0)
-_METHODS: Final = {_RULE: Method.MARGINAL_LOG, _REFINED: Method.BEST, _DOUBTING: Method.BEST}
+_RULES: Final[Mapping[str, cloud.Rule]] = {
+    _RULE: "published",
+    _REFINED: "refined",
+    _DOUBTING: "refined",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ class DrawnPool:
     are 20 to 40 % of on-demand, the published range.
     """
 
-    method: Method
+    rule: cloud.Rule
     nines: float
     capacity: float
     types: int
@@ -59,7 +62,7 @@ class DrawnPool:
     def measure(self) -> Mapping[str, float]:
         """What the plan costs and rents."""
         return _figures(
-            _planned(self._offers(), self.capacity, cloud.target(self.nines), self.method)
+            _planned(self._offers(), self.capacity, cloud.target(self.nines), self.rule)
         )
 
     def _offers(self) -> Offers:
@@ -81,7 +84,7 @@ class MarketPool:
 
     prices: str
     machines: str
-    method: Method
+    rule: cloud.Rule
     nines: float
     capacity: float
 
@@ -97,7 +100,7 @@ class MarketPool:
         begin, end = cloud.stretch(history, self.place, self.stretches, history.begin)
         seen = history.between(begin, end)
         offers = estimated_offers(seen, kinds, doubt_hours=self.doubt_hours)
-        planned = _planned(offers, self.capacity, cloud.target(self.nines), self.method)
+        planned = _planned(offers, self.capacity, cloud.target(self.nines), self.rule)
         figures = dict(_figures(planned))
         if planned is not None:
             short = 1.0 - realised(seen, planned).availability
@@ -106,10 +109,10 @@ class MarketPool:
 
 
 def _planned(
-    offers: Offers, capacity: float, availability: float, method: Method
+    offers: Offers, capacity: float, availability: float, rule: cloud.Rule
 ) -> CapacityPlan | None:
     try:
-        return plan(offers, capacity, availability, method=method)
+        return plan(offers, capacity, availability, choose=cloud.RULES[rule])
     except UnreachableError:
         return None
 
@@ -158,7 +161,7 @@ def transient_capacity(parameters: TransientCapacityParameters) -> Study:
             nines,
             system,
             seed,
-            DrawnPool(_METHODS[system], nines, parameters.capacity, parameters.types, seed),
+            DrawnPool(_RULES[system], nines, parameters.capacity, parameters.types, seed),
         )
         for seed in range(parameters.seeds)
         for system in (_RULE, _REFINED)
@@ -212,7 +215,7 @@ def _market_cases(parameters: TransientCapacityParameters, prices: str) -> list[
             ),
         )
         for seed in range(parameters.seeds)
-        for system, method in _METHODS.items()
+        for system, method in _RULES.items()
         for nines in (2.0, 3.0, 4.0, 5.0, 6.0)
     ]
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final
 
 import numpy as np
 
 from foresail.cloud.transient.estimating import estimated_offers, mean_availability, rolled
-from foresail.cloud.transient.methods import Method
+from foresail.cloud.transient.planning import plan
 from foresail.model.errors import InputError, require_each_positive
 from foresail.model.registry import register
 from foresail_studies import cloud as cloud
@@ -49,7 +48,7 @@ class TrailingWindows:
 
     prices: str
     machines: str
-    method: Method
+    rule: cloud.Rule
     nines: float
     extra_nines: float
     doubt_hours: float
@@ -81,14 +80,16 @@ class TrailingWindows:
         back = (self.window_days or 0.0) * _DAY
         found = rolled(
             history.between(begin - back, end),
-            partial(estimated_offers, kinds=kinds, doubt_hours=self.doubt_hours),
-            self.capacity,
-            cloud.target(self.nines),
+            lambda seen: plan(
+                estimated_offers(seen, kinds, doubt_hours=self.doubt_hours),
+                self.capacity,
+                cloud.target(self.nines),
+                extra_nines=self.extra_nines,
+                choose=cloud.RULES[self.rule],
+            ),
             window_seconds=None if self.window_days is None else back,
             step_seconds=self.held_days * _DAY,
             first_seconds=back,
-            method=self.method,
-            extra_nines=self.extra_nines,
         )
         cheapest = min(
             kind.on_demand_per_hour / kind.capacity
@@ -179,7 +180,7 @@ def _task(parameters: WindowParameters, system: str, days: float, seed: int) -> 
     return TrailingWindows(
         str(parameters.prices),
         "" if parameters.machines is None else str(parameters.machines),
-        Method.BEST if doubting else Method.MARGINAL_LOG,
+        "refined" if doubting else "published",
         _TARGET,
         1.0 if system in (_NINE, _DOUBTING_NINE) else 0.0,
         parameters.doubt_hours if doubting else 0.0,

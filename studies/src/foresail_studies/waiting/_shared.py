@@ -11,8 +11,13 @@ from typing import Final
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs, proportional_family
 from foresail.cloud.waiting.metrics import WaitingMetrics, measured
 from foresail.cloud.waiting.offers import customised_family
-from foresail.cloud.waiting.policies import Beliefs, WaitingPolicy, waiting_policy
-from foresail.cloud.waiting.simulating import Simulated, simulate
+from foresail.cloud.waiting.simulating import (
+    Beliefs,
+    Simulated,
+    WaitingPolicy,
+    simulate,
+    waiting_policy,
+)
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail_studies import cloud as cloud

@@ -18,8 +18,13 @@ from foresail.cloud.waiting.learning import (
     wait_rows,
 )
 from foresail.cloud.waiting.metrics import WaitingMetrics, measured
-from foresail.cloud.waiting.policies import Beliefs, Foresight, WaitingPolicy, waiting_policy
-from foresail.cloud.waiting.simulating import simulate
+from foresail.cloud.waiting.simulating import (
+    Beliefs,
+    Foresight,
+    WaitingPolicy,
+    simulate,
+    waiting_policy,
+)
 from foresail_studies.study import Measure
 from foresail_studies.waiting import _shared as waiting
 from foresail_studies.waiting.learned import score_waits, split_rows

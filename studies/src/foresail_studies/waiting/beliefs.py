@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from foresail.cloud.waiting.jobs import TraceJobs
-from foresail.cloud.waiting.policies import Beliefs, Foresight, WaitingPolicy
+from foresail.cloud.waiting.simulating import Beliefs, Foresight, WaitingPolicy
 from foresail.evaluation.renting import told_quantiles
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError

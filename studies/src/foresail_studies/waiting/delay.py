@@ -12,8 +12,7 @@ import numpy as np
 
 from foresail.cloud.waiting.kernels.waiting_choice import WaitModel
 from foresail.cloud.waiting.learning import forest_waits, wait_rows
-from foresail.cloud.waiting.policies import Beliefs, waiting_policy
-from foresail.cloud.waiting.simulating import simulate
+from foresail.cloud.waiting.simulating import Beliefs, simulate, waiting_policy
 from foresail.model.registry import register
 from foresail_studies.study import GridPoint, Mean, Measure, Study, points_at, published
 from foresail_studies.waiting import _shared as waiting

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from foresail.cloud.waiting.kernels.waiting import FIXED, RENT, TRIED, TraceColumns
-from foresail.cloud.waiting.policies import WaitingPolicy
-from foresail.cloud.waiting.simulating import Simulated
+from foresail.cloud.waiting.simulating import Simulated, WaitingPolicy
 from foresail.model.arrays import Floats
 
 

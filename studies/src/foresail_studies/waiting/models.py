@@ -9,12 +9,19 @@ from functools import lru_cache
 from typing import ClassVar, Final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from foresail.cloud.waiting import models
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs
 from foresail.cloud.waiting.metrics import measured
-from foresail.cloud.waiting.policies import Beliefs, Foresight, Queue, WaitingPolicy
-from foresail.cloud.waiting.simulating import simulate
+from foresail.cloud.waiting.queueing import (
+    checked_amount,
+    checked_servers,
+    checked_share,
+    with_patience,
+)
+from foresail.cloud.waiting.simulating import Beliefs, Foresight, Queue, WaitingPolicy, simulate
+from foresail.model.arrays import Floats
 from foresail.model.registry import register
 from foresail_studies.study import Bound, GridPoint, Mean, Study, StudyParameters, published
 from foresail_studies.waiting import _shared as waiting
@@ -30,6 +37,40 @@ FEWEST: Final = {"ajw": 104, "ljw": 99}
 _FLEETS: Final = "fleets (b = 900 s, t = 180 s)"
 _SHORT: Final = "short jobs (101 servers)"
 _WRONG: Final = "wrong predictions (SWW: 95 servers, LJW: 101)"
+
+
+def short_waits_wait_conserving(
+    load: models.Load,
+    servers: ArrayLike,
+    waiting_seconds: ArrayLike,
+    over: ArrayLike = 0.0,
+) -> models.LongRunOutcome:
+    """SWW in which a job uses a free fixed server whatever is predicted of its wait.
+
+    ``over`` is then the share of those that find none free and would have waited within the
+    threshold; with all of them the policy is NJW.
+    """
+    whole = checked_servers(servers)
+    wrong = checked_share("over", over)
+    threshold = checked_amount("waiting threshold", waiting_seconds)
+    queue = with_patience(
+        load.arrivals_per_second, load.services_per_second, whole, threshold, 1.0 - wrong
+    )
+    return models.long_run(load, whole, queue.wait_seconds, queue.leaving, queue.leaving)
+
+
+def marginal_use(
+    policy: str, load: models.Load, servers: ArrayLike, waiting_seconds: float
+) -> Floats:
+    """Rented work that the last of so many fixed servers takes over, as a share of its time.
+
+    It falls with the number of servers; a server is worth owning while this is at least its fixed
+    price (section 6.4's "utilisation of the s-th server").
+    """
+    whole = checked_servers(servers)
+    with_it = models.expected(policy, load, whole, waiting_seconds).rented_work
+    without = models.expected(policy, load, np.maximum(whole - 1, 0), waiting_seconds).rented_work
+    return load.offered * (without - with_it)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from foresail.cloud.waiting.jobs import TraceJobs
-from foresail.cloud.waiting.policies import Beliefs, Foresight, waiting_policy
+from foresail.cloud.waiting.simulating import Beliefs, Foresight, waiting_policy
 from foresail.evaluation.renting import believed_runtimes
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError

@@ -10,7 +10,7 @@ import numpy as np
 
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.kernels.waiting_choice import WaitModel
-from foresail.cloud.waiting.policies import Beliefs, Forecast, Foresight, WaitingPolicy
+from foresail.cloud.waiting.simulating import Beliefs, Forecast, Foresight, WaitingPolicy
 from foresail.model.arrays import Floats
 from foresail_studies.waiting.learned import perturbed
 

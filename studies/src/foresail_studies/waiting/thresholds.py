@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from foresail.cloud.waiting import models
-from foresail.cloud.waiting.policies import Queue
+from foresail.cloud.waiting.simulating import Queue
 from foresail.model.registry import register
 from foresail_studies.study import (
     Bound,
@@ -30,6 +30,8 @@ from foresail_studies.waiting.models import (
     ModelParameters,
     Simulation,
     WaitingFormula,
+    marginal_use,
+    short_waits_wait_conserving,
 )
 
 _MARGINAL: Final = Measure("marginal_use", "use of the last server", "share")
@@ -60,7 +62,7 @@ class LastServer:
     def measure(self) -> Mapping[str, float]:
         """Its use, and the price with all of them."""
         found = models.expected("njw", LOAD, self.servers)
-        use = models.marginal_use("njw", LOAD, np.array([self.servers]), WAITING_SECONDS)
+        use = marginal_use("njw", LOAD, np.array([self.servers]), WAITING_SECONDS)
         return {"marginal_use": float(use[0]), "price": float(found.price)}
 
 
@@ -74,9 +76,7 @@ class Conserving:
 
     def measure(self) -> Mapping[str, float]:
         """What the formula says."""
-        found = models.short_waits_wait_conserving(
-            LOAD, self.servers, self.waiting_seconds, self.over
-        )
+        found = short_waits_wait_conserving(LOAD, self.servers, self.waiting_seconds, self.over)
         return {
             "price": float(found.price),
             "mean_wait_seconds": float(found.wait_seconds),

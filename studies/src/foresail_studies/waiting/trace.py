@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from foresail.cloud.waiting.policies import Beliefs, Foresight
+from foresail.cloud.waiting.simulating import Beliefs, Foresight
 from foresail.model.registry import register
 from foresail_studies.study import Bound, GridPoint, Mean, Study, points_at, published
 from foresail_studies.waiting import _shared as waiting

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.kernels.placing import (
+from foresail.cloud.waiting.kernels.placing import (
     CORES,
     MEMORY,
     Links,
@@ -99,7 +99,7 @@ class Shapes(NamedTuple):
 
 
 class Outcomes(NamedTuple):
-    """What happened: when each job started its last run, where, and on which fixed machine or -1.
+    """Outcome of jobs: start and place of the last run, and the fixed machine or -1.
 
     ``features`` has the cluster's state at the submission of every ``stride``-th job, or no rows.
     """
@@ -111,7 +111,7 @@ class Outcomes(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What the simulation works with; ``tally`` and ``features`` are its state for beliefs."""
+    """Working arrays of the simulation; ``tally`` and ``features`` are its state for beliefs."""
 
     releases: Timetable
     trials: Timetable
@@ -287,7 +287,7 @@ def _note_features(
 
 @part
 def _asks_for_waits(job: int, after_trial: bool, rules: WaitingRules, jobs: TraceColumns) -> bool:
-    """Whether the choice for a job that finds no machine depends on its wait."""
+    """True if the choice for a job that finds no machine depends on its wait."""
     if rules.waiting_seconds == np.inf and rules.weighing == 0:
         return False
     if after_trial:
@@ -439,7 +439,7 @@ def _place(
 
 @part
 def _fits_somewhere(asked: NDArray[np.float64], sizes: NDArray[np.float64]) -> bool:
-    """Whether an idle machine could hold this; ``sizes`` has cores, bytes and gpus of each."""
+    """True if an idle machine could hold this; ``sizes`` has cores, bytes and gpus of each."""
     for i in range(sizes.shape[0]):  # noqa: SIM110 - compiled
         if holds(sizes[i], asked):
             return True

@@ -90,7 +90,7 @@ def predict_wait(
 def predict_waits(
     model: WaitModel, features: NDArray[np.float64], quantiles: NDArray[np.float64]
 ) -> None:
-    """As ``predict_wait``, for a row of features and of quantiles per job."""
+    """Predict as ``predict_wait``, for a row of features and of quantiles per job."""
     for i in range(features.shape[0]):
         predict_wait(model, features[i], quantiles[i])
 
@@ -104,7 +104,7 @@ _HOUR: Final = 3600.0
 
 
 class WaitingRules(NamedTuple):
-    """What a waiting policy is set to."""
+    """Settings of a waiting policy."""
 
     short_seconds: float
     """A job that is believed to run for less is rented a machine; 0: none is."""
@@ -124,7 +124,7 @@ class WaitingRules(NamedTuple):
 
 
 class DelayCosts(NamedTuple):
-    """What one job has to win or lose, in money per hour."""
+    """Gains and losses of one job, in money per hour."""
 
     rent: float
     """Price of the rented machine it would get."""
@@ -173,7 +173,7 @@ def choose(
     runtime_seconds: float,
     waits: NDArray[np.float64],
 ) -> int:
-    """Where a job goes on arrival.
+    """Place of a job on arrival.
 
     ``fits``: a fixed machine is free for it. ``runtime_seconds`` is what is believed of its
     runtime, ``waits`` are quantiles of its believed wait (seconds, ascending).
@@ -195,7 +195,7 @@ def choose_again(
     runtime_seconds: float,
     waits: NDArray[np.float64],
 ) -> int:
-    """As ``choose``, for a job that turned out to be a long one when it was tried."""
+    """Choose as ``choose``, for a job that turned out to be a long one when it was tried."""
     if rules.conserving == 1 and fits:
         return START
     if mean_up_to(waits, np.inf) > rules.waiting_seconds:

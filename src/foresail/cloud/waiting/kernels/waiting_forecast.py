@@ -1,4 +1,4 @@
-"""How long a job would wait if no other came: the schedule, simulated forward from beliefs."""
+"""Forecast waits if no other job came: the schedule, simulated forward from beliefs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.kernels.placing import (
+from foresail.cloud.waiting.kernels.placing import (
     CORES,
     Machines,
     Timetable,
@@ -28,7 +28,7 @@ QUEUED: Final = 8
 
 
 class Forecaster(NamedTuple):
-    """What forecasts go by and work with; the simulation itself reads only ``wait``."""
+    """Inputs and working arrays of forecasts; the simulation itself reads only ``wait``."""
 
     runtime: NDArray[np.float64]
     """Seconds by job that it is believed to run for."""
@@ -203,7 +203,7 @@ def _begin_in_order(
     asked: NDArray[np.float64],
     ahead: Forecaster,
 ) -> float:
-    """When a job in the line starts if none overtakes; infinite if that is after ``latest``."""
+    """Start of a job in the line if none overtakes; infinite if that is after ``latest``."""
     at = 0
     while True:
         first = ahead.line[at]
@@ -255,7 +255,7 @@ def _begin_overtaking(
     asked: NDArray[np.float64],
     ahead: Forecaster,
 ) -> float:
-    """When a job in the line starts if the first that fits goes; infinite if after ``latest``."""
+    """Start of a job in the line if the first that fits goes; infinite if after ``latest``."""
     while entries(ahead.ends) > 0:
         now = first_time(ahead.ends)
         if now > latest:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.kernels.placing import Machines, best_fit, machines_of, take
+from foresail.cloud.waiting.kernels.placing import Machines, best_fit, machines_of, take
 from foresail.kernels.compile import part
 
 
@@ -85,7 +85,7 @@ def start_behind(
     asked: NDArray[np.float64],
     plan: MachinePlan,
 ) -> float:
-    """When a job that asks for ``own`` would start if it were the last in the queue.
+    """Start of a job that asks for ``own`` if it were the last in the queue.
 
     Infinite if that is after ``latest``. The plan remains as it is.
     """
@@ -113,7 +113,7 @@ def start_behind(
 
 @part
 def _holds_then(plan: MachinePlan, on: int, own: NDArray[np.float64]) -> bool:
-    """Whether a machine has enough of all together with what ends on it."""
+    """True if a machine has enough of all together with what ends on it."""
     for column in range(plan.more.shape[1]):
         if plan.machines.free[on, column] + plan.more[on, column] < own[column]:
             return False

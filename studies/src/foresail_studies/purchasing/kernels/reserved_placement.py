@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.kernels.placing import (
+from foresail.cloud.waiting.kernels.placing import (
     Machines,
     Timetable,
     best_fit,

@@ -26,19 +26,19 @@ def timetable(room: int) -> Timetable:
 
 @part
 def entries(table: Timetable) -> int:
-    """How many there are; they are in the rows from 1 on."""
+    """Number of entries; they are in the rows from 1 on."""
     return int(table[0, 0])
 
 
 @part
 def first_time(table: Timetable) -> float:
-    """When the first entry is, infinite without one."""
+    """Time of the first entry, infinite without one."""
     return float(table[1, _TIME]) if table[0, 0] > 0.0 else np.inf
 
 
 @part
 def _is_before(table: Timetable, row: int, time: float, job: float) -> bool:
-    """Whether an entry comes before another."""
+    """True if an entry comes before another."""
     at = table[row, _TIME]
     return bool(at < time or (at == time and table[row, _JOB] < job))
 
@@ -102,7 +102,7 @@ _SIBLING: Final = 1
 
 
 def links_of(rank: NDArray[np.float64]) -> Links:
-    """Of jobs that are in no heap yet."""
+    """Make links of jobs that are in no heap yet."""
     return Links(rank, np.full((rank.size, 2), -1, np.int64))
 
 
@@ -157,7 +157,7 @@ they are given back."""
 
 
 class Machines(NamedTuple):
-    """What is free on each machine, and the machines by free cores."""
+    """Free capacity of each machine, and the machines by free cores."""
 
     free: NDArray[np.float64]
     """Cores, memory and gpus; shape (machines, 3)."""
@@ -204,7 +204,7 @@ def highest(machines: Machines) -> int:
 
 @part
 def holds(free: NDArray[np.float64], asked: NDArray[np.float64]) -> bool:
-    """Whether there is enough of all."""
+    """True if there is enough of all."""
     return bool(
         free[CORES] >= asked[CORES] and free[MEMORY] >= asked[MEMORY] and free[GPUS] >= asked[GPUS]
     )

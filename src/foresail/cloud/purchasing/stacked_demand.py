@@ -28,7 +28,7 @@ class Stacks(NamedTuple):
 
 
 def segment_counts(start: Floats, end: Floats, slots: int) -> Integers:
-    """In how many slots' stacks jobs are: a count per slot. Times are in slots."""
+    """Count the jobs in each slot's stack. Times are in slots."""
     lasting = end > start
     begins = np.bincount(start[lasting].astype(np.int64), minlength=slots + 1)
     ends = np.bincount(
@@ -273,28 +273,3 @@ def _add_values(stacks: Stacks, committed: Floats, value: Floats, total: Floats)
             covered = min(cover, stacks.units[at])
             cover -= covered
             total[slot] += (stacks.units[at] - covered) * value[stacks.classes[at]]
-
-
-def best_intervals(predecessor: Integers, values: Floats) -> NDArray[np.bool_]:
-    """Which of some intervals, by end, to choose so that none overlap and the value is greatest.
-
-    ``predecessor[i]`` is how many of them end no later than interval i begins.
-    """
-    chosen = np.zeros(values.size, np.bool_)
-    _choose_intervals(predecessor, values, np.zeros(values.size + 1), chosen)
-    return chosen
-
-
-@bare_kernel
-def _choose_intervals(
-    predecessor: Integers, values: Floats, best: Floats, chosen: NDArray[np.bool_]
-) -> None:
-    for at in range(values.size):
-        best[at + 1] = max(best[at], best[predecessor[at]] + values[at])
-    at = values.size
-    while at > 0:
-        if best[at] == best[at - 1]:
-            at -= 1
-        else:
-            chosen[at - 1] = True
-            at = predecessor[at - 1]

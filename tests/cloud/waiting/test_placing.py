@@ -5,8 +5,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.cloud.kernels import placing
-from foresail.cloud.kernels.placing import links_of, machines_of, timetable
+from foresail.cloud.waiting.kernels import placing
+from foresail.cloud.waiting.kernels.placing import links_of, machines_of, timetable
 
 # Parts of kernels cannot be called from Python itself.
 enter = numba.njit(lambda *given: placing.enter(*given))

@@ -1,22 +1,46 @@
-"""Scheduled reservations: the daily, weekly or monthly windows that save most (section 4.1)."""
+"""Offers of EC2 that are no longer sold: spot blocks and scheduled reservations (section 4.1)."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
-from foresail.cloud.purchasing.kernels.stacked_demand import best_intervals
-from foresail.cloud.purchasing.terms import ScheduledTerms
+from foresail.cloud.prices import PriceCatalogue
+from foresail.cloud.purchasing.demand import (
+    FURTHER,
+    HOURS_PER_MONTH,
+    ON_DEMAND,
+    RENTED,
+    TRANSIENT,
+    expected_costs,
+)
+from foresail.cloud.purchasing.machines import ReservedMachines
+from foresail.cloud.purchasing.mix import MixRequest, asked_terms
+from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.model.arrays import Floats, Integers
+from foresail_studies.purchasing.kernels.best_intervals import best_intervals
 
+SPOT_BLOCK: Final = FURTHER
+KINDS: Final = (*RENTED[:SPOT_BLOCK], "spot-block")
+"""Options without a commitment, by code."""
+SPOT_BLOCKS: Final = tuple(0.55 + 0.03 * hours for hours in range(6))
+"""Published prices of an hour on blocks of 1 to 6 hours, relative to on demand."""
 _WEEK_HOURS: Final = 168.0
 _WEEKDAY_HOURS: Final = 120.0
 PERIODS: Final = (("daily", 24.0), ("weekly", _WEEK_HOURS), ("monthly", HOURS_PER_MONTH))
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledTerms:
+    """Relative prices of scheduled reservations on weekdays and weekends, and their least hours."""
+
+    peak: float = 0.95
+    off_peak: float = 0.90
+    minimum_hours_per_year: float = 1200.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,3 +212,101 @@ def _runs(held: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """Begin and end of each run."""
     change = np.flatnonzero(np.diff(held, prepend=False, append=False))
     return list(zip(change[::2].tolist(), change[1::2].tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTerms(PurchaseTerms):
+    """Terms with the offers that are no longer sold.
+
+    Parameters
+    ----------
+    spot_blocks
+        Price of blocks of 1, 2, ... hours; empty: not sold.
+    scheduled
+        None: not sold.
+    """
+
+    spot_blocks: tuple[float, ...] = ()
+    scheduled: ScheduledTerms | None = None
+
+    @property
+    def schedule_years(self) -> int:
+        """Years that a schedule is committed to; 0: schedules are not sold."""
+        return 0 if self.scheduled is None else 1
+
+    def further_prices(self, hours: Floats) -> Floats | None:
+        """Return the price of an hour of each job on the shortest spot block that holds it.
+
+        Inf where none does. A job that ends early pays only for the time it held the block.
+        """
+        if not self.spot_blocks:
+            return None
+        block = np.maximum(np.ceil(hours), 1.0)
+        fits = block <= len(self.spot_blocks)
+        at = np.where(fits, block, 1.0).astype(np.int64) - 1
+        return np.where(fits, np.asarray(self.spot_blocks)[at], np.inf)
+
+    def schedule_finder(
+        self, slots: int, slot_hours: float, first_hour_of_week: float
+    ) -> ScheduleFinder | None:
+        """Return what finds schedules of a year of so many slots; None: they are not sold."""
+        if self.scheduled is None:
+            return None
+        reserved = min((price for years, price in self.reserved if years == 1), default=math.inf)
+        return ScheduleFinder(self.scheduled, slots, slot_hours, first_hour_of_week, reserved)
+
+
+def published_terms(catalogue: PriceCatalogue, request: MixRequest) -> PublishedTerms:
+    """Return the offers of those asked for, at Amazon those that are no longer sold among them."""
+    today = asked_terms(catalogue, request)
+    terms = PublishedTerms(**{each.name: getattr(today, each.name) for each in fields(today)})
+    if request.provider not in ("amazon", "all"):
+        return terms
+    return replace(terms, spot_blocks=SPOT_BLOCKS, scheduled=ScheduledTerms())
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledMachines(ReservedMachines):
+    """Machines that are paid for in some hours only."""
+
+    schedule: LevelSchedule | None = None
+    """Hours that they are there; None: all."""
+
+
+def schedule_of(machines: ReservedMachines) -> LevelSchedule | None:
+    """Return the hours that machines are there; None: all."""
+    return machines.schedule if isinstance(machines, ScheduledMachines) else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RentedOptions:
+    """Options rented for each job before its runtime is known; arrays of shape (jobs,)."""
+
+    kind: NDArray[np.int8]
+    """Code of the option: see ``KINDS``."""
+    block: NDArray[np.int64]
+    """Hours of the spot block, where it is one; else 0."""
+
+
+def choose_options(believed_hours: Floats, terms: PublishedTerms) -> RentedOptions:
+    """Choose the option of least expected cost for jobs whose runtimes are believed, not known.
+
+    A job that outlives its block, or is revoked, is paid again on demand. With one believed runtime
+    a job this is the published rule (section 4.2): the shortest block that holds it, transient
+    capacity if E[C] is below the cost on demand.
+
+    ``believed_hours`` are as for ``expected_costs``.
+    """
+    cheapest, transient = expected_costs(believed_hours, terms)
+    kind = np.where(transient, TRANSIENT, ON_DEMAND).astype(np.int8)
+    block = np.zeros(cheapest.size, np.int64)
+    for hours, price in enumerate(terms.spot_blocks, start=1):
+        cost = block_cost(believed_hours, hours, price).mean(axis=1)
+        better = cost < cheapest
+        cheapest[better], kind[better], block[better] = cost[better], SPOT_BLOCK, hours
+    return RentedOptions(kind, block)
+
+
+def block_cost(hours: Floats, block: NDArray[np.int64] | int, price: Floats | float) -> Floats:
+    """Cost of a unit of jobs on spot blocks of these lengths; late ones start again on demand."""
+    return np.asarray(np.where(hours <= block, price * hours, price * block + hours))

@@ -1,24 +1,29 @@
-"""EC2 tables: reserved prices, average spot prices, and price histories of the bidding era."""
+"""Public layouts: tables of EC2 prices, spot price histories, and SkyPilot availability traces."""
 
 from __future__ import annotations
 
+import io
 import re
+import tarfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from datetime import date
-from typing import Final
+from datetime import UTC, date, datetime
+from pathlib import PurePosixPath
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
 
 from foresail.cloud.histories import MarketHistory
 from foresail.cloud.prices import GIB, InstanceType, Offer, PriceCatalogue, Reserved, Transient
-from foresail.cloud.prices_reading import PlainSource, Reference, Row, table_rows
+from foresail.cloud.prices_reading import PriceSource, Reference, Row, table_rows
+from foresail.model.documents import decoded, parsed_json
 from foresail.model.errors import InputError
 from foresail.model.example import Example
 from foresail.model.registry import register
 from foresail.traces.delimited import read_delimited
 from foresail.traces.reading import LINE, Notes
+from foresail.traces.source import LogFile
 
 _PLAN: Final = re.compile(r"yrTerm([13])(Standard|Convertible)\.(\w+)")
 _NOT_SOLD: Final = "not sold on demand"
@@ -32,7 +37,7 @@ m1.large,General purpose,2,7.5,0,us-east-1,0.175,
 
 
 @register("price_source", "ec2-reserved-table")
-class Ec2ReservedTable(PlainSource):
+class Ec2ReservedTable(PriceSource):
     """On-demand and reserved prices of EC2, one row per type and region.
 
     Columns instance_type, vcpu, memory_gib, region, ondemand_usd_h and one for each kind of
@@ -113,7 +118,7 @@ c5d.4xlarge,x86_64,32.0,16,0,af-south-1,1.04,0.26
 
 
 @register("price_source", "ec2-spot-table")
-class Ec2SpotTable(PlainSource):
+class Ec2SpotTable(PriceSource):
     """On-demand and average spot prices: columns instance-type, vCPU, memory, ondemand, spot_avg.
 
     A virtual processor counts as a core. The day of the prices is taken from the file's name
@@ -172,7 +177,7 @@ timestamp,az,instance_type,os,spot_price,on_demand_price
 
 
 @register("price_source", "ec2-spot-history")
-class Ec2SpotHistory(PlainSource):
+class Ec2SpotHistory(PriceSource):
     """Spot price changes: columns timestamp, az, instance_type, spot_price, on_demand_price.
 
     A market is a type in a zone. Seconds count from the first change of any market; every market
@@ -199,13 +204,7 @@ class Ec2SpotHistory(PlainSource):
 
 
 def _changes(reference: Reference) -> pl.DataFrame:
-    """All changes, with Unix ``seconds``.
-
-    Raises
-    ------
-    InputError
-        If a time or a price cannot be used; with its line.
-    """
+    """All changes, with Unix ``seconds``."""
     # Strict: a price that is left out would leave the one before standing.
     notes = Notes(reference.path, strict=True)
     raw = pl.concat(read_delimited(notes.source(), notes, _HISTORY_COLUMNS))
@@ -257,3 +256,112 @@ def _markets(table: pl.DataFrame, origin: float, end: float) -> Iterator[MarketH
                 on_demand_per_hour=float(changes["on_demand"][0]),
                 origin_unix_seconds=origin,
             )
+
+
+_NODES: Final = re.compile(r"(\d+)-node")
+_BEGAN: Final = re.compile(r"(\d{2})-(\d{2})-(\d{4})$")
+_EXPECTED: Final = '{"metadata": {"gap_seconds": 300}, "data": [0, 1, ...]}'
+_TAR_MAGIC_AT: Final = 257
+_LONGEST_GAP_SECONDS: Final = 366 * 86_400.0
+_EXAMPLE: Final = '{"metadata": {"gap_seconds": 300}, "data": [0, 1, 1, 0]}'
+
+
+@register("price_source", "skypilot-traces")
+class SkyPilotTraces(PriceSource):
+    """Counts of instances at every tick: one JSON series, or a tar archive of them.
+
+    A series' folder says how many instances were asked for (``4-node``) and the day it began
+    (``aws-08-03-2023``, taken as midnight UTC); its name the zone and the type.
+    """
+
+    @staticmethod
+    def examples() -> tuple[Example, ...]:
+        """Small files of the layout."""
+        series = _EXAMPLE.encode()
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            for zone in ("us-west-2a", "us-west-2b"):
+                member = tarfile.TarInfo(f"4-node/aws-08-03-2023/{zone}_v100_1.json")
+                member.size = len(series)
+                archive.addfile(member, io.BytesIO(series))
+        return (
+            Example.of_text("us-west-2a_v100_1.json", _EXAMPLE),
+            Example({"traces.tar": packed.getvalue()}, "traces.tar"),
+        )
+
+    def recognises(self, reference: Reference) -> bool:
+        """A tar archive, or a JSON object that speaks of ``gap_seconds``."""
+        return _is_tar(reference) or b'"gap_seconds"' in reference.start[:200]
+
+    def histories(self, reference: Reference) -> tuple[MarketHistory, ...]:
+        """One history per series, named by its path without ``.json``.
+
+        Raises ``InputError`` if a series is not as above, or there is none.
+        """
+        found = [_history(reference, path, text) for path, text in _series(reference)]
+        if not found:
+            raise InputError("no series", source=reference.text, expected="files ending in .json")
+        return tuple(sorted(found, key=lambda history: history.market))
+
+
+def _is_tar(reference: Reference) -> bool:
+    return reference.start[_TAR_MAGIC_AT : _TAR_MAGIC_AT + 5] == b"ustar"
+
+
+def _series(reference: Reference) -> Iterator[tuple[PurePosixPath, bytes]]:
+    content = b"".join(LogFile(reference.path).blocks())
+    if not _is_tar(reference):
+        yield PurePosixPath(reference.path.as_posix()), content
+        return
+    try:
+        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            for member in archive.getmembers():
+                file = archive.extractfile(member)
+                if file is not None and member.name.endswith(".json"):
+                    yield PurePosixPath(member.name), file.read()
+    except tarfile.TarError as error:
+        raise InputError(f"the archive is damaged: {error}", source=reference.text) from error
+
+
+def _history(reference: Reference, path: PurePosixPath, text: bytes) -> MarketHistory:
+    gap, counts = _ticks(reference, path, text)
+    nodes = _NODES.search(str(path.parent))
+    zone, _, kind = path.stem.partition("_")
+    return MarketHistory(
+        market=str(path.with_suffix("")),
+        instance_type=kind or path.stem,
+        zone=zone,
+        times_seconds=np.arange(counts.size) * gap,
+        end_seconds=counts.size * gap,
+        units=counts,
+        requested_units=float(nodes[1]) if nodes else max(1.0, float(counts.max())),
+        origin_unix_seconds=_began(path),
+    )
+
+
+def _ticks(reference: Reference, path: PurePosixPath, text: bytes) -> tuple[float, Any]:
+    try:
+        document = parsed_json(decoded(text, reference.text), reference.text)
+        gap = float(document["metadata"]["gap_seconds"])
+        counts = np.asarray(document["data"], np.float64)
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        raise InputError(
+            f"not a series: {path}", source=reference.text, expected=_EXPECTED
+        ) from error
+    if not 0.0 < gap <= _LONGEST_GAP_SECONDS or counts.ndim != 1 or not counts.size:
+        raise InputError(
+            f"an empty or endless series: {path}",
+            source=reference.text,
+            field="gap_seconds, data",
+            value=(gap, counts.shape),
+            expected=_EXPECTED,
+        )
+    return gap, counts
+
+
+def _began(path: PurePosixPath) -> float | None:
+    found = _BEGAN.search(path.parent.name)
+    if found is None:
+        return None
+    month, day, year = map(int, found.groups())
+    return datetime(year, month, day, tzinfo=UTC).timestamp()

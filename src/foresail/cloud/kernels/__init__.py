@@ -1,1 +1,0 @@
-"""Compiled packing of jobs onto machines, shared by waiting and purchasing."""

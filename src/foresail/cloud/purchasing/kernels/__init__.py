@@ -1,1 +1,0 @@
-"""Compiled stacks of demand."""

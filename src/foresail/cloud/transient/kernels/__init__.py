@@ -1,1 +1,0 @@
-"""Compiled availability of transient machines."""
