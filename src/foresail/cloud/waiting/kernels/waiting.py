@@ -84,7 +84,7 @@ class TraceColumns(NamedTuple):
 
 RENT: Final = 3
 WORK_OF: Final = 4
-"""Columns of ``Shapes.asked`` behind those of ``cloud.kernels.packing``: money per hour for the
+"""Columns of ``Shapes.asked`` behind those of ``kernels.placing``: money per hour for the
 rented machine, and what a second of the job counts for where shares of the work are told."""
 
 
