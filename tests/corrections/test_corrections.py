@@ -19,7 +19,6 @@ from foresail.model.registry import entries, find
 VARIANTS = [
     *((entry.name, {}) for entry in entries("correction")),
     ("incremental", {"reading": "absolute"}),
-    ("doubling", {"reading": "triple"}),
 ]
 
 
@@ -45,7 +44,6 @@ def estimates(correction, initial, runtime, requested, belief=None):
         ("incremental", {}, [160, 460, 1360, 3160, 6760]),
         ("incremental", {"reading": "absolute"}, [160, 400, 1000, 1900, 3700, 7300]),
         ("doubling", {}, [200, 400, 800, 1600, 3200, 6400]),
-        ("doubling", {"reading": "triple"}, [300, 900, 2700, 8100]),
     ],
 )
 def test_golden_sequences(name, changes, expected):

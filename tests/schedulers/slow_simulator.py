@@ -369,7 +369,6 @@ def corrected(name: str, job: SlowJob) -> float:
             else current + INCREMENTS[-1]
         ),
         "doubling": 2 * current,
-        "doubling(reading=triple)": 3 * current,
     }[name]
     allowed = min(wanted, job.requested)
     return allowed if current < allowed < math.inf else max(2 * current, 1.0)

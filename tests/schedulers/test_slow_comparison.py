@@ -75,7 +75,6 @@ CORRECTIONS = (
     "incremental",
     "incremental(reading=absolute)",
     "doubling",
-    "doubling(reading=triple)",
 )
 
 MadeJob = tuple[float, int, float, float | None, float, str | None]

@@ -63,10 +63,9 @@ def by_increments(inputs: CorrectionInputs) -> float:
 
 
 @bare_step(CORRECTION_STEP)
-def by_factor(inputs: CorrectionInputs) -> float:
-    """A multiple of the current estimate. Parameter: the factor."""
-    estimate = inputs.parameters[0] * inputs.current
-    return _within_request(estimate, inputs.current, inputs.requested)
+def by_doubling(inputs: CorrectionInputs) -> float:
+    """Twice the current estimate. No parameters."""
+    return _within_request(2.0 * inputs.current, inputs.current, inputs.requested)
 
 
 @bare_step(CORRECTION_STEP)
@@ -129,21 +128,12 @@ class NextQuantile(SteppedCorrection):
         super().__init__(to_quantile)
 
 
-@dataclass(frozen=True, slots=True)
-class DoublingParameters:
-    """Parameters of ``doubling``."""
-
-    reading: Literal["double", "triple"] = "double"
-    """Paper 004 increases the estimate "by the double of the elapsed time": to twice the elapsed
-    time (``double``), or, word by word, to three times (``triple``)."""
-
-
-@register("correction", "doubling", parameters=DoublingParameters)
+@register("correction", "doubling")
 class Doubling(SteppedCorrection):
     """Doubles the elapsed time, at most up to the requested time."""
 
-    def __init__(self, parameters: DoublingParameters) -> None:
-        super().__init__(by_factor, 3.0 if parameters.reading == "triple" else 2.0)
+    def __init__(self, _: NoParameters) -> None:
+        super().__init__(by_doubling)
 
 
 INCREMENTS_SECONDS: Final = (

@@ -310,6 +310,19 @@ class FreeRoom:
         return Placement(tuple(by_partition.items()), tuple(sorted(by_node)))
 
 
+class Rooms:
+    """Room at one moment after the other, on nodes that are found once per cluster."""
+
+    def __init__(self) -> None:
+        self._places = NodesByPreference(Cluster(()))
+
+    def at(self, view: ClusterView) -> FreeRoom:
+        """What is free at the moment of a view."""
+        if self._places.cluster is not view.cluster:
+            self._places = NodesByPreference(view.cluster)
+        return FreeRoom(view, self._places)
+
+
 def placed(job: Job, records: Sequence[str], room: Mapping[str, Resources]) -> Placement | None:
     """All tasks on what is free of some records, the first filled first; None: no room."""
     if len(job.stages) > 1:

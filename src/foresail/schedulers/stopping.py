@@ -15,7 +15,7 @@ from foresail.model.job import Job
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import NoParameters, register
 from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation, RunningJob
-from foresail.schedulers._placing import FreeRoom, NodesByPreference
+from foresail.schedulers._placing import FreeRoom, Rooms
 from foresail.schedulers._reserving import CapacityAdmission
 
 _ROUNDING: Final = 1e-9
@@ -101,13 +101,11 @@ class Priority:
 
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
-        self._places = NodesByPreference(Cluster(()))
+        self._rooms = Rooms()
 
     def decide(self, view: ClusterView) -> Decision:
         """Start what fits, in strict order; stop others for jobs with a deadline."""
-        if self._places.cluster is not view.cluster:
-            self._places = NodesByPreference(view.cluster)
-        room = FreeRoom(view, self._places)
+        room = self._rooms.at(view)
         victims = [each for each in view.running if not _has_deadline(each.job)]
         victims.sort(key=attrgetter("start_order"))
         starts: list[Start] = []
@@ -155,7 +153,7 @@ class CapacityStack:
 
     def __init__(self, parameters: CapacityParameters) -> None:
         self._admission = CapacityAdmission(parameters.reservations, parameters.cycle_seconds)
-        self._places = NodesByPreference(Cluster(()))
+        self._rooms = Rooms()
 
     def reserve(
         self, pending: PendingJob, earliest_seconds: float, now: float, cluster: Cluster
@@ -176,9 +174,7 @@ class CapacityStack:
 
         Reservations that have not begun are the plan; nothing is planned for the others.
         """
-        if self._places.cluster is not view.cluster:
-            self._places = NodesByPreference(view.cluster)
-        room = FreeRoom(view, self._places)
+        room = self._rooms.at(view)
         victims = [each for each in view.running if not _is_promised(each.reservation, view.now)]
         victims.sort(key=attrgetter("start_order"))
         starts: list[Start] = []

@@ -6,19 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Start
 from foresail.model.errors import require_at_least
 from foresail.model.job import Job
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import NoParameters, register
 from foresail.model.view import ClusterView, PendingJob
-from foresail.schedulers._placing import FreeRoom, NodesByPreference
 from foresail.schedulers.kernels import task_queues
 from foresail.schedulers.kernels.task_jobs import ARRIVAL_ORDER, PREDICTION
 from foresail.schedulers.of_tasks.scheduler import (
-    CompiledTaskScheduler,
     QueueParameters,
+    QueuesTasks,
     TaskScheduler,
     without_pilots,
 )
@@ -47,30 +45,23 @@ class TaskEdf(TaskScheduler):
 
 
 @register("task_scheduler", "task_fifo")
-class TaskFifo:
+class TaskFifo(QueuesTasks):
     """First come, first served, task by task: none overtakes one of a job that came earlier.
 
     A stage's tasks start as places become free, in order of their numbers, those of a gang all at
     once. What does not fit keeps everything behind it from starting.
     """
 
-    starts_tasks: Literal[True] = True
-    starts_gangs: Literal[True] = True
+    starts_gangs = True
     ignores_time: Literal[True] = True
 
     def __init__(self, _: NoParameters) -> None:
-        self._places = NodesByPreference(Cluster(()))
-
-    def compiled_tasks(self) -> CompiledTaskScheduler:
-        """Numbers of the kernels of tasks, which know no gangs."""
         one = QueueParameters(queues=1)
-        return without_pilots(one.rules(), one.costs(), ARRIVAL_ORDER)
+        super().__init__(without_pilots(one.rules(), one.costs(), ARRIVAL_ORDER))
 
     def decide(self, view: ClusterView) -> Decision:
         """Start what is first until something does not fit."""
-        if self._places.cluster is not view.cluster:
-            self._places = NodesByPreference(view.cluster)
-        room = FreeRoom(view, self._places)
+        room = self._rooms.at(view)
         starts: list[Start] = []
         reasons: dict[str, Reason] = {}
         for pending in view.pending:

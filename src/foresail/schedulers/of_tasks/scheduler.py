@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from foresail.model.job import Job, JobSize, Stage
 from foresail.model.outcome import GOES_BACK, Outcome
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import ClusterView, PendingJob, TaskNumbers
-from foresail.schedulers._placing import FreeRoom, NodesByPreference
+from foresail.schedulers._placing import FreeRoom, Rooms
 from foresail.schedulers.kernels import pilots, task_calls, task_jobs, task_queues
 from foresail.schedulers.kernels.task_jobs import (
     ARRIVAL_ORDER,
@@ -121,18 +121,22 @@ def without_pilots(
     )
 
 
-@runtime_checkable
-class QueuesTasks(Protocol):
+class QueuesTasks:
     """A scheduler of tasks that start apart whose queues are those of the kernels.
 
     ``starts_gangs`` says whether ``decide`` also starts jobs whose tasks start together.
     """
 
-    starts_gangs: bool
+    starts_tasks: Literal[True] = True
+    starts_gangs = False
+
+    def __init__(self, compiled: CompiledTaskScheduler) -> None:
+        self._compiled = compiled
+        self._rooms = Rooms()
 
     def compiled_tasks(self) -> CompiledTaskScheduler:
-        """The numbers of the kernels that decide."""
-        ...
+        """The numbers of the kernels that decide, which know no gangs."""
+        return self._compiled
 
 
 _FIRST_ROWS: Final = 64
@@ -191,15 +195,11 @@ class _UnfinishedJob:
         return self.stages[stage], task - int(self.begins[stage])
 
 
-class TaskScheduler:
+class TaskScheduler(QueuesTasks):
     """A scheduler whose jobs' tasks start apart, each as soon as there is a place for it."""
 
-    starts_tasks: Literal[True] = True
-    starts_gangs: Literal[False] = False
-
     def __init__(self, compiled: CompiledTaskScheduler) -> None:
-        self._compiled = compiled
-        self._places = NodesByPreference(Cluster(()))
+        super().__init__(compiled)
         self._tables = compiled.without_jobs(_FIRST_ROWS, FIRST_ROOM)
         self._rows: list[str] = []
         self._known: dict[str, _UnfinishedJob] = {}
@@ -207,10 +207,6 @@ class TaskScheduler:
         self._remembered: dict[str, Mapping[str, Any]] = {}
         self._early: list[tuple[Job, Outcome]] = []
         self._sizes: list[JobSize] = []
-
-    def compiled_tasks(self) -> CompiledTaskScheduler:
-        """The numbers of the kernels that decide."""
-        return self._compiled
 
     def sizes(self) -> tuple[JobSize, ...]:
         """Sizes of jobs whose sampling has begun or is over, or that are too thin for it."""
@@ -310,7 +306,7 @@ class TaskScheduler:
 
     def remember(self, memory: Mapping[str, Any], cluster: Cluster) -> None:
         """Go on from what another kept, and from what it was told of parts that ended since."""
-        self._places = NodesByPreference(cluster)
+        del cluster
         rows = memory["rows"]
         self._tables = self._compiled.without_jobs(max(rows, _FIRST_ROWS), FIRST_ROOM)
         queues = self._tables.queues
@@ -360,14 +356,12 @@ class TaskScheduler:
 
     def decide(self, view: ClusterView) -> Decision:
         """Start what the queues offer, until there is no place for it."""
-        if self._places.cluster is not view.cluster:
-            self._places = NodesByPreference(view.cluster)
+        room = self._rooms.at(view)
         shown = {pending.job.job_id: pending for pending in view.pending}
         for pending in shown.values():
             if self._find(pending.job) is None:
                 self._submit(pending, view.now)
         task_calls.demote_all(self._tables, view.now)
-        room = FreeRoom(view, self._places)
         starts: list[Start] = []
         for job_id in [each for each in shown if self._known[each].again]:
             if not self._start_again(self._known[job_id], view.now, room, starts):
