@@ -334,7 +334,7 @@ def _packing() -> None:
 
 def _tasks() -> None:
     """Jobs of many tasks and stages, learned from pilots: replayed, and by events."""
-    from foresail.control.policy import NAMED_POLICIES, parse_policy
+    from foresail.control.policy import named_policies, parse_policy
     from foresail.model.registry import entries
     from foresail.scenario.running import run_scenario
     from foresail.scenario.scenario import Scenario
@@ -343,7 +343,7 @@ def _tasks() -> None:
 
     workload = generate("slearn_dag", SLearnDagParameters(dags=20), 1)
     texts = [entry.name for entry in entries("task_scheduler")]
-    texts += [name for name in NAMED_POLICIES if name.startswith("slearn-")]
+    texts += [name for name in named_policies() if name.startswith("slearn-")]
     for text in texts:
         run_scenario(Scenario(workload, parse_policy(text)))
     brief = replace(workload, jobs=workload.jobs.with_columns(requested_seconds=1.0))

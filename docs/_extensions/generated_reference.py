@@ -21,7 +21,7 @@ from sphinx.application import Sphinx
 from typer.cli import get_docs_for_click
 
 from foresail.cli.main import COMMANDS, app_of
-from foresail.control.policy import DEFAULTS, NAMED_POLICIES
+from foresail.control.policy import DEFAULTS, named_policies
 from foresail.model.registry import FAMILIES, PUBLISHED, Entry, entries, installed_packages
 from foresail.schedulers.order_expression import NAMED_ORDERS
 from foresail.traces import schema
@@ -62,7 +62,7 @@ def write_pages(app: Sphinx) -> None:
     texts = {f"{page_name(family)}.md": family_page(family) for family in FAMILIES}
     texts["command-line.md"] = command_line_page()
     texts["default-parts.txt"] = table("part", "default", DEFAULTS)
-    texts["named-policies.txt"] = table("name", "stands for", NAMED_POLICIES)
+    texts["named-policies.txt"] = table("name", "stands for", named_policies())
     texts["named-orders.txt"] = table("name", "stands for", NAMED_ORDERS)
     texts |= dict(python_pages())
     for name in ("JOBS", "TASKS", "USAGE", "NODES", "SCHEDULE"):

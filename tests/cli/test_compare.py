@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from foresail.control.policy import NAMED_POLICIES
+from foresail.control.policy import named_policies
 from foresail.model.errors import InputError
 from foresail.traces.schedule import read_schedule, write_schedule
 
@@ -166,7 +166,7 @@ def test_policies_lists_everything(foresail):
     assert status == 0
     for word in ("easy", "reservations=1", "recent", "incremental", "smallest_area", "probe"):
         assert word in out
-    for name in NAMED_POLICIES:
+    for name in named_policies():
         assert name in out
 
 

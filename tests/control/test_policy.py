@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.control.policy import NAMED_POLICIES, PARTS, parse_policy
+from foresail.control.policy import PARTS, named_policies, parse_policy
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import entries
 
@@ -86,11 +86,11 @@ def test_a_name_of_two_families_is_the_first_open_part():
     assert parse_policy("recent,requested").correction.entry.name == "requested"
 
 
-@pytest.mark.parametrize("name", NAMED_POLICIES)
+@pytest.mark.parametrize("name", named_policies())
 def test_named_policies_are_their_short_forms(name):
     """Whatever the case; the name is shown instead of the short form."""
     policy = parse_policy(f" {name.upper()} ")
-    plain = parse_policy(NAMED_POLICIES[name])
+    plain = parse_policy(named_policies()[name])
     assert policy.text == plain.text
     assert (policy.label, plain.label) == (name, plain.text)
     policy.build()

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from foresail.control.policy import NAMED_POLICIES, parse_policy
+from foresail.control.policy import named_policies, parse_policy
 from foresail.distributions.basic import Point
 from foresail.distributions.empirical import Empirical
 from foresail.metrics.deadlines import deadline_metrics
@@ -31,7 +31,7 @@ from foresail.traces.measured import tasks_table, usage_table
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies.generators.packing import PackingParameters
 
-SYSTEMS = [name for name, text in NAMED_POLICIES.items() if text.startswith("distsched")]
+SYSTEMS = [name for name, text in named_policies().items() if text.startswith("distsched")]
 SHARED = ClusterConditions(cycle_seconds=15.0, share_nodes=True)
 
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from foresail.control.loop import Controller
-from foresail.control.policy import NAMED_POLICIES, parse_policy
+from foresail.control.policy import named_policies, parse_policy
 from foresail.metrics.deadlines import deadline_metrics
 from foresail.model.decision import Withdraw
 from foresail.model.errors import InputError
@@ -23,7 +23,7 @@ from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from made_scenarios import simulate_on_nodes
 
 PLANNING = sorted(
-    name for name, text in NAMED_POLICIES.items() if text.startswith(("3sigma", "tetrisched"))
+    name for name, text in named_policies().items() if text.startswith(("3sigma", "tetrisched"))
 )
 PUBLISHED = "-published"
 

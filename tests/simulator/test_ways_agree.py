@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from fixed_predictor import workload_of
-from foresail.control.policy import NAMED_POLICIES, is_compiled, parse_policy
+from foresail.control.policy import named_policies, is_compiled, parse_policy
 from foresail.model.event import PREDICTSIM, STANDARD, Conventions
 from foresail.model.registry import entries
 from foresail.simulator.replay import replay
@@ -41,7 +41,7 @@ POLICIES = [
         for entry in entries("scheduler")
         if is_compiled(parse_policy(entry.name))
     ),
-    *(name for name in NAMED_POLICIES if is_compiled(parse_policy(name))),
+    *(name for name in named_policies() if is_compiled(parse_policy(name))),
 ]
 
 

@@ -119,7 +119,7 @@ def policies(plugins: Plugins = None) -> None:
     from itertools import chain
 
     from foresail.cli.formats import print_table
-    from foresail.control.policy import FAMILIES_OF_PARTS, NAMED_POLICIES
+    from foresail.control.policy import FAMILIES_OF_PARTS, named_policies
     from foresail.model.registry import entries, with_short_name
     from foresail.model.short_form import parameter_texts
     from foresail.schedulers.order_expression import FIELD_NAMES, NAMED_ORDERS
@@ -140,7 +140,7 @@ def policies(plugins: Plugins = None) -> None:
     print_table(("", ""), [(f"  {name}", text) for name, text in NAMED_ORDERS.items()])
     typer.echo(f"  or any expression over {', '.join(FIELD_NAMES)}\n")
     typer.echo("named policies")
-    print_table(("", ""), [(f"  {name}", text) for name, text in NAMED_POLICIES.items()])
+    print_table(("", ""), [(f"  {name}", text) for name, text in named_policies().items()])
 
 
 def _schedules_of(

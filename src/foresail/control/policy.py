@@ -8,8 +8,11 @@ these parts that is still open.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cache
+from importlib import import_module
 from itertools import chain
 from types import MappingProxyType
 from typing import Final
@@ -23,7 +26,7 @@ from foresail.model.protocols import (
     capabilities_of_predictor,
     capabilities_of_scheduler,
 )
-from foresail.model.registry import Entry, entries, find, find_quickly
+from foresail.model.registry import Entry, entries, find, find_quickly, installed_packages
 from foresail.model.short_form import PlugIn, make_part, name_and_settings, split
 
 PARTS: Final = ("scheduler", "predictor", "correction")
@@ -44,50 +47,6 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
 _BUMP: Final = "exponential_increment(cycle_seconds=4,growth=1)"
 """TetriSched's answer to an expired estimate: one cycle more, every cycle."""
 
-_PLANNING_AHEAD: Final = {
-    "3sigma": "3sigma,history,exponential_increment",
-    "3sigma-no-dist": "3sigma(distribution=no),jvu,exponential_increment",
-    "3sigma-no-oe": "3sigma(over_estimates=off),history,exponential_increment",
-    "3sigma-no-adapt": "3sigma(over_estimates=on),history,exponential_increment",
-    "point-perfect": "3sigma(distribution=no,over_estimates=off),clairvoyant,exponential_increment",
-    "point-real": "3sigma(distribution=no,over_estimates=off),jvu,exponential_increment",
-    "tetrisched": f"tetrisched,requested,{_BUMP}",
-    "tetrisched-nh": f"tetrisched(soft_constraints=no),requested,{_BUMP}",
-    "tetrisched-ng": f"tetrisched(placing=in_order),requested,{_BUMP}",
-    "tetrisched-np": f"tetrisched(window_slots=1),requested,{_BUMP}",
-}
-
-_POINTS: Final = (
-    "distsched(distribution=no,over_estimates=off,restarts=no,observed_use=no,preemption=no)"
-)
-_PACKING: Final = {
-    "dist": "distsched,usage",
-    "actual": f"{_POINTS},actual_usage",
-    "point": f"{_POINTS},usage(point=yes)",
-    "request": f"{_POINTS},usage(resources=requested)",
-    "dist-max": "distsched,usage(of=maximum)",
-    "actual-max": f"{_POINTS},actual_usage(of=maximum)",
-    "point-max": f"{_POINTS},usage(of=maximum,point=yes)",
-    "dist-no-dist": "distsched(distribution=no),usage(point=yes)",
-    "dist-no-pack": "distsched(cpu_risk=0,memory_risk=0),usage",
-    "dist-no-over": "distsched(over_estimates=off),usage",
-    "dist-no-obs": "distsched(observed_use=no),usage",
-    "dist-no-preempt": "distsched(preemption=no),usage",
-}
-"""DistSched and what it was compared with (spec 3sigma-distsched section 9)."""
-
-
-def dropping(text: str) -> str:
-    """The short form of a policy that plans ahead, and drops hopeless jobs as published.
-
-    >>> dropping("3sigma(distribution=no),jvu")
-    '3sigma(distribution=no,hopeless_jobs=drop),jvu'
-    """
-    scheduler, *rest = split(text)
-    name, settings = name_and_settings(scheduler)
-    return ",".join([f"{name}({','.join([*settings, 'hopeless_jobs=drop'])})", *rest])
-
-
 _OF_THE_STUDY: Final = "incremental(reading=absolute)"
 """The correction behind the figures of paper 004; its text adds increments to the last estimate
 (``docs/concepts/policies.md``)."""
@@ -99,27 +58,32 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
         "e-learning": "easy(order=shortest),"
         f"regression(over=squared,under=linear,weight=large_area),{_OF_THE_STUDY}",
         "foresail": "guarded_backfilling,similar",
-        **_PLANNING_AHEAD,
-        **{f"{name}-published": dropping(text) for name, text in _PLANNING_AHEAD.items()},
-        **_PACKING,
+        "3sigma": "3sigma,history,exponential_increment",
+        "tetrisched": f"tetrisched,requested,{_BUMP}",
         "rayon-cs": f"capacity,requested,{_BUMP}",
-        "slearn-3sigma": "predicted_queues,history_point",
-        "slearn-3sigma-tl": "predicted_queues(thin_below=3),history_point",
-        "slearn-point-est": "predicted_queues,history_point(utility=median)",
-        "slearn-oracle": "predicted_queues,clairvoyant",
-        "slearn-dag": "slearn(later_stages=history),history_point",
-        "slearn-surer": "slearn(source=surer),history",
+        "dist": "distsched,usage",
         "slearn-joint": "slearn(source=proved,statistic=log_posterior),history",
     }
 )
 """Short forms that have a name: EASY++ (Tsafrir 2007), EASY-SJBF, the winner of paper 004, and what
 Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md`` and
-``0012-guard-by-reference.md``); 3Sigma, its ablations and baselines; TetriSched, its ablations and
-the stack that it is compared with (``docs/concepts/plan-ahead.md``). ``-published``: jobs that have
-become hopeless are dropped. DistSched (``dist``), the points that it was compared with, and its
-ablations. ``slearn-``: what SLearn's study compares ``slearn`` with, beside ``las`` and
-``task_fifo``; XX"""
+``0012-guard-by-reference.md``); 3Sigma, TetriSched and the stack that it is compared with
+(``docs/concepts/plan-ahead.md``); DistSched; SLearn with history and pilots joined. Those that only
+publications need come with the studies: see ``named_policies``."""
 
+
+@cache
+def named_policies() -> Mapping[str, str]:
+    """All short forms that have a name, with the ``NAMED_POLICIES`` of installed studies."""
+    others = (import_module(each) for each in installed_packages("study"))
+    of_studies = [getattr(each, "NAMED_POLICIES", {}) for each in others]
+    named = dict(NAMED_POLICIES)
+    for each in of_studies:
+        named.update(each)
+    return MappingProxyType(named)
+
+
+_NAME: Final = re.compile(r"[\w+-]+")
 _EXPECTED: Final = 'a short form such as "easy(order=shortest),recent(k=2),incremental"'
 
 
@@ -201,7 +165,7 @@ def is_compiled(policy: Policy) -> bool:
 
 
 def parse_policy(text: str) -> Policy:
-    """Read a short form, or one of the ``NAMED_POLICIES``.
+    """Read a short form, or one of the ``named_policies``.
 
     Raises
     ------
@@ -211,16 +175,26 @@ def parse_policy(text: str) -> Policy:
         If no such plug-in, or no such parameter, exists.
     """
     called = text.strip().lower()
-    written = NAMED_POLICIES.get(called, text)
+    written = _written(called)
     parts: dict[str, PlugIn] = {}
-    for each in split(written):
+    for each in split(text if written is None else written):
         name, settings = name_and_settings(each)
         entry = _entry(name, parts)
         parts[_PART_OF_FAMILY[entry.family]] = make_part(entry, settings)
     for family in PARTS:
         if family not in parts:
             parts[family] = make_part(find(family, DEFAULTS[family]), [])
-    return Policy(**parts, name=called if called in NAMED_POLICIES else None)
+    return Policy(**parts, name=None if written is None else called)
+
+
+def _written(called: str) -> str | None:
+    """The short form of a name, if it is that of no plug-in alone; None where there is none."""
+    if called in NAMED_POLICIES:
+        return NAMED_POLICIES[called]
+    families = chain.from_iterable(FAMILIES_OF_PARTS.values())
+    if not _NAME.fullmatch(called) or any(find_quickly(each, called) for each in families):
+        return None
+    return named_policies().get(called)
 
 
 def _entry(name: str, taken: Mapping[str, PlugIn]) -> Entry:
@@ -240,4 +214,4 @@ def _entry(name: str, taken: Mapping[str, PlugIn]) -> Entry:
         known += here
     if name in known:
         raise InputError("two parts of the same kind in one policy", value=name, expected=_EXPECTED)
-    raise UnknownNameError("policy, or part of one,", name, {*known, *NAMED_POLICIES})
+    raise UnknownNameError("policy, or part of one,", name, {*known, *named_policies()})

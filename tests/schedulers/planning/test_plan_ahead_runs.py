@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from foresail.control.loop import Controller
-from foresail.control.policy import NAMED_POLICIES, parse_policy
+from foresail.control.policy import named_policies, parse_policy
 from foresail.model.event import IN_CYCLES
 from foresail.model.outcome import Outcome
 from foresail.model.registry import find
@@ -18,7 +18,7 @@ from made_scenarios import simulate_on_nodes
 
 PLANNING = sorted(
     name
-    for name, text in NAMED_POLICIES.items()
+    for name, text in named_policies().items()
     if text.startswith(("3sigma", "tetrisched")) and not name.endswith("-published")
 )
 """Those that drop no job."""

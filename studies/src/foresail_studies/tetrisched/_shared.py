@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from foresail.control.policy import dropping
 from foresail_studies import trial_grid as grid
+from foresail_studies.policies import dropping
 from foresail_studies.study import Mean, Measure, PublishedClaim, Study
 from foresail_studies.trial_grid import (
     TrialParameters,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from foresail.control.policy import dropping
 from foresail.model.registry import register
+from foresail_studies.policies import dropping
 from foresail_studies.study import Bound, Study, published
 from foresail_studies.three_sigma import _shared as three_sigma
 from foresail_studies.trial_grid import TrialSetting, cases_of
