@@ -12,8 +12,7 @@ from foresail.distributions.empirical import Empirical
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, Start
 from foresail.model.job import Job, Stage
-from foresail.schedulers._packing.machines import PackedMachines, task_use
-from foresail.schedulers._packing.plan import Candidate, choose
+from foresail.schedulers._packing.plan import Candidate, PackedMachines, choose, task_use
 from foresail.schedulers.kernels.packing import TaskUse
 from foresail.simulator.conditions import IDEAL
 from foresail.simulator.real_use import RealUse

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from fixed_predictor import workload_of
-from foresail.control.policy import named_policies, is_compiled, parse_policy
+from foresail.control.policy import is_compiled, named_policies, parse_policy
 from foresail.model.event import PREDICTSIM, STANDARD, Conventions
 from foresail.model.registry import entries
 from foresail.simulator.replay import replay

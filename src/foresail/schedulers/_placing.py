@@ -317,7 +317,7 @@ class Rooms:
         self._places = NodesByPreference(Cluster(()))
 
     def at(self, view: ClusterView) -> FreeRoom:
-        """What is free at the moment of a view."""
+        """Return what is free at the moment of a view."""
         if self._places.cluster is not view.cluster:
             self._places = NodesByPreference(view.cluster)
         return FreeRoom(view, self._places)

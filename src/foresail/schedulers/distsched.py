@@ -24,7 +24,6 @@ from foresail.model.outcome import Allocation, Outcome
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import register
 from foresail.model.view import ClusterView, PendingJob, RunningJob
-from foresail.schedulers._packing.machines import PackedMachines, task_use
 from foresail.schedulers._packing.observed_use import (
     ObservedUse,
     Restarts,
@@ -34,10 +33,12 @@ from foresail.schedulers._packing.observed_use import (
 from foresail.schedulers._packing.plan import (
     Candidate,
     Choice,
+    PackedMachines,
     Risks,
     choose,
     make_way,
     most_at_once,
+    task_use,
 )
 from foresail.schedulers.kernels import packing as kernel
 from foresail.schedulers.kernels.packing import TaskUse

@@ -13,8 +13,7 @@ from slow_packing import SlowJob, SlowMachine, slow_plan, worth_of
 
 from foresail.distributions.basic import Point
 from foresail.distributions.empirical import Empirical
-from foresail.schedulers._packing.machines import PackedMachines, task_use
-from foresail.schedulers._packing.plan import Candidate, choose
+from foresail.schedulers._packing.plan import Candidate, PackedMachines, choose, task_use
 from foresail.schedulers.kernels import packing as kernel
 from long_series import of_a_series
 

@@ -15,7 +15,7 @@ from foresail.model.cluster import Resources
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, Allocation, EndedBecause, Outcome
-from foresail.schedulers._packing.machines import believe_atoms
+from foresail.schedulers._packing.plan import believe_atoms
 from foresail.schedulers.kernels import packing as kernel
 from foresail.schedulers.kernels.packing import TaskUse
 
@@ -157,7 +157,7 @@ def allocation_of(plain: Sequence[Any]) -> Allocation:
 
 
 def _as_seen(use: TaskUse, seen: _Seen, resources: Iterable[int], steps: Floats) -> TaskUse:
-    """The same with some resources used as they were seen: by it, whatever its kin use."""
+    """Use with some resources used as they were seen: by it, whatever its kin use."""
     other = TaskUse(use.row.copy(), use.masses.copy())
     for resource in resources:
         seconds = sorted(seen.seconds[resource].items())
