@@ -97,7 +97,7 @@ _WITH_FILES: Final = frozenset({"saved"})
 
 def _events() -> None:
     """By events with a log of reasons, queues seen for the first time, queues by beliefs."""
-    from foresail.checks.tiny import tiny_pending, tiny_view
+    from foresail.checks.rules import tiny_pending, tiny_view
     from foresail.control.policy import parse_policy
     from foresail.evaluation.renting import waiting_ranks
     from foresail.model.cluster import Cluster, Partition, Resources

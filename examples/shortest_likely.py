@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from foresail.checks.tiny import tiny_workload
+from foresail.checks.rules import tiny_workload
 from foresail.control.loop import Controller
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, Start

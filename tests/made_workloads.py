@@ -6,7 +6,7 @@ import random
 
 import polars as pl
 
-from foresail.checks.tiny import tiny_workload
+from foresail.checks.rules import tiny_workload
 from foresail.traces import schema
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 

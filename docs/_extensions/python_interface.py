@@ -57,7 +57,6 @@ PAGES: Final[Mapping[str, Page]] = {
             "live.cluster_plugin",
             "kernels.signatures",
             "checks.rules",
-            "checks.tiny",
             "checks.schedulers",
             "checks.predictors",
             "checks.readers",
@@ -95,7 +94,6 @@ PAGES: Final[Mapping[str, Page]] = {
             "traces.generating",
             "traces.swf_writer",
             "traces.schedule",
-            "traces.schedule_file",
         ),
     ),
     "python-simulator": Page(

@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from calling import call
-from foresail.checks.tiny import tiny_workload
+from foresail.checks.rules import tiny_workload
 from foresail.cli.main import app_of
 from foresail.live.command_job import CommandJob
 from foresail.live.run_directory import RunDirectory, RunSettings

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from foresail.checks.tiny import tiny_pending, tiny_running
+from foresail.checks.rules import tiny_pending, tiny_running
 from foresail.control.check import check_decision
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Decision, Placement, Preempt, RefusalCode, Start, Withdraw

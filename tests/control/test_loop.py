@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from foresail.checks.tiny import tiny_pending
+from foresail.checks.rules import tiny_pending
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.model.cluster import Cluster, Node, Partition, Resources

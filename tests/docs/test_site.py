@@ -66,7 +66,7 @@ def test_the_python_interface_is_described(site: Path) -> None:
     wanted += (
         "scenario.running.run_scenario",
         "metrics.summary.Summary",
-        "checks.tiny.tiny_workload",
+        "checks.rules.tiny_workload",
     )
     for name in wanted:
         assert f'id="foresail.{name}"' in text, name

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.checks.tiny import tiny_workload
+from foresail.checks.rules import tiny_workload
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.empirical import Empirical

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from foresail.checks.tiny import tiny_workload
+from foresail.checks.rules import tiny_workload
 from foresail.control.loop import Controller
 from foresail.live.twin import ImpossibleReport, differences
 from foresail.model.cluster import Cluster

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from foresail.checks.tiny import tiny_workload
+from foresail.checks.rules import tiny_workload
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.model.cluster import Cluster, Node, Partition, Resources

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from foresail.checks.tiny import tiny_workload
+from foresail.checks.rules import tiny_workload
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Uniform

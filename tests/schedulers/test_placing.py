@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from foresail.checks.tiny import tiny_view
+from foresail.checks.rules import tiny_view
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.job import Job, Stage
 from foresail.model.preference import Preference

@@ -11,8 +11,16 @@ from typing import Any, Final, Literal
 
 import polars as pl
 
-from foresail.checks.rules import Make, Rule, demand, require_conformity
-from foresail.checks.tiny import tiny_pending, tiny_running, tiny_view, tiny_workload
+from foresail.checks.rules import (
+    Make,
+    Rule,
+    demand,
+    require_conformity,
+    tiny_pending,
+    tiny_running,
+    tiny_view,
+    tiny_workload,
+)
 from foresail.control.check import check_decision
 from foresail.control.loop import Controller
 from foresail.distributions.basic import Point

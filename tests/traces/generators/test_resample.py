@@ -163,7 +163,6 @@ def test_any_log_gives_a_sound_workload(submits, users, weeks, most, seed):
         {"weeks": 0},
         {"jobs": 0},
         {"load_factor": 0.0},
-        {"run_weeks": 0.5},
         {"jitter_seconds": -1.0},
     ],
 )

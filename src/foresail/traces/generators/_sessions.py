@@ -24,6 +24,11 @@ APPLICATION_LIFE_SECONDS: Final = 21 * 86400.0
 """Time that an application is in use, unless its work takes longer."""
 APPLICATION_LARGEST_SHARE: Final = 0.03
 """No application makes up more than this share of the load while it is in use."""
+RUNTIME_LOG_DEVIATION: Final = 0.7
+"""Scatter of runtimes of one application: the standard deviation, in the natural logarithm, of the
+noise under which jobs count as similar."""
+ACTIVITY_EXPONENT: Final = 1.0
+"""Exponent of Zipf's law for the number of applications a user has."""
 SESSION_MEAN_JOBS: Final = 4.0
 SESSION_MEAN_GAP_SECONDS: Final = 900.0
 
@@ -45,8 +50,6 @@ def arrange(
     sizes: Floats,
     runtimes: Floats,
     users: int,
-    activity_exponent: float,
-    runtime_log_deviation: float,
     random: np.random.Generator,
 ) -> Arrangement:
     """Arrange drawn jobs in sessions of users.
@@ -59,16 +62,11 @@ def arrange(
         Processors and seconds of each drawn job; shape (jobs,).
     users
         Number of users.
-    activity_exponent
-        Exponent of Zipf's law for the number of applications a user has.
-    runtime_log_deviation
-        How far runtimes of one application scatter: the standard deviation, in the natural
-        logarithm, of the noise under which jobs count as similar.
     random
         Where chance comes from.
     """
     jobs = arrivals.size
-    noisy = np.log(runtimes) + runtime_log_deviation * random.standard_normal(jobs)
+    noisy = np.log(runtimes) + RUNTIME_LOG_DEVIATION * random.standard_normal(jobs)
     application_in_turn = _applications(jobs, random)
     similar = np.lexsort((noisy, sizes))
     shuffled = np.lexsort((random.random(jobs), application_in_turn))
@@ -84,7 +82,7 @@ def arrange(
 
     rank = np.argsort(wanted, kind="stable")
     applications = int(application_in_turn[-1]) + 1
-    weights = np.arange(1, users + 1, dtype=np.float64) ** -activity_exponent
+    weights = np.arange(1, users + 1, dtype=np.float64) ** -ACTIVITY_EXPONENT
     owner = random.choice(users, applications, p=weights / weights.sum())
     application = application_in_turn[rank]
     return Arrangement(

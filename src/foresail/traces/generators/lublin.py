@@ -19,7 +19,6 @@ from foresail.model.errors import (
     require_at_least,
     require_choice,
     require_positive,
-    require_share,
 )
 from foresail.model.registry import register
 from foresail.traces.generating import gangs, generator
@@ -238,19 +237,20 @@ POPULAR_SECONDS: Final = np.array(
 )
 """The values users ask for; the last is the machine's limit, above every runtime of the model."""
 LEAST_ACCURACY: Final = 0.02
+LONGEST_SHARE: Final = 0.15
+"""Share of applications (of jobs, without users) that always request the longest time."""
 
 
 def draw_requests(
     runtimes: Floats,
     habit: Integers,
     session: Integers,
-    longest_share: float,
     random: np.random.Generator,
 ) -> Floats:
     """Requested seconds of each job, never below its runtime; all shapes are (jobs,).
 
     Jobs of one habit (a number from zero) either all ask for the longest time or, but for a share
-    ``longest_share`` of habits, none does. Jobs of one session (as well) ask for the same time,
+    ``LONGEST_SHARE`` of habits, none does. Jobs of one session (as well) ask for the same time,
     enough for all of them.
     """
     sessions = int(session.max()) + 1
@@ -259,7 +259,7 @@ def draw_requests(
     accuracy = random.uniform(LEAST_ACCURACY, 1.0, sessions)
     wished = np.minimum(longest_runtime / accuracy, POPULAR_SECONDS[-1])
     asked = POPULAR_SECONDS[np.searchsorted(POPULAR_SECONDS, wished)]
-    always_longest = random.random(int(habit.max()) + 1) < longest_share
+    always_longest = random.random(int(habit.max()) + 1) < LONGEST_SHARE
     requests: Floats = np.where(always_longest[habit], POPULAR_SECONDS[-1], asked[session])
     return requests
 
@@ -292,15 +292,9 @@ class LublinParameters:
     users: int = 64
     """Number of users whose sessions the jobs are arranged in; 0 gives the plain model, where jobs
     are independent and belong to no user."""
-    activity_exponent: float = 1.0
-    """Zipf exponent of the users' activity."""
-    runtime_log_deviation: float = 0.7
-    """Scatter of runtimes within an application, in the natural logarithm."""
     requests: Literal["modal", "none"] = "modal"
     """``modal``: round requested times above the runtime; ``none``: no requested times (plain
     model)."""
-    longest_share: float = 0.15
-    """Share of applications (of jobs, without users) that always request the longest time."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "jobs", "processors")
@@ -308,8 +302,6 @@ class LublinParameters:
         fits = self.widest is None or 1 <= self.widest <= self.processors
         require(fits, self, "widest", f"1 to {self.processors}")
         require_positive(self, "load")
-        require_at_least(self, 0, "activity_exponent", "runtime_log_deviation")
-        require_share(self, "longest_share")
         require_choice(self, classes=CLASSES, requests=("modal", "none"))
 
 
@@ -346,8 +338,6 @@ def lublin(parameters: LublinParameters, random: np.random.Generator) -> Workloa
             draw.sizes,
             draw.runtimes,
             parameters.users,
-            parameters.activity_exponent,
-            parameters.runtime_log_deviation,
             random,
         )
         arrivals = draw.seconds
@@ -359,9 +349,7 @@ def lublin(parameters: LublinParameters, random: np.random.Generator) -> Workloa
             "executable": np.char.mod("application%d", arranged.application + 1),
         }
     if parameters.requests == "modal":
-        columns["requested_seconds"] = draw_requests(
-            draw.runtimes, habit, session, parameters.longest_share, random
-        )
+        columns["requested_seconds"] = draw_requests(draw.runtimes, habit, session, random)
     width = draw.sizes.astype(np.int64)
     jobs = gangs(np.floor(draw.seconds), draw.runtimes, width, **columns)
     return Workload(jobs, WorkloadMeta("", "", processors=parameters.processors))

@@ -29,6 +29,9 @@ from foresail.traces.folder import load_workload
 from foresail.traces.generating import generator
 from foresail.traces.workload import Workload, WorkloadMeta
 
+RUN_WEEKS: Final = 4.0
+"""Mean number of successive weeks of a user that stay in their order."""
+
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
@@ -70,13 +73,11 @@ def draw(
     blocks: Blocks,
     weeks: int,
     copies: float,
-    run_weeks: float,
     random: np.random.Generator,
 ) -> ResampledJobs:
     """Draw jobs of a log's blocks for so many weeks.
 
-    Each user takes part ``copies`` times on average; ``run_weeks`` is the mean number of weeks of a
-    user that stay in their order.
+    Each user takes part ``copies`` times on average.
     """
     users = blocks.begins.shape[0]
     chosen: list[tuple[int, int, Integers, Integers]] = []
@@ -87,7 +88,7 @@ def draw(
             active = np.flatnonzero(np.diff(blocks.begins[user]))
             first, span = int(active[0]), int(active[-1] - active[0]) + 1
             for copy in range(times[user]):
-                source = first + _runs(span, run_weeks, random)
+                source = first + _runs(span, random)
                 target = (offsets[user, copy] + np.arange(span)) % blocks.weeks + cycle_start
                 inside = target < weeks
                 chosen.append((user, copy, source[inside], target[inside]))
@@ -108,9 +109,9 @@ def draw(
     )
 
 
-def _runs(span: int, run_weeks: float, random: np.random.Generator) -> Integers:
+def _runs(span: int, random: np.random.Generator) -> Integers:
     """Numbers 0 to span - 1 drawn in runs of geometric length that wrap around; shape (span,)."""
-    new = random.random(span) < 1.0 / run_weeks
+    new = random.random(span) < 1.0 / RUN_WEEKS
     new[0] = True
     starts = random.integers(0, span, span)
     at = np.flatnonzero(new)
@@ -138,13 +139,11 @@ class ResampleParameters:
     load_factor: float = 1.0
     """Times that each user takes part, on average: the load grows by this factor while the
     daily cycle and each user's habits stay."""
-    run_weeks: float = 4.0
-    """Mean number of successive weeks of a user that stay in their order."""
     jitter_seconds: float = 900.0
     """Each week of a user moves by up to so many seconds either way, as a whole."""
 
     def __post_init__(self) -> None:
-        require_at_least(self, 1, "weeks", "jobs", "run_weeks")
+        require_at_least(self, 1, "weeks", "jobs")
         require_positive(self, "load_factor")
         require_at_least(self, 0, "jitter_seconds")
 
@@ -179,7 +178,7 @@ def resampled(
     codes = workload.jobs["user"].fill_null("").rank("dense").to_numpy().astype(np.int64) - 1
     blocks = cut(codes, week)
     weeks = _weeks(parameters, len(workload), blocks.weeks)
-    placed = draw(blocks, weeks, parameters.load_factor, parameters.run_weeks, random)
+    placed = draw(blocks, weeks, parameters.load_factor, random)
     if not placed.job.size:
         raise InputError(
             "no user was drawn",
