@@ -1,4 +1,4 @@
-"""Rules that raise when a plug-in breaks them, of which suites are made; and small worlds by hand."""
+"""Rules of suites, which raise when a plug-in breaks them; and small worlds by hand."""
 
 from __future__ import annotations
 
