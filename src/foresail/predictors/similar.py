@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -302,16 +303,30 @@ class SimilarParameters:
         require(1 <= self.classes < _MOST_CLASSES, self, "classes", "from 1 to 2^31")
 
 
+@lru_cache(maxsize=4_096)
+def _belief(mu: float, sigma: float, cap: float) -> Distribution:
+    """One belief for all jobs of which the same is believed, as of thousands that wait."""
+    return LogNormal(mu, sigma, cap) if cap > 0.0 else Point(0.0)
+
+
 @register("predictor", "similar", parameters=SimilarParameters)
 class Similar(RefreshingPredictor):
     """Predicts a distribution: what similar jobs took, the more similar counting the more."""
 
     def __init__(self, parameters: SimilarParameters) -> None:
         steps = PredictorSteps(predict, ignore, observe, predict, belief)
-        model = np.zeros(TABLE + parameters.classes * COLUMNS)
+        model = np.zeros(TABLE)
         model[CLASSES] = parameters.classes
         model[LONGEST] = UNKNOWN_SECONDS * math.exp(2.0 * UNKNOWN_SPREAD)
-        super().__init__(steps, Layout(model, _NO_USER_COLUMNS, JOB_COLUMNS))
+        super().__init__(
+            steps,
+            Layout(
+                model,
+                _NO_USER_COLUMNS,
+                JOB_COLUMNS,
+                model_size=TABLE + parameters.classes * COLUMNS,
+            ),
+        )
 
     def absorb(self, other: Similar) -> None:
         """Learn what another one with the same parameters has learned, but not jobs in flight.
@@ -321,5 +336,4 @@ class Similar(RefreshingPredictor):
         absorb(self._state.model, other._state.model, self._codes_of(other))
 
     def _belief(self, slot: int) -> Distribution:
-        mu, sigma, cap = self._state.jobs[slot].tolist()
-        return LogNormal(mu, sigma, cap) if cap > 0.0 else Point(0.0)
+        return _belief(*self._state.jobs[slot].tolist())
