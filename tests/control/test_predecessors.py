@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from foresail.control.departures import earliest_begin
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.control.predecessors import earliest_begin
 from foresail.distributions.basic import Point
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement

@@ -10,8 +10,8 @@ import pytest
 
 from foresail.checks.rules import tiny_workload
 from foresail.control.loop import Controller
-from foresail.explain.replanning import PlanTeller
 from foresail.explain.story import elapsed, story
+from foresail.explain.story_threads import PlanTeller
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Decision, Placement, Start
 from foresail.model.errors import InputError

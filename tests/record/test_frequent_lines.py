@@ -11,8 +11,7 @@ from foresail.model.errors import InputError
 from foresail.model.event import Submitted
 from foresail.model.job import DeadlineValue, Job, Stage, StartConditions
 from foresail.record import log_text
-from foresail.record.frequent_lines import frequent_record
-from foresail.record.log_text import parse_record, record_line
+from foresail.record.log_text import frequent_record, parse_record, record_line
 from foresail.record.records import EventTaken, Predicted
 
 STAGES = (Stage(2, Resources(1.0, 5.0), "first"), Stage(1, Resources(2.0), "last", ("first",)))

@@ -7,7 +7,7 @@ import pytest
 
 from foresail.model.decision import Placement
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.record.schedule_rows import attempt_row, placement_text, schedule_table
+from foresail.record.schedule import attempt_row, placement_text, schedule_table
 from foresail.traces import schema
 
 

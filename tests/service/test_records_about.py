@@ -17,8 +17,7 @@ from foresail.model.event import STANDARD, Cancelled, Ended, NodeAdded, Submitte
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.record.log_text import parse_record, record_line
-from foresail.record.records import EventTaken, Instructed, Manifest
-from foresail.record.subjects import NODES, about
+from foresail.record.records import NODES, EventTaken, Instructed, Manifest, about
 from foresail.service.store import sql_records, tables
 from foresail.service.store.protocol import WholeStep
 from foresail.service.store.sql_store import SqlStore

@@ -76,7 +76,7 @@ def course_of(log: Path, at: str | None) -> RunCourse | None:
 
     Nothing if no time is named and nothing was ever scheduled.
     """
-    from foresail.explain.waits import waits_by_reason
+    from foresail.explain.run_snapshot import waits_by_reason
     from foresail.record.log_text import read_log
     from foresail.record.records import Decided
     from foresail.reports.plan.page import PlanPart, RunCourse

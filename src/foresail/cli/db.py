@@ -67,7 +67,7 @@ def export(
     from foresail.cli._moments import log_of
     from foresail.model.whole_files import all_or_none, to_be_written
     from foresail.record.log_text import parse_record, read_log, record_line
-    from foresail.record.session_workload import workload_of
+    from foresail.record.schedule import workload_of
     from foresail.service.measured_use import with_usage
     from foresail.traces.folder import write_folder
 

@@ -220,7 +220,7 @@ def forecast_of_run(
 
 
 def _zero(records: Sequence[Record]) -> float:
-    from foresail.record.log_clock import LogClock
+    from foresail.record.log import LogClock
 
     clock = LogClock()
     for record in records:

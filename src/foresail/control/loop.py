@@ -10,9 +10,8 @@ from types import MappingProxyType
 from typing import Final
 
 from foresail.control.check import NOTHING_DECIDED, Verdict, check_decision
-from foresail.control.departures import Departures
+from foresail.control.departures import Departures, earliest_begin
 from foresail.control.plug_ins import blamed, no_decision, no_time
-from foresail.control.predecessors import earliest_begin
 from foresail.control.step_log import StepLog
 from foresail.control.waiting_reasons import WaitingReasons
 from foresail.model.cluster import Cluster
@@ -65,9 +64,8 @@ from foresail.model.protocols import (
 from foresail.model.reason import Reason
 from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation, RunningJob
 from foresail.record.beliefs import differ
-from foresail.record.job_life import JobHistory, JobState, Withdrawn
+from foresail.record.job_life import JobHistory, JobState, PartsOfJob, Withdrawn
 from foresail.record.log import EventLog, NullLog
-from foresail.record.parts import PartsOfJob
 from foresail.record.run_fold import Counters, RunFold
 from foresail.record.state import State
 

@@ -19,7 +19,7 @@ import numpy as np
 from foresail.control.loop import Controller
 from foresail.control.policy import Policy, parse_policy
 from foresail.explain.forecast import WaitingForecast, ranges_of
-from foresail.explain.misfit import misfit
+from foresail.explain.run_snapshot import misfit
 from foresail.model.errors import InputError
 from foresail.model.outcome import GOES_BACK, Outcome
 from foresail.model.protocols import ProgressCallback

@@ -11,10 +11,9 @@ from typing import Final
 
 from foresail.explain.chances import chance_of_start
 from foresail.explain.end_words import end_words
-from foresail.explain.misfit import misfit
 from foresail.explain.reason_words import NOT_ASKED, REASONS, reason_words
-from foresail.explain.replanning import PlanTeller
-from foresail.explain.tasks_told import TasksTeller, of_part
+from foresail.explain.run_snapshot import misfit
+from foresail.explain.story_threads import PlanTeller, TasksTeller, of_part
 from foresail.model.decision import Instruction, Placement, Preempt, Start, Withdraw
 from foresail.model.distribution import Distribution
 from foresail.model.event import (
@@ -32,8 +31,9 @@ from foresail.model.view import Rejection, Reservation
 from foresail.model.words import by_whom, count, duration, memory_size, number
 from foresail.record.beliefs import belief_of
 from foresail.record.job_life import ImpossibleTransition, JobState
-from foresail.record.log_clock import LogClock
+from foresail.record.log import LogClock
 from foresail.record.records import (
+    NODES,
     Corrected,
     Decided,
     EventTaken,
@@ -45,10 +45,10 @@ from foresail.record.records import (
     Refused,
     ReservationAnswered,
     Sized,
+    about,
 )
 from foresail.record.run_fold import RunFold
 from foresail.record.state import State
-from foresail.record.subjects import NODES, about
 from foresail.strl.tokens import listed
 
 _NEWS: Final = 0.25

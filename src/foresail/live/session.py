@@ -26,7 +26,7 @@ from foresail.model.view import Reservation
 from foresail.record.job_life import EndedAttempt, JobHistory
 from foresail.record.log import EventLog
 from foresail.record.records import Manifest
-from foresail.record.schedule_rows import ScheduleRow, attempt_row, schedule_table, with_eligibility
+from foresail.record.schedule import ScheduleRow, attempt_row, schedule_table, with_eligibility
 from foresail.traces import schema
 from foresail.traces.schedule import Schedule, ScheduleMeta, write_schedule
 

@@ -1,4 +1,4 @@
-"""The event log: an append-only list of records, kept nowhere, in memory, or in a file."""
+"""The event log: an append-only list of records, kept nowhere, in memory or a file; its clock."""
 
 from __future__ import annotations
 
@@ -10,6 +10,42 @@ from typing import BinaryIO, Final, Protocol, Self
 from foresail.model.errors import InputError
 from foresail.record.log_text import record_line
 from foresail.record.records import Committed, Manifest, Record
+
+_EARLIEST_UNIX_SECONDS: Final = 1e9
+"""September 2001: no simulation lasts from its second zero to such a time."""
+
+
+class LogClock:
+    """Reads the beginning of a log for the start of its run.
+
+    Times count from second zero of a simulation, and from the first record of a live run, whose
+    clock is Unix time.
+    """
+
+    def __init__(self) -> None:
+        self._zero: float | None = None
+        self.start_unix_seconds: float | None = None
+        """Unix time of the run's start, where the log knows it."""
+
+    @property
+    def zero(self) -> float:
+        """The start of the run on the log's own clock (seconds)."""
+        return self._zero or 0.0
+
+    def see(self, record: Record) -> None:
+        """Take the next record of the log."""
+        if self._zero is not None:
+            return
+        if isinstance(record, Manifest):
+            self.start_unix_seconds = record.origin_unix_seconds
+            return
+        first = getattr(record, "time", None)
+        if first is not None:
+            live = self.start_unix_seconds is None and first >= _EARLIEST_UNIX_SECONDS
+            self._zero = first if live else 0.0
+            if live:
+                self.start_unix_seconds = first
+
 
 COMMITTED_LINE: Final = record_line(Committed())
 """What ends every step of a live run's log."""

@@ -10,7 +10,7 @@ from typing import Final
 from foresail.model.construction import quickly_made
 from foresail.model.decision import Placement, PlannedStart
 from foresail.model.reason import Reason, ReasonCode
-from foresail.record.frequent_lines import shared
+from foresail.record.log_text import shared
 from foresail.record.records import Decided, Drained, Manifest, Record
 
 _ROUNDING_SECONDS = 1e-6

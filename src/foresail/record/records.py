@@ -1,15 +1,15 @@
-"""The records of the event log: what happened, what was believed, decided, refused and told."""
+"""The records of the event log: what happened, was believed, decided and refused, and of whom."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from foresail.model.cluster import Cluster
 from foresail.model.construction import quickly_made
 from foresail.model.decision import Instruction, Refusal
-from foresail.model.event import STANDARD, Conventions, Event
+from foresail.model.event import STANDARD, Conventions, Ended, Event, NodeEvent, Submitted
 from foresail.model.job import JobSize
 from foresail.model.reason import AlikeReasons
 from foresail.model.view import Rejection, Reservation
@@ -260,3 +260,33 @@ Record = (
     | Committed
     | Counted
 )
+
+
+NODES: Final = "nodes"
+"""Whom records are about that tell of nodes; no job's id."""
+
+_NOBODY: Final = ""
+
+
+def about(record: Record) -> str | None:
+    """The id of the job that a record is about, or ``NODES``; None where there may be several."""
+    match record:
+        case EventTaken(event=Submitted(job=job)):
+            return job.job_id
+        case EventTaken(event=Ended(outcome=outcome)):
+            return outcome.job_id
+        case EventTaken(event=event) if isinstance(event, NodeEvent):
+            return NODES
+        case EventTaken(event=event):
+            return getattr(event, "job_id", _NOBODY)
+        case Instructed(instruction=instruction):
+            return instruction.job_id
+        case Refused(refusal=refusal):
+            return refusal.job_id
+        case Sized(size=size):
+            return size.job_id
+        case ReasonsChanged(reasons=reasons):
+            return reasons.job_ids[0] if len(reasons.job_ids) == 1 else None
+        case Decided():
+            return None
+    return getattr(record, "job_id", _NOBODY)

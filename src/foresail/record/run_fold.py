@@ -28,10 +28,7 @@ from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, Outcome, unit_of
 from foresail.model.protocols import ComparesWith, Predictor, Scheduler, capabilities_of_scheduler
 from foresail.model.view import PendingJob, Rejection, Reservation
-from foresail.record.beliefs import belief_of, is_alike
-from foresail.record.job_life import JobHistory, JobState, Withdrawn
-from foresail.record.plans import PlanFold
-from foresail.record.predictor_calls import (
+from foresail.record.beliefs import (
     Asked,
     AskedAgain,
     JobWithdrawn,
@@ -39,8 +36,12 @@ from foresail.record.predictor_calls import (
     ObservedPart,
     PredictorCall,
     Started,
+    belief_of,
+    is_alike,
     teach,
 )
+from foresail.record.job_life import JobHistory, JobState, Withdrawn
+from foresail.record.plans import PlanFold
 from foresail.record.records import (
     Corrected,
     Counted,

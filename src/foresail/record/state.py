@@ -48,9 +48,9 @@ from foresail.record.job_life import (
     ImpossibleTransition,
     JobHistory,
     JobState,
+    PartsOfJob,
     Withdrawn,
 )
-from foresail.record.parts import PartsOfJob
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Entry = TypeVar("_Entry")

@@ -14,7 +14,7 @@ from sqlalchemy import delete, func, select, text, update
 
 from foresail.live.cluster_plugin import UseSample
 from foresail.model.words import count
-from foresail.record.subjects import NODES
+from foresail.record.records import NODES
 from foresail.service.archive import LogArchive
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.session import StateFolder

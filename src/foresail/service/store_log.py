@@ -18,10 +18,9 @@ from foresail.model.protocols import ComparesWith
 from foresail.model.words import by_whom
 from foresail.record.job_life import JobHistory
 from foresail.record.log_text import record_line
-from foresail.record.records import EventTaken, Instructed, Manifest, Predicted, Record
+from foresail.record.records import EventTaken, Instructed, Manifest, Predicted, Record, about
 from foresail.record.run_fold import RunFold
 from foresail.record.state import State
-from foresail.record.subjects import about
 from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
 from foresail.service.metrics import CycleWatch

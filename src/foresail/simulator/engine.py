@@ -19,7 +19,7 @@ from foresail.model.job import Job
 from foresail.model.outcome import Allocation, EndedBecause, Outcome, unit_of
 from foresail.model.protocols import Progress, ProgressCallback
 from foresail.model.view import Reservation
-from foresail.record.schedule_rows import (
+from foresail.record.schedule import (
     ScheduleRow,
     attempt_row,
     part_columns,

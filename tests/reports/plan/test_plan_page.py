@@ -17,8 +17,7 @@ from foresail.explain.chances import (
     chance_of_start,
     still_running,
 )
-from foresail.explain.run_snapshot import snapshot_of
-from foresail.explain.waits import ReasonShare, waits_by_reason
+from foresail.explain.run_snapshot import ReasonShare, snapshot_of, waits_by_reason
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement, Start
 from foresail.model.event import Submitted

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from foresail.explain.reason_words import REASONS
-from foresail.explain.waits import ReasonShare
+from foresail.explain.run_snapshot import ReasonShare
 from foresail.model.words import count, duration, percent
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.style import axis, layout, rows_axis

@@ -120,7 +120,7 @@ class WholeStep:
     jobs: Mapping[str, Row] = field(default_factory=dict)
     """What has changed of jobs, by id: values by column."""
     about: Sequence[str | None] = ()
-    """The job that each record is about, as ``record.subjects`` has it; () says nothing."""
+    """The job that each record is about, as ``record.records.about`` has it; () says nothing."""
 
 
 @dataclass(frozen=True, slots=True)

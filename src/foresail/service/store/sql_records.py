@@ -8,7 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Select, func, select, union_all
 
 from foresail.live.command_job import CommandJob
-from foresail.record.subjects import NODES
+from foresail.record.records import NODES
 from foresail.service.store.protocol import (
     AboutJob,
     ForJob,
