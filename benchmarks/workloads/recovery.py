@@ -10,8 +10,7 @@ from pathlib import Path
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.live.recovery import recover
-from foresail.live.run_log import snapshot_path
+from foresail.live.run_log import recover, snapshot_path
 from foresail.model.cluster import Cluster
 from foresail.model.event import EstimateExpired, Submitted
 from foresail.model.job import Job

@@ -21,10 +21,9 @@ from foresail.model.short_form import part_of
 from foresail.scenario.beginning import controller_of, manifest_of
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.feed import Feed
-from foresail.service.given_numbers import GivenNumbers
 from foresail.service.inbox import Inbox
 from foresail.service.metrics import CycleWatch, ServiceMetrics
-from foresail.service.session import StateFolder, scenario_of_service
+from foresail.service.session import GivenNumbers, StateFolder, scenario_of_service
 from foresail.service.store import sql_store
 from foresail.service.store.protocol import KeyedCall, Submit
 from foresail.service.store.sql_store import SqlStore

@@ -2,7 +2,7 @@
 
 import pytest
 
-from foresail.client.job_ids import job_ids
+from foresail.client.connection import job_ids
 from foresail.model.errors import InputError
 
 

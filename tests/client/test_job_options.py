@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.client import option_values
+from foresail.client import job_options
 from foresail.client.asked_jobs import asked_by_script, asked_jobs
-from foresail.client.job_options import OPTIONS
-from foresail.client.option_values import moment
+from foresail.client.job_options import OPTIONS, moment
 from foresail.model.errors import InputError
 from foresail.model.job import parse_dependencies
 
@@ -25,7 +24,7 @@ MIB, GIB = 2**20, 2**30
 def here(tmp_path, monkeypatch):
     """A folder of one's own, and no variables that would be handed on."""
     monkeypatch.chdir(tmp_path)
-    for name in option_values._FINDING:
+    for name in job_options._FINDING:
         if name != "PATH":
             monkeypatch.delenv(name, raising=False)
     return tmp_path

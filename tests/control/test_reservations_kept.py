@@ -9,7 +9,7 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.explain.story import story
-from foresail.live.recovery import recover
+from foresail.live.run_log import recover
 from foresail.live.session import table_of_run
 from foresail.live.twin import differences
 from foresail.model.cluster import Cluster

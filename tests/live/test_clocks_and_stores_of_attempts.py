@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from foresail.live.adapters.local import attempt_files, attempts, job_shim
+from foresail.live.adapters.local import attempts, job_shim, shim_files
 from foresail.live.adapters.local.attempts import Attempt, AttemptStart
 from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
 from foresail.live.cluster_plugin import RunContext
@@ -66,7 +66,7 @@ def test_a_shim_that_finds_anothers_claim_does_not_run(tmp_path):
     notes, commands = [], marking(tmp_path, "never")
     adapter = connected(tmp_path, commands, notes, "two")
     told = {"identity": "one", "boot": "b", "shim": [1, 1], "command": [1, 1]}
-    attempt_files.claim(str(tmp_path / "attempts" / "1.1"), told)
+    shim_files.claim(str(tmp_path / "attempts" / "1.1"), told)
     adapter._begin(adapter._watch(start(), time.time()), time.time())
     assert ended(adapter).ended_because is EndedBecause.FAILED
     adapter.close()
@@ -138,7 +138,7 @@ def test_a_job_that_a_reboot_took_was_lost_when_the_machine_began_again(tmp_path
     told = {"identity": "", "boot": "before", "shim": [1, 1], "command": [1, 1]}
     told |= {"start_unix_seconds": now - 9000.0, "start_since_boot_seconds": 5.0}
     told |= {"cpus": [], "gpus": [], "cgroup": None, "script": None}
-    attempt_files.claim(str(tmp_path / "attempts" / "1.1"), told)
+    shim_files.claim(str(tmp_path / "attempts" / "1.1"), told)
     monkeypatch.setattr(attempts, "since_boot_seconds", lambda: 60.0)
     (report,) = adapter.resume([start()], now)
     adapter.close()

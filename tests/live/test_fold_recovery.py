@@ -13,8 +13,7 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.live import run_log
-from foresail.live.recovery import recover
-from foresail.live.run_log import snapshot_path
+from foresail.live.run_log import recover, snapshot_path
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Start, WakeAt
 from foresail.model.errors import InputError

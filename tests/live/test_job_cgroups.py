@@ -18,9 +18,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from foresail.live.adapters.local import cgroup_files, job_cgroups
+from foresail.live.adapters.local import machine as module
+from foresail.live.adapters.local import shim_files
 from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
-from foresail.live.adapters.local.job_cgroups import (
+from foresail.live.adapters.local.machine import (
     JobCgroups,
     permitted_cgroups,
     use_of_cgroup,
@@ -247,8 +248,8 @@ def test_controllers_are_enabled_and_the_delegated_cgroup_is_found(tmp_path, mon
     mounts, mine = tmp_path / "mountinfo", tmp_path / "cgroup"
     mounts.write_text(f"31 23 0:28 / {tmp_path} rw - cgroup2 cgroup2 rw\n")
     mine.write_text("4:cpu:/\n0::/system.slice/foresail.service/service\n")
-    monkeypatch.setattr(job_cgroups, "_MOUNTS", mounts)
-    monkeypatch.setattr(job_cgroups, "_OWN", mine)
+    monkeypatch.setattr(module, "_MOUNTS", mounts)
+    monkeypatch.setattr(module, "_OWN", mine)
     delegated = {str(unit): b"1"}
 
     def attribute(path, name):
@@ -304,4 +305,4 @@ def test_a_job_runs_without_a_cgroup_where_none_can_be_made(tmp_path, monkeypatc
 def test_the_kernel_ends_what_needs_too_much_memory(tmp_path):
     """What a shim records when the controller has killed: stood in for by a folder of counters."""
     (tmp_path / "memory.events").write_text("low 0\noom 1\noom_kill 1\n")
-    assert cgroup_files.counters(str(tmp_path), "memory.events")["oom_kill"] == 1
+    assert shim_files.counters(str(tmp_path), "memory.events")["oom_kill"] == 1

@@ -13,7 +13,7 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.live.adapters.local.attempts import ProcessSpawner
 from foresail.live.jobs_file import JobLines
-from foresail.live.submissions import LineInput
+from foresail.live.source import LineInput
 from foresail.live.twin import differences
 from foresail.model.cluster import Resources
 from foresail.model.decision import Decision, Placement, Start

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
+from foresail.live.accounts import log_is_cut, read_log
 from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
 from foresail.live.cluster_plugin import RunContext
 from foresail.live.command_job import CommandJob
-from foresail.live.job_logs import log_is_cut, read_log
 from foresail.model.decision import Placement, Start
 from foresail.model.errors import InputError
 

@@ -7,8 +7,7 @@ import pytest
 from foresail.checks.clusters import check_adapter
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.live.adapters.recorded.adapter import RecordedAdapter
-from foresail.live.twin import differences
+from foresail.live.twin import RecordedAdapter, differences
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, Preempt, Start
 from foresail.model.event import Ended, NodeAdded, NodeDown, NodeRemoved

@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from foresail.control.loop import Controller
-from foresail.live.recovery import recover
+from foresail.live.run_log import recover
 from foresail.model.cluster import Cluster
 from foresail.model.event import Submitted, Tick
 from foresail.model.job import Job

@@ -18,9 +18,9 @@ import pytest
 
 import standins
 from foresail.control.loop import Controller
-from foresail.live.adapters.local import attempt_files
+from foresail.live.adapters.local import shim_files
 from foresail.live.adapters.local.attempts import Attempt, ProcessSpawner
-from foresail.live.adapters.local.job_cgroups import permitted_cgroups
+from foresail.live.adapters.local.machine import permitted_cgroups
 from foresail.live.twin import differences
 from foresail.model.errors import InputError
 from foresail.record.log_text import read_log
@@ -372,7 +372,7 @@ def test_a_full_disk_ends_the_session_and_costs_nothing(tmp_path, room):
 
 def test_a_shim_waits_for_room_to_say_how_it_ended(tmp_path, monkeypatch):
     """A command that has run is not run again because its end could not be written down."""
-    write = attempt_files.write
+    write = shim_files.write
     refusals = [OSError(errno.ENOSPC, "full"), OSError(errno.EDQUOT, "full")]
 
     def refuse(path, text):
@@ -380,10 +380,10 @@ def test_a_shim_waits_for_room_to_say_how_it_ended(tmp_path, monkeypatch):
             raise refusals.pop()
         write(path, text)
 
-    monkeypatch.setattr(attempt_files, "_PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr(attempt_files, "write", refuse)
+    monkeypatch.setattr(shim_files, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(shim_files, "write", refuse)
     recorded = {"identity": "", "boot": "b", "exit_code": 0, "why": "exit", "problem": None}
     recorded |= {"start_unix_seconds": 1.0, "start_since_boot_seconds": 1.0}
     recorded |= {"runtime_seconds": 1.0, "cpu_seconds": None}
-    attempt_files.patiently(lambda: attempt_files.record(str(tmp_path / "only.1"), recorded))
+    shim_files.patiently(lambda: shim_files.record(str(tmp_path / "only.1"), recorded))
     assert Attempt("only", 1, tmp_path).status().exit_code == 0

@@ -10,9 +10,9 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.live.daemon import Daemon
 from foresail.live.history import RunHistory
-from foresail.live.observer import Wish
-from foresail.live.recovery import recover
 from foresail.live.run_clock import MachineClocks, RunClock, by_clock_of_run
+from foresail.live.run_log import recover
+from foresail.live.source import DaemonCommand
 from foresail.model.adapter import Capabilities
 from foresail.model.cluster import Cluster, Partition, Resources
 from foresail.model.decision import Start
@@ -119,8 +119,8 @@ class Script:
     def arrived(self, now):
         return [Submitted(now, job) for job in self.acts.pop(0)() or ()]
 
-    def wish(self, interrupts):
-        return Wish.GO_ON if self.acts else Wish.LEAVE
+    def command(self, interrupts):
+        return DaemonCommand.GO_ON if self.acts else DaemonCommand.LEAVE
 
     def close(self):
         pass

@@ -10,11 +10,10 @@ import time
 import psutil
 import pytest
 
-from foresail.live.accounts import account_of
+from foresail.live.accounts import account_of, read_log
 from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
 from foresail.live.cluster_plugin import RunContext
 from foresail.live.command_job import CommandJob
-from foresail.live.job_logs import read_log
 from foresail.model.decision import Placement, Preempt, Start
 from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause

@@ -10,7 +10,7 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Point
-from foresail.live.recovery import KnownRun
+from foresail.live.run_log import KnownRun
 from foresail.model.cluster import Cluster, Resources
 from foresail.model.decision import Placement
 from foresail.model.event import STANDARD, Cancelled, Ended, Held, Released, Submitted

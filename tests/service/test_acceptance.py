@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from foresail.live.command_job import CommandJob
-from foresail.service.acceptance import Acceptance
-from foresail.service.inbox import Inbox
-from foresail.service.store.protocol import ForJob, JobWish, StoreUnavailable, Submit
+from foresail.service.inbox import Acceptance, Inbox
+from foresail.service.store.protocol import ForJob, JobCommand, StoreUnavailable, Submit
 from foresail.service.store.sql_store import SqlStore
 from foresail.service.store.tables import JOBS
 
@@ -30,7 +29,7 @@ def some(count, command="true"):
 
 
 def cancel(_):
-    return [ForJob(JobWish.CANCEL, "1")]
+    return [ForJob(JobCommand.CANCEL, "1")]
 
 
 class Batches:

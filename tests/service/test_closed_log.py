@@ -6,7 +6,7 @@ import pytest
 
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.live.recovery import KnownRun
+from foresail.live.run_log import KnownRun
 from foresail.model.cluster import Cluster
 from foresail.model.event import Submitted
 from foresail.model.job import Job

@@ -55,7 +55,7 @@ def followed(story):
             await asyncio.wait_for(story(feed, stored), 20.0)
         finally:
             feed.close()
-            await feed._telling
+            await feed._publishing
 
     asyncio.run(told())
 

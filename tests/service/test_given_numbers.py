@@ -12,8 +12,7 @@ import pytest
 
 from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
-from foresail.service.given_numbers import GivenNumbers
-from foresail.service.session import StateFolder
+from foresail.service.session import GivenNumbers, StateFolder
 from foresail.service.store.protocol import KeyedCall, StoreUnavailable, Submit, WholeStep
 from foresail.service.store.sql_store import SqlStore
 from live_service import environment_of_service, live_service
@@ -114,7 +113,7 @@ def test_no_number_is_given_that_cannot_be_set_aside(folder, opened, monkeypatch
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("foresail.service.given_numbers.write_durably", full)
+    monkeypatch.setattr("foresail.service.session.write_durably", full)
     with pytest.raises(StoreUnavailable, match="No space left"):
         numbers.set_aside(1)
 

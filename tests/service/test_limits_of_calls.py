@@ -7,9 +7,9 @@ from pydantic import ValidationError
 
 from foresail.model.cluster import Cluster, Partition, Resources
 from foresail.model.errors import InputError
+from foresail.service.api.callers import ClusterLimits
 from foresail.service.api.submissions import (
     MOST_JOBS,
-    ClusterLimits,
     JobChecks,
     JobRequest,
     JobsRequest,

@@ -10,7 +10,8 @@ from foresail.live.command_job import CommandJob
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.service.api.submissions import ClusterLimits, JobChecks, JobRequest
+from foresail.service.api.callers import ClusterLimits
+from foresail.service.api.submissions import JobChecks, JobRequest
 from foresail.service.configuration import read_configuration
 from foresail.service.mail import MailHook
 from live_service import live_service

@@ -8,7 +8,7 @@ import sys
 import psutil
 import pytest
 
-from foresail.service.memory import give_back_free_memory
+from foresail.service.metrics import give_back_free_memory
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other C libraries do not")
@@ -25,7 +25,7 @@ def test_what_was_freed_in_pieces_is_given_back():
 
 _IN_TURN = """
 import threading, psutil
-from foresail.service.memory import share_one_heap
+from foresail.service.metrics import share_one_heap
 share_one_heap()
 kept, threads, turn, end = [], [], threading.Lock(), threading.Barrier(6)
 def fill():
@@ -55,7 +55,7 @@ def test_what_one_thread_has_freed_another_can_use():
 _LET_GO = """
 import psutil
 from llvmlite import binding
-from foresail.service.memory import let_go_of_libraries
+from foresail.service.metrics import let_go_of_libraries
 held = psutil.Process().memory_info
 before = held().rss
 let_go_of_libraries()

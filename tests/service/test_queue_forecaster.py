@@ -9,15 +9,14 @@ from types import SimpleNamespace
 from foresail.explain.forecast import Range, WaitingForecast
 from foresail.model.cluster import Cluster
 from foresail.model.job import Job
-from foresail.service import forecasts as module
-from foresail.service.api.plan import plan
-from foresail.service.forecasts import Forecasts, QueueForecaster
-from foresail.service.overview import slowly
+from foresail.service import overview as module
+from foresail.service.api.service import plan
+from foresail.service.overview import Forecasts, QueueForecaster, slowly
 
 SOON = Range(1.0, 2.0, 3.0)
 
 
-class Gallery:
+class SnapshotCache:
     """Is asked how things stand."""
 
     def __init__(self):
@@ -50,20 +49,20 @@ def forecaster(monkeypatch, seconds, jobs):
         return Forecasts(outlook, waiting, waiting, {})
 
     monkeypatch.setattr(module, "_drawn", drawn)
-    gallery = Gallery()
-    return QueueForecaster(gallery, Store()), gallery
+    snapshots = SnapshotCache()
+    return QueueForecaster(snapshots, Store()), snapshots
 
 
 def test_a_job_of_a_long_queue_is_told_by_the_forecasts_drawn_last(monkeypatch):
-    monkeypatch.setattr(module, "_SOON_SECONDS", 0.05)
+    monkeypatch.setattr(module, "_QUICK_SECONDS", 0.05)
     monkeypatch.setattr(module, "_MANY", 1)
 
     async def ask():
-        made, gallery = forecaster(monkeypatch, 0.2, ("1", "2"))
+        made, snapshots = forecaster(monkeypatch, 0.2, ("1", "2"))
         first = await made.of_job("1")
         begin = time.monotonic()
         again = [await made.of_job("2") for _ in range(50)]
-        return first, again, time.monotonic() - begin, gallery.asked
+        return first, again, time.monotonic() - begin, snapshots.asked
 
     first, again, seconds, asked = asyncio.run(ask())
     assert first.outlook.now == 1.0
@@ -92,7 +91,7 @@ def test_what_compiles_under_a_short_queue_keeps_nobody_from_later_forecasts(mon
         await slowly(int)
         waited = time.monotonic() - begin
         await asyncio.gather(*others)
-        monkeypatch.setattr(module, "FRESH_SECONDS", 0.0)
+        monkeypatch.setattr(module, "_FORECAST_SECONDS", 0.0)
         before = (await made.latest(("1",))).outlook.now
         await asyncio.sleep(0.4)
         await made.latest(("1",))
@@ -107,7 +106,7 @@ def test_what_compiles_under_a_short_queue_keeps_nobody_from_later_forecasts(mon
 def test_nobody_waits_longer_than_for_a_while(monkeypatch):
     """Neither for the first ones, nor for ones with a job that the last ones do not know."""
     monkeypatch.setattr(module, "_PATIENCE_SECONDS", 0.05)
-    monkeypatch.setattr(module, "_SOON_SECONDS", 0.05)
+    monkeypatch.setattr(module, "_QUICK_SECONDS", 0.05)
     monkeypatch.setattr(module, "_MANY", 0)
 
     async def ask():
@@ -142,7 +141,7 @@ def test_who_waits_no_more_is_not_in_the_plan():
         return SimpleNamespace(running=(), cluster=cluster, unix_seconds=1.0, pending=1)
 
     parts = SimpleNamespace(
-        gallery=SimpleNamespace(look=look),
+        snapshots=SimpleNamespace(look=look),
         forecaster=SimpleNamespace(latest=latest),
         store=SimpleNamespace(jobs=lambda wanted: [{"job_id": "2"}]),
         now=float,

@@ -18,7 +18,7 @@ from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.record.log_text import parse_record, record_line
 from foresail.record.records import NODES, EventTaken, Instructed, Manifest, about
-from foresail.service.store import sql_records, tables
+from foresail.service.store import protocol, tables
 from foresail.service.store.protocol import WholeStep
 from foresail.service.store.sql_store import SqlStore
 
@@ -107,7 +107,7 @@ def test_a_story_by_what_is_near_a_job_is_that_of_the_whole_log(store, second):
 
 @pytest.mark.parametrize("second", SECONDS)
 def test_a_story_by_its_own_records_says_the_same_but_why_plans_moved(store, second, monkeypatch):
-    monkeypatch.setattr(sql_records, "_NEARBY", 0)
+    monkeypatch.setattr(protocol, "_NEARBY", 0)
     records, knows_others = by_index(store, job(second))
     assert not knows_others
     full = [each for each in told(whole(store), second) if "than told before" not in each[1]]
@@ -118,7 +118,7 @@ def test_a_story_by_its_own_records_says_the_same_but_why_plans_moved(store, sec
 
 def test_few_records_are_read_of_a_long_log(store, monkeypatch):
     """Of a job that has long ended, and of one that waited for as long as all others came."""
-    monkeypatch.setattr(sql_records, "_NEARBY", 0)
+    monkeypatch.setattr(protocol, "_NEARBY", 0)
     everything = len(whole(store))
     assert everything > 700
     for second in (0, 450, 891):

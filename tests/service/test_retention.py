@@ -12,9 +12,8 @@ from foresail.cli.main import app_of
 from foresail.live.cluster_plugin import UseSample
 from foresail.model.event import Ended
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.service.archive import LogArchive
 from foresail.service.configuration import ServiceConfiguration
-from foresail.service.retention import Retention
+from foresail.service.retention import LogArchive, Retention
 from foresail.service.session import StateFolder
 from foresail.service.store.copies import faults_of
 from foresail.service.store.sql_store import SqlStore

@@ -27,7 +27,7 @@ def test_a_signal_while_a_daemon_leaves_ends_the_service(tmp_path, fault):
     """Not the next session: whoever sent it waits for the end."""
     service = RunningService(ServiceConfiguration(state=tmp_path / "state"), None, str)
     service._inbox = SimpleNamespace(begin_again=lambda: None)
-    service._gallery = SimpleNamespace()
+    service._snapshots = SimpleNamespace()
     begun = []
 
     def daemon():

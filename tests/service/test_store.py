@@ -21,10 +21,10 @@ from foresail.service.store.protocol import (
     ForecastRow,
     ForJob,
     ForNode,
+    JobCommand,
     JobsWanted,
-    JobWish,
     KeyedCall,
-    NodeWish,
+    NodeCommand,
     StoreUnavailable,
     Submit,
     WholeStep,
@@ -75,14 +75,14 @@ def submit(store, numbers, key=None, user="ann", command="true"):
 def test_what_was_accepted_is_there_again(opening):
     store = opening()
     submit(store, [1, 2])
-    wishes = (ForJob(JobWish.HOLD, "1"), ForNode(NodeWish.DRAIN, "n"))
-    store.accept([KeyedCall("eve", wishes)])
+    commands = (ForJob(JobCommand.HOLD, "1"), ForNode(NodeCommand.DRAIN, "n"))
+    store.accept([KeyedCall("eve", commands)])
     lines = ["one\n", "two\n"]
     assert store.commit_step(WholeStep(lines, 2, {"1": {"state": "running"}})) == 2
     store.keep_snapshot(["whole\n", "of it\n"], 2)
     store.close()
     store = opening()
-    assert [each.request for each in store.requests_after(2)] == list(wishes)
+    assert [each.request for each in store.requests_after(2)] == list(commands)
     assert [each.user for each in store.requests_after(0)] == ["ann", "ann", "eve", "eve"]
     assert (store.taken(), store.last_record(), store.next_number()) == (2, 2, 3)
     assert list(store.records()) == [(1, "one\n"), (2, "two\n")]
@@ -329,7 +329,7 @@ def test_more_rows_than_one_statement_takes_are_all_written(store):
 
 
 def test_room_is_given_up_inside_the_file_when_the_disk_fills_and_kept_again(tmp_path, monkeypatch):
-    """What is written then takes the pages that were kept; no job is accepted, wishes are."""
+    """What is written then takes the pages that were kept; no job is accepted, commands are."""
     store = SqlStore.in_file(tmp_path / "store.db")
     free = 1e9
     monkeypatch.setattr(DiskRoom, "_free_bytes", lambda _: free)
@@ -346,7 +346,7 @@ def test_room_is_given_up_inside_the_file_when_the_disk_fills_and_kept_again(tmp
     free = 1e6
     with pytest.raises(StoreUnavailable, match="full but for 1 MB"):
         submit(store, [2])
-    store.accept([KeyedCall("ann", (ForJob(JobWish.CANCEL, "1"),))])
+    store.accept([KeyedCall("ann", (ForJob(JobCommand.CANCEL, "1"),))])
     assert spare_pages() > 1900
     store.commit_step(WholeStep(["x" * 100_000 + "\n"] * 20, 2, {}))
     assert (tmp_path / "store.db").stat().st_size == size

@@ -9,7 +9,7 @@ from sqlalchemy import delete, update
 
 from foresail.live.daemon import Daemon
 from foresail.live.history import RunHistory
-from foresail.live.recovery import KnownRun
+from foresail.live.run_log import KnownRun
 from foresail.model.adapter import Capabilities
 from foresail.model.decision import Preempt, Start
 from foresail.model.event import Cancelled, Ended

@@ -75,9 +75,9 @@ def queue(ann, bob):
 def test_who_holds_a_job_finds_it_held_at_once(ann, queue):
     """And may release it: that was refused, and its reason was the one of before."""
     for _ in range(5):
-        for wish, code in (("hold", True), ("release", False)):
-            answer = ann.post(f"/v1/jobs/{queue[2]}/{wish}")
-            assert answer.status_code == 202, (wish, answer.text)
+        for command, code in (("hold", True), ("release", False)):
+            answer = ann.post(f"/v1/jobs/{queue[2]}/{command}")
+            assert answer.status_code == 202, (command, answer.text)
             job = ann.get(f"/v1/jobs/{queue[2]}").json()
             assert job["state"] == ("held" if code else "pending")
             assert (job["reason"]["code"] == "held") is code

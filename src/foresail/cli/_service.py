@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 import typer
 
 from foresail.cli.formats import print_table
-from foresail.client.job_ids import together
+from foresail.client.connection import together
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.words import count, duration, listed, memory_size
 
@@ -37,7 +37,7 @@ def connected() -> ServiceClient:
 
 def members_of(client: ServiceClient, words: Iterable[str]) -> list[str]:
     """The jobs that ids mean, of an array its members; ids that mean none, for a refusal."""
-    from foresail.client.job_ids import job_ids
+    from foresail.client.connection import job_ids
 
     members: list[str] = []
     for each in job_ids(words):

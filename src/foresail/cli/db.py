@@ -16,8 +16,8 @@ from foresail.model.words import count
 
 if TYPE_CHECKING:
     from foresail.live.cluster_plugin import UseSample
-    from foresail.service.archive import LogArchive
     from foresail.service.configuration import ServiceConfiguration
+    from foresail.service.retention import LogArchive
     from foresail.service.session import StateFolder
     from foresail.service.store.database import Database
     from foresail.service.store.sql_store import SqlStore
@@ -65,10 +65,10 @@ def export(
     DIR/events.jsonl is read by `foresail explain` and `replay`, DIR/workload by all that replays.
     """
     from foresail.cli._moments import log_of
+    from foresail.live.session import with_usage
     from foresail.model.whole_files import all_or_none, to_be_written
     from foresail.record.log_text import parse_record, read_log, record_line
     from foresail.record.schedule import workload_of
-    from foresail.service.measured_use import with_usage
     from foresail.traces.folder import write_folder
 
     if source.resolve() == output.resolve():
@@ -122,8 +122,7 @@ def restore(
     the backup was made, the service finds the end in that folder; jobs that have come since are not
     known any more.
     """
-    from foresail.service.given_numbers import adopt
-    from foresail.service.session import existing_store
+    from foresail.service.session import adopt, existing_store
     from foresail.service.store.copies import good_backup, write_to, write_to_file
 
     configuration, folder = _at_rest(state)
@@ -196,7 +195,7 @@ def _configuration(state: Path) -> ServiceConfiguration:
 
 
 def _archive_of(state: Path) -> LogArchive:
-    from foresail.service.archive import LogArchive
+    from foresail.service.retention import LogArchive
     from foresail.service.session import StateFolder
 
     return LogArchive(StateFolder(_configuration(state).state).archive)

@@ -133,7 +133,7 @@ def _say(
 def _changes(
     cpus: int | None, requested_time: str | None, submitted_in: str | None
 ) -> dict[str, Any]:
-    from foresail.client.option_values import limit_of
+    from foresail.client.job_options import limit_of
     from foresail.traces.durations import duration_of
 
     changes: dict[str, Any] = {"cpus": cpus}

@@ -18,7 +18,7 @@ from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
     from foresail.live.run_directory import RunDirectory
-    from foresail.live.submissions import LineInput
+    from foresail.live.source import LineInput
     from foresail.traces.schedule import Schedule
 
 
@@ -123,10 +123,10 @@ def _begin(
     """The directory of a new run, and where further jobs come from; nothing has started yet."""
     from foresail.control.policy import parse_policy
     from foresail.live.cluster_plugin import cluster_of
+    from foresail.live.history import require_learnable
     from foresail.live.jobs_file import JobLines, read_jobs
-    from foresail.live.learned import require_learnable
     from foresail.live.run_directory import RunDirectory, RunSettings
-    from foresail.live.submissions import LineInput
+    from foresail.live.source import LineInput
     from foresail.scenario.engines import engine_of
     from foresail.scenario.own_requests import places_of_requests
     from foresail.scenario.scenario import Scenario

@@ -16,9 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from foresail.control.loop import Controller
-from foresail.live.observer import Observer
 from foresail.live.run_directory import RunDirectory
 from foresail.live.session import SessionResult
+from foresail.live.source import Observer
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
 from foresail.model.words import duration, from_now

@@ -48,7 +48,7 @@ def serve(
     from foresail.live.accounts import go_on_as_root_where_permitted
     from foresail.live.cluster_plugin import require_linux
     from foresail.service.configuration import read_configuration
-    from foresail.service.logs import log_to_standard_error
+    from foresail.service.metrics import log_to_standard_error
     from foresail.service.running import RunningService
 
     require_linux()

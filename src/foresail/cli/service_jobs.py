@@ -25,7 +25,7 @@ from foresail.cli._service import (
     why,
 )
 from foresail.cli.formats import print_json
-from foresail.client.job_ids import job_ids
+from foresail.client.connection import job_ids
 from foresail.model.errors import InputError
 from foresail.model.words import duration
 
@@ -118,7 +118,7 @@ def wait(jobs: JobIds) -> None:
 
     It is 1 of one that has none of its own: stopped at a limit, cancelled, or by a signal.
     """
-    from foresail.client.job_ids import job_ids
+    from foresail.client.connection import job_ids
 
     with connected() as client:
         ids = job_ids(jobs)
@@ -174,7 +174,7 @@ def jobs(
 ) -> None:
     """List jobs: what runs, then what starts next; or, of any state or by id, newest first."""
     from foresail.cli._service import connected, print_jobs, states_of
-    from foresail.client.job_ids import job_ids
+    from foresail.client.connection import job_ids
     from foresail.client.service_client import LIVING_STATES
 
     states = states_of(state) if state else () if everything or job else LIVING_STATES
@@ -272,7 +272,7 @@ def cancel(
     one was not cancelled.
     """
     from foresail.cli._service import connected, for_each, states_of
-    from foresail.client.job_ids import job_ids
+    from foresail.client.connection import job_ids
     from foresail.client.service_client import LIVING_STATES
     from foresail.model.errors import InputError
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from foresail.client.job_options import Asked, asked_by
-from foresail.client.option_values import Memory, own_variables
+from foresail.client.job_options import Asked, Memory, asked_by, own_variables
 from foresail.live.jobs_file import FILE_SUFFIXES, raw_jobs
 from foresail.model.documents import text_of
 from foresail.model.errors import InputError

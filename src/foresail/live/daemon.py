@@ -20,11 +20,10 @@ from typing import Final, Self
 
 from foresail.control.loop import Controller
 from foresail.control.plug_ins import nothing_starts
-from foresail.live.history import RunHistory
-from foresail.live.learned import LearnedFile
-from foresail.live.observer import EventSource, Observer, Wish
+from foresail.live.history import LearnedFile, RunHistory
 from foresail.live.run_clock import MachineClocks, RunClock
 from foresail.live.run_log import FollowedLog
+from foresail.live.source import DaemonCommand, EventSource, Observer
 from foresail.model.adapter import ClusterAdapter
 from foresail.model.changing_nodes import changes_between
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw
@@ -266,7 +265,7 @@ class Daemon:
             self._poll_source()
         if interrupts.descriptor in ready:
             interrupts.taken()
-        events += self._wished(self._source.wish(interrupts.count), now)
+        events += self._wished(self._source.command(interrupts.count), now)
         events += self._expired(events, now)
         ticks = (self.controller.look_again_seconds, *self.controller.state.ticks.values())
         if min(ticks) <= now:
@@ -345,11 +344,11 @@ class Daemon:
         ]
         return [EstimateExpired(now, *((unit,) if isinstance(unit, str) else unit)) for unit in due]
 
-    def _wished(self, wish: Wish, now: float) -> list[Event]:
+    def _wished(self, wish: DaemonCommand, now: float) -> list[Event]:
         """Drain, stop what runs, or leave it, if that is wished."""
-        if wish is Wish.GO_ON:
+        if wish is DaemonCommand.GO_ON:
             return []
-        if wish is Wish.LEAVE:
+        if wish is DaemonCommand.LEAVE:
             self._leaving = True
             return []
         events: list[Event] = []
@@ -363,7 +362,7 @@ class Daemon:
             self._source.close()
             self._poll_source()
             events.append(Tick(now))
-        if wish is Wish.STOP and not self._stopping:
+        if wish is DaemonCommand.STOP and not self._stopping:
             self._stopping = True
             self._stop_all(now)
         return events

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from foresail.live.adapters.local.attempt_files import boot_id, since_boot_seconds
+from foresail.live.adapters.local.shim_files import boot_id, since_boot_seconds
 from foresail.live.command_job import CommandJob
 from foresail.model.event import ClockRead
 from foresail.model.words import duration

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import polars as pl
 
 from foresail.control.loop import Controller
-from foresail.live.cluster_plugin import ClusterPlugin, RunContext
+from foresail.live.cluster_plugin import ClusterPlugin, RunContext, UseSample
+from foresail.live.command_job import persons_environment
 from foresail.live.daemon import Daemon
-from foresail.live.history import RunHistory
-from foresail.live.job_variables import persons_environment
-from foresail.live.learned import LearnedFile
-from foresail.live.observer import Observer
-from foresail.live.recovery import recover
+from foresail.live.history import LearnedFile, RunHistory
 from foresail.live.run_directory import RunDirectory
-from foresail.live.submissions import LineInput, Submissions
+from foresail.live.run_log import recover
+from foresail.live.source import LineInput, Observer, Submissions
 from foresail.model.cluster import Cluster
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.short_form import part_of
@@ -29,6 +27,7 @@ from foresail.record.records import Manifest
 from foresail.record.schedule import ScheduleRow, attempt_row, schedule_table, with_eligibility
 from foresail.traces import schema
 from foresail.traces.schedule import Schedule, ScheduleMeta, write_schedule
+from foresail.traces.workload import Workload
 
 _OF_JOB: Final = (
     "job_id",
@@ -180,4 +179,32 @@ def _schedule(daemon: Daemon, run: RunDirectory, policy: str, engine: str) -> Sc
             manifest={"origin_unix_seconds": origin, "run_directory": run.path.name},
             engine=engine,
         ),
+    )
+
+
+def with_usage(workload: Workload, samples: Iterable[UseSample]) -> Workload:
+    """The workload with a usage table: a row a sample, each job as its one task.
+
+    What was used is divided evenly among the tasks of a job, for the table is per task; of jobs
+    that are not in the workload nothing is told. Without samples there is no table.
+    """
+    rows = [asdict(each) for each in samples]
+    if not rows:
+        return workload
+    tasks = workload.jobs.select("job_id", "tasks")
+    zero = workload.meta.origin_unix_seconds or 0.0
+    per_task = pl.DataFrame(rows).join(tasks, on="job_id")
+    known = {
+        "task": pl.lit(0),
+        "start_seconds": pl.col("start_seconds") - zero,
+        "end_seconds": pl.col("end_seconds") - zero,
+        "average_cpus": pl.col("average_cpus") / pl.col("tasks"),
+        "average_memory_bytes": pl.col("memory_bytes") / pl.col("tasks"),
+        "job_id": pl.col("job_id"),
+    }
+    table = per_task.select(
+        known.get(name, pl.lit(None)).cast(kind).alias(name) for name, kind in schema.USAGE.items()
+    )
+    return (
+        replace(workload, usage=table.sort("job_id", "start_seconds")) if len(table) else workload
     )

@@ -1,8 +1,8 @@
 """The twin: a fresh controller on a recorded cluster must instruct what the recorded run did.
 
-What the cluster reports comes from its adapter (``foresail.live.adapters.recorded``), which does
-what it is told. What the log alone can tell is what came from elsewhere: jobs that were submitted
-or cancelled, drains, outcomes of earlier runs, and when the driver looked at its clock.
+What the cluster reports comes from an adapter that does again what the log tells, as it is told.
+What the log alone can tell is what came from elsewhere: jobs that were submitted or cancelled,
+drains, outcomes of earlier runs, and when the driver looked at its clock.
 
 The log may come from a simulation or from a live cluster. A difference means that the policy or the
 loop depends on something that the log does not hold: a clock, an unseeded choice, a version.
@@ -10,14 +10,29 @@ loop depends on something that the log does not hold: a clock, an unseeded choic
 
 from __future__ import annotations
 
+import heapq
+import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from itertools import count
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from foresail.control.loop import Controller
-from foresail.live.adapters.recorded.adapter import RecordedAdapter
-from foresail.model.decision import Instruction
-from foresail.model.event import Ended, Event, NodeEvent
+from foresail.model.adapter import Capabilities
+from foresail.model.changing_nodes import changed
+from foresail.model.cluster import Cluster
+from foresail.model.decision import Instruction, Preempt, Start
+from foresail.model.event import (
+    Ended,
+    Event,
+    HistoryOutcome,
+    NodeChange,
+    NodeDown,
+    NodeEvent,
+    NodeRemoved,
+)
+from foresail.model.outcome import Allocation, EndedBecause, Outcome
 from foresail.record.job_life import ImpossibleTransition
 from foresail.record.records import (
     Drained,
@@ -29,6 +44,198 @@ from foresail.record.records import (
     Reopened,
 )
 from foresail.record.run_fold import folded
+
+_Reported = TypeVar("_Reported", bound=Ended | NodeEvent)
+
+
+@dataclass(frozen=True, slots=True)
+class _News(Generic[_Reported]):
+    """What is to be reported, and when; in which step of the run it was (-1: in none)."""
+
+    due_seconds: float
+    event: _Reported
+    step: int = -1
+    position: int = -1
+
+
+@dataclass(slots=True)
+class _Told:
+    """What the log tells of an attempt."""
+
+    start_seconds: float | None = None
+    stop_seconds: float | None = None
+    end: _News[Ended] | None = None
+
+    @property
+    def was_stopped(self) -> bool:
+        """Whether it ended because that was instructed."""
+        if self.end is None or self.stop_seconds is None:
+            return False
+        return self.end.event.outcome.ended_because is EndedBecause.PREEMPTED
+
+
+@dataclass(slots=True)
+class _RepeatedAttempt:
+    """An attempt that runs, how much later than it did, and its end as far as that is known."""
+
+    start: Start
+    start_seconds: float
+    later_seconds: float
+    is_stopping: bool = False
+    end: _News[Ended] | None = None
+
+
+_Entry: TypeAlias = tuple[float, int, int, _News[Any]]
+"""News by when it is due, its place in the log, and when it was expected."""
+
+
+class RecordedAdapter:
+    """A ``ClusterAdapter`` whose time is that of who drives it, and whose course is a log's.
+
+    An attempt ends as it did, as long after its start as it did; one that was stopped, as long
+    after that. If the log tells no end of it, it runs on for ever, and if the log did not stop it,
+    it ends at once when it is stopped. Nodes go and come when they did. A report has what one step
+    of the run had heard, so that who instructs what was instructed hears the same, step by step.
+
+    ``cluster`` is what there was to run on at first.
+    """
+
+    capabilities: Final = Capabilities(
+        places=True, preempts=True, changes_nodes=True, starts_tasks=True
+    )
+    wake_descriptor: Final = None
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._told: dict[Allocation, _Told] = defaultdict(_Told)
+        self._running: dict[Allocation, _RepeatedAttempt] = {}
+        self._begun: set[Allocation] = set()
+        self._coming: list[_Entry] = []  # a heap; some ends have moved since
+        self._positions = count()
+        self._pushes = count()
+
+    def take(self, record: Record) -> None:
+        """Take the next record of the log: what was instructed, and what the cluster reported."""
+        match record:
+            case Instructed(time=now, instruction=Start() as start):
+                self._told[start.allocation].start_seconds = now
+            case Instructed(time=now, instruction=Preempt() as preempt):
+                self._told[preempt.allocation].stop_seconds = now
+            case EventTaken(step=step, time=now, event=Ended() as event):
+                news = _News(now, event, step, next(self._positions))
+                self._told[event.outcome.allocation].end = news
+            case EventTaken(step=step, time=now, event=event) if isinstance(event, NodeEvent):
+                self._expect(_News(now, event, step, next(self._positions)))
+            case _:
+                pass
+
+    def history(self) -> Sequence[HistoryOutcome]:
+        """None: the log has them among what the run was told, whoever knew them."""
+        return ()
+
+    def resume(self, running: Sequence[Start], now: float) -> Sequence[Event]:
+        """What the log has started began when it says; what it has not begins now."""
+        for start in running:
+            began = self._told[start.allocation].start_seconds
+            self._begin(start, now if began is None else began)
+        events: list[Event] = []
+        while self.next_seconds <= now:
+            events += self.reports(now)
+        return events
+
+    def carry_out(self, instruction: Instruction, now: float) -> None:
+        """Start or stop an attempt; the rest is not a cluster's to do."""
+        match instruction:
+            case Start():
+                self._begin(instruction, now)
+            case Preempt():
+                self._stop(instruction.allocation, now)
+
+    @property
+    def next_seconds(self) -> float:
+        """When the next attempt ends or node changes; infinity if none does."""
+        while self._coming:
+            news = self._coming[0][-1]
+            if not isinstance(news.event, Ended):
+                return news.due_seconds
+            running = self._running.get(news.event.outcome.allocation)
+            if running is not None and running.end is news:
+                return news.due_seconds
+            heapq.heappop(self._coming)
+        return math.inf
+
+    def reports(self, now: float) -> Sequence[Event]:
+        """What the next step of the run heard that had heard anything; the rest is due as well."""
+        events: list[Event] = []
+        step = None
+        while self.next_seconds <= now and step in (None, self._coming[0][-1].step):
+            news = heapq.heappop(self._coming)[-1]
+            events += self._happen(news.event)
+            step = news.step
+        return events
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _begin(self, start: Start, now: float) -> None:
+        """Let an attempt run, once; if it was stopped in the log, until it is told to stop."""
+        if start.allocation in self._begun:
+            return
+        told = self._told[start.allocation]
+        later = 0.0 if told.start_seconds is None else now - told.start_seconds
+        running = _RepeatedAttempt(start, now, later)
+        self._begun.add(start.allocation)
+        self._running[start.allocation] = running
+        if told.end is not None and not told.was_stopped:
+            self._end_as_told(running, told.end, later)
+
+    def _stop(self, allocation: Allocation, now: float) -> None:
+        running, told = self._running.get(allocation), self._told[allocation]
+        if running is None or running.is_stopping:
+            return
+        running.is_stopping = True
+        if told.stop_seconds is None:
+            running.end = _News(now, _cut_short(running, now, EndedBecause.PREEMPTED))
+            self._expect(running.end)
+        elif told.end is not None and told.was_stopped:
+            self._end_as_told(running, told.end, now - told.stop_seconds)
+
+    def _end_as_told(
+        self, running: _RepeatedAttempt, told: _News[Ended], later_seconds: float
+    ) -> None:
+        outcome = told.event.outcome
+        moved = replace(
+            outcome,
+            start_seconds=outcome.start_seconds + running.later_seconds,
+            end_seconds=outcome.end_seconds + later_seconds,
+        )
+        event = Ended(told.event.time + later_seconds, moved)
+        running.end = replace(told, due_seconds=told.due_seconds + later_seconds, event=event)
+        self._expect(running.end)
+
+    def _expect(self, news: _News[Any]) -> None:
+        heapq.heappush(self._coming, (news.due_seconds, news.position, next(self._pushes), news))
+
+    def _happen(self, event: Ended | NodeEvent) -> Iterator[Event]:
+        """An event, after what a node takes along that has run elsewhere in the log."""
+        match event:
+            case Ended(outcome=outcome):
+                del self._running[outcome.allocation]
+            case NodeDown(node=node) | NodeRemoved(node=node):
+                for allocation, running in list(self._running.items()):
+                    if node in dict(running.start.placement.tasks_by_node):
+                        del self._running[allocation]
+                        yield _cut_short(running, event.time, EndedBecause.LOST)
+        if isinstance(event, NodeChange):
+            self.cluster = changed(self.cluster, event)
+        yield event
+
+
+def _cut_short(running: _RepeatedAttempt, now: float, because: EndedBecause) -> Ended:
+    """An end that the log does not tell."""
+    start, began = running.start, min(running.start_seconds, now)
+    outcome = Outcome(start.job_id, began, now, because, attempt=start.attempt)
+    return Ended(now, replace(outcome, stage=start.stage, tasks=start.tasks))
 
 
 class ImpossibleReport(Exception):  # noqa: N818 - it says what it is

@@ -140,7 +140,7 @@ class DurableLog:
     """A log for live use: a committed step survives a crash of the machine, whole or not at all.
 
     A file that exists is continued, and is to end with a whole step (see
-    ``foresail.live.recovery``); the manifest begins a new one.
+    ``foresail.live.run_log``); the manifest begins a new one.
 
     Raises
     ------

@@ -6,10 +6,9 @@ from dataclasses import replace
 from functools import partial
 
 from foresail.control.policy import parse_policy
-from foresail.live.observer import Observer
 from foresail.live.run_directory import RunDirectory
 from foresail.live.session import BuildController, SessionResult, supervise
-from foresail.live.submissions import LineInput
+from foresail.live.source import LineInput, Observer
 from foresail.model.cluster import Cluster
 from foresail.record.records import Manifest
 from foresail.scenario.beginning import controller_of, manifest_of

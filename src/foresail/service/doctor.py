@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from foresail.live.adapters.local.cluster import LocalCluster
-from foresail.live.adapters.local.job_cgroups import permitted_cgroups
+from foresail.live.adapters.local.machine import permitted_cgroups
 from foresail.model.errors import ForesailError
 from foresail.model.short_form import part_of
 from foresail.model.words import duration, memory_size

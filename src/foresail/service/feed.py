@@ -50,8 +50,8 @@ _AFTER_FAULT_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a record of the log tells those who follow."""
+class FeedItem:
+    """Something that a record of the log has for those who follow."""
 
     number: int
     """Of the record."""
@@ -63,8 +63,8 @@ class Told:
     """What it says."""
 
 
-def told(number: int, record: Record) -> Told:
-    """What a record tells."""
+def feed_item(number: int, record: Record) -> FeedItem:
+    """Return what a record has for those who follow."""
     match record:
         case EventTaken(time=now, event=Submitted(job=job)):
             return _of_job(number, now, job.job_id, "submitted", state="pending")
@@ -86,13 +86,13 @@ def told(number: int, record: Record) -> Told:
             return _of_job(number, now, job_id, "withdrawn", state="withdrawn", because=because)
         case EventTaken(time=now, event=NodeAdded() | NodeChanged() as event):
             says = {"time": now, "node": event.node.name, "what": _NODE_NEWS[type(event)]}
-            return Told(number, "node", says=says)
+            return FeedItem(number, "node", says=says)
         case EventTaken(
             time=now,
             event=(NodeDown() | NodeUp() | NodeRemoved() | NodeDrained() | NodeResumed()) as named,
         ):
             says = {"time": now, "node": named.node, "what": _NODE_NEWS[type(named)]}
-            return Told(number, "node", says=says)
+            return FeedItem(number, "node", says=says)
         case Decided(time=now):
             says = {
                 "time": now,
@@ -100,13 +100,13 @@ def told(number: int, record: Record) -> Told:
                 "running": record.running + len(record.starts),
                 "started": len(record.starts),
             }
-            return Told(number, "step", says=says)
+            return FeedItem(number, "step", says=says)
         case _:
-            return Told(number)
+            return FeedItem(number)
 
 
-def _of_job(number: int, now: float, job_id: str, what: str, **more: Any) -> Told:
-    return Told(number, "job", job_id, {"time": now, "job_id": job_id, "what": what, **more})
+def _of_job(number: int, now: float, job_id: str, what: str, **more: Any) -> FeedItem:
+    return FeedItem(number, "job", job_id, {"time": now, "job_id": job_id, "what": what, **more})
 
 
 _NODE_NEWS: Final[Mapping[type, str]] = {
@@ -167,7 +167,7 @@ class Feed:
         self._followers: Counter[str] = Counter()
         self._users_followed: Counter[str | None] = Counter()
         self.is_closed = False
-        self.last = self._told_from = store.last_record()
+        self.last = self._kept_from = store.last_record()
         """Numbers: of the last record, and from which on all are among the chunks or will be."""
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -175,7 +175,7 @@ class Feed:
         self._news, self._woken = asyncio.Event(), asyncio.Event()
         self._one_replay = asyncio.Lock()
         self._loop = loop
-        self._telling = loop.create_task(self._tell())
+        self._publishing = loop.create_task(self._publish())
 
     def committed(self, first: int, records: Sequence[Record]) -> None:
         """Take records that are durable, from this number on; in the daemon's thread."""
@@ -186,7 +186,7 @@ class Feed:
             self._arrived.extend(enumerate(records, first))
             if len(self._arrived) > _MOST_ARRIVED:
                 self._arrived.clear()
-                self._told_from = self.last
+                self._kept_from = self.last
         self._wake()
 
     def close(self) -> None:
@@ -205,7 +205,7 @@ class Feed:
             if not self._followers:  # nothing has been told since the last of them
                 self._arrived.clear()
                 self._chunks.clear()
-                self._told_from = self.last
+                self._kept_from = self.last
             self._followers[key] += 1
             self._users_followed[sees] += 1
         try:
@@ -220,7 +220,7 @@ class Feed:
 
         The same number if there are none for so long.
         """
-        if number < self._told_from:
+        if number < self._kept_from:
             return await self._replayed(number, sees)
         if not self._chunks or self._chunks[-1].last <= number:
             with suppress(TimeoutError):
@@ -232,7 +232,7 @@ class Feed:
             return await self._replayed(number, sees)
         return chunk.last, chunk.text(number, sees)
 
-    async def _tell(self) -> None:
+    async def _publish(self) -> None:
         """Make chunks of what arrives, and wake all followers; they wait for the next then."""
         while not self.is_closed:
             await self._woken.wait()
@@ -247,7 +247,7 @@ class Feed:
                     gone = some[-1][0]
                     await asyncio.sleep(_AFTER_FAULT_SECONDS)
                 with self._lock:
-                    self._told_from = max(self._told_from, gone)
+                    self._kept_from = max(self._kept_from, gone)
                 self._turn()
                 await asyncio.sleep(_REST_SECONDS * self._followers.total())
         self._turn()
@@ -263,7 +263,7 @@ class Feed:
             begin = time.perf_counter()
             some = await asyncio.to_thread(self._stored_after, number)
             if not some:
-                return self._told_from, ""
+                return self._kept_from, ""
             chunk = await self._chunk(some, says_whose=sees is not None)
             await asyncio.sleep((time.perf_counter() - begin) * (1.0 / _REPLAY_SHARE - 1.0))
         return chunk.last, chunk.text(number, sees)
@@ -275,7 +275,7 @@ class Feed:
         ]
 
     async def _chunk(self, some: Sequence[tuple[int, Record]], *, says_whose: bool) -> Chunk:
-        tells = [each for each in (told(*numbered) for numbered in some) if each.kind]
+        tells = [each for each in (feed_item(*numbered) for numbered in some) if each.kind]
         job_ids = {each.job_id for each in tells if each.job_id}
         owners: Mapping[str, str] = {}
         if job_ids and says_whose:

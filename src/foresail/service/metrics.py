@@ -1,10 +1,17 @@
-"""What the service counts and measures of itself, for Prometheus; steps and what is compiled."""
+"""The service's own process: metrics, steps, what is compiled, memory, and its log lines."""
 
 from __future__ import annotations
 
+import ctypes
+import json
 import logging
+import mmap
+import re
+import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal
 
 from numba.core import event
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -15,8 +22,97 @@ from foresail.model.event import Ended, Submitted
 from foresail.model.outcome import GOES_BACK
 from foresail.record.job_life import JobHistory
 from foresail.record.records import EventTaken, Instructed, Record
-from foresail.service.picture import Picture
+from foresail.service.snapshots import ClusterSnapshot
 from foresail.service.store.protocol import Judged
+
+_IDS: Final = ("request_id", "job_id", "milliseconds")
+"""What a message may carry beside its words (``extra``)."""
+
+
+class JsonLines(logging.Formatter):
+    """A JSON object a line: time, level, message, ids, and the traceback of an error."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of one message."""
+        line: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line |= {name: getattr(record, name) for name in _IDS if hasattr(record, name)}
+        if record.exc_info is not None:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def log_to_standard_error(form: Literal["text", "json"]) -> None:
+    """Write what the service says, from level INFO on."""
+    handler = logging.StreamHandler()
+    plain = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    handler.setFormatter(JsonLines() if form == "json" else plain)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+
+
+_MMAP_THRESHOLD: Final = -3
+_ARENA_MAX: Final = -8
+"""Options of ``mallopt``, by their names with ``M_``."""
+
+_LARGE_BYTES: Final = 262_144
+
+_MAPPING: Final = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(/\S*\.so\b)?")
+"""The first line that Linux has of a mapping: from where to where, with which rights, of what."""
+
+
+def share_one_heap() -> bool:
+    """Have all threads take memory from one heap, but for large blocks; whether that could be set.
+
+    glibc gives each thread a heap of its own, so that what one has freed is of no use to others,
+    who mostly hold the interpreter's lock when they ask; and after a large block was freed, it
+    takes the next ones from a heap, too, where they leave holes.
+    """
+    set_option = _of_c_library("mallopt")
+    if set_option is None:
+        return False
+    return bool(set_option(_ARENA_MAX, 1) and set_option(_MMAP_THRESHOLD, _LARGE_BYTES))
+
+
+def give_back_free_memory() -> bool:
+    """Have the C library return what it keeps for later; whether it could.
+
+    What jobs leave behind is freed in pieces between what stays. glibc keeps these pages unless it
+    is asked; other C libraries have no such call.
+    """
+    trim = _of_c_library("malloc_trim")
+    return trim is not None and bool(trim(0))
+
+
+def let_go_of_libraries() -> None:
+    """Have pages of libraries count no more as the service's until it reads them again.
+
+    Linux keeps them so as long as memory is plenty. Most were read once: 60 MB of LLVM's, to load
+    kernels. What is needed again comes from the system's cache of files, and is the file's; pages
+    that were written to, as addresses are where a library begins, stay.
+    """
+    begin = end = "0"
+    for line in Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace").splitlines():
+        if mapping := _MAPPING.match(line):
+            begin, end, rights, library = mapping.groups()
+            if library is None or "w" in rights:
+                end = begin
+        elif begin != end and line.split() == ["Anonymous:", "0", "kB"]:
+            at = int(begin, 16)
+            length = ctypes.c_size_t(int(end, 16) - at)
+            ctypes.CDLL(None).madvise(ctypes.c_void_p(at), length, mmap.MADV_DONTNEED)
+
+
+@cache
+def _of_c_library(name: str) -> ctypes._NamedFuncPointer | None:
+    return getattr(ctypes.CDLL(None), name, None)
+
 
 _STEPS: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 _WAITS: Final = (1.0, 10.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 43200.0, 86400.0, 604800.0)
@@ -92,20 +188,24 @@ class ServiceMetrics:
                 pass
 
     def text(
-        self, picture: Picture | None, waiting: Mapping[str, int], runtimes: Judged, starts: Judged
+        self,
+        snapshot: ClusterSnapshot | None,
+        waiting: Mapping[str, int],
+        runtimes: Judged,
+        starts: Judged,
     ) -> bytes:
         """All of them as Prometheus reads them, as things stand; ``waiting`` jobs by reason."""
         for name, judged in (("runtimes", runtimes), ("starts", starts)):
             if judged.told:
                 self._covered.labels(name).set(judged.within / judged.told)
-        if picture is not None:
+        if snapshot is not None:
             self._waiting.clear()
             for reason, count in waiting.items():
                 self._waiting.labels(reason).set(count)
-            self._jobs.labels("running").set(len(picture.running))
-            self._jobs.labels("pending").set(picture.pending)
-            held = sum((each.held.total for each in picture.running), Resources())
-            for use, amount in (("held", held), ("total", picture.cluster.total)):
+            self._jobs.labels("running").set(len(snapshot.running))
+            self._jobs.labels("pending").set(snapshot.pending)
+            held = sum((each.held.total for each in snapshot.running), Resources())
+            for use, amount in (("held", held), ("total", snapshot.cluster.total)):
                 self._cpus.labels(use).set(amount.cpus)
                 self._memory.labels(use).set(amount.memory_bytes)
                 self._gpus.labels(use).set(amount.gpus)

@@ -27,9 +27,8 @@ from foresail.model.errors import ForesailError
 from foresail.scenario.engines import engine_of
 from foresail.scenario.rehearsing import rehearse
 from foresail.scenario.scenario import Scenario
-from foresail.service.acceptance import Acceptance
 from foresail.service.api.app import application
-from foresail.service.api.submissions import LimitsCache
+from foresail.service.api.callers import Condition, LimitsCache, ServiceParts
 from foresail.service.configuration import (
     FALLBACK_POLICY,
     ServiceConfiguration,
@@ -46,27 +45,27 @@ from foresail.service.connections import (
     network_listener,
 )
 from foresail.service.feed import Feed
-from foresail.service.forecasts import QueueForecaster
-from foresail.service.given_numbers import GivenNumbers
-from foresail.service.inbox import Inbox
+from foresail.service.inbox import Acceptance, Inbox
 from foresail.service.mail import MailHook
-from foresail.service.memory import (
+from foresail.service.metrics import (
+    CompileWatch,
+    CycleWatch,
+    ServiceMetrics,
     give_back_free_memory,
     let_go_of_libraries,
     share_one_heap,
 )
-from foresail.service.metrics import CompileWatch, CycleWatch, ServiceMetrics
-from foresail.service.overview import JobCounts, Overview
-from foresail.service.parts import Condition, ServiceParts
-from foresail.service.picture import Gallery
+from foresail.service.overview import JobCounts, Overview, QueueForecaster
 from foresail.service.retention import Retention
 from foresail.service.session import (
+    GivenNumbers,
     ServedAccounts,
     StateFolder,
     daemon_of,
     opened_store,
     scenario_of_service,
 )
+from foresail.service.snapshots import SnapshotCache
 from foresail.service.store.protocol import StoreUnavailable
 from foresail.service.tokens import SqlAccess, Tokens
 
@@ -146,17 +145,17 @@ class RunningService:
         self._inbox = Inbox(store)
         access = SqlAccess(store.database)
         self._feed = Feed(store)
-        self._gallery = Gallery(
+        self._snapshots = SnapshotCache(
             self._inbox.wake,
             _LOG.info,
             configuration.cycle_seconds,
             lambda: self._inbox.taken,
             self._passed,
         )
-        self._gallery.busy_because = lambda: self._compilations.remark
+        self._snapshots.busy_because = lambda: self._compilations.remark
         mail = configuration.hooks.mail
         if mail:
-            self._gallery.mail = MailHook(mail, self._inbox.commands, store.commands())
+            self._snapshots.mail = MailHook(mail, self._inbox.commands, store.commands())
         self._retention = Retention(configuration, self._folder, store)
         acceptance = Acceptance(store, self._inbox, self._numbers.set_aside)
         parts = ServiceParts(
@@ -168,12 +167,12 @@ class RunningService:
             served=self._served,
             limits=LimitsCache(),
             acceptance=acceptance,
-            gallery=self._gallery,
+            snapshots=self._snapshots,
             feed=self._feed,
-            forecaster=QueueForecaster(self._gallery, store),
+            forecaster=QueueForecaster(self._snapshots, store),
             metrics=self._metrics,
             counts=JobCounts(store),
-            overview=Overview(store, self._gallery, self._now),
+            overview=Overview(store, self._snapshots, self._now),
             policy=lambda: self._configuration.policy,
             reload=self._reload,
             condition=self._condition,
@@ -248,7 +247,7 @@ class RunningService:
                     return
             if daemon.was_interrupted:  # while it was ending for another reason
                 return
-            self._gallery.seen_monotonic = None
+            self._snapshots.seen_monotonic = None
 
     def _daemon(self) -> Daemon:
         self._cycles = CycleWatch(
@@ -260,7 +259,7 @@ class RunningService:
                 self._folder,
                 self._store,
                 self._inbox,
-                self._gallery,
+                self._snapshots,
                 self._feed,
                 self._cycles,
                 self._served,
@@ -365,7 +364,7 @@ class RunningService:
         remarks = (*self._remarks, *now, *self._served.remarks)
         if self._problem is not None:
             return Condition((self._problem,), remarks)
-        seen = self._gallery.seen_monotonic
+        seen = self._snapshots.seen_monotonic
         if seen is None:
             return Condition(("the run is being recovered",), remarks)
         silent = time.monotonic() - seen

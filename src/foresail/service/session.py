@@ -1,24 +1,27 @@
-"""A session of the service: its folder, whom it serves, and one daemon until a signal ends it."""
+"""A session of the service: its folder, whose numbers it gives, whom it serves, one daemon."""
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from foresail.control.policy import parse_policy
 from foresail.live.accounts import Account, account_of, account_of_uid, own_account
 from foresail.live.cluster_plugin import ClusterPlugin, RunContext
 from foresail.live.daemon import Daemon
 from foresail.live.history import RunHistory
-from foresail.live.observer import Observer
+from foresail.live.source import Observer
 from foresail.model.errors import InputError
 from foresail.model.short_form import part_of
-from foresail.model.whole_files import to_be_written
+from foresail.model.whole_files import to_be_written, write_durably
 from foresail.record.records import Manifest, PolicyChanged
 from foresail.record.run_fold import RunFold
 from foresail.scenario.beginning import controller_of, manifest_of
@@ -28,6 +31,7 @@ from foresail.service.configuration import ServiceConfiguration
 from foresail.service.feed import Feed
 from foresail.service.inbox import Inbox
 from foresail.service.metrics import CycleWatch
+from foresail.service.store.protocol import StoreUnavailable
 from foresail.service.store.sql_store import SqlStore
 from foresail.service.store_log import StoreLog, recovered
 from foresail.service.tokens import Role
@@ -110,46 +114,25 @@ def passage_mode() -> int:
     return 0o711 if os.geteuid() == 0 else 0o700
 
 
-@dataclass(frozen=True, slots=True)
 class StateFolder:
-    """The service's folder: what is in it besides the database."""
+    """The service's folder, besides its database where that is elsewhere.
 
-    path: Path
+    ``attempts`` is what is to be known of attempts after their adapter has gone, ``logs`` what
+    commands write, ``archive`` the log of jobs that have left the database, ``socket`` where its
+    own account reaches the service; ``lock`` is locked while a service uses the folder;
+    ``identity`` says which store it belongs to and which numbers of jobs were given in it;
+    ``database`` is the store, where it is a file.
+    """
 
-    @property
-    def attempts(self) -> Path:
-        """What is to be known of attempts after their adapter has gone."""
-        return self.path / "attempts"
-
-    @property
-    def logs(self) -> Path:
-        """What commands write."""
-        return self.path / "logs"
-
-    @property
-    def archive(self) -> Path:
-        """The log of jobs that have left the database."""
-        return self.path / "archive"
-
-    @property
-    def socket(self) -> Path:
-        """Where its own account reaches the service, whatever else there is."""
-        return self.path / "socket"
-
-    @property
-    def lock(self) -> Path:
-        """Whose lock says that a service uses this folder."""
-        return self.path / "lock"
-
-    @property
-    def identity(self) -> Path:
-        """Which store it belongs to, and which numbers of jobs were given in it."""
-        return self.path / "store.json"
-
-    @property
-    def database(self) -> Path:
-        """The store, where it is a file."""
-        return self.path / "foresail.db"
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.attempts = path / "attempts"
+        self.logs = path / "logs"
+        self.archive = path / "archive"
+        self.socket = path / "socket"
+        self.lock = path / "lock"
+        self.identity = path / "store.json"
+        self.database = path / "foresail.db"
 
     def make(self) -> None:
         """Lay it out; only its owner may look into it.
@@ -267,3 +250,88 @@ def _note_policy(run: RunFold, manifest: Manifest, log: StoreLog) -> None:
         run.take(change)
         log.append(change)
         log.commit()
+
+
+_AT_ONCE: Final = 200
+"""So many numbers more are set aside at a time, that no file is written for each."""
+
+_NUMBER: Final = re.compile("[0-9]+")
+
+
+class GivenNumbers:
+    """Which store a folder belongs to, and up to which number jobs may have come by one in it.
+
+    The folder says both in a file, beside the attempts and logs that are named by these numbers.
+    So an older copy of the database goes on with new numbers, and another one is not taken for it.
+
+    A folder without that file belongs to the first store that comes.
+
+    Raises ``InputError`` if they do not belong together.
+    """
+
+    def __init__(self, folder: StateFolder, store: SqlStore) -> None:
+        self._path = folder.identity
+        self._identity = store.identity
+        self._given = _given(folder, store)
+        store.pass_over(self._given)
+        self._write(max(self._given, store.next_number() - 1))
+
+    def set_aside(self, number: int) -> None:
+        """Let jobs have numbers up to this one: durable when it returns."""
+        if number > self._given:
+            self._write(number + _AT_ONCE)
+
+    def settle(self, number: int) -> None:
+        """Say that this is the last one, and those set aside behind it were not given."""
+        self._write(number)
+
+    def _write(self, given: int) -> None:
+        try:
+            write_durably(self._path, _text(self._identity, given))
+        except OSError as error:
+            raise StoreUnavailable(
+                f"{self._path} cannot be written: {error.strerror}; nothing was done"
+            ) from error
+        self._given = given
+
+
+def adopt(folder: StateFolder, store: SqlStore) -> None:
+    """Let a folder that belongs to no store belong to this one."""
+    if folder.identity.exists():
+        _given(folder, store)
+    else:
+        write_durably(folder.identity, _text(store.identity, store.next_number() - 1))
+
+
+def _text(identity: str, given: int) -> bytes:
+    return (json.dumps({"identity": identity, "given": given}) + "\n").encode()
+
+
+def _given(folder: StateFolder, store: SqlStore) -> int:
+    """The last number that may have been given in a folder, if it is the store's."""
+    begun = [each.name for each in folder.attempts.iterdir()]
+    if not folder.identity.exists():
+        if not begun and store.counts().get("running"):
+            raise InputError(
+                "holds nothing of the jobs that run by its database",
+                field="state",
+                value=folder.path,
+                expected="the folder that the service had before",
+            )
+        found = (_NUMBER.match(name) for name in begun)
+        return max((int(each[0]) for each in found if each), default=0)
+    try:
+        known = json.loads(folder.identity.read_text())
+        identity, given = str(known["identity"]), int(known["given"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"cannot be read: {error}", source=folder.identity) from error
+    if identity != store.identity:
+        raise InputError(
+            f"is of another store ({identity[:8]}) than its database ({store.identity[:8]}), "
+            "whose jobs would be taken for those of the former",
+            field="state",
+            value=folder.path,
+            expected="the database of before (`foresail db restore` puts a backup of it back), "
+            "or a new folder",
+        )
+    return given

@@ -8,8 +8,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from foresail.explain.end_words import end_words
-from foresail.live.recovery import KnownRun
-from foresail.live.run_log import SNAPSHOT_EVERY, TELL_ONLY
+from foresail.live.run_log import SNAPSHOT_EVERY, TELL_ONLY, KnownRun
 from foresail.model.decision import Placement, Start, Withdraw
 from foresail.model.errors import InputError
 from foresail.model.event import Cancelled, Ended, Held, Released, Submitted

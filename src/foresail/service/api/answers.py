@@ -221,7 +221,7 @@ class SubmittedAnswer(BaseModel):
     jobs: list[JobAnswer]
 
 
-class WishedAnswer(BaseModel):
+class AskedAnswer(BaseModel):
     """Of which jobs something was asked, durably."""
 
     job_ids: list[str]
@@ -262,7 +262,7 @@ class NodesAnswer(BaseModel):
     nodes: list[NodeAnswer]
 
 
-class NodeWishAnswer(BaseModel):
+class NodeAskedAnswer(BaseModel):
     """Of which node something was asked, durably."""
 
     node: str

@@ -12,49 +12,50 @@ from fastapi import Header, Query, Response
 from pydantic import StringConstraints
 
 from foresail.explain.forecast import Range
-from foresail.explain.reason_words import reason_words
 from foresail.explain.story import story
+from foresail.live.accounts import log_is_cut, read_log
 from foresail.live.command_job import CommandJob
-from foresail.live.job_logs import log_is_cut, read_log
 from foresail.model.errors import InputError
 from foresail.model.job import Dependency, DependencyKind
 from foresail.model.outcome import EndedBecause
 from foresail.model.reason import Reason
 from foresail.record.log_text import parse_record
 from foresail.service.api.answers import (
+    AskedAnswer,
     JobAnswer,
     JobId,
     JobsAnswer,
     JobState,
     RangeAnswer,
-    ReasonAnswer,
     StoryAnswer,
     StoryLineAnswer,
     SubmittedAnswer,
-    WishedAnswer,
 )
-from foresail.service.api.callers import AnyCaller, Caller, Parts, Submitter
-from foresail.service.api.forecasts import forecast_answer
-from foresail.service.api.lookup import (
-    current_picture,
+from foresail.service.api.callers import (
+    AnyCaller,
+    Caller,
+    Parts,
+    ServiceParts,
+    Submitter,
+    current_snapshot,
     jobs_meant,
     jobs_next_first,
     no_such_job,
     own_job,
 )
+from foresail.service.api.forecasts import forecast_answer, reason_answer
 from foresail.service.api.problems import CallRefused, api_router
 from foresail.service.api.submissions import JobChecks, JobIdsBody, JobsBody, JobsRequest
-from foresail.service.forecasts import Forecasts
-from foresail.service.parts import ServiceParts
-from foresail.service.picture import Picture
-from foresail.service.store.protocol import ForJob, JobsWanted, JobWish, Row, Submit
+from foresail.service.overview import Forecasts
+from foresail.service.snapshots import ClusterSnapshot
+from foresail.service.store.protocol import ForJob, JobCommand, JobsWanted, Row, Submit
 
 router: Final = api_router("jobs")
 
-_WISHED_OF: Final = {
-    JobWish.CANCEL: ("pending", "held", "running"),
-    JobWish.HOLD: ("pending", "held"),
-    JobWish.RELEASE: ("held",),
+_STATES_FOR: Final = {
+    JobCommand.CANCEL: ("pending", "held", "running"),
+    JobCommand.HOLD: ("pending", "held"),
+    JobCommand.RELEASE: ("held",),
 }
 _CLUSTER_SECONDS: Final = 5.0
 """Whether a job can ever run is told by the nodes that there were not longer ago."""
@@ -82,12 +83,12 @@ async def submit(
     ] = None,
 ) -> SubmittedAnswer:
     """Submit one job or several, all or none; answered once they are durable."""
-    picture = await current_picture(parts, _CLUSTER_SECONDS)
+    snapshot = await current_snapshot(parts, _CLUSTER_SECONDS)
 
     def check() -> Any:
         checks = JobChecks(
             caller.user,
-            parts.limits.get(picture.cluster, parts.policy()),
+            parts.limits.get(snapshot.cluster, parts.policy()),
             account=parts.served.other_account(caller.user),
             sends_mail=bool(parts.configuration.hooks.mail),
         )
@@ -116,7 +117,7 @@ async def submit(
         for each in accepted.requests
         if isinstance(each.request, Submit)
     ]
-    if busy := parts.gallery.busy_because():
+    if busy := parts.snapshots.busy_because():
         for job in jobs:
             job.warnings.append(busy)
     return SubmittedAnswer(jobs=jobs)
@@ -197,7 +198,7 @@ async def list_jobs(
     else:
         rows = await asyncio.to_thread(parts.store.jobs, wanted)
         following = rows[-1]["number"] if len(rows) == limit else None
-    told = await _told(rows, parts, _LIST_PATIENCE_SECONDS)
+    told = await _job_answers(rows, parts, _LIST_PATIENCE_SECONDS)
     return JobsAnswer(jobs=told, next=following, total=total)
 
 
@@ -218,12 +219,12 @@ def _ids(parts: ServiceParts, caller: Caller, job_ids: Sequence[str]) -> tuple[s
 async def show(job_id: JobId, caller: AnyCaller, parts: Parts) -> JobAnswer:
     """A job as it stands, and why it waits."""
     row = await asyncio.to_thread(own_job, parts, caller, job_id)
-    told = (await _told([row], parts, _PATIENCE_SECONDS))[0]
+    told = (await _job_answers([row], parts, _PATIENCE_SECONDS))[0]
     is_cut = log_is_cut(parts.folder.attempts, job_id, told.attempt)
     return told.model_copy(update={"log_is_cut": is_cut})
 
 
-async def _told(
+async def _job_answers(
     rows: Sequence[Row], parts: ServiceParts, patience_seconds: float
 ) -> list[JobAnswer]:
     """Jobs as they stand, with why they wait and for how long yet; asked for all at once."""
@@ -232,46 +233,46 @@ async def _told(
     if not waiting:
         return [_job(row, None, {}, None, now, "") for row in rows]
     may_start = [row["job_id"] for row in rows if row["state"] == "pending"]
-    busy = parts.gallery.busy_because()
-    picture, reasons, forecasts = await asyncio.gather(
-        parts.gallery.look(),
-        parts.gallery.reasons(waiting),
+    busy = parts.snapshots.busy_because()
+    snapshot, reasons, forecasts = await asyncio.gather(
+        parts.snapshots.look(),
+        parts.snapshots.reasons(waiting),
         parts.forecaster.latest(may_start, patience_seconds),
     )
 
-    def told() -> list[JobAnswer]:
-        return [_job(row, picture, reasons, forecasts, now, busy) for row in rows]
+    def answers() -> list[JobAnswer]:
+        return [_job(row, snapshot, reasons, forecasts, now, busy) for row in rows]
 
-    return told() if len(rows) <= _FEW else await asyncio.to_thread(told)
+    return answers() if len(rows) <= _FEW else await asyncio.to_thread(answers)
 
 
 @router.post("/jobs/cancel", status_code=202)
-async def cancel_several(body: JobIdsBody, caller: Submitter, parts: Parts) -> WishedAnswer:
+async def cancel_several(body: JobIdsBody, caller: Submitter, parts: Parts) -> AskedAnswer:
     """Cancel jobs, all or none; those that are done with are left as they are."""
-    return await _wish(JobWish.CANCEL, body.job_ids, caller, parts)
+    return await _command(JobCommand.CANCEL, body.job_ids, caller, parts)
 
 
 @router.post("/jobs/{job_id}/cancel", status_code=202)
-async def cancel(job_id: JobId, caller: Submitter, parts: Parts) -> WishedAnswer:
+async def cancel(job_id: JobId, caller: Submitter, parts: Parts) -> AskedAnswer:
     """Withdraw a job that waits, stop one that runs; of an array's id, all of its members."""
-    return await _wish(JobWish.CANCEL, [job_id], caller, parts)
+    return await _command(JobCommand.CANCEL, [job_id], caller, parts)
 
 
 @router.post("/jobs/{job_id}/hold", status_code=202)
-async def hold(job_id: JobId, caller: Submitter, parts: Parts) -> WishedAnswer:
+async def hold(job_id: JobId, caller: Submitter, parts: Parts) -> AskedAnswer:
     """Keep a job that waits from starting; of an array's id, all of its members that wait."""
-    return await _wish(JobWish.HOLD, [job_id], caller, parts)
+    return await _command(JobCommand.HOLD, [job_id], caller, parts)
 
 
 @router.post("/jobs/{job_id}/release", status_code=202)
-async def release(job_id: JobId, caller: Submitter, parts: Parts) -> WishedAnswer:
+async def release(job_id: JobId, caller: Submitter, parts: Parts) -> AskedAnswer:
     """Let a held job start again; of an array's id, all of its members that are held."""
-    return await _wish(JobWish.RELEASE, [job_id], caller, parts)
+    return await _command(JobCommand.RELEASE, [job_id], caller, parts)
 
 
-async def _wish(
-    wish: JobWish, job_ids: Sequence[str], caller: Caller, parts: ServiceParts
-) -> WishedAnswer:
+async def _command(
+    command: JobCommand, job_ids: Sequence[str], caller: Caller, parts: ServiceParts
+) -> AskedAnswer:
     """Ask for something of jobs, durably; refused where it can be done to none of one's members.
 
     Answered when it is done, or goes on being done.
@@ -281,18 +282,18 @@ async def _wish(
         rows = await asyncio.to_thread(jobs_meant, parts, caller, job_id)
         if not rows:
             raise no_such_job(job_id)
-        able = [row["job_id"] for row in rows if row["state"] in _WISHED_OF[wish]]
+        able = [row["job_id"] for row in rows if row["state"] in _STATES_FOR[command]]
         if not able:
             raise CallRefused(
                 HTTPStatus.CONFLICT,
                 f"job {job_id} is {rows[0]['state']}",
-                expected="a job that is " + " or ".join(_WISHED_OF[wish]),
+                expected="a job that is " + " or ".join(_STATES_FOR[command]),
             )
         meant += able
-    wishes = [ForJob(wish, each) for each in meant]
-    asked = parts.acceptance.ask(caller.user, lambda _: wishes)
-    await parts.gallery.heard(await asyncio.wrap_future(asked))
-    return WishedAnswer(job_ids=meant)
+    commands = [ForJob(command, each) for each in meant]
+    asked = parts.acceptance.ask(caller.user, lambda _: commands)
+    await parts.snapshots.heard(await asyncio.wrap_future(asked))
+    return AskedAnswer(job_ids=meant)
 
 
 @router.get("/jobs/{job_id}/story")
@@ -339,7 +340,8 @@ def job_logs(
     elsewhere = output if stream == "out" else errors or output
     if elsewhere is not None and not (content or offset):
         raise CallRefused(
-            HTTPStatus.CONFLICT, f"job {job_id} writes to {elsewhere}, by its own wish: look there"
+            HTTPStatus.CONFLICT,
+            f"job {job_id} writes to {elsewhere}, by its own wish: look there",
         )
     is_done = row["end_seconds"] is not None and len(content) < limit
     headers = {
@@ -386,7 +388,7 @@ def _waits(row: Row) -> bool:
 
 def _job(
     row: Row,
-    picture: Picture | None,
+    snapshot: ClusterSnapshot | None,
     reasons: Mapping[str, Reason],
     forecasts: Forecasts | None,
     now: float,
@@ -396,9 +398,9 @@ def _job(
     job_id, ahead = row["job_id"], dict[str, Any]()
     if forecasts is not None and _waits(row):
         ahead["forecast"] = forecast_answer(forecasts, job_id)
-    if picture is not None and _waits(row):
-        ahead["reason"] = reason_answer(reasons.get(job_id), picture)
-        ahead["planned_start_seconds"] = picture.plan.get(job_id)
+    if snapshot is not None and _waits(row):
+        ahead["reason"] = reason_answer(reasons.get(job_id), snapshot)
+        ahead["planned_start_seconds"] = snapshot.plan.get(job_id)
     asked = _of_command(CommandJob.from_json(row["command"]), row["submit_seconds"])
     if busy and row["state"] == "pending":
         asked["warnings"] = (*asked["warnings"], busy)
@@ -409,15 +411,4 @@ def _job(
         **ahead,
         belief=None if believed[1] is None else RangeAnswer.of(Range(*believed)),
         now_seconds=now,
-    )
-
-
-def reason_answer(reason: Reason | None, picture: Picture) -> ReasonAnswer | None:
-    """Why a job waits, in words."""
-    if reason is None:
-        return None
-    return ReasonAnswer(
-        code=str(reason.code),
-        sentence=reason_words(reason, picture.unix_seconds),
-        numbers=dict(reason.numbers),
     )

@@ -17,8 +17,8 @@ from starlette.requests import HTTPConnection
 
 from foresail.live.jobs_file import InvalidJobs
 from foresail.model.errors import ForesailError, InputError
-from foresail.service.acceptance import KeyUsedOtherwise
-from foresail.service.picture import DaemonBusy
+from foresail.service.inbox import KeyUsedOtherwise
+from foresail.service.snapshots import DaemonBusy
 from foresail.service.store.protocol import StoreUnavailable
 
 PROBLEM_TYPE: Final = "application/problem+json"
@@ -132,29 +132,27 @@ def refusal_of(error: ForesailError) -> CallRefused:
 def handle_problems(app: FastAPI) -> None:
     """Let all errors of the app be answered as problems."""
 
-    async def of_refused(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, CallRefused)
-        return problem_answer(error, request_id_of(request))
+    async def answer(request: Request, error: Exception) -> JSONResponse:
+        return problem_answer(_refusal(error), request_id_of(request))
 
-    async def of_input(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, ForesailError)
-        return problem_answer(refusal_of(error), request_id_of(request))
+    for kind in (CallRefused, ForesailError, HTTPException, RequestValidationError):
+        app.add_exception_handler(kind, answer)
 
-    async def of_http(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, HTTPException)
-        status = HTTPStatus(error.status_code)
-        headers = dict(error.headers or {})
-        detail = "there is nothing here" if status == HTTPStatus.NOT_FOUND else str(error.detail)
-        return problem_answer(CallRefused(status, detail, headers=headers), request_id_of(request))
 
-    async def of_validation(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, RequestValidationError)
-        return problem_answer(_invalid(error), request_id_of(request))
-
-    app.add_exception_handler(CallRefused, of_refused)
-    app.add_exception_handler(ForesailError, of_input)
-    app.add_exception_handler(HTTPException, of_http)
-    app.add_exception_handler(RequestValidationError, of_validation)
+def _refusal(error: Exception) -> CallRefused:
+    match error:
+        case CallRefused():
+            return error
+        case ForesailError():
+            return refusal_of(error)
+        case RequestValidationError():
+            return _invalid(error)
+        case HTTPException():
+            status, headers = HTTPStatus(error.status_code), dict(error.headers or {})
+            is_nothing = status == HTTPStatus.NOT_FOUND
+            detail = "there is nothing here" if is_nothing else str(error.detail)
+            return CallRefused(status, detail, headers=headers)
+    raise error
 
 
 def request_id_of(request: HTTPConnection) -> str:

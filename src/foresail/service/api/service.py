@@ -1,17 +1,22 @@
-"""Questions about the service: cluster, nodes, who asks, tokens, the audit log, policy, health."""
+"""Questions about the service: cluster, use, plan, who asks, tokens, audit, health, metrics."""
 
 from __future__ import annotations
 
 import asyncio
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from http import HTTPStatus
+from itertools import islice
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import Query
+from fastapi import Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from foresail import __version__
+from foresail.explain.forecast import WaitingForecast, forecast_running
 from foresail.model.cluster import Resources
+from foresail.model.job import Job
 from foresail.service.api.answers import (
     AuditAnswer,
     AuditEntryAnswer,
@@ -19,22 +24,35 @@ from foresail.service.api.answers import (
     HealthAnswer,
     NewTokenAnswer,
     NodeAnswer,
+    NodeAskedAnswer,
     NodesAnswer,
-    NodeWishAnswer,
+    PlanAnswer,
+    PlannedJobAnswer,
     PolicyAnswer,
+    RangeAnswer,
     TokenAnswer,
     TokensAnswer,
+    UsageAnswer,
     WhoamiAnswer,
 )
-from foresail.service.api.callers import Admin, AnyCaller, Caller, Operator, Parts
-from foresail.service.api.lookup import current_picture
+from foresail.service.api.callers import (
+    Admin,
+    AnyCaller,
+    Caller,
+    Operator,
+    Parts,
+    ServiceParts,
+    caller_of,
+    current_snapshot,
+)
 from foresail.service.api.problems import CallRefused, api_router
-from foresail.service.parts import ServiceParts
-from foresail.service.picture import Picture
-from foresail.service.store.protocol import ForNode, NodeWish
+from foresail.service.overview import Overview
+from foresail.service.snapshots import ClusterSnapshot, DaemonBusy
+from foresail.service.store.protocol import ForNode, JobsWanted, NodeCommand
 from foresail.service.tokens import AccessToken, Role
 
 router: Final = api_router("service")
+unversioned: Final = api_router("service", prefix="")
 
 
 NodeName = Annotated[str, Field(min_length=1, max_length=255)]
@@ -88,24 +106,24 @@ async def whoami(caller: AnyCaller, parts: Parts) -> WhoamiAnswer:
 @router.get("/cluster")
 async def cluster(caller: AnyCaller, parts: Parts) -> ClusterAnswer:  # noqa: ARG001
     """What there is to run on, and how it is used now."""
-    picture = await current_picture(parts)
+    snapshot = await current_snapshot(parts)
     counts = await parts.overview.by_state.get()
-    total = picture.cluster.total
-    free = sum(picture.free.values(), Resources())
+    total = snapshot.cluster.total
+    free = sum(snapshot.free.values(), Resources())
     return ClusterAnswer(
-        unix_seconds=picture.unix_seconds,
+        unix_seconds=snapshot.unix_seconds,
         policy=parts.policy(),
-        is_draining=picture.is_draining,
+        is_draining=snapshot.is_draining,
         cpus=total.cpus,
         free_cpus=free.cpus,
         memory_bytes=total.memory_bytes,
         free_memory_bytes=free.memory_bytes,
         gpus=total.gpus,
         free_gpus=free.gpus,
-        running=len(picture.running),
-        pending=picture.pending,
+        running=len(snapshot.running),
+        pending=snapshot.pending,
         jobs_by_state=dict(counts),
-        nodes=_nodes(picture),
+        nodes=_nodes(snapshot),
         remarks=list(parts.condition().remarks),
     )
 
@@ -113,29 +131,31 @@ async def cluster(caller: AnyCaller, parts: Parts) -> ClusterAnswer:  # noqa: AR
 @router.get("/nodes")
 async def nodes(caller: AnyCaller, parts: Parts) -> NodesAnswer:  # noqa: ARG001
     """The nodes, and what is free of each."""
-    return NodesAnswer(nodes=_nodes(await current_picture(parts)))
+    return NodesAnswer(nodes=_nodes(await current_snapshot(parts)))
 
 
 @router.post("/nodes/{node}/drain", status_code=202)
-async def drain(node: NodeName, caller: Operator, parts: Parts) -> NodeWishAnswer:
+async def drain(node: NodeName, caller: Operator, parts: Parts) -> NodeAskedAnswer:
     """Let nothing new start on a node; what runs there runs on."""
-    return await _wish(NodeWish.DRAIN, node, caller, parts)
+    return await _command(NodeCommand.DRAIN, node, caller, parts)
 
 
 @router.post("/nodes/{node}/resume", status_code=202)
-async def resume(node: NodeName, caller: Operator, parts: Parts) -> NodeWishAnswer:
+async def resume(node: NodeName, caller: Operator, parts: Parts) -> NodeAskedAnswer:
     """Use a node again that was drained."""
-    return await _wish(NodeWish.RESUME, node, caller, parts)
+    return await _command(NodeCommand.RESUME, node, caller, parts)
 
 
-async def _wish(wish: NodeWish, node: str, caller: Caller, parts: ServiceParts) -> NodeWishAnswer:
-    picture = await current_picture(parts)
-    if node not in {each.name for each in _nodes(picture)}:
+async def _command(
+    command: NodeCommand, node: str, caller: Caller, parts: ServiceParts
+) -> NodeAskedAnswer:
+    snapshot = await current_snapshot(parts)
+    if node not in {each.name for each in _nodes(snapshot)}:
         raise CallRefused(HTTPStatus.NOT_FOUND, f"there is no node {node}")
-    asked = parts.acceptance.ask(caller.user, lambda _: [ForNode(wish, node)])
-    await parts.gallery.heard(await asyncio.wrap_future(asked))
-    await asyncio.to_thread(caller.audit, parts, f"node: {wish}", node)
-    return NodeWishAnswer(node=node)
+    asked = parts.acceptance.ask(caller.user, lambda _: [ForNode(command, node)])
+    await parts.snapshots.heard(await asyncio.wrap_future(asked))
+    await asyncio.to_thread(caller.audit, parts, f"node: {command}", node)
+    return NodeAskedAnswer(node=node)
 
 
 @router.get("/tokens")
@@ -198,12 +218,12 @@ def change_policy(body: PolicyRequest, caller: Admin, parts: Parts) -> PolicyAns
     return PolicyAnswer(policy=policy)
 
 
-def _nodes(picture: Picture) -> list[NodeAnswer]:
+def _nodes(snapshot: ClusterSnapshot) -> list[NodeAnswer]:
     return [
         NodeAnswer(
             name=node.name,
             partition=partition.name,
-            state=_state(node.name, picture),
+            state=_state(node.name, snapshot),
             cpus=node.total.cpus,
             memory_bytes=node.total.memory_bytes,
             gpus=node.total.gpus,
@@ -212,16 +232,16 @@ def _nodes(picture: Picture) -> list[NodeAnswer]:
             free_gpus=free.gpus,
             attributes=dict(node.attributes),
         )
-        for partition in picture.cluster.partitions
+        for partition in snapshot.cluster.partitions
         for node in partition.nodes
-        for free in [_free(node.name, partition.name, picture)]
+        for free in [_free(node.name, partition.name, snapshot)]
     ]
 
 
-def _free(node: str, partition: str, picture: Picture) -> Resources:
+def _free(node: str, partition: str, snapshot: ClusterSnapshot) -> Resources:
     """What is free of a node: no more than of its partition, whose jobs may name no nodes."""
     nothing = Resources()
-    there, in_all = picture.free_nodes.get(node, nothing), picture.free.get(partition, nothing)
+    there, in_all = snapshot.free_nodes.get(node, nothing), snapshot.free.get(partition, nothing)
     return Resources(
         max(0.0, min(there.cpus, in_all.cpus)),
         max(0.0, min(there.memory_bytes, in_all.memory_bytes)),
@@ -229,11 +249,139 @@ def _free(node: str, partition: str, picture: Picture) -> Resources:
     )
 
 
-def _state(node: str, picture: Picture) -> Literal["up", "down", "drained"]:
-    if node in picture.down:
+def _state(node: str, snapshot: ClusterSnapshot) -> Literal["up", "down", "drained"]:
+    if node in snapshot.down:
         return "down"
-    return "drained" if node in picture.drained else "up"
+    return "drained" if node in snapshot.drained else "up"
 
 
 def _token(token: AccessToken) -> dict[str, Any]:
     return {name: value for name, value in asdict(token).items() if name != "digest"}
+
+
+@router.get("/plan")
+async def plan(
+    caller: AnyCaller, parts: Parts, most: Annotated[int, Query(ge=1, le=1000)] = 200
+) -> PlanAnswer:
+    """What runs, and what is expected to start next, by the odds; other users' jobs nameless."""
+    snapshot = await current_snapshot(parts)
+    soon = JobsWanted(states=("pending",), limit=most, oldest_first=True)
+    rows = await asyncio.to_thread(parts.store.jobs, soon)
+    forecasts = await parts.forecaster.latest([row["job_id"] for row in rows])
+    running = [*running_bars(snapshot, parts.now())]
+    waiting: list[PlannedJobAnswer] = []
+    if forecasts is not None:
+        soonest = dict(islice(forecasts.soonest.items(), 2 * most))
+        these = JobsWanted(states=("pending",), job_ids=tuple(soonest), limit=2 * most)
+        rows = await asyncio.to_thread(parts.store.jobs, these)
+        still = {row["job_id"] for row in rows} - {each.job.job_id for each in snapshot.running}
+        waiting = [
+            waiting_bar(job, forecasts.waiting[job_id])
+            for job_id, job in soonest.items()
+            if job_id in still
+        ]
+    total = sum(each.total.cpus for each in snapshot.cluster.partitions)
+    return PlanAnswer(
+        now_seconds=snapshot.unix_seconds,
+        cpus=total,
+        pending=snapshot.pending,
+        running=[seen_by(caller, each) for each in running[: 5 * most]],
+        waiting=[seen_by(caller, each) for each in waiting[:most]],
+    )
+
+
+@router.get("/usage")
+async def usage(
+    caller: AnyCaller,  # noqa: ARG001
+    parts: Parts,
+    hours: Annotated[float, Query(gt=0.0, le=24.0 * 31)] = 24.0,
+    bins: Annotated[int, Query(ge=1, le=500)] = 96,
+) -> UsageAnswer:
+    """How many cpus jobs held, and how long those that started had waited, over the last hours."""
+    snapshot = await current_snapshot(parts)
+    used = await parts.overview.use(hours, bins)
+    return UsageAnswer(
+        begin_seconds=used.begin_seconds,
+        bin_seconds=used.bin_seconds,
+        cpus=snapshot.cluster.total.cpus,
+        used_cpus=[round(each, 3) for each in used.used_cpus.tolist()],
+        started=used.started.tolist(),
+        wait_seconds=[None if math.isnan(each) else each for each in used.wait_seconds.tolist()],
+    )
+
+
+def running_bars(snapshot: ClusterSnapshot, now: float) -> Iterator[PlannedJobAnswer]:
+    """What runs, and when it should end."""
+    for each in snapshot.running:
+        found = forecast_running(each, now)
+        start = each.start_seconds
+        yield PlannedJobAnswer(
+            job_id=each.job.job_id,
+            name=each.job.name,
+            user=_owner(each.job.user),
+            cpus=each.held.cpus,
+            start=RangeAnswer(p10=start, p50=start, p90=start),
+            end=RangeAnswer.of(found.end),
+            deadline_seconds=each.job.deadline_seconds,
+            misses=found.misses,
+        )
+
+
+def waiting_bar(job: Job, found: WaitingForecast) -> PlannedJobAnswer:
+    """What waits, and when it should start and end."""
+    return PlannedJobAnswer(
+        job_id=job.job_id,
+        name=job.name,
+        user=_owner(job.user),
+        cpus=job.cpus,
+        start=RangeAnswer.of(found.start),
+        end=RangeAnswer.of(found.end),
+        deadline_seconds=job.deadline_seconds,
+        misses=found.misses,
+    )
+
+
+def _owner(user: str | None) -> str:
+    """Whose a job is: schedulers know jobs by user and name."""
+    return (user or "").partition("/")[0]
+
+
+def seen_by(caller: Caller, job: PlannedJobAnswer) -> PlannedJobAnswer:
+    """A job as somebody may see it: nameless where it is another user's."""
+    if job.user is not None and caller.sees(job.user):
+        return job
+    return job.model_copy(update={"job_id": None, "name": None, "user": None})
+
+
+_KIND: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+async def _let_in(request: Request, parts: Parts) -> None:
+    """Any token opens it, and none is needed if the configuration says so."""
+    if not parts.configuration.open_metrics:
+        await caller_of(request)
+
+
+@unversioned.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+async def metrics(allowed: Annotated[None, Depends(_let_in)], parts: Parts) -> Response:  # noqa: ARG001
+    """Cycles, queue, waits, coverage of predictions, deadlines, requests."""
+    overview = parts.overview
+    snapshot, runtimes, starts, waiting = await asyncio.gather(
+        parts.snapshots.look(),
+        overview.judged_runtimes.get(),
+        overview.judged_starts.get(),
+        _waiting(overview),
+    )
+    return Response(parts.metrics.text(snapshot, waiting, runtimes, starts), media_type=_KIND)
+
+
+async def _waiting(overview: Overview) -> Mapping[str, int]:
+    """Return how many jobs wait for which reason; empty as long as the daemon cannot tell."""
+    try:
+        return await overview.by_reason.get()
+    except DaemonBusy:
+        return {}

@@ -15,19 +15,17 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
-from foresail.control.policy import Policy, parse_policy
 from foresail.live.accounts import Account
 from foresail.live.command_job import CommandJob, told_dependencies
 from foresail.live.job_fields import SIZE_FORM
 from foresail.live.jobs_file import JobLines
-from foresail.model.cluster import Cluster, Resources
+from foresail.model.cluster import Resources
 from foresail.model.construction import replaced
 from foresail.model.errors import InputError
-from foresail.model.free_resources import FreeResources
 from foresail.model.job import Dependency, DependencyKind, Job, parse_dependencies
 from foresail.model.words import memory_size
-from foresail.scenario.own_requests import places_of_requests
 from foresail.service.api.answers import JobId
+from foresail.service.api.callers import ClusterLimits
 from foresail.service.mail import checked_mail
 from foresail.service.store.protocol import Request, Submit
 
@@ -283,33 +281,6 @@ def _of_array(indices: Sequence[int]) -> Mapping[str, str]:
         "SLURM_ARRAY_TASK_MAX": str(ordered[-1]),
         "SLURM_ARRAY_TASK_STEP": str(steps.pop() if len(steps) == 1 else 1),
     }
-
-
-class ClusterLimits:
-    """Limits that a cluster under a policy sets to all jobs: how much each may ask for, and where.
-
-    ``places`` is what requests in STRL may name; None where the scheduler takes none.
-    """
-
-    def __init__(self, cluster: Cluster, policy: Policy | None = None) -> None:
-        self.total = cluster.total
-        self.room = FreeResources(cluster)
-        self.places = None if policy is None else places_of_requests(policy, cluster)
-
-
-class LimitsCache:
-    """Keeps the limits of the latest cluster and policy, which seldom change."""
-
-    def __init__(self) -> None:
-        self._latest: tuple[Cluster, str, ClusterLimits] | None = None
-
-    def get(self, cluster: Cluster, policy: str) -> ClusterLimits:
-        """Return the limits of this cluster under a policy (in short form)."""
-        latest = self._latest
-        if latest is None or latest[0] is not cluster or latest[1] != policy:
-            latest = cluster, policy, ClusterLimits(cluster, parse_policy(policy))
-            self._latest = latest
-        return latest[2]
 
 
 class JobChecks:

@@ -42,8 +42,6 @@ from foresail.service.store.protocol import (
     Row,
     Submit,
     WholeStep,
-)
-from foresail.service.store.sql_records import (
     job_row,
     records_about,
     request_of,

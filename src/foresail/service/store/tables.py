@@ -47,8 +47,8 @@ REQUESTS: Final = Table(
     Column("body", Text),
     Index("requests_by_key", "user", "client_key"),
 )
-"""What was asked for, in order: ``kind`` is ``submit``, ``submit held`` or a wish; ``subject`` the
-job or the node, and ``body`` the job of a submission."""
+"""What was asked for, in order: ``kind`` is ``submit``, ``submit held`` or a command;
+``subject`` the job or the node, and ``body`` the job of a submission."""
 
 RECORDS: Final = Table(
     "records",

@@ -13,18 +13,19 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from foresail.live.accounts import own_account
+from foresail.live.accounts import made_folder, own_account
 from foresail.live.adapters.local.attempts import Attempt, ProcessSpawner
-from foresail.live.adapters.local.job_cgroups import (
+from foresail.live.adapters.local.machine import (
     JobCgroups,
     ProcessesUse,
+    Slots,
+    gpu_variables,
+    machine_cpus,
     use_by_session,
     use_of_cgroup,
 )
-from foresail.live.adapters.local.machine import Slots, gpu_variables, machine_cpus
 from foresail.live.cluster_plugin import RunContext, UseSample
-from foresail.live.job_logs import made_folder
-from foresail.live.job_variables import job_environment, login_environment
+from foresail.live.command_job import job_environment, login_environment
 from foresail.model.adapter import Capabilities
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Preempt, Start

@@ -16,10 +16,14 @@ from typing import Any, Final
 
 import foresail
 from foresail.live.accounts import Account
-from foresail.live.adapters.local.attempt_files import boot_id, contents, since_boot_seconds
-from foresail.live.adapters.local.cgroup_files import remove_cgroup
-from foresail.live.adapters.local.job_cgroups import JobCgroup
 from foresail.live.adapters.local.job_shim import state_and_start_ticks
+from foresail.live.adapters.local.machine import JobCgroup
+from foresail.live.adapters.local.shim_files import (
+    boot_id,
+    contents,
+    remove_cgroup,
+    since_boot_seconds,
+)
 from foresail.live.command_job import CommandJob
 from foresail.model.outcome import EndedBecause
 

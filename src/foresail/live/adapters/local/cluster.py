@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Final
 
 from foresail.live.adapters.local.adapter import LocalAdapter
-from foresail.live.adapters.local.job_cgroups import permitted_cgroups
-from foresail.live.adapters.local.machine import machine_cpus, machine_gpus, machine_memory_bytes
+from foresail.live.adapters.local.machine import (
+    machine_cpus,
+    machine_gpus,
+    machine_memory_bytes,
+    permitted_cgroups,
+)
 from foresail.live.cluster_plugin import RunContext
 from foresail.live.command_job import CommandJob
 from foresail.live.job_fields import memory_bytes

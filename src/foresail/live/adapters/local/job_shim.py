@@ -20,22 +20,23 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
-from foresail.live.adapters.local.attempt_files import (
+from foresail.live.adapters.local.shim_files import (
+    JobLog,
+    Request,
+    acting_as,
+    become,
     boot_id,
     claim,
-    patiently,
-    record,
-    since_boot_seconds,
-    write,
-)
-from foresail.live.adapters.local.cgroup_files import (
     counters,
     kill_cgroup,
     make_cgroup,
     members,
+    patiently,
+    record,
     remove_cgroup,
+    since_boot_seconds,
+    write,
 )
-from foresail.live.adapters.local.job_log import JobLog, Request, acting_as, become
 
 _CANNOT_RUN = 127
 _NOT_PERMITTED = 126

@@ -1,12 +1,189 @@
-"""The machine: what of it may be given to jobs, and which cpus and gpus each running job has."""
+"""The machine: cgroups (version 2) that it permits, cpus, memory, gpus, and what jobs use.
+
+A cgroup holds all processes of an attempt, whatever sessions they make: it is killed as a whole,
+and counts what they use, those that have ended among them. Where the controllers are there, it
+limits memory and cpus as well. Kernel documentation: ``admin-guide/cgroup-v2``.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Final, Generic, TypeVar
+
+from foresail.live.adapters.local.shim_files import counters, members
+from foresail.live.command_job import CommandJob
+
+_PROC: Final = Path("/proc")
+_TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+_SESSION, _USER_TICKS, _SYSTEM_TICKS, _PAGES = 3, 11, 12, 21
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessesUse:
+    """What the processes of a job have used by now: cpu seconds, and bytes of memory held."""
+
+    cpu_seconds: float
+    memory_bytes: float
+
+
+def use_by_session(sessions: Mapping[int, object]) -> dict[int, ProcessesUse]:
+    """The use of these sessions by id, of those that have a process.
+
+    Memory that processes share counts once for each. Processes that have ended take their cpu
+    seconds with them.
+    """
+    found: dict[int, ProcessesUse] = {}
+    if not sessions:
+        return found
+    for entry in os.scandir(_PROC):
+        if not entry.name.isdecimal():
+            continue
+        fields = _stat(int(entry.name))
+        session = int(fields[_SESSION]) if fields else 0
+        if session not in sessions:
+            continue
+        before = found.get(session, ProcessesUse(0.0, 0.0))
+        ticks = int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])
+        found[session] = ProcessesUse(
+            before.cpu_seconds + ticks / _TICKS_PER_SECOND,
+            before.memory_bytes + int(fields[_PAGES]) * _PAGE_BYTES,
+        )
+    return found
+
+
+def memory_of(pid: int) -> float:
+    """Bytes that a process holds; 0 if it has ended."""
+    fields = _stat(pid)
+    return float(int(fields[_PAGES]) * _PAGE_BYTES) if fields else 0.0
+
+
+def _stat(pid: int) -> list[bytes]:
+    """What is to be known of a process, behind its name; nothing if it has ended."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_bytes()
+    except OSError:
+        return []
+    return text.rpartition(b")")[2].split()
+
+
+_CONTROLLERS: Final = ("memory", "cpu", "cpuset")
+_DELEGATED: Final = ("trusted.delegate", "user.delegate")
+"""Attributes by which systemd marks a cgroup that is handed to who runs in it."""
+
+_PERIOD_MICROSECONDS: Final = 100_000
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+_OWN: Final = Path("/proc/self/cgroup")
+
+
+@dataclass(frozen=True, slots=True)
+class JobCgroup:
+    """A cgroup to be: its folder, and what its files are to say before a process is in it."""
+
+    path: str
+    limits: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class JobCgroups:
+    """Where cgroups of attempts may be made."""
+
+    parent: Path
+    controllers: frozenset[str] = frozenset()
+
+    def of_attempt(
+        self, job: CommandJob, attempt: int, attempts: Path, cpus: Sequence[int]
+    ) -> JobCgroup:
+        """The cgroup of one attempt, like no other's of this machine.
+
+        ``attempts`` is the folder of what is known of the run's; ``cpus`` are those that it is
+        bound to.
+        """
+        run = hashlib.sha256(os.fsencode(attempts.absolute())).hexdigest()[:12]
+        limits: dict[str, str] = {}
+        if "memory" in self.controllers and job.memory_bytes is not None:
+            limits["memory.max"] = str(int(job.memory_bytes))
+            limits["memory.oom.group"] = "1"
+        if "cpu" in self.controllers:
+            limits["cpu.max"] = f"{job.cpus * _PERIOD_MICROSECONDS} {_PERIOD_MICROSECONDS}"
+        if "cpuset" in self.controllers and cpus:
+            limits["cpuset.cpus"] = ",".join(map(str, cpus))
+        return JobCgroup(str(self.parent / f"foresail-{run}-{job.job_id}.{attempt}"), limits)
+
+
+def permitted_cgroups() -> JobCgroups | None:
+    """Where this process may make cgroups; None where it may not, or the kernel is too old.
+
+    They are made in the nearest cgroup above this process that was delegated to it, or in its own.
+    Controllers are enabled there if that is possible: in a cgroup that holds processes it is not.
+    """
+    parent = _delegated()
+    if parent is None or not os.access(parent / "cgroup.procs", os.W_OK):
+        return None
+    probe = parent / f"foresail-probe-{os.getpid()}"
+    try:
+        probe.mkdir()
+    except OSError:
+        return None
+    try:
+        if not (probe / "cgroup.kill").exists():  # Linux 5.14
+            return None
+    finally:
+        probe.rmdir()
+    return JobCgroups(parent, frozenset(filter(lambda each: _enabled(parent, each), _CONTROLLERS)))
+
+
+def _delegated() -> Path | None:
+    mounts = [line.split() for line in _MOUNTS.read_text().splitlines() if " - cgroup2 " in line]
+    own = [line for line in _OWN.read_text().splitlines() if line.startswith("0::/")]
+    if not mounts or not own:
+        return None
+    root = Path(mounts[0][4])
+    cgroup = root / own[0].removeprefix("0::/")
+    for each in (cgroup, *cgroup.parents):
+        if each == root:
+            break
+        for attribute in _DELEGATED:
+            with suppress(OSError):
+                if os.getxattr(each, attribute) == b"1":
+                    return each
+    return cgroup
+
+
+def _enabled(parent: Path, controller: str) -> bool:
+    """Whether cgroups below this one have a controller, which is enabled if it can be."""
+    switch = parent / "cgroup.subtree_control"
+    if controller not in (parent / "cgroup.controllers").read_text().split():
+        return False
+    with suppress(OSError):
+        switch.write_text(f"+{controller}")
+    return controller in switch.read_text().split()
+
+
+def use_of_cgroup(cgroup: str) -> ProcessesUse | None:
+    """What the processes of a cgroup have used by now; None where there is no such cgroup.
+
+    Memory is that of the controller without what the kernel would give up first (the working set),
+    or, without a controller, what the processes hold, where what they share counts for each.
+    """
+    spent = counters(cgroup, "cpu.stat").get("usage_usec")
+    if spent is None:
+        return None
+    try:
+        held = float(Path(cgroup, "memory.current").read_text())
+    except OSError:
+        memory = sum(memory_of(pid) for pid in members(cgroup))
+    else:
+        memory = held - counters(cgroup, "memory.stat").get("inactive_file", 0)
+    return ProcessesUse(spent / 1e6, memory)
+
 
 _Slot = TypeVar("_Slot")
 

@@ -13,16 +13,18 @@ from foresail.model.cluster import Cluster
 from foresail.model.event import Held, Submitted
 from foresail.model.job import Job
 from foresail.model.reason import ReasonCode
-from foresail.service import picture
+from foresail.service import snapshots
 from foresail.service.api.problems import refusal_of
-from foresail.service.picture import DaemonBusy, Gallery
-from foresail.service.store.protocol import Accepted, ForJob, JobWish, NumberedRequest
+from foresail.service.snapshots import DaemonBusy, SnapshotCache
+from foresail.service.store.protocol import Accepted, ForJob, JobCommand, NumberedRequest
 from toys import Doubling, Easy, Requested
 
 
-def gallery():
+def cache():
     """One of a daemon that never comes by."""
-    return Gallery(lambda: None, lambda sentence: None, 30.0, lambda: 0, lambda controller: 0.0)
+    return SnapshotCache(
+        lambda: None, lambda sentence: None, 30.0, lambda: 0, lambda controller: 0.0
+    )
 
 
 def waiting_controller():
@@ -35,22 +37,22 @@ def waiting_controller():
 
 def test_a_question_that_the_daemon_has_no_time_for_is_answered_as_busy(monkeypatch):
     """As in a first pass, which compiles kernels; it was a fault of the service (500)."""
-    monkeypatch.setattr(picture, "_FIRST_PATIENCE_SECONDS", 0.02)
+    monkeypatch.setattr(snapshots, "_FIRST_PATIENCE_SECONDS", 0.02)
     with pytest.raises(DaemonBusy) as raised:
-        asyncio.run(gallery().ask(lambda controller, jobs: None))
+        asyncio.run(cache().ask(lambda controller, jobs: None))
     refused = refusal_of(raised.value)
     assert refused.status == HTTPStatus.SERVICE_UNAVAILABLE
     assert "Retry-After" in refused.headers
 
 
 def test_reasons_are_done_without_where_the_daemon_has_no_time(monkeypatch):
-    monkeypatch.setattr(picture, "_REASONS_PATIENCE_SECONDS", 0.02)
-    assert asyncio.run(gallery().reasons(["1"])) == {}
+    monkeypatch.setattr(snapshots, "_REASONS_PATIENCE_SECONDS", 0.02)
+    assert asyncio.run(cache().reasons(["1"])) == {}
 
 
 def test_readers_that_come_again_are_answered_by_what_the_last_step_has_left():
     """They do not wait for a daemon in a step, which under load is where it mostly is."""
-    shown, controller = gallery(), waiting_controller()
+    shown, controller = cache(), waiting_controller()
 
     async def look_twice():
         first = asyncio.create_task(shown.look()), asyncio.create_task(shown.reasons(["2"]))
@@ -62,15 +64,15 @@ def test_readers_that_come_again_are_answered_by_what_the_last_step_has_left():
         begin = time.monotonic()
         return before, (await shown.look(), await shown.reasons(["2"])), time.monotonic() - begin
 
-    (picture, reasons), (then, held), seconds = asyncio.run(look_twice())
+    (snapshot, reasons), (then, held), seconds = asyncio.run(look_twice())
     assert reasons["2"].code is not ReasonCode.HELD
     assert held["2"].code is ReasonCode.HELD
-    assert (picture.unix_seconds, then.unix_seconds) == (0.0, 1.0)
+    assert (snapshot.unix_seconds, then.unix_seconds) == (0.0, 1.0)
     assert seconds < 0.015
 
 
 def test_nothing_is_made_ready_for_those_who_do_not_come_again(monkeypatch):
-    shown, controller = gallery(), waiting_controller()
+    shown, controller = cache(), waiting_controller()
     asked = []
     reasons_of = controller.reasons_of
     monkeypatch.setattr(controller, "reasons_of", lambda ids: asked.extend(ids) or reasons_of(ids))
@@ -82,8 +84,8 @@ def test_nothing_is_made_ready_for_those_who_do_not_come_again(monkeypatch):
         return [await each for each in first]
 
     asyncio.run(look_once())
-    monkeypatch.setattr(picture, "_WATCHED_SECONDS", -1.0)
-    monkeypatch.setattr(picture, "picture_of", None)
+    monkeypatch.setattr(snapshots, "_WATCHED_SECONDS", -1.0)
+    monkeypatch.setattr(snapshots, "snapshot_of", None)
     asked.clear()
     shown.refreshed(controller, None)
     assert not asked
@@ -92,25 +94,25 @@ def test_nothing_is_made_ready_for_those_who_do_not_come_again(monkeypatch):
 def test_a_wish_is_heard_once_the_step_that_takes_it_is_over():
     """Who holds a job and then releases it, or asks for it, finds it held."""
     taken = 0
-    shown = Gallery(lambda: None, str, 30.0, lambda: taken, lambda controller: 0.0)
+    shown = SnapshotCache(lambda: None, str, 30.0, lambda: taken, lambda controller: 0.0)
     controller = waiting_controller()
-    accepted = Accepted((NumberedRequest(7, 0.0, "ann", ForJob(JobWish.HOLD, "2")),))
+    accepted = Accepted((NumberedRequest(7, 0.0, "ann", ForJob(JobCommand.HOLD, "2")),))
 
-    async def wish():
+    async def command():
         nonlocal taken
         heard = asyncio.create_task(shown.heard(accepted))
         told = []
-        for taken in (0, 6, 7):  # noqa: B007 - the gallery asks for it
+        for taken in (0, 6, 7):  # noqa: B007 - the cache asks for it
             await asyncio.sleep(0)
             shown.refreshed(controller, None)
             await asyncio.sleep(0.01)
             told.append(heard.done())
         return told
 
-    assert asyncio.run(wish()) == [False, False, True]
+    assert asyncio.run(command()) == [False, False, True]
 
 
 def test_a_wish_is_durable_though_the_daemon_has_no_time(monkeypatch):
-    monkeypatch.setattr(picture, "_WISH_PATIENCE_SECONDS", 0.01)
-    accepted = Accepted((NumberedRequest(7, 0.0, "ann", ForJob(JobWish.HOLD, "2")),))
-    asyncio.run(gallery().heard(accepted))
+    monkeypatch.setattr(snapshots, "_COMMAND_PATIENCE_SECONDS", 0.01)
+    accepted = Accepted((NumberedRequest(7, 0.0, "ann", ForJob(JobCommand.HOLD, "2")),))
+    asyncio.run(cache().heard(accepted))

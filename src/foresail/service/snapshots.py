@@ -1,4 +1,4 @@
-"""The picture: how the run stands, as the daemon's thread last left it for others to look at."""
+"""The snapshot: how the run stands, as the daemon's thread last left it for others to look at."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _PATIENCE_SECONDS: Final = 0.02
 """How long a reader waits for a new one, if there is an older one."""
 
 _REASONS_PATIENCE_SECONDS: Final = 0.02
-_WISH_PATIENCE_SECONDS: Final = 0.5
+_COMMAND_PATIENCE_SECONDS: Final = 0.5
 _FIRST_PATIENCE_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ClusterSnapshot:
     """How a run stood after a step; nothing of it changes any more."""
 
     unix_seconds: float
@@ -66,11 +66,11 @@ class Picture:
     """What has been counted since the run began."""
 
 
-def picture_of(controller: Controller) -> Picture:
+def snapshot_of(controller: Controller) -> ClusterSnapshot:
     """How a controller stands now."""
     state = controller.state
     counters = controller.counters
-    return Picture(
+    return ClusterSnapshot(
         unix_seconds=controller.now,
         cluster=controller.cluster,
         running=tuple(controller.running.values()),
@@ -97,10 +97,10 @@ class DaemonBusy(ForesailError):  # noqa: N818 - it says what it is
         super().__init__(because or "the service is busy with a pass")
 
 
-class Gallery:
-    """Shows readers the latest picture; the daemon's observer, which takes one if someone looks.
+class SnapshotCache:
+    """Shows readers the latest snapshot; the daemon's observer, which takes one if someone looks.
 
-    The daemon pays for a picture only when a reader waits for one, or has looked not long ago; the
+    The daemon pays for a snapshot only when a reader waits for one, or has looked not long ago; the
     same holds for the reasons of jobs.
 
     ``wake`` lets the daemon come by; ``taken`` tells the number of the last request that it was
@@ -127,10 +127,10 @@ class Gallery:
         self._note = note
         self._taken = taken
         self._passed = passed
-        self._latest: Picture | None = None
+        self._latest: ClusterSnapshot | None = None
         self._is_stale = True
         self._taken_monotonic = self._looked_monotonic = -float("inf")
-        self._next: Future[Picture] | None = None
+        self._next: Future[ClusterSnapshot] | None = None
         self._reasons: Mapping[str, Reason] = {}
         self._watched: dict[str, float] = {}
         self._questions: deque[tuple[int, Callable[[Controller, JobHistory], None]]] = deque()
@@ -158,7 +158,7 @@ class Gallery:
         It may have no time: what was asked is durable, and done later.
         """
         with suppress(TimeoutError):
-            async with asyncio.timeout(_WISH_PATIENCE_SECONDS):
+            async with asyncio.timeout(_COMMAND_PATIENCE_SECONDS):
                 await self.ask(lambda *_: None, after=accepted.requests[-1].number)
 
     async def reasons(self, job_ids: Collection[str]) -> Mapping[str, Reason]:
@@ -175,8 +175,8 @@ class Gallery:
                     return await self.ask(lambda controller, _: controller.reasons_of(job_ids))
         return ready
 
-    async def look(self, fresh_seconds: float = 0.0) -> Picture | None:
-        """The latest picture; None if there is none in time.
+    async def look(self, fresh_seconds: float = 0.0) -> ClusterSnapshot | None:
+        """The latest snapshot; None if there is none in time.
 
         One that is older than it may be, and no longer true, is taken anew if that can be done
         soon.
@@ -194,14 +194,14 @@ class Gallery:
         return self._latest
 
     def refreshed(self, controller: Controller, jobs: JobHistory) -> None:
-        """Answer questions, and take a picture if someone waits for it; then rest if one may."""
+        """Answer questions, and take a snapshot if someone waits for it; then rest if one may."""
         self.seen_monotonic = time.monotonic()
         self._is_stale = True
         watched = list(self._watched.items())
         last = self.seen_monotonic - _WATCHED_SECONDS
         self._reasons = controller.reasons_of([each for each, at in watched if at >= last])
         if self._looked_monotonic >= last:
-            self._take_picture(controller)
+            self._take_snapshot(controller)
         self._answer_all(controller, jobs)
         until = time.monotonic() + self._passed(controller)
         while (left := until - time.monotonic()) > 0.0 and self._is_asked.wait(left):
@@ -221,18 +221,18 @@ class Gallery:
             else:
                 self._questions.append((after, answered))
         if self._next is not None:
-            self._take_picture(controller)
+            self._take_snapshot(controller)
 
-    def _take_picture(self, controller: Controller) -> None:
-        self._latest = picture = picture_of(controller)
+    def _take_snapshot(self, controller: Controller) -> None:
+        self._latest = snapshot = snapshot_of(controller)
         self._taken_monotonic = time.monotonic()
         self._is_stale = False
         coming, self._next = self._next, None
         if coming is not None:
-            coming.set_result(picture)
+            coming.set_result(snapshot)
 
     def started(self, job: Job, attempt: int) -> None:
-        """It is in the picture; tell of it by mail."""
+        """It is in the snapshot; tell of it by mail."""
         if self.mail is not None:
             self.mail.started(job.job_id, attempt)
 

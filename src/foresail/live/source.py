@@ -1,17 +1,86 @@
-"""The jobs of a run as they are accepted: those it began with, and lines that arrive later."""
+"""Sources of a daemon's events and commands, and observers, which show what happens."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Protocol
 
+from foresail.control.loop import Controller
 from foresail.live.command_job import CommandJob
 from foresail.live.jobs_file import InvalidJobs, JobLines
-from foresail.live.observer import Wish
 from foresail.live.run_clock import by_clock_of_run
 from foresail.live.run_directory import RunDirectory
-from foresail.model.event import Submitted
+from foresail.model.event import Event, Submitted
+from foresail.model.job import Job
+from foresail.model.outcome import Outcome
+from foresail.record.job_life import JobHistory
+
+
+class DaemonCommand(Enum):
+    """What is wished of a daemon."""
+
+    GO_ON = auto()
+    DRAIN = auto()
+    """Nothing new starts, and it is done once what runs has ended."""
+    STOP = auto()
+    """As ``DRAIN``, and what runs is stopped, which counts as not done."""
+    LEAVE = auto()
+    """It goes at once; what runs runs on, and the next daemon finds it again."""
+
+
+class EventSource(Protocol):
+    """Gives a daemon events that come from people, each of which is on disk before."""
+
+    @property
+    def descriptor(self) -> int | None:
+        """Readable when there may be something new; None once there will be nothing more."""
+        ...
+
+    def earlier(self, known: Container[str], now: float) -> Sequence[Event]:
+        """What an earlier daemon was told and did not take; it knew jobs of these ids."""
+        ...
+
+    def arrived(self, now: float) -> Sequence[Event]:
+        """What is new; raises ``InputError`` if it cannot be written down."""
+        ...
+
+    def command(self, interrupts: int) -> DaemonCommand:
+        """What is wished after so many interrupts by signals."""
+        ...
+
+    def close(self) -> None:
+        """Take nothing more."""
+        ...
+
+
+class Observer(Protocol):
+    """Shows what happens, while it happens."""
+
+    refresh_seconds: float
+    """How often ``refreshed`` is wanted though nothing happens; infinite for never."""
+
+    def started(self, job: Job, attempt: int) -> None:
+        """An attempt of a job starts."""
+        ...
+
+    def ended(self, job: Job, outcome: Outcome) -> None:
+        """An attempt of a job has ended."""
+        ...
+
+    def withdrawn(self, job: Job, because: str) -> None:
+        """A job will never run."""
+        ...
+
+    def note(self, sentence: str) -> None:
+        """Something else that a person should know."""
+        ...
+
+    def refreshed(self, controller: Controller, jobs: JobHistory) -> None:
+        """How things stand now."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +110,9 @@ class Submissions:
         """Readable when there may be further jobs; None once there will be none."""
         return None if self._lines is None else self._lines.descriptor
 
-    def wish(self, interrupts: int) -> Wish:
+    def command(self, interrupts: int) -> DaemonCommand:
         """Drain after one interrupt, and stop what runs after two."""
-        return (Wish.GO_ON, Wish.DRAIN, Wish.STOP)[min(interrupts, 2)]
+        return (DaemonCommand.GO_ON, DaemonCommand.DRAIN, DaemonCommand.STOP)[min(interrupts, 2)]
 
     def close(self) -> None:
         """Accept no more."""

@@ -1,23 +1,184 @@
-"""Logs, and the accounts as which shims write them and run commands.
+"""Files of shims: claims and statuses of attempts, those of a cgroup, and logs.
 
-What a command writes goes through its shim into a file whose size has a limit.
+A claim is made by one shim alone. What a command writes goes through its shim into a file whose
+size has a limit. Beyond that, or where the disk has hardly any room left, the rest is dropped but
+for its end, which follows when the command has ended. The log itself says so.
 
-Beyond the limit, or where the disk has hardly any room left, the rest is dropped but for its end,
-which follows when the command has ended. The log itself says so.
+Shims run without the package's dependencies: what they share with the adapter imports nothing but
+small modules of Python's own.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import resource
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
-from foresail.live.adapters.local.cgroup_files import put
+_T = TypeVar("_T")
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_PATIENCE_SECONDS = 1.0
+
+
+def boot_id() -> str:
+    """Which boot of the machine this is."""
+    with open("/proc/sys/kernel/random/boot_id") as boot:  # noqa: PTH123 - pathlib is slow to import
+        return boot.read().strip()
+
+
+def since_boot_seconds() -> float:
+    """How long the machine has been up, suspended or not: no setting of its clock changes that."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def patiently(act: Callable[[], _T]) -> _T:
+    """Do what needs room on a disk, however long it takes until there is some."""
+    while True:
+        try:
+            return act()
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+        time.sleep(_PATIENCE_SECONDS)
+
+
+def claim(prefix: str, content: dict[str, Any]) -> bool:
+    """Make ``prefix.claim`` appear, whole; False if the attempt was claimed before.
+
+    It is not forced to the disk: a crash of the machine that takes the claim takes the command too.
+    """
+    draft = f"{prefix}.claim.{os.getpid()}"
+    write(draft, _line(content))
+    try:
+        os.link(draft, prefix + ".claim")
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(draft)  # noqa: PTH108
+    return True
+
+
+def record(prefix: str, content: dict[str, Any]) -> None:
+    """Make ``prefix.status`` appear, whole, and on disk when this returns."""
+    draft = f"{prefix}.status.{os.getpid()}"
+    write(draft, _line(content))
+    _force_to_disk(draft)
+    os.rename(draft, prefix + ".status")  # noqa: PTH104
+    _force_to_disk(os.path.dirname(prefix))  # noqa: PTH120
+
+
+def write(path: str, text: str) -> None:
+    """Write a file that its owner alone may read."""
+    content = text.encode()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    file = os.open(path, flags, 0o600)
+    try:
+        while content:
+            content = content[os.write(file, content) :]
+    finally:
+        os.close(file)
+
+
+def contents(path: str) -> dict[str, Any] | None:
+    """What a claim or a status says; None if there is none, or a crash has left it incomplete."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            line = file.read()
+    except FileNotFoundError:
+        return None
+    try:
+        found = json.loads(line) if line.endswith(b"\n") else None
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else None
+
+
+def _line(content: dict[str, Any]) -> str:
+    return json.dumps(content) + "\n"
+
+
+def _force_to_disk(path: str) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+_EMPTYING_SECONDS = 5.0
+
+
+def make_cgroup(cgroup: str, limits: dict[str, str], member: int) -> None:
+    """Make a cgroup with these limits and put a process into it.
+
+    Raises ``OSError`` if that cannot be done; nothing of it is left.
+    """
+    try:
+        os.mkdir(cgroup)  # noqa: PTH102
+        for name, value in limits.items():
+            put(os.path.join(cgroup, name), value)  # noqa: PTH118
+        put(os.path.join(cgroup, "cgroup.procs"), str(member))  # noqa: PTH118
+    except OSError:
+        remove_cgroup(cgroup)
+        raise
+
+
+def put(path: str, value: str) -> None:
+    """Write into a file of the kernel's."""
+    file = os.open(path, os.O_WRONLY)
+    try:
+        os.write(file, value.encode())
+    finally:
+        os.close(file)
+
+
+def members(cgroup: str) -> list[int]:
+    """Ids of the processes in a cgroup; none where there is no such cgroup."""
+    return [int(line) for line in _lines(cgroup, "cgroup.procs")]
+
+
+def counters(cgroup: str, name: str) -> dict[str, int]:
+    """What a file of counters says, such as ``cpu.stat``; nothing where there is none."""
+    return {key: int(value) for key, value in map(str.split, _lines(cgroup, name))}
+
+
+def _lines(cgroup: str, name: str) -> list[str]:
+    try:
+        with open(os.path.join(cgroup, name)) as file:  # noqa: PTH118, PTH123
+            return file.read().splitlines()
+    except OSError:
+        return []
+
+
+def kill_cgroup(cgroup: str) -> None:
+    """Kill whatever is in a cgroup; raises ``OSError`` if there is no such cgroup."""
+    put(os.path.join(cgroup, "cgroup.kill"), "1")  # noqa: PTH118
+
+
+def remove_cgroup(cgroup: str) -> None:
+    """Kill whatever is in a cgroup, and take it away; what cannot be killed stays in it."""
+    until = time.monotonic() + _EMPTYING_SECONDS
+    try:
+        kill_cgroup(cgroup)
+    except OSError:  # it is not there
+        return
+    for folder, _, _ in os.walk(cgroup, topdown=False):  # a job may have made some of its own
+        while True:
+            try:
+                os.rmdir(folder)  # noqa: PTH106
+                break
+            except OSError as error:
+                if error.errno != errno.EBUSY or time.monotonic() > until:
+                    return
+            time.sleep(0.002)  # until the last one has gone
+
 
 Request: TypeAlias = dict[str, Any]
 """What the adapter asks of a shim, as ``Attempt.spawn`` puts it."""
