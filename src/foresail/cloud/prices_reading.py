@@ -217,7 +217,7 @@ class Row:
 
 
 def table_rows(reference: Reference) -> Iterator[Row]:
-    """The rows of a table with commas and a header line; empty lines are passed over.
+    """The rows of a table with commas and a header line; empty lines are skipped.
 
     Raises ``InputError`` if the file cannot be read, is not text, or a row has another number of
     fields.

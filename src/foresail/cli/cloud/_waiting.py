@@ -295,7 +295,7 @@ def _sweep(
     many = _OF_LONG_LOGS if len(inputs.jobs) > _LONG_LOG else _OF_LOGS
     if line.scheduler is not None:
         many = _OF_SCHEDULERS
-    # Weighing needs learned waits; a page tells seven policies apart, so that another makes room.
+    # Weighing needs learned waits; a page has room for seven policies, so another makes room.
     policies = [
         name for name in POLICIES if name != ("long-jobs-wait" if inputs.learns else "weighing")
     ]

@@ -100,7 +100,7 @@ def command(
     log_options: LogOptions = LogOptions(),
     answering: PicturedAnswerOptions = PicturedAnswerOptions(),
 ) -> None:
-    """What to reserve and what to rent for a log whose jobs never wait, at a stated risk.
+    """Advise what to reserve and what to rent for jobs that never wait, at a stated risk.
 
     Beside the advice: what would have been best in hindsight, and what errors of the forecast cost.
     """

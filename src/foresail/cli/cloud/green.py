@@ -55,7 +55,7 @@ def command(
     log_options: LogOptions = LogOptions(),
     answering: PicturedAnswerOptions = PicturedAnswerOptions(),
 ) -> None:
-    """What it saves to start each job, within its patience, when it emits least CO2.
+    """Start each job, within its patience, when it emits least CO2: the savings.
 
     Jobs never wait for capacity here: each starts when it is greenest, however many do. The
     answer is given for several patiences, and says how much of it needs known runtimes.

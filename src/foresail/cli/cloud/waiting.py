@@ -184,7 +184,7 @@ def command(
         typer.Option(metavar="BY", help="What policies believe: known, requested, or a predictor."),
     ] = "known",
     waits: Annotated[
-        Waits, typer.Option(help="What policies know of waits, or which model tells them.")
+        Waits, typer.Option(help="What policies know of waits, or which model predicts them.")
     ] = Waits.KNOWN,
     mispredicted: Annotated[
         str | None,
@@ -222,7 +222,7 @@ def command(
     log_options: LogOptions = LogOptions(),
     answering: PicturedAnswerOptions = PicturedAnswerOptions(),
 ) -> None:
-    """How many machines to own or reserve, which jobs should wait, and what that costs.
+    """Find how many machines to own, which jobs should wait, and what that costs.
 
     Every number of machines is simulated under every policy on the log: jobs run on owned machines
     or wait for them, or run on machines that are rented. The answer names the cheapest, with

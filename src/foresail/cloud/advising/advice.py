@@ -298,7 +298,7 @@ def _owned(question: AdviceQuestion, workload: Workload, market: Market) -> int 
 def _simulable(
     nodes: int, market: Market, field: str, value: int, source: str | None = None
 ) -> int:
-    """So many nodes, unless they are too many; then the error tells what stated them."""
+    """So many nodes, unless they are too many; then the error names what stated them."""
     try:
         market.fixed(nodes)
     except InputError as error:

@@ -198,7 +198,7 @@ def try_rule(
 ) -> RuleResult:
     """Simulate a rule on a number of nodes.
 
-    ``foreseen``: tell the rule true runtimes, and what would wait in vain, instead of what was
+    ``foreseen``: the rule knows true runtimes, and whose wait would time out, instead of what was
     believed.
     """
     jobs = demand.jobs

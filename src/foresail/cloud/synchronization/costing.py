@@ -42,12 +42,12 @@ class Costs:
 
     @property
     def fastest(self) -> int:
-        """Where, among the numbers of workers, the speed-up is largest."""
+        """Place among the numbers of workers where the speed-up is largest."""
         return int(np.argmax(self.speedup))
 
     @property
     def best_value(self) -> int:
-        """Where, among the numbers of workers, speed-up over cost is largest."""
+        """Place among the numbers of workers where speed-up over cost is largest."""
         return int(np.argmax(self.ratio))
 
     def table(self) -> pl.DataFrame:

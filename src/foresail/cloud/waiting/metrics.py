@@ -124,7 +124,7 @@ class WaitingMetrics:
     tried_jobs: float
     expired_jobs: float
     """Shares of jobs that ended on rented machines, that were tried there, and that were rented one
-    after a wait in vain."""
+    after their wait timed out."""
     rented_work: float
     """Share of core-seconds that did not run on fixed machines; where jobs ask for gpus, a job's
     seconds count by the on-demand price of what it would be rented."""

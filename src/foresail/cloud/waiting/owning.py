@@ -214,7 +214,7 @@ class OwningAnswer:
     advised: FrontierPoint
     """What costs least with waiting at its value."""
     unaided: FrontierPoint | None
-    """The same among policies that no oracle tells anything; None if none is."""
+    """The same among policies that need no oracle; None if there is none."""
     truths: tuple[str, ...]
     """What only an oracle knows and the advised policy goes by: runtimes, waits, both or
     nothing."""

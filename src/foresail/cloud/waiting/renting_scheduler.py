@@ -66,7 +66,7 @@ def decide(
 
 
 class SentBecause(Enum):
-    """Why a job was sent to a rented machine."""
+    """Reason why a job was sent to a rented machine."""
 
     CHOSEN = "rented a machine"
     PATIENCE_EXPIRED = "rented a machine after it had waited in vain"
@@ -75,7 +75,7 @@ class SentBecause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A job that goes to a rented machine at a time (seconds); on trial, it may come back."""
+    """A job sent to a rented machine at a time (seconds); a speculative run may end early."""
 
     job_id: str
     time: float

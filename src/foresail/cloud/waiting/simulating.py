@@ -138,7 +138,7 @@ class Foresight:
     """
 
     missed: NDArray[np.bool_] | None = None
-    """By job: it says nothing, and the job waits in vain."""
+    """By job: it says nothing, and the wait times out."""
     false_alarms: NDArray[np.bool_] | None = None
     """By job: it says "too long" whatever is true."""
 

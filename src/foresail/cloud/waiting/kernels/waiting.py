@@ -59,7 +59,7 @@ TRIED: Final = 3
 """Where a job ran: a fixed machine; a rented one, chosen on arrival; a rented one after it had
 waited as long as it might; a rented one on which it was only tried, and ended."""
 AFTER_TRIAL: Final = 4
-"""Added to the first three where the job was tried before, in vain."""
+"""Added to the first three where speculation failed before."""
 _QUEUED_AFTER_TRIAL: Final = QUEUED + AFTER_TRIAL
 
 
@@ -85,7 +85,7 @@ class TraceColumns(NamedTuple):
 RENT: Final = 3
 WORK_OF: Final = 4
 """Columns of ``Shapes.asked`` behind those of ``kernels.placing``: money per hour for the
-rented machine, and what a second of the job counts for where shares of the work are told."""
+rented machine, and what a second of the job counts for where shares of the work are counted."""
 
 
 class Shapes(NamedTuple):
@@ -396,7 +396,7 @@ def _place(
     ahead: Forecaster | None,
     plan: MachinePlan | None,
 ) -> None:
-    """Choose where a job goes that has arrived, or come back from a trial in vain."""
+    """Choose where a job goes that has arrived, or come back from a failed speculative run."""
     asked, waits = shapes.asked[jobs.shape[job]], room.waits
     machine = _free_machine(job, strict, jobs, shapes, machines, room)
     _believe(job, now, machine >= 0, rules, model, jobs, shapes, room)
