@@ -139,7 +139,7 @@ def _searching() -> None:
 def _metrics() -> None:
     """Fairness, use over time and a Gantt chart of a schedule."""
     from foresail.control.policy import parse_policy
-    from foresail.metrics.fairness import fairness
+    from foresail.metrics.summary import fairness
     from foresail.metrics.usage import gantt, lay_out, over_time, span
     from foresail.scenario.running import run_scenario
     from foresail.scenario.scenario import Scenario

@@ -16,7 +16,7 @@ from foresail.explain.outlook import outlook_of
 from foresail.model.cluster import Cluster
 from foresail.model.event import Submitted
 from foresail.model.job import Job
-from foresail.simulator.forward import draw_runtimes, simulate_forward
+from foresail.simulator.driver import draw_runtimes, simulate_forward
 
 _JOBS = 1_000
 _CPUS = 128

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from foresail.evaluation.replaying import Evaluation, evaluate
 from foresail.evaluation.scores import scores
 from foresail.evaluation.tables import STATED, coverage_by_user, coverage_over_time
-from foresail.metrics.bootstrap import DAY_SECONDS
+from foresail.metrics.statistics import DAY_SECONDS
 from foresail.model.short_form import part_of
 from foresail.traces.filtering import FilterChoice, apply_filters
 from foresail.traces.reading import read

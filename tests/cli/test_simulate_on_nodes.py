@@ -9,7 +9,7 @@ import pytest
 
 from calling import call
 from foresail.cli.main import app_of
-from foresail.metrics.deadlines import deadline_metrics
+from foresail.metrics.summary import deadline_metrics
 from foresail.model.errors import InputError
 from foresail.model.registry import find
 from foresail.traces import schema

@@ -23,8 +23,7 @@ from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reason import ReasonCode
 from foresail.simulator.conditions import ClusterConditions
 from foresail.simulator.driver import Driver
-from foresail.simulator.execution import FixedRuntimes
-from foresail.simulator.simulated_cluster import SimulatedCluster
+from foresail.simulator.simulated_cluster import FixedRuntimes, SimulatedCluster
 from toys import Doubling, Fcfs, Requested
 
 ONE_CPU = (Stage(1, Resources(1.0)),)

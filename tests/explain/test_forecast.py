@@ -34,7 +34,7 @@ from foresail.model.job import (
 from foresail.model.outcome import Outcome
 from foresail.record.log import MemoryLog
 from foresail.record.records import Manifest
-from foresail.simulator.forward import draw_runtimes, simulate_forward
+from foresail.simulator.driver import draw_runtimes, simulate_forward
 from toys import Requested
 
 

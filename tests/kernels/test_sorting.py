@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiled import compiled
-from foresail.kernels.sorting import first_not_below, sort_ascending
+from foresail.kernels.waiting_jobs import first_not_below, sort_ascending
 
 NUMBERS = st.lists(st.sampled_from([-1.0, 0.0, 0.5, 2.0, 1e9, np.inf]), max_size=30)
 

@@ -17,8 +17,8 @@ from foresail.record.job_life import ImpossibleTransition
 from foresail.record.log import JsonLinesLog, MemoryLog
 from foresail.record.log_text import read_log
 from foresail.record.records import EventTaken, Instructed, Manifest
+from foresail.simulator.driver import simulate_forward
 from foresail.simulator.engine import simulate_events
-from foresail.simulator.forward import simulate_forward
 from toys import Constant, Doubling, Easy, Fcfs, PreemptsOnce
 
 JOBS = [(0, 4, 100, 150), (1, 4, 20, 40), (1, 2, 30, 90), (3, 9, 1, 1), (100, 1, 5, 5)]

@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from foresail.metrics.deadlines import deadline_metrics
-from foresail.metrics.summary import summary
+from foresail.metrics.summary import deadline_metrics, summary
 from foresail.reports.comparison.table import policy_rows, terminal_tables
 from made_schedules import made_schedule
 

@@ -5,8 +5,8 @@ import math
 import polars as pl
 import pytest
 
-from foresail.metrics.fairness import fairness
 from foresail.metrics.partitions import apart, partition_summaries
+from foresail.metrics.summary import fairness
 from foresail.traces import schema
 from foresail.traces.schedule import (
     Schedule,

@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.metrics.fairness import fairness, overtaken
-from foresail.metrics.groups import by_size, by_user, width_bounds, width_labels
 from foresail.metrics.jobs import attempts, per_job
 from foresail.metrics.kernels.occupancy import binned_area, binned_integral, pack_rows
-from foresail.metrics.statistics import statistics
-from foresail.metrics.summary import summary
+from foresail.metrics.statistics import by_size, by_user, statistics, width_bounds, width_labels
+from foresail.metrics.summary import fairness, overtaken, summary
 from foresail.metrics.usage import (
     Span,
     gantt,

@@ -14,7 +14,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from foresail.control.policy import named_policies, parse_policy
 from foresail.distributions.basic import Point
 from foresail.distributions.empirical import Empirical
-from foresail.metrics.deadlines import deadline_metrics
+from foresail.metrics.summary import deadline_metrics
 from foresail.model.cluster import Resources
 from foresail.model.outcome import Allocation
 from foresail.scenario.learned_before import HistoryWorkload

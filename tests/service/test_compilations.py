@@ -13,8 +13,7 @@ from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.event import Ended, EstimateExpired, Submitted, Tick
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.scenario.beginning import controller_of
-from foresail.scenario.rehearsing import rehearse
+from foresail.scenario.beginning import controller_of, rehearse
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.metrics import CompileWatch
 from foresail.service.session import scenario_of_service

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from foresail.model.outcome import EndedBecause
-from foresail.simulator.execution import ComingEnd
+from foresail.simulator.simulated_cluster import ComingEnd
 
 GRAIN = Fraction(1, 2**20)
 

@@ -20,8 +20,8 @@ from foresail.model.protocols import NeedsTruth
 from foresail.record.records import EventTaken, Manifest
 from foresail.record.run_fold import RunFold
 from foresail.simulator.conditions import IDEAL, ClusterConditions, random_outages
+from foresail.simulator.driver import draw_runtimes, simulate_forward
 from foresail.simulator.engine import simulate_events
-from foresail.simulator.forward import draw_runtimes, simulate_forward
 from foresail.traces.nodes import cluster_of
 from made_workloads import busy_workload, random_workload, workload
 from toys import Constant, Doubling, Easy, PreemptsOnce, Requested, Scripted

@@ -9,7 +9,7 @@ import pytest
 
 from foresail.control.loop import Controller
 from foresail.control.policy import named_policies, parse_policy
-from foresail.metrics.deadlines import deadline_metrics
+from foresail.metrics.summary import deadline_metrics
 from foresail.model.decision import Withdraw
 from foresail.model.errors import InputError
 from foresail.model.event import IN_CYCLES, Submitted, Tick

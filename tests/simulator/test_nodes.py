@@ -10,7 +10,7 @@ import pytest
 
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.metrics.deadlines import deadline_metrics
+from foresail.metrics.summary import deadline_metrics
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Partition, Resources
 from foresail.model.decision import Decision, Start

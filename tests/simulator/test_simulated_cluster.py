@@ -18,8 +18,7 @@ from foresail.model.job import Job, Stage
 from foresail.model.outcome import GOES_BACK, Allocation, EndedBecause
 from foresail.simulator.conditions import IDEAL, ClusterConditions, Outage
 from foresail.simulator.driver import Driver
-from foresail.simulator.execution import ComingEnd, FixedRuntimes
-from foresail.simulator.simulated_cluster import SimulatedCluster
+from foresail.simulator.simulated_cluster import ComingEnd, FixedRuntimes, SimulatedCluster
 from toys import Constant, Doubling, Fcfs
 
 RACK = Cluster(

@@ -18,12 +18,11 @@ from foresail.model.event import Ended, Submitted
 from foresail.model.job import Stage
 from foresail.model.outcome import EndedBecause, Outcome, Part
 from foresail.record.job_life import ImpossibleTransition, JobState
-from foresail.scenario.engines import EVENT_ENGINE, TASK_REPLAY, engine_of
-from foresail.scenario.running import run_scenario
+from foresail.scenario.running import EVENT_ENGINE, TASK_REPLAY, engine_of, run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions, Outage
+from foresail.simulator.driver import simulate_forward
 from foresail.simulator.engine import simulate_events
-from foresail.simulator.forward import simulate_forward
 from foresail.traces import schema
 from foresail.traces.schedule import read_schedule, write_schedule
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table

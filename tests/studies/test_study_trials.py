@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from foresail.control.policy import parse_policy
-from foresail.metrics.deadlines import deadline_metrics
+from foresail.metrics.summary import deadline_metrics
 from foresail.model.protocols import PlansRuntimes, TakesReservations
 from foresail.model.short_form import part_of
 from foresail.traces.generating import generate

@@ -23,8 +23,7 @@ from foresail.control.policy import parse_policy
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.event import CONVENTIONS
 from foresail.model.registry import blaming_plug_ins, load_plugin, loaded_plugins
-from foresail.scenario.engines import on_partitions
-from foresail.scenario.running import run_scenario
+from foresail.scenario.running import on_partitions, run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.truth import real_runtimes
 from foresail.traces.filtering import choices_of

@@ -154,8 +154,7 @@ def _schedules_of(
     What can be refused is, the folder too, before the log is read; ``read`` is told which filter
     makes a log one that all of the policies can replay.
     """
-    from foresail.scenario.engines import on_partitions, starts_apart
-    from foresail.scenario.running import run_scenario
+    from foresail.scenario.running import on_partitions, run_scenario, starts_apart
     from foresail.traces.nodes import memory_left_out
 
     asked = options.scenarios(policies)
@@ -191,7 +190,7 @@ def _usual_filter(scenarios: Sequence[Scenario], workload: Workload) -> str:
     Queues of tasks take jobs whose tasks are not known for equal tasks that do; for any other
     scheduler they are gangs.
     """
-    from foresail.scenario.engines import task_queues_of
+    from foresail.scenario.running import task_queues_of
 
     by_task = all(
         task_queues_of(each.policy) is not None
@@ -205,7 +204,7 @@ def _usual_filter(scenarios: Sequence[Scenario], workload: Workload) -> str:
 def _compiling_beside(scenarios: Sequence[Scenario]) -> Iterator[CompilingBeside]:
     """What scenarios need is compiled beside what is done in here."""
     from foresail.kernels.beside import Rehearsal, Task, compiling_beside
-    from foresail.scenario.engines import EVENT_ENGINE, TASK_REPLAY, engine_of
+    from foresail.scenario.running import EVENT_ENGINE, TASK_REPLAY, engine_of
     from foresail.simulator.replay import steps_of, steps_of_parts
     from foresail.simulator.task_replay import steps_of_tasks
 

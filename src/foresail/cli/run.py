@@ -127,8 +127,8 @@ def _begin(
     from foresail.live.jobs_file import JobLines, read_jobs
     from foresail.live.run_directory import RunDirectory, RunSettings
     from foresail.live.source import LineInput
-    from foresail.scenario.engines import engine_of
     from foresail.scenario.own_requests import places_of_requests
+    from foresail.scenario.running import engine_of
     from foresail.scenario.scenario import Scenario
 
     scenario = Scenario(None, parse_policy(policy), commands=RunDirectory(directory))

@@ -59,8 +59,7 @@ from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import capabilities_of_scheduler
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_events import run_by_events
-from foresail.scenario.engines import COMPILED_REPLAY, engine_of
-from foresail.scenario.running import run_scenario
+from foresail.scenario.running import COMPILED_REPLAY, engine_of, run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.schedulers.order_expression import compile_expression
 from foresail.traces.workload import Workload

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from foresail.analysis.prediction_errors import ErrorShares, error_shares, percentage_errors
 from foresail.evaluation.replaying import LEVELS, QUANTILES, Evaluation
 from foresail.evaluation.tables import STATED
-from foresail.metrics.bootstrap import drawn_blocks, time_blocks
 from foresail.metrics.comparison import Interval, interval_of
+from foresail.metrics.statistics import drawn_blocks, time_blocks
 from foresail.model.arrays import Floats
 
 PINBALL_LEVELS: Final[Mapping[str, float]] = MappingProxyType(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from foresail.analysis.prediction_errors import ErrorShares, error_histogram, error_shares
 from foresail.evaluation.replaying import Evaluation, evaluate
-from foresail.metrics.bootstrap import WEEK_SECONDS
+from foresail.metrics.statistics import WEEK_SECONDS
 from foresail.model.errors import InputError
 from foresail.model.short_form import PlugIn
 from foresail.traces.measured import quantity, task_keys

@@ -25,7 +25,7 @@ from foresail.model.arrays import Floats
 from foresail.model.cluster import Resources
 from foresail.model.job import DependencyKind
 from foresail.model.view import PendingJob, RunningJob
-from foresail.simulator.forward import draw_runtimes
+from foresail.simulator.driver import draw_runtimes
 
 SCENARIOS: Final = 300
 """Futures that are drawn unless more are asked for."""

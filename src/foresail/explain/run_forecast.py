@@ -29,7 +29,7 @@ from foresail.record.run_fold import folded
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions
-from foresail.simulator.forward import draw_runtimes, simulate_forward
+from foresail.simulator.driver import draw_runtimes, simulate_forward
 
 SCENARIOS: Final = 100
 """Futures that are drawn unless another number is asked for."""

@@ -1,8 +1,30 @@
-"""The columns of the arrays that kernels share: job specifications and prediction summaries."""
+"""Columns of arrays that kernels share, job specifications and prediction summaries; whole cpus."""
 
 from __future__ import annotations
 
+import math
 from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+PER_CPU: Final = 2.0**30
+
+
+def whole_grains(cpus: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Cpus of jobs rounded down to a billionth, so that their sums are exact (whole ones stay)."""
+    return np.floor(cpus * PER_CPU) / PER_CPU
+
+
+def whole_grain(cpus: float) -> float:
+    """As ``whole_grains``, for one job."""
+    return math.floor(cpus * PER_CPU) / PER_CPU
+
+
+def nearest_grain(cpus: float) -> float:
+    """A sum or difference of cpus without what rounding has done to it."""
+    return round(cpus * PER_CPU) / PER_CPU
+
 
 # A specification row per job slot: what was known at submission.
 SUBMIT: Final = 0

@@ -23,7 +23,7 @@ from foresail.kernels.signatures import (
     PredictorInputs,
     PredictorSteps,
 )
-from foresail.kernels.sorting import sort_ascending
+from foresail.kernels.waiting_jobs import sort_ascending
 from foresail.model.distribution import Distribution
 from foresail.model.errors import require
 from foresail.model.registry import register

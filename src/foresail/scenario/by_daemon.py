@@ -12,8 +12,8 @@ from foresail.live.source import LineInput, Observer
 from foresail.model.cluster import Cluster
 from foresail.record.records import Manifest
 from foresail.scenario.beginning import controller_of, manifest_of
-from foresail.scenario.engines import engine_of
 from foresail.scenario.learned_before import SavedState
+from foresail.scenario.running import engine_of
 from foresail.scenario.scenario import Scenario
 
 

@@ -19,8 +19,8 @@ from foresail.model.protocols import ProgressCallback
 from foresail.model.whole_files import make_folder, require_replaceable, to_be_written
 from foresail.record.log import EventLog, JsonLinesLog, NullLog
 from foresail.scenario.beginning import controller_of, manifest_of
-from foresail.scenario.engines import EVENT_ENGINE, task_queues_of
 from foresail.scenario.own_requests import with_options
+from foresail.scenario.running import EVENT_ENGINE, task_queues_of
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.engine import simulate_events
 from foresail.simulator.truth import known_runtimes, real_runtimes

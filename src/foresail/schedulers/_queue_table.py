@@ -19,8 +19,17 @@ from numpy.typing import NDArray
 from foresail.distributions.basic import Point
 from foresail.distributions.summary import summarise
 from foresail.kernels.borrowed import Places
-from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, SUMMARY_COLUMNS, URGENCY
-from foresail.kernels.grains import nearest_grain, whole_grain, whole_grains
+from foresail.kernels.columns import (
+    CPUS,
+    REQUESTED,
+    SPEC_COLUMNS,
+    SUBMIT,
+    SUMMARY_COLUMNS,
+    URGENCY,
+    nearest_grain,
+    whole_grain,
+    whole_grains,
+)
 from foresail.kernels.signatures import CompiledScheduler
 from foresail.kernels.waiting_jobs import (
     DUE,

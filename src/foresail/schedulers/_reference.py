@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from foresail.kernels.grains import whole_grain
+from foresail.kernels.columns import whole_grain
 from foresail.kernels.signatures import Shares
 from foresail.kernels.waiting_jobs import HOLDER
 from foresail.model.cluster import Cluster, NamedPartitions, Partition

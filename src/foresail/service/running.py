@@ -24,8 +24,8 @@ from foresail.control.loop import Controller
 from foresail.live.daemon import Daemon
 from foresail.live.run_clock import RunClock
 from foresail.model.errors import ForesailError
-from foresail.scenario.engines import engine_of
-from foresail.scenario.rehearsing import rehearse
+from foresail.scenario.beginning import rehearse
+from foresail.scenario.running import engine_of
 from foresail.scenario.scenario import Scenario
 from foresail.service.api.app import application
 from foresail.service.api.callers import Condition, LimitsCache, ServiceParts

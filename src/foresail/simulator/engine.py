@@ -29,11 +29,10 @@ from foresail.record.schedule import (
 from foresail.record.state import State
 from foresail.simulator.conditions import IDEAL, ClusterConditions
 from foresail.simulator.driver import Driver
-from foresail.simulator.execution import FixedRuntimes
 from foresail.simulator.kernels import shared_machines as kernel
 from foresail.simulator.real_use import real_use
 from foresail.simulator.shared_machines import SharedMachines
-from foresail.simulator.simulated_cluster import SimulatedCluster, capacity_over_time
+from foresail.simulator.simulated_cluster import FixedRuntimes, SimulatedCluster, capacity_over_time
 from foresail.simulator.truth import runtimes_of_allocations
 from foresail.traces.measured import used_by_job
 from foresail.traces.schedule import GONE, USE, Schedule, ScheduleMeta

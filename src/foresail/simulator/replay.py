@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from foresail.control.policy import Policy, is_compiled
 from foresail.kernels.borrowed import Places
 from foresail.kernels.calling import step_address
-from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90, SUBMIT
+from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90, SUBMIT, whole_grains
 from foresail.kernels.compile import Step
-from foresail.kernels.grains import whole_grains
 from foresail.kernels.signatures import CompiledCorrection, CompiledPredictor
 from foresail.model.errors import InputError
 from foresail.model.event import STANDARD, Conventions

@@ -16,9 +16,9 @@ from foresail.model.errors import InputError
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import Allocation, EndedBecause
 from foresail.simulator.conditions import ClusterConditions
-from foresail.simulator.execution import ComingEnd
 from foresail.simulator.kernels import shared_machines as kernel
 from foresail.simulator.real_use import EVICTION_SHARE, RealUse
+from foresail.simulator.simulated_cluster import ComingEnd
 
 _FIRST_ROWS: Final = 64
 

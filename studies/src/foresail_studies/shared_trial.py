@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from foresail.metrics.deadlines import deadline_metrics
 from foresail.metrics.jobs import whole_jobs
+from foresail.metrics.summary import deadline_metrics
 from foresail.model.outcome import EndedBecause
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_events import run_by_events

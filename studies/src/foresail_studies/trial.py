@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from foresail.control.policy import Policy, parse_policy
-from foresail.metrics.deadlines import deadline_metrics
+from foresail.metrics.summary import deadline_metrics
 from foresail.model.decision import Decision
 from foresail.model.protocols import Predictor, Scheduler, capabilities_of_predictor
 from foresail.model.short_form import part_of

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from foresail.cli.main import app_of
-from foresail.metrics.resemblance import recorded_waits
+from foresail.metrics.comparison import recorded_waits
 from foresail.traces.folder import convert
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 

@@ -20,7 +20,7 @@ from foresail.kernels.columns import (
     URGENCY,
 )
 from foresail.kernels.compile import bare_kernel, part
-from foresail.kernels.sorting import first_not_below
+from foresail.kernels.waiting_jobs import first_not_below
 
 _QUANTILES = len(QUANTILE_LEVELS)
 

@@ -32,7 +32,7 @@ from foresail.distributions.kernels.streaming_histogram import (
     insert,
 )
 from foresail.kernels.compile import bare_kernel, part
-from foresail.kernels.sorting import first_not_below
+from foresail.kernels.waiting_jobs import first_not_below
 from foresail.predictors.kernels.history_table import KEY_COLUMNS, TABLE_HEAD
 
 MEAN: Final = 0

@@ -20,7 +20,7 @@ from foresail.kernels.calling import call_predictor_step
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, PREDICTED
 from foresail.kernels.compile import bare_step, part
 from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs
-from foresail.kernels.sorting import sort_ascending
+from foresail.kernels.waiting_jobs import sort_ascending
 
 
 @part

@@ -9,7 +9,12 @@ import numpy as np
 import polars as pl
 
 from foresail.metrics.comparison import Change, Metric
-from foresail.metrics.groups import RUNTIME_LABELS, width_bounds, width_labels, with_size_classes
+from foresail.metrics.statistics import (
+    RUNTIME_LABELS,
+    width_bounds,
+    width_labels,
+    with_size_classes,
+)
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.comparison.view import ReportView
 from foresail.reports.figure import Figure, MissingFigure

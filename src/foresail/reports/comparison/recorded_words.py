@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from foresail.metrics.resemblance import (
+from foresail.metrics.comparison import (
     LEAST_RANK_CORRELATION,
     MOST_TIMES,
     Resemblance,

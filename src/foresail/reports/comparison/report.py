@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from foresail.metrics.groups import by_size, by_user
+from foresail.metrics.statistics import by_size, by_user
 from foresail.model.errors import InputError
 from foresail.reports.comparison.change_figures import relative_metrics, size_map
 from foresail.reports.comparison.deadline_figures import deadlines_and_goodput, has_deadlines

@@ -10,7 +10,7 @@ import polars as pl
 from foresail.evaluation.replaying import Evaluation
 from foresail.evaluation.scores import Scores, scores
 from foresail.evaluation.tables import coverage_over_time, detail, learning_curve
-from foresail.metrics.bootstrap import DAY_SECONDS, WEEK_SECONDS
+from foresail.metrics.statistics import DAY_SECONDS, WEEK_SECONDS
 from foresail.model.errors import InputError
 from foresail.reports.style import PolicyStyle, named_styles
 

@@ -18,9 +18,8 @@ from foresail.kernels.borrowed import (
     integer_rows_at,
     integers_at,
 )
-from foresail.kernels.columns import CPUS, REQUESTED, SUBMIT
+from foresail.kernels.columns import CPUS, PER_CPU, REQUESTED, SUBMIT
 from foresail.kernels.compile import bare_kernel, merged_part, part
-from foresail.kernels.grains import PER_CPU
 from foresail.kernels.waiting_jobs import (
     CANDIDATE,
     DUE,
