@@ -22,9 +22,9 @@ from foresail.distributions.histogram import Histogram
 from foresail.model.decision import Placement
 from foresail.model.registry import find
 from foresail.model.view import ClusterView, PendingJob, RunningJob
+from foresail.reports.analysis.plots import scale_of
 from foresail.reports.curve_figure import Curve, curve_figure
-from foresail.reports.images import ImageError, write_images
-from foresail.reports.plot_axes import scale_of
+from foresail.reports.figure import ImageError, write_images
 from foresail.reports.style import named_styles
 from foresail.schedulers._planning.core import PlanAhead
 from foresail.traces.generating import generate

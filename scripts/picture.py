@@ -14,7 +14,7 @@ from kaleido import write_fig_from_object_sync
 from plotly.subplots import make_subplots
 
 from foresail.model.words import duration, number
-from foresail.reports.images import browser
+from foresail.reports.figure import browser
 from foresail.reports.style import LIGHT
 
 POLICIES = {"easy": LIGHT["policy0"], "easy-sjbf": LIGHT["policy1"], "foresail": LIGHT["policy2"]}

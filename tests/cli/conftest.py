@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from foresail.cli import progress_line
+from foresail.cli import progress
 
 
 @pytest.fixture(autouse=True)
 def _no_progress(monkeypatch):
-    monkeypatch.setattr(progress_line, "PATIENCE_SECONDS", math.inf)
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", math.inf)

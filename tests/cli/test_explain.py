@@ -15,7 +15,7 @@ from foresail.model.errors import InputError
 from foresail.model.registry import find
 from foresail.record.log_text import read_log
 from foresail.record.records import Decided, Solved
-from foresail.reports import images
+from foresail.reports import figure as images
 from foresail.schedulers._planning import triage
 from foresail.traces.folder import write_folder
 from foresail.traces.generating import generate

@@ -8,28 +8,24 @@ import os
 import pty
 import subprocess
 import sys
+import time
 
 import pytest
 from typer.testing import CliRunner
 
-from foresail.cli import progress, progress_line
+from foresail.cli import progress
 from foresail.cli.cloud import app as cloud
-from foresail.cli.progress_line import Compilations
+from foresail.cli.progress import Compilations
 
 CLEARED = "\r\x1b[2K"
 JOB = "{id} {submit} -1 100 1 -1 -1 1 200 -1 1 1 1 -1 -1 -1 -1 -1\n"
 IMPATIENT = (
-    "from foresail.cli import progress_line\n"
+    "from foresail.cli import progress\n"
     "from foresail.cli.main import main\n"
-    "progress_line.PATIENCE_SECONDS = 0.0\n"
+    "progress.PATIENCE_SECONDS = 0.0\n"
     "main()\n"
 )
 SIMULATE = ("simulate", "--policy", "easy", "--conventions", "standard")
-
-
-@pytest.fixture
-def patience(monkeypatch):
-    monkeypatch.setattr(progress_line, "PATIENCE_SECONDS", 2.0)
 
 
 @pytest.fixture
@@ -40,54 +36,42 @@ def log(tmp_path):
     return path
 
 
-def begun(moving):
-    stream = io.StringIO()
-    return progress_line.ProgressLine(stream, moving, now=100.0), stream
+class Stream(io.StringIO):
+    """Standard error: a terminal or not."""
+
+    def __init__(self, moving):
+        super().__init__()
+        self.isatty = lambda: moving
 
 
-def test_nothing_is_said_of_what_is_quick(patience):
+@pytest.mark.parametrize("moving", [True, False])
+def test_nothing_is_said_of_what_is_quick(monkeypatch, moving):
     """Two seconds pass in silence, on a terminal and elsewhere."""
-    for moving in (True, False):
-        teller, stream = begun(moving)
-        teller.tick(101.9)
-        teller.clear()
-        assert stream.getvalue() == ""
+    stream = Stream(moving)
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 2.0)
+    with progress.progress_shown([]), progress.doing("reading"):
+        time.sleep(0.3)
+    assert stream.getvalue() == ""
 
 
-def test_plain_lines_come_now_and_then(patience):
-    """The first after two seconds, the next ten seconds later; then ever more rarely."""
-    teller, stream = begun(moving=False)
-    said = []
-    for second in range(1, 1_001):
-        before = stream.tell()
-        teller.tick(100.0 + second)
-        if stream.tell() > before:
-            said.append(second)
-    assert said[:4] == [2, 12, 22, 32]
-    assert said[-1] - said[-2] > 60
-    assert stream.getvalue().splitlines()[0] == "working (2 s)"
-    assert CLEARED not in stream.getvalue()
-
-
-def test_the_line_moves_and_makes_room(patience):
-    """It is drawn anew in its place, and taken away for other output until a line is whole."""
-    teller, stream = begun(moving=True)
-    with progress.doing("reading"):
-        teller.tick(102.0)
-        teller.tick(103.0)
-    first, second = stream.getvalue().split(CLEARED)[1:]
-    assert first[0] != second[0]
-    assert (first[2:], second[2:]) == ("reading (2 s)", "reading (3 s)")
-    out = io.StringIO()
-    teller.write_beside(out, "half a")
-    assert stream.getvalue().endswith(CLEARED)
-    at = stream.tell()
-    teller.tick(104.0)
-    assert stream.tell() == at
-    teller.write_beside(out, " line\n")
-    teller.tick(105.0)
-    assert stream.tell() > at
-    assert out.getvalue() == "half a line\n"
+def test_plain_lines_come_now_and_then(monkeypatch):
+    """The first when patience ends, the others ever more rarely; none after the end."""
+    stream = Stream(moving=False)
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(progress, "_REDRAWN_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "_PLAIN_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "_PLAIN_SHARE", 1.0)
+    with progress.progress_shown([]):
+        with progress.doing("reading"):
+            while stream.getvalue().count("\n") < 3:
+                time.sleep(0.01)
+        said = stream.getvalue()
+        time.sleep(0.2)
+    assert all(line.startswith("reading (") for line in said.splitlines())
+    assert said.count("\n") < 8
+    assert stream.getvalue() == said
 
 
 def test_what_is_within_what_and_how_long_it_takes():
@@ -152,7 +136,7 @@ def test_only_what_is_compiled_for_itself_counts():
 )
 def test_programs_are_told_nothing(arguments, for_a_program):
     """Who asks for a format that programs read wants no progress."""
-    assert progress_line.for_a_program(arguments) is for_a_program
+    assert progress.for_a_program(arguments) is for_a_program
 
 
 def test_a_file_of_options_may_ask_for_a_program(tmp_path):
@@ -160,10 +144,10 @@ def test_a_file_of_options_may_ask_for_a_program(tmp_path):
     file = tmp_path / "options.toml"
     for wanted in ("json", "table"):
         file.write_text(f'[sync]\nformat = "{wanted}"\n')
-        with progress_line.progress_shown(["cloud", "sync"]):
+        with progress.progress_shown(["cloud", "sync"]):
             told = CliRunner().invoke(cloud, ["sync", "--config", str(file)])
             assert told.exit_code == 0, told.output
-            assert bool(progress_line._running) == (wanted == "table")
+            assert progress._is_shown == (wanted == "table")
 
 
 def run(log, *options, terminal):
@@ -196,10 +180,9 @@ def run(log, *options, terminal):
 def test_on_a_terminal_a_line_moves_and_vanishes(log):
     """It is drawn in its place, and nothing of it is left."""
     out, err = run(log, terminal=True)
-    assert err.startswith(CLEARED)
+    assert " s)" in err
     assert err.count(CLEARED) > 2
-    assert err.endswith(CLEARED)
-    assert "\n" not in err
+    assert err.endswith("\x1b[1A\x1b[2K")
     assert "49 jobs" in out
     assert CLEARED not in out
 

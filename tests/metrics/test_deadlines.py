@@ -7,7 +7,7 @@ import math
 import pytest
 
 from foresail.metrics.summary import deadline_metrics, summary
-from foresail.reports.comparison.table import policy_rows, terminal_tables
+from foresail.reports.comparison.view import summary_tables, terminal_tables
 from made_schedules import made_schedule
 
 HOUR = 3600.0
@@ -151,7 +151,8 @@ def test_who_kills_more_jobs_is_best_of_nothing():
             )
             for wait, end in zip((50.0, 20.0), because, strict=True)
         ]
-        return sum(best for row in policy_rows(told)[1] for _, best in row)
+        tables = [table for table, _ in summary_tables(told)]
+        return sum(best for table in tables for row in table.rows() for _, best in row)
 
     assert stars("limit", "limit") > 0
     assert stars("completed", "limit") == 0

@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from foresail.reports.curve_figure import Curve, curve_figure
-from foresail.reports.plot_axes import scale_of
+from foresail.reports.curve_figure import Curve, curve_figure, scale_of
 from foresail.reports.style import named_styles
 from reading_pages import drawn_values
 

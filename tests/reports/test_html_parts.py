@@ -5,9 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from foresail.reports.document import document, section
-from foresail.reports.figure import Figure
-from foresail.reports.html_parts import (
+from foresail.reports.document import (
+    document,
     footer,
     further,
     key,
@@ -16,12 +15,15 @@ from foresail.reports.html_parts import (
     note,
     numbers_section,
     policy_name,
+    ranked,
     row,
-    starred,
+    section,
     swatch,
     table,
     user_name,
 )
+from foresail.reports.figure import Figure
+from foresail.reports.ranked_table import RankedColumn, RankedTable
 from foresail.reports.style import layout, named_styles
 from reading_pages import PageOutline, page_faults
 
@@ -58,8 +60,10 @@ def test_a_table_names_its_columns_and_rows():
 def test_marked_rows_and_cells():
     """The best is starred and bold; a row can be of a kind."""
     assert row(["as stated", "1"], kind="stated").startswith("<tr class='stated'>")
-    assert starred("3", is_best=False) == "3"
-    assert "<td class='number best'>3<span" in row(["a", starred("3", is_best=True)])
+    column = RankedColumn("cost", float, str, better=-1)
+    told = ranked("Costs", RankedTable("name", ["a", "b"], [3.0, 4.0], [column]), ["a", "b"])
+    assert "<td class='number best'>3.0<span" in told
+    assert "<td class='number'>4.0</td>" in told
     assert (user_name(None), user_name("<u>")) == ("–", "&lt;u&gt;")
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.metrics.usage import LaidJobs, Span
-from foresail.reports import zooming
+from foresail.reports.comparison import time_figures as zooming
 
 
 def unpacked(column):

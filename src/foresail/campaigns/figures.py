@@ -15,15 +15,17 @@ from foresail.campaigns.selection import SCORE, correlation_spread
 from foresail.control.policy import parse_policy
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.style import axis, duration_axis, layout, ratio_axis
-
-_LOOKS: Final = (
-    ("@policy0", "solid", "circle"),
-    ("@policy1", "solid", "circle"),
-    ("@policy2", "dash", "diamond"),
-    ("@policy3", "dot", "square"),
-    ("@policy4", "dashdot", "triangle-up"),
+from foresail.reports.style import (
+    axis,
+    duration_axis,
+    layout,
+    line_of,
+    mark_at,
+    marks_of,
+    named_styles,
+    ratio_axis,
 )
+
 _ERROR_TICKS: Final = {60.0: "1 min", 3600.0: "1 h", 86400.0: "1 d", 864000.0: "10 d"}
 _PREDICTORS: Final = {
     "requested": "requested time",
@@ -62,34 +64,28 @@ def all_against_baseline(
     usable = table.filter(~pl.col("clairvoyant"))
     random = np.random.default_rng(0)
     rows = [logs.index(log) for log in usable["log"]]
-    traces: list[dict[str, Any]] = [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": "one policy each",
-            "x": usable["ratio"].to_list(),
-            "y": (np.array(rows) + random.uniform(-0.28, 0.28, len(rows))).round(3).tolist(),
-            "marker": {"color": "@policy0", "size": 5, "opacity": 0.45},
-            "text": usable["policy"].to_list(),
-            "hovertemplate": "%{text}: %{x:.2f}×<extra></extra>",
-            "showlegend": True,
-        }
+    others, *looks = named_styles(["one policy each", *named])
+    traces = [
+        marks_of(
+            others,
+            usable["ratio"].to_list(),
+            (np.array(rows) + random.uniform(-0.28, 0.28, len(rows))).round(3).tolist(),
+            "%{text}: %{x:.2f}×",
+            marker={"color": "@policy0", "size": 5, "opacity": 0.45},
+            text=usable["policy"].to_list(),
+        )
     ]
     scores = {(log, policy): ratio for log, policy, _, ratio, _ in table.iter_rows()}
-    for (label, meant), (colour, _, symbol) in zip(named.items(), _LOOKS[1:], strict=False):
+    for look, (label, meant) in zip(looks, named.items(), strict=True):
         known = [log for log in logs if (log, meant.get(log)) in scores]
         traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": label,
-                "x": [scores[log, meant[log]] for log in known],
-                "y": [logs.index(log) for log in known],
-                "marker": {"color": colour, "size": 11, "symbol": symbol},
-                "text": [meant[log] for log in known],
-                "hovertemplate": f"{label}: %{{text}}: %{{x:.2f}}×<extra></extra>",
-                "showlegend": True,
-            }
+            marks_of(
+                look,
+                [scores[log, meant[log]] for log in known],
+                [logs.index(log) for log in known],
+                f"{label}: %{{text}}: %{{x:.2f}}×",
+                text=[meant[log] for log in known],
+            )
         )
     drawing = layout(
         120 + 64 * len(logs),
@@ -105,7 +101,7 @@ def all_against_baseline(
             range=[len(logs) - 0.5, -0.5],
             showgrid=False,
         ),
-        shapes=[_line_at_one()],
+        shapes=[mark_at(1)],
     )
     findings = [
         f"{log}: of {count(part.height, 'policy', 'policies')} "
@@ -239,18 +235,16 @@ def _traces(
 ) -> list[dict[str, Any]]:
     """A line for each label; ``place`` is where a value (seconds) is drawn."""
     return [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": label,
-            "x": [round(place(value), 4) for value in values],
-            "y": [round(level, 4) for level in QUANTILE_LEVELS],
-            "line": {"color": colour, "dash": dash, "width": 2},
-            "text": [duration(value) for value in values],
-            "hovertemplate": "%{y:.1%} of jobs: at most %{text}<extra>" + label + "</extra>",
-            "showlegend": True,
-        }
-        for (label, values), (colour, dash, _) in zip(lines, _LOOKS, strict=False)
+        line_of(
+            style,
+            [round(place(value), 4) for value in values],
+            [round(level, 4) for level in QUANTILE_LEVELS],
+            "%{y:.1%} of jobs: at most %{text}",
+            text=[duration(value) for value in values],
+        )
+        for style, (_, values) in zip(
+            named_styles([label for label, _ in lines]), lines, strict=True
+        )
     ]
 
 
@@ -284,16 +278,3 @@ def _signed(value: float) -> str:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _line_at_one() -> dict[str, Any]:
-    return {
-        "type": "line",
-        "x0": 1,
-        "x1": 1,
-        "yref": "paper",
-        "y0": 0,
-        "y1": 1,
-        "line": {"color": "@muted", "width": 1},
-        "layer": "below",
-    }

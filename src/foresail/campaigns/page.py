@@ -28,10 +28,18 @@ from foresail.campaigns.selection import (
     ranking,
 )
 from foresail.model.words import count, duration, number, percent, signed
-from foresail.reports.document import as_html, document, missing, section
-from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.files import write_page
-from foresail.reports.html_parts import footer, key_of, numbers_section, row, table
+from foresail.reports.document import (
+    as_html,
+    document,
+    footer,
+    key_of,
+    missing,
+    numbers_section,
+    row,
+    section,
+    table,
+)
+from foresail.reports.figure import Figure, MissingFigure, write_page
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ class Findings:
 
 
 def findings_of(results: Results, rule: SelectionRule) -> Findings:
-    """What the finished runs of a campaign say.
+    """Return what the finished runs of a campaign say.
 
     Raises
     ------
@@ -83,7 +91,7 @@ def findings_of(results: Results, rule: SelectionRule) -> Findings:
 def _named(
     results: pl.DataFrame, choices: pl.DataFrame | None, rule: SelectionRule
 ) -> dict[str, dict[str, str]]:
-    """What the first figure names, on each log."""
+    """Return what the first figure names, on each log."""
     logs = results["log"].unique(maintain_order=True).to_list()
     named = {
         "EASY++": dict.fromkeys(logs, EASY_PLUS_PLUS.text),
@@ -172,7 +180,7 @@ def page(found: Findings, command: str | None = None) -> str:
 
 
 def sentences(found: Findings) -> list[str]:
-    """What the campaign says, in words."""
+    """Say what the campaign says, in words."""
     if found.choices is None:
         return ["With one log there is no other log to choose a policy by."]
     mean = float(found.choices["reduction"].to_numpy().mean())

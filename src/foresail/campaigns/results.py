@@ -273,7 +273,7 @@ class Results:
             ) from error
 
     def is_finished(self, run: Run) -> bool:
-        """Whether a run's result is here."""
+        """Return whether a run's result is here."""
         return self._file(run).exists()
 
     def keep(self, run: Run, measured: Measured) -> None:
@@ -288,7 +288,7 @@ class Results:
         write_whole(self._file(run), json.dumps(content).encode())
 
     def workload_folder(self, digest: str) -> Path:
-        """Where the log of this digest is prepared."""
+        """Return where the log of this digest is prepared."""
         return self.folder / "workloads" / digest
 
     def say(self, digest: str, words: Sequence[str]) -> None:

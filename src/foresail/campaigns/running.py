@@ -113,7 +113,7 @@ def _said(workload: Workload, *, one_pool: bool) -> list[str]:
 
 @blaming_plug_ins()
 def replayed(workload: Workload, run: Run) -> Measured:
-    """What a campaign keeps of one run."""
+    """Return what a campaign keeps of one run."""
     scenario = Scenario(
         on_partitions(workload, one_pool=run.one_pool),
         parse_policy(run.policy),

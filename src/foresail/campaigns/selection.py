@@ -24,7 +24,7 @@ WORST_WAIT: Final = "max_wait_seconds"
 
 @dataclass(frozen=True, slots=True)
 class SelectionRule:
-    """How a policy is chosen from its results on some logs."""
+    """Rule by which a policy is chosen from its results on some logs."""
 
     combine: Literal["sum", "ratios"] = "sum"
     """``sum`` of the average bounded slowdowns, as the study did (logs with large values decide),
@@ -168,7 +168,7 @@ def correlation_spread(matrix: pl.DataFrame) -> tuple[float, float, float]:
 
 
 def is_learned(policy: str) -> bool:
-    """Whether a policy predicts by one of the study's regressions."""
+    """Return whether a policy predicts by one of the study's regressions."""
     return parse_policy(policy).predictor.entry.name == "regression"
 
 

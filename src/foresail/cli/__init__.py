@@ -1,1 +1,1 @@
-"""The command line: one small file per command group; parses, calls, prints."""
+"""The command line: parses, calls, prints; a command is imported when it is called."""

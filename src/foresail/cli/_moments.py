@@ -1,4 +1,4 @@
-"""What commands about a run share: where its log is, and which moment of it is meant."""
+"""Event log of a run, and the moment of it that a command means."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def seconds_at(records: Sequence[Record], at: str, log: Path, option: str) -> fl
 
 
 def learned_before(run: Path) -> LearnedBefore | None:
-    """What the predictor of a run of real commands had learned before; None of a simulation."""
+    """Return what a run's predictor had learned before; None of a simulation."""
     from foresail.live.run_directory import RunDirectory
     from foresail.scenario.by_daemon import scenario_of_run
 
@@ -72,15 +72,15 @@ def learned_before(run: Path) -> LearnedBefore | None:
 
 
 def course_of(log: Path, at: str | None) -> RunCourse | None:
-    """What the event log of a simulation adds to its report; raises as ``snapshot_at``.
+    """Return what the event log of a simulation adds to its report; raises as ``snapshot_at``.
 
     Nothing if no time is named and nothing was ever scheduled.
     """
     from foresail.explain.run_snapshot import waits_by_reason
     from foresail.record.log_text import read_log
     from foresail.record.records import Decided
+    from foresail.reports.plan.node_figure import waiting_by_reason
     from foresail.reports.plan.page import PlanPart, RunCourse
-    from foresail.reports.plan.waiting_figure import waiting_by_reason
 
     records = list(read_log(log))
     if at is None and not any(isinstance(record, Decided) for record in records):

@@ -1,4 +1,4 @@
-"""What the commands that speak to a service share: the connection, and how jobs are shown."""
+"""Connection to a service, and jobs as tables and in words."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def now_of(job: Mapping[str, Any]) -> float:
 
 
 def asked_for(job: Mapping[str, Any]) -> str:
-    """What a job asks for, as it was understood."""
+    """Say what a job asks for, as it was understood."""
     return ", ".join(_asked_for(job))
 
 
@@ -98,7 +98,7 @@ def _asked_for(job: Mapping[str, Any]) -> Iterator[str]:
 
 
 def in_use(cluster: Mapping[str, Any]) -> str:
-    """How the cluster is used, on one line."""
+    """Say how the cluster is used, on one line."""
     counts, used = cluster["jobs_by_state"], cluster["cpus"] - cluster["free_cpus"]
     return (
         f"cpus {max(0.0, used):g} of {cluster['cpus']:g} in use, "
@@ -142,7 +142,7 @@ def spread(low: str, middle: str, high: str) -> str:
 
 
 def why(job: Mapping[str, Any]) -> str:
-    """Why a job waits, or ended as it did."""
+    """Say why a job waits, or ended as it did."""
     reason = job.get("reason") or {}
     return str(reason.get("sentence") or job.get("because") or "")
 
@@ -269,7 +269,7 @@ def _show_queue(client: ServiceClient, address: str) -> None:
 
 
 def _planned(plan: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """What runs, then what is next, of everybody; nameless where one may not see it."""
+    """Return what runs, then what is next, of everybody; nameless where one may not see it."""
     for each in plan["running"]:
         yield {**each, "state": "running", "start_seconds": each["start"]["p50"]}
     for each in plan["waiting"]:

@@ -69,7 +69,7 @@ def analyse(
 
 
 def _names(logs: Sequence[Path]) -> list[str]:
-    """What the logs are called: their files' names up to the suffixes, told apart by numbers."""
+    """Name the logs: their files' names up to the suffixes, told apart by numbers."""
     stems = []
     for path in logs:
         name = path.resolve().name
@@ -83,7 +83,7 @@ def _names(logs: Sequence[Path]) -> list[str]:
 
 
 def _write(found: Sequence[Analysed], folder: Path) -> None:
-    from foresail.reports.analysis.report import write_analysis
+    from foresail.reports.analysis.page import write_analysis
 
     write_analysis(found, folder, made_by())
 

@@ -142,7 +142,7 @@ def choose(
     output_format: TableFormatOption = TableFormat.TABLE,
     plugins: Plugins = None,
 ) -> None:
-    """For each log, the policy that the results on the other logs recommend."""
+    """Choose for each log the policy that the results on the other logs recommend."""
     from foresail.campaigns.results import Results
     from foresail.campaigns.selection import SCORE, candidates, leave_one_out, ranking
     from foresail.control.policy import parse_policy
@@ -251,7 +251,7 @@ def _rule(normalised: bool, longest_wait: float | None, baseline: str) -> Select
 def _progress(
     plan: CampaignPlan, results: Results
 ) -> Iterator[tuple[Callable[[LogSource], None], Callable[[Run, Any], None]]]:
-    """What to call for a log that is read and a run that is done; lines for who reads lines."""
+    """Yield functions to call for a log that is read and a run that is done."""
     from foresail.campaigns.results import runs_of
     from foresail.model.words import number
 

@@ -57,7 +57,7 @@ def compare(
     output: Output = None,
     png: Png = False,
 ) -> None:
-    """Say how waiting, slowdown and use would have been under other schedulers and predictions."""
+    """Compare waiting, slowdown and use under other schedulers and predictions."""
     from foresail.traces.facts import provenance_of
 
     standard = STANDARD_ON_NODES if options.on_nodes else STANDARD
@@ -202,7 +202,7 @@ def _usual_filter(scenarios: Sequence[Scenario], workload: Workload) -> str:
 
 @contextmanager
 def _compiling_beside(scenarios: Sequence[Scenario]) -> Iterator[CompilingBeside]:
-    """What scenarios need is compiled beside what is done in here."""
+    """Compile what scenarios need beside what is done meanwhile."""
     from foresail.kernels.beside import Rehearsal, Task, compiling_beside
     from foresail.scenario.running import EVENT_ENGINE, TASK_REPLAY, engine_of
     from foresail.simulator.replay import steps_of, steps_of_parts
@@ -241,8 +241,8 @@ def _show(
     """
     from foresail.metrics.partitions import partition_summaries
     from foresail.metrics.summary import summaries
-    from foresail.reports.comparison.recorded_words import verdict_of
-    from foresail.reports.comparison.table import (
+    from foresail.reports.comparison.sentences import verdict_of
+    from foresail.reports.comparison.view import (
         as_csv,
         killed_words,
         never_started_words,
@@ -289,8 +289,8 @@ def _write(
     provenance: Provenance,
 ) -> None:
     from foresail.model.whole_files import all_or_none
-    from foresail.reports.comparison.report import write_report
-    from foresail.reports.images import write_images
+    from foresail.reports.comparison.page import write_report
+    from foresail.reports.figure import write_images
     from foresail.traces.schedule import write_schedule
 
     command = made_by()

@@ -188,7 +188,7 @@ def _at_rest(state: Path) -> tuple[ServiceConfiguration, StateFolder]:
 
 
 def _configuration(state: Path) -> ServiceConfiguration:
-    """What a file says of a service, or where its folder is that keeps its database itself."""
+    """Read a service's configuration from its file, or assume the usual one of a folder."""
     from foresail.service.configuration import ServiceConfiguration, read_configuration
 
     return read_configuration(state) if state.is_file() else ServiceConfiguration(state=state)

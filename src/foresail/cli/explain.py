@@ -63,7 +63,7 @@ def explain(
         bool, typer.Option("--png", help="With --output: the picture as a PNG as well.")
     ] = False,
 ) -> None:
-    """The plan at one moment of a run, what happened to one job, or a shared node's use."""
+    """Explain the plan at a moment of a run, what happened to a job, or a shared node's use."""
     options = {"--at": at, "--node": node, "--output": output, "--png": png or None}
     if job_id is None and _JOB_ID.fullmatch(str(run)) and not run.exists():
         refuse(options, _NOT_OF_STORIES, str(run))
@@ -99,7 +99,7 @@ def _tell(log: Path, job_id: str) -> None:
 
 
 def _tell_of_service(job_id: str) -> None:
-    """Why a job waits, if it does, and its story with the service's clock."""
+    """Say why a job waits, if it does, and its story with the service's clock."""
     from foresail.cli._service import clock_time, connected
 
     with connected() as client:
@@ -154,19 +154,19 @@ def _show_node(log: Path, run: Path, name: str, output: Path | None, png: bool) 
 
 
 def _draw(figure: Figure, folder: Path, png: bool) -> None:
-    from foresail.reports.images import write_images
+    from foresail.reports.figure import write_images
 
     if png:
         write_images([figure], folder)
 
 
 def _print(part: PlanPart) -> None:
-    """What the page says, as text."""
+    """Say what the page says, as text."""
     from rich.table import Table
 
     from foresail.model.words import count, duration
-    from foresail.reports.plan.part import in_order, waiting_columns
-    from foresail.reports.plan.words import solver_words
+    from foresail.reports.plan.page import in_order, waiting_columns
+    from foresail.reports.plan.view import solver_words
 
     view = part.view
     typer.echo(f"{duration(view.moment.since_start)} after the start of the run:")
@@ -187,7 +187,7 @@ def _print(part: PlanPart) -> None:
 
 
 def print_wait(job: Mapping[str, Any], wait: Mapping[str, Any]) -> None:
-    """Why it waits, its place, what runs and goes before it, and what would help."""
+    """Say why it waits, its place, what runs and goes before it, and what would help."""
     reason = (wait["reason"] or {}).get("sentence", "the service has not said yet")
     typer.echo(f"Job {job['job_id']} ({job['name']}) waits: {reason}.")
     for sentence in _sentences(wait):

@@ -72,7 +72,7 @@ def forecast(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     plugins: Plugins = None,
 ) -> None:
-    """When a job should start and end: the middle, and the range of four times in five."""
+    """Forecast when a job starts and ends: the middle, and the range of four times in five."""
     del plugins  # they are loaded
     if job_id is not None and job_of_run is not None:
         of_service: dict[str, object] = {

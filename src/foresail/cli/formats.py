@@ -1,4 +1,4 @@
-"""How results are printed: for people (tables) or for programs; and the line that asks for them."""
+"""Results printed for people (tables) or for programs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
-from foresail.cli.progress_line import stop_showing
+from foresail.cli.progress import stop_showing
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,14 +33,14 @@ _Chosen = TypeVar("_Chosen", bound=StrEnum)
 
 
 class Format(StrEnum):
-    """How a result is printed."""
+    """Format of a printed result."""
 
     TABLE = "table"
     JSON = "json"
 
 
 class TableFormat(StrEnum):
-    """How a result that is one table is printed."""
+    """Format of a printed result that is one table."""
 
     TABLE = "table"
     JSON = "json"

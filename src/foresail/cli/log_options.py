@@ -59,7 +59,7 @@ FilterNames: TypeAlias = Annotated[
 
 @dataclass(frozen=True)
 class ReaderOptions:
-    """What is told of how to read a log."""
+    """Options of how to read a log."""
 
     reader: Annotated[
         str | None, typer.Option("--reader", help="Name of the reader, if it cannot be told.")
@@ -81,7 +81,7 @@ class ReaderOptions:
 
 @dataclass(frozen=True)
 class LogOptions(ReaderOptions):
-    """The same, and what becomes of rows that are odd."""
+    """Options of how to read a log, and of what becomes of odd rows."""
 
     strict: Annotated[
         bool | None,
@@ -104,7 +104,7 @@ class LogOptions(ReaderOptions):
 
 @dataclass(frozen=True)
 class MachineOptions(LogOptions):
-    """The same, and which partitions the machine has that jobs are simulated on."""
+    """Options of a log, and of the partitions of the machine that is simulated."""
 
     partitions: Annotated[
         str | None,

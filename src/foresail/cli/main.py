@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from foresail import __version__
-from foresail.cli.progress_line import progress_shown
+from foresail.cli.progress import progress_shown
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.registry import DeprecatedWordWarning, blaming_plug_ins
 
@@ -146,7 +146,7 @@ def _show_version(value: bool) -> None:
 def foresail(
     version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True),
 ) -> None:
-    """Foresail plans cluster work by the odds: replay a log, compare policies, run jobs."""
+    """Schedule clusters by how long jobs may take, not by one guess: on a log, or live."""
 
 
 _OBJECTS_BETWEEN_COLLECTIONS: Final = 50_000
@@ -161,7 +161,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """As Python does, but a deprecated word is a note to the one who typed it."""
+    """Warn as Python does, but of a deprecated word in a note to the one who typed it."""
     if issubclass(category, DeprecatedWordWarning):
         typer.echo(f"foresail: {message}", err=True)
     else:

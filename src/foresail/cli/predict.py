@@ -1,4 +1,4 @@
-"""``foresail predict``."""
+"""``foresail predict``: predictors evaluated on logs, trained, merged and shown."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _folders(logs: Sequence[Path], output: Path | None) -> list[Path | None]:
 
 def _print_table(evaluations: Sequence[Evaluation]) -> None:
     from foresail.evaluation.scores import scores
-    from foresail.reports.evaluation.table import terminal_table
+    from foresail.reports.evaluation.view import terminal_table
 
     console().print(terminal_table([scores(each) for each in evaluations]))
     typer.echo()
@@ -169,7 +169,7 @@ def _as_json(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
 
 
 def _write(workload: Workload, evaluations: Sequence[Evaluation], folder: Path) -> None:
-    from foresail.reports.evaluation.report import write_report
+    from foresail.reports.evaluation.page import write_report
 
     write_report(workload, evaluations, folder, command=made_by())
     typer.echo(f"report: {folder / 'report.html'}", err=True)

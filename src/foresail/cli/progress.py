@@ -1,46 +1,64 @@
-"""What a command is doing, in words, for ``foresail.cli.progress_line`` to tell.
+"""Progress of a command, said on standard error once something has taken two seconds.
 
 Code that takes long says so with ``doing`` (or ``reading``); it neither knows nor cares whether
 anybody looks. Lower floors take a plain function, ``progressed(done, total)``, or a
-``foresail.model.protocols.ProgressCallback``.
+``foresail.model.protocols.ProgressCallback``. On a terminal rich draws one line that moves and is
+gone at the end; elsewhere there is a plain line now and then; nothing at all where a program asked
+for the output.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from foresail.model.words import duration, number
 
 if TYPE_CHECKING:
+    from rich.live import Live
+
     from foresail.model.protocols import Progress
 
+PATIENCE_SECONDS = 2.0
+"""How long what is done may be silent."""
+
+_PLAIN_SECONDS: Final = 10.0
+_PLAIN_SHARE: Final = 0.1
+"""A plain line comes after so many seconds, or this share of the time so far if that is more."""
+
+_REDRAWN_SECONDS: Final = 0.125
+_WHEEL_WIDTH: Final = 3
 _CUT: Final = "..."
 _DAY: Final = 86_400.0
 _MEGABYTE: Final = 1e6
+_FORMATS_OF_PROGRAMS: Final = ("json", "csv")
 
 
 def in_counts(done: float, total: float | None) -> str:
-    """As ``3 of 11``."""
+    """Write counts: ``3 of 11``."""
     return number(done) if total is None else f"{number(done)} of {number(total)}"
 
 
 def in_shares(done: float, total: float | None) -> str:
-    """As ``45 %``."""
+    """Write a share: ``45 %``."""
     return in_counts(done, total) if not total else f"{100.0 * done / total:.0f} %"
 
 
 def in_bytes(done: float, total: float | None) -> str:
-    """As ``12 of 340 MB``."""
+    """Write bytes: ``12 of 340 MB``."""
     whole = "" if total is None else f" of {number(round(total / _MEGABYTE))}"
     return f"{number(round(done / _MEGABYTE))}{whole} MB"
 
 
 def in_days(done: float, total: float | None) -> str:
-    """As ``day 140 of 340``, of seconds."""
+    """Write seconds as days: ``day 140 of 340``."""
     whole = "" if total is None else f" of {number(int(total / _DAY) + 1)}"
     return f"day {number(int(done / _DAY) + 1)}{whole}"
 
@@ -76,7 +94,7 @@ class Doing:
         self.measure = measure
 
     def words(self) -> str:
-        """What is done, and how much of it if that is known."""
+        """Say what is done, and how much of it if that is known."""
         if self.measure is not None:
             self.progressed(*self.measure())
         if not self.done and self.total is None:
@@ -84,7 +102,7 @@ class Doing:
         return f"{self.what}: {self.said(self.done, self.total)}"
 
     def seconds_left(self, now: float) -> float | None:
-        """How long the rest takes if it goes on as since it was first looked at."""
+        """Return how long the rest takes if it goes on as since it was first looked at."""
         if self.seen_at is None:
             self.seen_at, self.seen_done = now, self.done
         progress = self.done - self.seen_done
@@ -96,6 +114,11 @@ class Doing:
 _stack: list[Doing] = []
 """What is being done now, each a part of what is before it."""
 
+_threads: list[_ProgressThread] = []
+"""What says so; none where nothing is done, or progress is not shown."""
+
+_is_shown = False
+
 
 @contextmanager
 def doing(
@@ -104,15 +127,19 @@ def doing(
     """Say what is being done meanwhile; within something else that is done, a part of that."""
     entered = Doing(what, total, said)
     _stack.append(entered)
+    if _is_shown and not _threads:
+        _threads.append(_ProgressThread())
     try:
         yield entered
     finally:
         _stack.remove(entered)
+        if not _stack:
+            _end_thread()
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[Callable[[int], None]]:
-    """What to call with the number of bytes just read."""
+    """Say that a file is read; yields a function to call with the number of bytes just read."""
     total = float(path.stat().st_size) if path.is_file() else None
     with doing(f"reading {path.name}", total, in_bytes) as entered:
 
@@ -123,7 +150,7 @@ def reading(path: Path) -> Iterator[Callable[[int], None]]:
 
 
 def sentence(now: float, elapsed: float, width: int | None = None) -> str:
-    """What is being done, since when, and how long it may still take.
+    """Say what is being done, since when, and how long it may still take.
 
     No longer than the width: what is done gives way to how long it takes.
     """
@@ -136,3 +163,148 @@ def sentence(now: float, elapsed: float, width: int | None = None) -> str:
     if width is not None and len(words) + len(times) > width:
         words = words[: max(0, width - len(times) - len(_CUT))] + _CUT
     return words + times
+
+
+class Compilations:
+    """Enters what is compiled, and what number it is, into what is being done."""
+
+    def __init__(self) -> None:
+        self._listener: Any = None
+        self._depth = 0
+        self._count = 0
+        self._doing = ExitStack()
+
+    def listen(self) -> None:
+        """Begin to take note, once a command has imported Numba."""
+        if self._listener is not None or not hasattr(sys.modules.get("numba"), "njit"):
+            return
+        from numba.core import event
+
+        noting = self
+
+        class Listener(event.Listener):
+            def on_start(self, event: Any) -> None:
+                noting.begun(event.data["dispatcher"].py_func.__module__)
+
+            def on_end(self, event: Any) -> None:  # noqa: ARG002 - the signature is Numba's
+                noting.ended()
+
+        self._listener = Listener()
+        event.register("numba:compile", self._listener)  # type: ignore[no-untyped-call]
+
+    def stop(self) -> None:
+        """Take no more note."""
+        if self._listener is None:
+            return
+        from numba.core import event
+
+        event.unregister("numba:compile", self._listener)  # type: ignore[no-untyped-call]
+        self._listener = None
+        self._doing.close()
+
+    def begun(self, module: str) -> None:
+        """Something of a module is compiled; parts of what is being compiled do not count."""
+        self._depth += 1
+        if self._depth > 1:
+            return
+        self._count += 1
+        *packages, name = module.split(".")
+        said = f"{packages[-1]} {name}" if name.startswith("_") and packages else name
+        words = " ".join(said.replace("_", " ").split())
+        self._doing.enter_context(
+            doing(f"compiling {words}, part {self._count}, once for all later runs")
+        )
+
+    def ended(self) -> None:
+        """Note that what was begun last is compiled."""
+        self._depth = max(0, self._depth - 1)
+        if self._depth == 0:
+            self._doing.close()
+
+
+_compilations = Compilations()
+
+
+class _ProgressThread(threading.Thread):
+    """Says what is done until it is told to end, which takes a moving line away."""
+
+    def __init__(self) -> None:
+        super().__init__(name="progress", daemon=True)
+        self._began = time.monotonic()
+        self._over = threading.Event()
+        self._moves = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self.start()
+
+    def run(self) -> None:
+        """Draw the line, or write plain lines, when it is time to."""
+        due = self._began + PATIENCE_SECONDS
+        with ExitStack() as shown:
+            live: Live | None = None
+            while not self._over.wait(_REDRAWN_SECONDS):
+                _compilations.listen()
+                now = time.monotonic()
+                if now < due:
+                    continue
+                elapsed = now - self._began
+                try:
+                    if self._moves:
+                        live = shown.enter_context(_moving_line()) if live is None else live
+                        _draw(live, now, elapsed)
+                    else:
+                        due = now + max(_PLAIN_SECONDS, _PLAIN_SHARE * elapsed)
+                        print(sentence(now, elapsed), file=sys.stderr, flush=True)  # noqa: T201
+                except (OSError, ValueError):  # nobody reads standard error any more
+                    return
+
+    def end(self) -> None:
+        """Say nothing more."""
+        self._over.set()
+        self.join()
+
+
+def _moving_line() -> Live:
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(file=sys.stderr, markup=False, highlight=False)
+    to_terminal = sys.stdout.isatty()  # else it is left alone
+    return Live(console=console, auto_refresh=False, transient=True, redirect_stdout=to_terminal)
+
+
+def _draw(live: Live, now: float, elapsed: float) -> None:
+    from rich.spinner import Spinner
+
+    words = sentence(now, elapsed, live.console.width - _WHEEL_WIDTH)
+    wheel = Spinner("line", words)
+    wheel.start_time = 0.0
+    live.update(wheel, refresh=True)
+
+
+@contextmanager
+def progress_shown(arguments: Sequence[str]) -> Iterator[None]:
+    """Say what is being done meanwhile, unless the arguments ask for output for a program."""
+    global _is_shown
+    _is_shown = not for_a_program(arguments)
+    try:
+        yield
+    finally:
+        stop_showing()
+
+
+def stop_showing() -> None:
+    """Show nothing more: a command shows by itself what it does, or a program reads its output."""
+    global _is_shown
+    _is_shown = False
+    _end_thread()
+    _compilations.stop()
+
+
+def _end_thread() -> None:
+    while _threads:
+        _threads.pop().end()
+
+
+def for_a_program(arguments: Sequence[str]) -> bool:
+    """Return whether command line arguments ask for output that a program reads."""
+    joined = " ".join(arguments).replace("--format=", "--format ")
+    return any(f"--format {name}" in joined for name in _FORMATS_OF_PROGRAMS)

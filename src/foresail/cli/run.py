@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from foresail.cli.log_options import Plugins
-from foresail.cli.progress_line import stop_showing
+from foresail.cli.progress import stop_showing
 from foresail.model.documents import bytes_of
 from foresail.model.errors import InputError
 
@@ -182,7 +182,7 @@ def _history_path(chosen: Path | None) -> Path:
 
 
 def _write_report(schedule: Schedule, run: RunDirectory) -> None:
-    from foresail.reports.comparison.report import write_report
+    from foresail.reports.comparison.page import write_report
 
     write_report([schedule], run.report, command=f"foresail run {schedule.meta.workload} --report")
     typer.echo(f"report in {run.report / 'report.html'}")

@@ -41,7 +41,7 @@ class ProgressObserver(Observer, AbstractContextManager["ProgressObserver"], Pro
 
 
 def observer_for(run: RunDirectory) -> ProgressObserver:
-    """What suits standard output: a display that is drawn anew, or lines."""
+    """Return an observer for standard output: a display that is drawn anew, or lines."""
     console = _PatientConsole(highlight=False, soft_wrap=True)
     return LiveDisplay(run, console) if console.is_terminal else Lines(run, console)
 
@@ -137,7 +137,7 @@ class LiveDisplay(Lines):
 
 
 def picture(controller: Controller, jobs: JobHistory, now: float) -> RenderableType:
-    """How a run stands, as a table of what runs and waits above a line of totals."""
+    """Lay out a run: a table of what runs and waits above a line of totals."""
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for job in islice(controller.running.values(), _ROWS):
         elapsed, left = now - job.start_seconds, job.expected_end_seconds - now
@@ -190,7 +190,7 @@ def remaining_seconds(controller: Controller, now: float) -> float:
 
 
 def summarise(result: SessionResult, run: RunDirectory) -> str:
-    """How the run stands at the end of a session, in a few lines."""
+    """Say how the run stands at the end of a session, in a few lines."""
     counts = {
         "completed": result.count(EndedBecause.COMPLETED),
         "failed": result.count(EndedBecause.FAILED),

@@ -1,4 +1,4 @@
-"""``foresail serve``: the live service."""
+"""Commands about a service itself: serve, doctor, login, token, nodes and top."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from foresail.cli.formats import print_table
-from foresail.cli.progress_line import stop_showing
+from foresail.cli.progress import stop_showing
 from foresail.model.errors import InputError
 from foresail.model.words import duration, memory_size
 
@@ -66,7 +66,7 @@ def doctor(
         Path | None, typer.Argument(help="Configuration file (TOML). [everything by default]")
     ] = None,
 ) -> None:
-    """Look at everything a service needs; status 1 if something is not well."""
+    """Check what a service needs; status 1 if something is not well."""
     from foresail.service.configuration import read_configuration
     from foresail.service.doctor import examined
 
@@ -89,7 +89,7 @@ def login(
         typer.Option(metavar="FILE", help="Where the token is. [asked for, or standard input]"),
     ] = None,
 ) -> None:
-    """Keep the address of a service and your token for it, once it was shown to be right.
+    """Log in: keep the address of a service and your token for it, once it has answered.
 
     On the machine itself no login is needed for a service that root runs, nor for your own.
     """

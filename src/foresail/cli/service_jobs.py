@@ -1,4 +1,4 @@
-"""``foresail submit``: hand commands to the service."""
+"""Commands about jobs of a service: submit, jobs, show, wait, logs, cancel, hold and release."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _AsTyped(TyperCommand):
         return super().parse_args(ctx, args if args[:1] == ["--help"] else ["--", *args])
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002 - Typer's signature
-        """What stands behind the command's name."""
+        """Say what stands behind the command's name."""
         return ["[OPTIONS] SCRIPT [ARGUMENTS] | JOBS | -- COMMAND..."]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's signature
@@ -114,7 +114,7 @@ def _tell_start(client: ServiceClient, jobs: Sequence[Any]) -> None:
 
 
 def wait(jobs: JobIds) -> None:
-    """Wait for jobs; the exit status is the job's, the highest of several.
+    """Block until jobs finish; the exit status is the job's, the highest of several.
 
     It is 1 of one that has none of its own: stopped at a limit, cancelled, or by a signal.
     """
@@ -207,7 +207,7 @@ def _separated(words: list[str] | None) -> list[str]:
 def show(
     jobs: JobIds, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
 ) -> None:
-    """Everything that is known of jobs, and at last why each waits or has ended."""
+    """Show everything known of jobs, and at last why each waits or has ended."""
     with connected() as client:
         for number, job_id in enumerate(members_of(client, jobs)):
             job = client.job(job_id)

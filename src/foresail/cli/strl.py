@@ -1,4 +1,4 @@
-"""``foresail strl``."""
+"""``foresail strl``: files of requests checked, explained and solved."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RequestFile: TypeAlias = Annotated[
 
 @app.command("check")
 def check(path: RequestFile, output_format: FormatOption = Format.TABLE) -> None:
-    """What is wrong, with line and column; what can never count; how large the requests are.
+    """Check requests: errors with line and column, what can never count, and sizes.
 
     Exit status 2 if anything cannot be understood; what is only odd leaves it at 0.
     """
@@ -125,7 +125,7 @@ _WORDS = {
 
 @app.command("explain")
 def explain(path: RequestFile) -> None:
-    """What is asked for, which alternatives there are, and what each is worth."""
+    """Explain what is asked for, which alternatives there are, and what each is worth."""
     from foresail.strl.parser import read
     from foresail.strl.wording import explain
 
@@ -149,7 +149,7 @@ def solve(
     ] = 1e-6,
     output_format: FormatOption = Format.TABLE,
 ) -> None:
-    """The most valuable plan: what each request is given, and how far it may be from the best.
+    """Find the most valuable plan: what each request is given, and how far it may be from the best.
 
     Without a slot, here or in the file, it is the longest that all starts and durations are
     multiples of. A solver that finds nothing in time leaves the plan it was to begin with.

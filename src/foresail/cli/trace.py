@@ -1,4 +1,4 @@
-"""``foresail trace``."""
+"""``foresail trace``: workloads inspected, validated, cleaned, made and fetched."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def inspect(
     log_options: LogOptions = LogOptions(),
     output_format: FormatOption = Format.TABLE,
 ) -> None:
-    """Jobs, span, load, runtimes, widths, waits; what is missing, and what is odd or cannot be."""
+    """Show jobs, span, load, runtimes, widths, waits; what is missing, odd or cannot be."""
     from foresail.traces.facts import facts
     from foresail.traces.plausibility import plausibility
     from foresail.traces.validation import as_replayed
@@ -160,7 +160,7 @@ def validate(
     log_options: LogOptions = LogOptions(),
     output_format: FormatOption = Format.TABLE,
 ) -> None:
-    """What is impossible, missing or doubtful, and what to do about it.
+    """Report what is impossible, missing or doubtful, and what to do about it.
 
     Ends with status 2 if something cannot be, as it is refused by what replays a log, or more than
     1 % of the rows are no jobs, unless lenient.

@@ -1,18 +1,18 @@
-"""What every HTML page of a report shares: one file, no request to anywhere, figures with words."""
+"""Parts of every HTML page: the document, sections, tables, keys, names, the footer."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from importlib import resources
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, TypeVar
 
-from plotly.offline import get_plotlyjs
-
+from foresail.model.words import count
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.style import DARK, LIGHT
+from foresail.reports.ranked_table import RankedTable
+from foresail.reports.style import DARK, LIGHT, PolicyStyle
 
 _UNIT: Final = re.compile(r"(\d) (s|min|h|d|%)(?![a-z])")
 
@@ -31,6 +31,8 @@ def document(title: str, body: str, figures: Sequence[Figure]) -> str:
     The title is plain text. The body is HTML: it has the sections of these figures, and the element
     that the skip link leads to has the id ``numbers``.
     """
+    from plotly.offline import get_plotlyjs
+
     specifications = {
         figure.name: {
             "data": list(figure.traces),
@@ -99,7 +101,7 @@ def missing(title: str, problem: str, remedy: str = "") -> str:
 
 
 def behind(name: str, command: str | None = None) -> str:
-    """Where the numbers are, and the command that made them."""
+    """Say where the numbers are, and the command that made them."""
     made = f" Made by <code>{escape(command)}</code>" if command else ""
     return (
         f"<p class='behind'>Numbers behind it: <a href='{escape(name)}.csv'>{escape(name)}.csv</a>"
@@ -128,4 +130,165 @@ def _variables() -> str:
     return (
         f":root{{color-scheme:light dark;{block(LIGHT)}}}"
         f"@media (prefers-color-scheme: dark){{:root{{{block(DARK)}}}}}"
+    )
+
+
+Cell: TypeAlias = str | tuple[str, str]
+"""The HTML in a cell, and its classes if it has more than those of its column."""
+
+Item = TypeVar("Item")
+
+_STROKES: Final = {
+    "dash": "8 4",
+    "dot": "3 3",
+    "dashdot": "9 3 3 3",
+    "longdash": "14 4",
+    "longdashdot": "12 3 3 3",
+}
+_SHAPES: Final = {
+    "circle": "<circle r='5'/>",
+    "diamond": "<path d='M0-6L6 0 0 6-6 0Z'/>",
+    "square": "<rect x='-5' y='-5' width='10' height='10'/>",
+    "triangle-up": "<path d='M0-5L6 5H-6Z'/>",
+}
+
+
+def table(
+    label: str, headings: Sequence[Cell], rows: Iterable[str], words: int = 1, caption: str = ""
+) -> str:
+    """A table that scrolls by itself where the page is narrow.
+
+    ``label`` (what it is, for those who do not see it) and ``caption`` (said above it) are plain
+    text. The first ``words`` columns are words, the others numbers; ``row`` makes the rows.
+    """
+    head = "".join(_cell(each, "th", "col", at >= words) for at, each in enumerate(headings))
+    above = f"<caption>{as_html(caption)}</caption>" if caption else ""
+    return (
+        f"<div class='wide' tabindex='0' role='region' aria-label='{escape(label)}'><table>{above}"
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def in_columns(
+    items: Iterable[Item], *columns: tuple[str, Callable[[Item], str]]
+) -> tuple[list[str], list[list[str]]]:
+    """Headings, and texts of a row for each item: of columns, each a heading and what it tells."""
+    headings = [heading for heading, _ in columns]
+    return headings, [[told(item) for _, told in columns] for item in items]
+
+
+def row(cells: Sequence[Cell], words: int = 1, kind: str = "") -> str:
+    """A row of a table: its first cell names it, and so many at the left are words."""
+    first = _cell(cells[0], "th", "row", is_number=False)
+    others = "".join(_cell(each, "td", "", at >= words) for at, each in enumerate(cells[1:], 1))
+    return f"<tr{_attribute('class', kind)}>{first}{others}</tr>"
+
+
+def _cell(cell: Cell, tag: str, scope: str, is_number: bool) -> str:
+    html, kinds = (cell, "") if isinstance(cell, str) else cell
+    classes = " ".join(filter(None, ("number" if is_number else "", kinds)))
+    return f"<{tag}{_attribute('scope', scope)}{_attribute('class', classes)}>{html}</{tag}>"
+
+
+def _attribute(name: str, value: str) -> str:
+    return f" {name}='{value}'" if value else ""
+
+
+def ranked(label: str, told: RankedTable[Any], names: Iterable[str]) -> str:
+    """A table of what is compared, named in HTML; the best of each column is marked."""
+    rows = [
+        row([name, *(_starred(text) if best else as_html(text) for text, best in cells)])
+        for name, cells in zip(names, told.rows(), strict=True)
+    ]
+    return table(label, [told.heading, *map(as_html, told.headings)], rows)
+
+
+def _starred(text: str) -> Cell:
+    return f"{as_html(text)}<span class=mark title=best> ★</span>", "best"
+
+
+def user_name(user: str | None) -> str:
+    """A user as a table names them, also where the log does not."""
+    return "–" if user is None else as_html(str(user))
+
+
+def policy_name(style: PolicyStyle) -> str:
+    """A policy as it is called, with its line, and in full where that is cut."""
+    full = (
+        f" <code class='full'>{escape(style.policy)}</code>" if style.label != style.policy else ""
+    )
+    line = swatch(style.colour, style.dash)
+    return f"<span class='policy'>{line}{as_html(style.label)}</span>{full}"
+
+
+def swatch(colour: str, dash: str = "solid", opacity: float = 1.0) -> str:
+    """A piece of a line, of a colour ``@role``."""
+    faint = "" if opacity == 1.0 else f" stroke-opacity='{opacity}'"
+    return _drawing(
+        f"<line x1='0' y1='6' x2='22' y2='6' stroke='var(--{colour[1:]})' stroke-width='4'{faint} "
+        f"stroke-dasharray='{_STROKES.get(dash, 'none')}'/>"
+    )
+
+
+def swatch_of(trace: Mapping[str, Any]) -> str:
+    """A piece of what a trace draws: of a line, of a bar, or one of its marks."""
+    if "line" in trace:
+        return swatch(trace["line"]["color"], trace["line"].get("dash", "solid"))
+    marker = trace["marker"]
+    if trace.get("type") == "bar":
+        return swatch(marker["color"], opacity=marker.get("opacity", 1.0))
+    shape = _SHAPES[marker.get("symbol", "circle")]
+    fill = f"var(--{marker['color'][1:]})"
+    return _drawing(f"<g fill='{fill}' transform='translate(11 6)'>{shape}</g>")
+
+
+def _drawing(marks: str) -> str:
+    return f"<svg class='swatch' viewBox='0 0 22 12' aria-hidden='true'>{marks}</svg>"
+
+
+def key(entries: Iterable[str]) -> str:
+    """Say what colours, dashes and shapes mean, an entry each; nothing if there is none."""
+    items = "".join(f"<li>{entry}</li>" for entry in entries)
+    return f"<ul class='key' aria-label='Key'>{items}</ul>" if items else ""
+
+
+def key_of(part: Figure | MissingFigure) -> str:
+    """The key of all that a figure draws and does not name itself, if that is more than one."""
+    if isinstance(part, MissingFigure) or len(part.legend) < 2:
+        return ""
+    shown = [trace for trace in part.traces if trace.get("showlegend")]
+    return key(f"{swatch_of(trace)} {as_html(trace['name'])}" for trace in shown)
+
+
+def leading(sentences: Sequence[str]) -> str:
+    """List the sentences that a page begins with."""
+    items = "".join(f"<li>{as_html(each)}</li>" for each in sentences)
+    return f"<ul class='lead'>{items}</ul>"
+
+
+def note(text: str) -> str:
+    """Write a note below a table; nothing if there is none."""
+    return f"<p class='note'>{as_html(text)}</p>" if text else ""
+
+
+def further(left_out: int, one: str, several: str = "", *, where: str = "in the CSV") -> str:
+    """Say how much more there is than is shown; nothing if that is all."""
+    return note(f"{count(left_out, one, several or f'{one}s')} {where}.") if left_out else ""
+
+
+def numbers_section(name: str, title: str, tables: str, command: str | None = None) -> str:
+    """A section of tables with the CSV file of this name behind them; its id is ``name-table``."""
+    return (
+        f"<section id='{escape(name)}-table'><h2>{as_html(title)}</h2>{tables}"
+        f"{behind(name, command)}</section>"
+    )
+
+
+def footer(paragraphs: Iterable[str], command: str | None = None) -> str:
+    """The end of a page: the command that made it, how, as HTML, and the keys of figures."""
+    made = f"<p>Made by <code>{escape(command)}</code></p>" if command else ""
+    said = "".join(f"<p>{each}</p>" for each in paragraphs)
+    return (
+        f"<footer>{made}{said}<p id='keys'>Keys in a figure: + and − zoom, ← and → move, 0 shows "
+        "the whole range, S saves a PNG.</p></footer>"
     )

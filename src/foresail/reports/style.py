@@ -1,4 +1,4 @@
-"""How policies and axes look: one colour per policy, light and dark, ticks as people say them."""
+"""Looks of policies and axes: a colour per policy, light and dark, ticks as people say them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class PolicyStyle:
 
     @property
     def is_cut(self) -> bool:
-        """Whether drawings show less than all of it."""
+        """Return whether drawings show less than all of it."""
         return self.drawn != literal(self.label) or self.label != self.policy
 
     @property
@@ -248,6 +248,23 @@ def line_of(style: PolicyStyle, x: object, y: object, hover: str, **more: Any) -
     }
 
 
+def marks_of(
+    style: PolicyStyle, x: object, y: object, hover: str = "", **more: Any
+) -> dict[str, Any]:
+    """Marks in a policy's looks, as ``line_of`` draws lines."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": style.drawn,
+        "x": x,
+        "y": y,
+        "marker": {"color": style.colour, "size": 10, "symbol": style.symbol},
+        "hovertemplate": f"{hover}<extra></extra>",
+        "showlegend": True,
+        **more,
+    }
+
+
 def mark_at(place: float, colour: str = "@muted", width: int = 1) -> dict[str, Any]:
     """A vertical line below all that is drawn, from end to end."""
     return {
@@ -291,11 +308,11 @@ def rows_axis(names: Sequence[str]) -> dict[str, Any]:
     )
 
 
-def layout(height: int, **settings: Any) -> dict[str, Any]:
-    """A Plotly layout in the report's manner."""
+def layout(height: int, *, top: int = 34, **settings: Any) -> dict[str, Any]:
+    """A Plotly layout in the report's manner, with so many pixels above the drawing."""
     return {
         "height": height,
-        "margin": {"l": 12, "r": 18, "t": 34, "b": 12},
+        "margin": {"l": 12, "r": 18, "t": top, "b": 12},
         "paper_bgcolor": "@paper",
         "plot_bgcolor": "@paper",
         "font": {"family": FONT, "size": 13, "color": "@ink"},
@@ -312,7 +329,7 @@ _LEGEND_ROW_CHARACTERS: Final = 120
 
 
 def image_layout(title: str, drawing: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """What changes where a figure stands alone, as an image: heading and legend join the drawing.
+    """Return what changes where a figure stands alone: heading and legend join the drawing.
 
     There are no ``names`` for the legend of a figure that names its lines itself.
     """

@@ -88,7 +88,7 @@ def run(
 ) -> None:
     """Run a study, or go on where it was interrupted; claims, tables and pictures in DIR."""
     from foresail.campaigns.running import in_processes
-    from foresail.reports.images import write_images
+    from foresail.reports.figure import write_images
     from foresail_studies.page import write_study_report
     from foresail_studies.report import report_of
     from foresail_studies.results import StudyResults, carry_out_study

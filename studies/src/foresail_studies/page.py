@@ -8,9 +8,18 @@ from typing import Final
 
 from foresail.model.whole_files import all_or_none, write_whole
 from foresail.model.words import count
-from foresail.reports.document import as_html, behind, document, section
-from foresail.reports.files import write_page
-from foresail.reports.html_parts import footer, key_of, note, row, table
+from foresail.reports.document import (
+    as_html,
+    behind,
+    document,
+    footer,
+    key_of,
+    note,
+    row,
+    section,
+    table,
+)
+from foresail.reports.figure import write_page
 from foresail_studies.report import StudyReport, as_json, as_markdown, group_table
 from foresail_studies.summary import Verdict
 

@@ -12,12 +12,15 @@ import pytest
 from checks.analyses import awkward_workloads
 from foresail.analysis.characteristics import Analysed, analyse
 from foresail.analysis.finding import Finding, Plot, Unavailable
-from foresail.reports import images
-from foresail.reports.analysis.log_style import log_styles
-from foresail.reports.analysis.page import analysis_page, sentences
-from foresail.reports.analysis.plots import most_rows
-from foresail.reports.analysis.report import analysis_figures, write_analysis
-from foresail.reports.plot_axes import scale_of
+from foresail.reports import figure as images
+from foresail.reports.analysis.page import (
+    analysis_figures,
+    analysis_page,
+    sentences,
+    write_analysis,
+)
+from foresail.reports.analysis.plots import log_styles, most_rows
+from foresail.reports.curve_figure import scale_of
 
 KINDS = ("line", "steps", "points", "bars", "band", "box", "heat")
 

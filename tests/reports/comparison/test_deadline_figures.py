@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from foresail.metrics.summary import summary
-from foresail.reports.comparison.deadline_figures import said_goodput, said_misses
-from foresail.reports.comparison.report import report_of, write_report
+from foresail.reports.comparison.job_figures import said_goodput, said_misses
+from foresail.reports.comparison.page import report_of, write_report
 from foresail.reports.comparison.sentences import deadlines_against
 from made_schedules import made_schedule
 

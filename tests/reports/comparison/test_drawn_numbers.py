@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from foresail.reports.comparison.change_figures import relative_metrics, size_map
-from foresail.reports.comparison.distribution_figures import (
+from foresail.reports.comparison.job_figures import (
     slowdown_distribution,
     wait_distribution,
 )

@@ -15,10 +15,11 @@ from rich.console import Console
 from foresail.metrics.summary import summary
 from foresail.metrics.usage import Span, gantt, lay_out
 from foresail.model.errors import InputError
-from foresail.reports import images, zooming
-from foresail.reports.comparison.report import report_of, write_report
+from foresail.reports import figure as images
+from foresail.reports.comparison import time_figures as zooming
+from foresail.reports.comparison.page import report_of, write_report
 from foresail.reports.comparison.sentences import against_baseline, alone
-from foresail.reports.comparison.table import as_csv, terminal_tables
+from foresail.reports.comparison.view import as_csv, terminal_tables
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.style import policy_styles
 from made_schedules import list_schedule, made_schedule, random_workload, waits_schedule

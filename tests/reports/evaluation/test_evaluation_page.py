@@ -13,12 +13,10 @@ from foresail.distributions.basic import Point
 from foresail.evaluation.replaying import evaluate
 from foresail.model.errors import InputError
 from foresail.reports.evaluation.figures import figures
-from foresail.reports.evaluation.page import sentences
-from foresail.reports.evaluation.report import write_report
-from foresail.reports.evaluation.table import COLUMNS, amount, microseconds
-from foresail.reports.evaluation.view import evaluation_view
+from foresail.reports.evaluation.page import sentences, write_report
+from foresail.reports.evaluation.view import COLUMNS, amount, evaluation_view, microseconds
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.ranked_table import ranked_rows
+from foresail.reports.ranked_table import RankedTable
 from made_evaluations import as_part, made_workload, random_jobs
 from reading_pages import page_faults
 from toys import Constant
@@ -152,7 +150,7 @@ def test_experts_are_named_as_text(written):
 def test_the_best_of_each_column(written):
     """The least CRPS is marked, once, as it is printed."""
     told = written[1].told
-    marks = [row[4] for row in ranked_rows(told, COLUMNS)]
+    marks = [row[4] for row in RankedTable("", [], told, COLUMNS).rows()]
     best = min(range(len(told)), key=lambda i: told[i].relative_crps.value)
     assert [i for i, (_, is_best) in enumerate(marks) if is_best] == [best]
 

@@ -31,15 +31,13 @@ from foresail.record.records import (
     Predicted,
     ReasonsChanged,
 )
-from foresail.reports import images
-from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.images import write_images
+from foresail.reports import figure as images
+from foresail.reports.figure import Figure, MissingFigure, write_images
 from foresail.reports.plan.bands import band_uses, is_too_dense
 from foresail.reports.plan.lanes import Lanes
+from foresail.reports.plan.node_figure import waiting_by_reason
 from foresail.reports.plan.page import PlanPart, plan_page, write_plan
-from foresail.reports.plan.view import plan_view
-from foresail.reports.plan.waiting_figure import waiting_by_reason
-from foresail.reports.plan.words import chance_words, in_words, solver_words
+from foresail.reports.plan.view import chance_words, in_words, plan_view, solver_words
 from made_moments import NOW, SOLVED, ended, huge, job, moment, racks, runs, waits
 
 

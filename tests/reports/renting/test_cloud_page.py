@@ -9,9 +9,8 @@ import polars as pl
 import pytest
 
 from foresail.model.errors import InputError
-from foresail.reports.curve_figure import Curve, curve_figure
+from foresail.reports.curve_figure import Curve, curve_figure, scale_of
 from foresail.reports.figure import MissingFigure
-from foresail.reports.plot_axes import scale_of
 from foresail.reports.renting.page import CloudPage, NumbersTable, as_document, write_cloud_page
 from foresail.reports.style import named_styles
 

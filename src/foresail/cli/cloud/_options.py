@@ -102,8 +102,7 @@ class PicturedAnswerOptions(AnswerOptions):
         """Write the page, its numbers, and perhaps its pictures."""
         AnswerOptions.write(self, page, **records)
         if self.png and self.output is not None:
-            from foresail.reports.figure import Figure
-            from foresail.reports.images import write_images
+            from foresail.reports.figure import Figure, write_images
 
             with doing("drawing the pictures"):
                 figures = [part for part in page.parts if isinstance(part, Figure)]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from foresail.cloud.waiting.simulating import Queue
     from foresail.control.policy import Policy
     from foresail.model.arrays import Floats
-    from foresail.reports.renting.rent_or_wait_words import Circumstances
+    from foresail.reports.renting.rent_or_wait_sentences import Circumstances
     from foresail.traces.workload import Workload
 
 
@@ -245,7 +245,7 @@ def answer_on_log(
     from foresail.cloud.waiting.owning import own_or_rent
     from foresail.cloud.waiting.settings import SweepInputs
     from foresail.evaluation.renting import KNOWN, believed_runtimes
-    from foresail.reports.renting.rent_or_wait_words import Circumstances
+    from foresail.reports.renting.rent_or_wait_sentences import Circumstances
 
     family = rented_family(owning.catalogue)
     if question.customised:

@@ -110,14 +110,13 @@ def command(
     from foresail.cloud.purchasing.offline_plan import OfflineSettings
     from foresail.cloud.purchasing.terms import PROVIDERS
     from foresail.model.errors import UnknownNameError
-    from foresail.reports.renting.purchase_answer import PurchaseAnswer, record
-    from foresail.reports.renting.purchase_tables import (
+    from foresail.reports.renting.purchase_page import (
         advice_table,
         costs_table,
         errors_table,
         options_table,
     )
-    from foresail.reports.renting.purchase_words import sentences
+    from foresail.reports.renting.purchase_words import PurchaseAnswer, record, sentences
 
     if provider not in PROVIDERS:
         raise UnknownNameError("provider", provider, PROVIDERS)

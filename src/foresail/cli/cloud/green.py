@@ -65,9 +65,13 @@ def command(
     from foresail.cloud.waiting.carbon import Repeat, read_intensity
     from foresail.cloud.waiting.green_hours import green_hours
     from foresail.evaluation.renting import believed_runtimes
-    from foresail.reports.renting.green_page import green_page
-    from foresail.reports.renting.green_tables import patiences_table, record
-    from foresail.reports.renting.green_words import GreenCircumstances, sentences
+    from foresail.reports.renting.green_page import (
+        GreenCircumstances,
+        green_page,
+        patiences_table,
+        record,
+        sentences,
+    )
 
     if repeat is not None and repeat not in _REPEATS:
         raise InputError(

@@ -37,7 +37,7 @@ from foresail.model.errors import InputError
 if TYPE_CHECKING:
     from foresail.cloud.waiting.models import Mispredicted
     from foresail.cloud.waiting.owning import OwningAnswer
-    from foresail.reports.renting.rent_or_wait_words import Circumstances
+    from foresail.reports.renting.rent_or_wait_sentences import Circumstances
 
 _OF_FORMULAS: Final = 1_000
 """Numbers of machines to try, unless they are given."""
@@ -52,7 +52,7 @@ def answer_by_formula(
     from foresail.cloud.waiting.offers import USUAL_SHARE
     from foresail.cloud.waiting.owning import own_or_rent_by_formula
     from foresail.cloud.waiting.settings import usual_counts
-    from foresail.reports.renting.rent_or_wait_words import Circumstances
+    from foresail.reports.renting.rent_or_wait_sentences import Circumstances
 
     rate, runtime, arrivals, mean = _arrivals_and_mean(model)
     load = Load(arrivals, 1.0 / mean, owning.relative_price)
@@ -265,8 +265,8 @@ def command(
     wrong = (0.0, 0.0) if mispredicted is None else wrong_shares(mispredicted)
     line = line_of(order, scheduler)
     from foresail.cloud.waiting.offers import owned_machines, owned_offer
+    from foresail.reports.renting.rent_or_wait_page import policies_table, record, values_table
     from foresail.reports.renting.rent_or_wait_sentences import sentences
-    from foresail.reports.renting.rent_or_wait_tables import policies_table, record, values_table
 
     answering.require_folder()
     catalogue = prices_of(prices)

@@ -1,4 +1,4 @@
-"""A plot that an analysis asks for, drawn for one log or overlaid for several."""
+"""Draw the plots that analyses declare, for one log or overlaid for several."""
 
 from __future__ import annotations
 
@@ -11,11 +11,47 @@ import polars as pl
 
 from foresail.analysis.finding import Finding, Plot
 from foresail.model.arrays import Floats
-from foresail.reports.analysis.log_style import DASHES, LogStyle, series_colour
-from foresail.reports.curve_figure import band_between
+from foresail.reports.curve_figure import AxisScale, band_between, scale_of
 from foresail.reports.figure import Figure, packed
-from foresail.reports.plot_axes import AxisScale, scale_of
 from foresail.reports.style import caption, layout, literal
+
+_COLOURS: Final = ("@policy1", "@policy2", "@policy3", "@policy4", "@policy5", "@policy6")
+_GREY: Final = "@policy0"
+_SYMBOLS: Final = ("circle", "diamond", "square", "triangle-up", "cross", "x")
+DASHES: Final = ("solid", "dash", "dot", "dashdot", "longdash")
+
+
+@dataclass(frozen=True, slots=True)
+class LogStyle:
+    """A log's looks, the same throughout a report.
+
+    The dash is for figures whose lines tell nothing but logs.
+    """
+
+    log: str
+    colour: str
+    dash: str
+    symbol: str
+
+
+def log_styles(logs: Sequence[str]) -> tuple[LogStyle, ...]:
+    """A style per log: six hues, grey, and then the same again with other dashes."""
+    colours = (*_COLOURS, _GREY)
+    return tuple(
+        LogStyle(
+            log,
+            colours[position % len(colours)],
+            DASHES[position // len(colours) % len(DASHES)],
+            _SYMBOLS[position % len(_SYMBOLS)],
+        )
+        for position, log in enumerate(logs)
+    )
+
+
+def series_colour(position: int) -> str:
+    """Colour of one of several series where there is only one log."""
+    return _COLOURS[position % len(_COLOURS)]
+
 
 _HEIGHT: Final = 300
 _HEAT_HEIGHT: Final = 170
@@ -61,7 +97,7 @@ class _Look:
 
 
 def most_rows(lines: Sequence[int], marks: int) -> int:
-    """How many rows of each line may be drawn so that all together make at most ``marks``.
+    """Return how many rows of each line may be drawn so that all together make at most ``marks``.
 
     Never fewer than 40, which a line needs to have a shape.
     """
@@ -192,7 +228,7 @@ def _bars(
 def _marks(
     kind: str, plot: Plot, table: pl.DataFrame, look: _Look, across: AxisScale, up: AxisScale
 ) -> dict[str, Any]:
-    """What lines and bars have in common: whose they are, where, and what is said there."""
+    """Return what lines and bars have in common: whose they are, where, and what is said there."""
     x, said = _positions(plot, table, across)
     y = _numbers(table, plot.y)
     return {
@@ -278,7 +314,7 @@ def _heat(parts: Sequence[LogPlot]) -> tuple[list[dict[str, Any]], dict[str, Any
 
 
 def _positions(plot: Plot, table: pl.DataFrame, across: AxisScale) -> tuple[Any, list[str]]:
-    """Where marks lie along x, and what that is called."""
+    """Say where marks lie along x, and what that is called."""
     if plot.x_kind == "category" or table.schema[plot.x] == pl.String:
         names = table[plot.x].cast(pl.String).to_list()
         return [literal(name) for name in names], [literal(name) for name in names]

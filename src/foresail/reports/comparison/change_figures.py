@@ -18,7 +18,16 @@ from foresail.metrics.statistics import (
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.comparison.view import ReportView
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.style import axis, caption, end_note, layout, mark_at, ratio_axis, rows_axis
+from foresail.reports.style import (
+    axis,
+    caption,
+    end_note,
+    layout,
+    mark_at,
+    marks_of,
+    ratio_axis,
+    rows_axis,
+)
 
 METRIC_WORDS: Final[dict[Metric, str]] = {
     "average_bounded_slowdown": "average bounded slowdown",
@@ -82,13 +91,12 @@ def relative_metrics(view: ReportView) -> Figure | MissingFigure:
         rows += [_row(comparison.other, comparison.change(metric)) for metric in METRIC_WORDS]
         drawn = [(row, change) for row, change in drawn if _drawable(change)]
         traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": style.drawn,
-                "x": [change.ratio.value for _, change in drawn],
-                "y": [row + shift for row, _ in drawn],
-                "error_x": {
+            marks_of(
+                style,
+                [change.ratio.value for _, change in drawn],
+                [row + shift for row, _ in drawn],
+                "%{text}",
+                error_x={
                     "type": "data",
                     "symmetric": False,
                     "array": [_reach(c.ratio.high, c.ratio.value) for _, c in drawn],
@@ -97,11 +105,8 @@ def relative_metrics(view: ReportView) -> Figure | MissingFigure:
                     "thickness": 2,
                     "width": 0,
                 },
-                "marker": {"color": style.colour, "size": 10, "symbol": style.symbol},
-                "text": [_told(change) for _, change in drawn],
-                "hovertemplate": "%{text}<extra></extra>",
-                "showlegend": True,
-            }
+                text=[_told(change) for _, change in drawn],
+            )
         )
     ends = [
         end
@@ -119,12 +124,12 @@ def relative_metrics(view: ReportView) -> Figure | MissingFigure:
     ]
     drawing = layout(
         118 + (34 + 14 * others) * len(metrics),
+        top=52,
         xaxis=ratio_axis("relative to the baseline (log scale)", min(ends), max(ends)),
         yaxis=rows_axis(labels),
         shapes=[mark_at(1, "@policy0", 2)],
         annotations=[end_note("← better", "left"), end_note("worse →", "right")],
     )
-    drawing["margin"] = {**drawing["margin"], "t": 52}
     return Figure(
         name="relative-metrics",
         title="How does each metric change?",
@@ -344,8 +349,8 @@ def _relative_findings(view: ReportView) -> list[str]:
             continue
         unsure = judged - len(better) - len(worse)
         sentences.append(
-            f"{label}: of the {judged} metrics with an interval, {len(better)} are better, "
-            f"{len(worse)} worse, and {unsure} may be either."
+            f"{label}: of {judged} metrics with an interval, better {len(better)}, worse "
+            f"{len(worse)}, undecided {unsure}."
         )
     return sentences
 

@@ -1,9 +1,11 @@
-"""The HTML page of a report: one file, no request to anywhere, words before pictures."""
+"""The report of a comparison: one file, no request to anywhere, words before pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import Final
 
 import polars as pl
@@ -11,9 +13,22 @@ import polars as pl
 from foresail.metrics.comparison import movers
 from foresail.metrics.partitions import partition_summaries
 from foresail.metrics.prediction import worst_predicted_users
+from foresail.metrics.statistics import by_size, by_user
+from foresail.model.errors import InputError
 from foresail.model.words import count, duration, number, percent, signed
-from foresail.reports.comparison.prediction_figures import coverage
-from foresail.reports.comparison.provenance_parts import odd_words, provenance_section
+from foresail.reports.comparison.change_figures import relative_metrics, size_map
+from foresail.reports.comparison.job_figures import (
+    deadlines_and_goodput,
+    has_deadlines,
+    slowdown_distribution,
+    wait_distribution,
+)
+from foresail.reports.comparison.prediction_figures import (
+    coverage,
+    prediction_error,
+    prediction_sharpness,
+    worst_predicted,
+)
 from foresail.reports.comparison.sentences import (
     against_baseline,
     alone,
@@ -21,33 +36,67 @@ from foresail.reports.comparison.sentences import (
     deadlines_alone,
     situation,
 )
-from foresail.reports.comparison.table import (
-    held_up_words,
-    partition_names,
-    partition_rows,
-    policy_rows,
+from foresail.reports.comparison.time_figures import use_over_time
+from foresail.reports.comparison.view import (
+    ReportView,
+    as_table,
+    partition_table,
+    summary_tables,
+    view_of,
 )
-from foresail.reports.comparison.view import ReportView
-from foresail.reports.document import as_html, document, missing, section
-from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.html_parts import (
+from foresail.reports.document import (
+    as_html,
+    document,
     footer,
     further,
     in_columns,
     key,
     leading,
+    missing,
     note,
     numbers_section,
     policy_name,
+    ranked,
     row,
-    starred,
+    section,
     swatch,
     table,
     user_name,
 )
+from foresail.reports.figure import Figure, MissingFigure, write_page
 from foresail.reports.plan.page import RunCourse
 from foresail.reports.style import PolicyStyle
 from foresail.traces.facts import Provenance
+from foresail.traces.schedule import Schedule
+
+
+def odd_words(provenance: Provenance) -> str:
+    """Say what is odd, to be said before any figure; empty where nothing is."""
+    said = (f"<p class='lead'>Odd: {as_html(each.words)}.</p>" for each in provenance.findings)
+    return "".join(said)
+
+
+def provenance_section(provenance: Provenance) -> str:
+    """Version, source and reader, and a table of what was done to the source's rows."""
+    rows = [
+        row(
+            [as_html(each.cause.replace("_", " ")), as_html(each.example or "–"), f"{each.rows:,}"],
+            2,
+        )
+        for each in provenance.treated
+    ]
+    headings = ("repaired, dropped, folded or filled in", "the first", "rows")
+    shown = (
+        table("Provenance table", headings, rows, words=2) if rows else "<p>No row was changed.</p>"
+    )
+    digest = "" if provenance.sha256 is None else f" (SHA-256 {provenance.sha256})"
+    told = (
+        f"Foresail {provenance.foresail}, reader {provenance.reader}, {provenance.source}{digest}: "
+        f"{count(provenance.jobs, 'job')} simulated."
+    )
+    title = "<h2>What was done to the log</h2>"
+    return f"<section id='provenance'>{title}<p>{as_html(told)}</p>{shown}</section>"
+
 
 _MOST_MOVER_TABLES: Final = 3
 _MOST_WORST_TABLES: Final = 3
@@ -128,23 +177,17 @@ def _paragraphs(sentences: Sequence[str]) -> str:
 
 
 def _summary_section(view: ReportView, command: str | None) -> str:
-    headings, told = policy_rows(view.summaries)
-    rows = [
-        row([policy_name(style), *(starred(text, best) for text, best in cells)])
-        for style, cells in zip(view.styles, told, strict=True)
-    ]
-    against = held_up_words(view.summaries)
-    by_partition = [each for some in map(partition_summaries, view.schedules) for each in some]
-    titles, lines = partition_rows(by_partition)
-    named = zip(partition_names(by_partition), lines, strict=True)
-    partitions = [row([as_html(name), *map(as_html, cells)]) for name, cells in named]
-    said = view.schedules[0].meta.partitions_said
+    parts = [each for some in map(partition_summaries, view.schedules) for each in some]
+    partitions = partition_table(parts)
+    names = [*map(policy_name, view.styles)]
     numbers = [
-        table("Summary table", ["policy", *map(as_html, headings)], rows),
-        note("★ best of its column." if len(rows) > 1 else ""),
-        note(f"{against}." if against else ""),
-        note(said),
-        table("Partitions", ["partition", *map(as_html, titles)], partitions) if partitions else "",
+        *(
+            ranked(f"Summary table {number}", told, names[-len(told.names) :])
+            + note(f"{caption.replace('* best', '★ best')}.")
+            for number, (told, caption) in enumerate(summary_tables(view.summaries), start=1)
+        ),
+        note(view.schedules[0].meta.partitions_said),
+        ranked("Partitions", partitions, map(as_html, partitions.names)) if parts else "",
     ]
     return numbers_section("summary", "The numbers", "".join(numbers), command)
 
@@ -270,3 +313,81 @@ def _footer(view: ReportView, command: str | None) -> str:
         "instant. Times count from the first submission; day 1 is its first 24 hours."
     )
     return footer([as_html(made)], command)
+
+
+@dataclass(frozen=True)
+class Report:
+    """All a report shows; the first schedule of the view is the baseline.
+
+    ``course`` is what the event log of the only schedule says of it, if there is one.
+    """
+
+    view: ReportView
+    parts: tuple[Figure | MissingFigure, ...]
+    course: RunCourse | None = None
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """The figures that this report has."""
+        further = () if self.course is None else self.course.figures
+        return (*(part for part in self.parts if isinstance(part, Figure)), *further)
+
+
+def report_of(schedules: Sequence[Schedule], course: RunCourse | None = None) -> Report:
+    """Compute a report; the first schedule is the baseline of every comparison.
+
+    Raises
+    ------
+    InputError
+        If there is no schedule, or one has no job in common with the first.
+    """
+    if not schedules:
+        raise InputError("a report needs a schedule", value=0, expected="at least one")
+    view = view_of(schedules)
+    parts = (
+        *([deadlines_and_goodput(view)] if has_deadlines(view) else []),
+        relative_metrics(view),
+        wait_distribution(view),
+        slowdown_distribution(view),
+        *([size_map(view)] if view.comparisons else []),
+        use_over_time(view),
+        prediction_error(view),
+        *([prediction_sharpness(view)] if coverage(view).height else []),
+    )
+    return Report(view, parts, course)
+
+
+def write_report(
+    schedules: Sequence[Schedule],
+    folder: Path,
+    *,
+    command: str | None = None,
+    course: RunCourse | None = None,
+    verdict: str = "",
+    provenance: Provenance | None = None,
+) -> Report:
+    """Write ``report.html``, ``summary.csv`` and a CSV per figure into a folder, made if need be.
+
+    The schedules are of the same workload, the baseline first; ``command`` is printed beneath each
+    figure; ``course`` is a moment of the only schedule and why its jobs waited, from its event log;
+    ``verdict`` is what the log's own waits say of them; ``provenance`` what was done to the log.
+
+    Raises
+    ------
+    InputError
+        As ``report_of``, or if the folder cannot be written to.
+    """
+    report = report_of(schedules, course)
+    tables = {figure.name: figure.table for figure in report.figures}
+    if course is not None:
+        tables |= course.plan.tables
+    tables["summary"] = as_table(report.view.summaries)
+    if coverage(report.view).height:
+        tables["worst-predicted-users"] = worst_predicted(report.view)
+    for position, jobs in enumerate(report.view.jobs):
+        number = "" if len(report.view.jobs) == 1 else f"-{position + 1}"
+        tables[f"by-user{number}"] = by_user(jobs)
+        tables[f"by-size{number}"] = by_size(jobs)
+    text = page(report.view, report.parts, command, course, verdict, provenance)
+    write_page(folder / "report.html", text, tables)
+    return report

@@ -76,6 +76,7 @@ def prediction_error(view: ReportView) -> Figure | MissingFigure:
     powers = range(-int(_REACH), int(_REACH) + 1, step)
     drawing = layout(
         360,
+        top=52,
         xaxis=axis(
             "prediction relative to the runtime (log scale)",
             tickvals=list(powers),
@@ -90,7 +91,6 @@ def prediction_error(view: ReportView) -> Figure | MissingFigure:
             end_note("too long: over-predicted →", "right"),
         ],
     )
-    drawing["margin"] = {**drawing["margin"], "t": 52}
     if exact:
         findings.append(f"{'; '.join(exact)}: exact, being told the runtimes; not drawn.")
     return Figure(

@@ -1,4 +1,4 @@
-"""Do the stated ranges hold: the picture over time, and a table by user."""
+"""Coverage of the stated ranges: the picture over time, and a table by user."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import polars as pl
 
 from foresail.evaluation.tables import STATED
 from foresail.model.words import percent
-from foresail.reports.document import as_html
+from foresail.reports.document import as_html, note, numbers_section, row, table, user_name
 from foresail.reports.evaluation.view import EvaluationView
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.html_parts import note, numbers_section, row, table, user_name
 from foresail.reports.style import PolicyStyle, axis, layout, level_at, line_of
 
 _FEWEST_STRETCHES: Final = 3
@@ -59,12 +58,7 @@ def coverage_over_time_figure(view: EvaluationView) -> Figure | MissingFigure:
         traces=traces,
         layout=layout(
             640,
-            xaxis=axis(
-                f"{view.stretch} since the first submission",
-                anchor=f"y{len(STATED)}",
-                tickangle=0,
-                tickformat="d",
-            ),
+            xaxis=stretch_axis(view, f"y{len(STATED)}"),
             shapes=lines,
             **axes,
         ),
@@ -132,12 +126,18 @@ def _finding(view: EvaluationView, position: int) -> str:
 
 
 def without_ranges(title: str) -> MissingFigure:
-    """Where no predictor of the view has told more than a number."""
+    """Say that no predictor of the view has told more than a number."""
     return MissingFigure(
         title,
         "These predictors name one number for each job, so there is no range.",
         "Evaluate one that keeps the whole distribution.",
     )
+
+
+def stretch_axis(view: EvaluationView, anchor: str = "y") -> dict[str, Any]:
+    """The axis of time of what is told by stretch of submission, at the foot of another axis."""
+    title = f"{view.stretch} since the first submission"
+    return axis(title, anchor=anchor, tickangle=0, tickformat="d")
 
 
 def line_over_time(

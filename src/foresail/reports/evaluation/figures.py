@@ -1,4 +1,4 @@
-"""Can I trust the predictions: the pictures of an evaluation."""
+"""The pictures of an evaluation of predictors."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from foresail.model.words import count, number, percent
 from foresail.reports.evaluation.coverage_figures import (
     coverage_over_time_figure,
     line_over_time,
+    stretch_axis,
     without_ranges,
 )
-from foresail.reports.evaluation.table import words_of
-from foresail.reports.evaluation.view import EvaluationView
+from foresail.reports.evaluation.view import EvaluationView, words_of
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.style import PolicyStyle, axis, end_note, layout, line_of, literal
+from foresail.reports.style import PolicyStyle, axis, end_note, layout, line_of, literal, marks_of
 
 _STUDY_WITHIN: Final = (0.77, 0.92)
 """Within a factor of two in the study's traces: dissertation 4.1.1."""
@@ -150,6 +150,7 @@ def error_deciles(view: EvaluationView) -> Figure | MissingFigure:
     low, high = _STUDY_WITHIN
     drawing = layout(
         380,
+        top=66,
         xaxis=axis(
             f"estimate against the real {words_of(view.first.quantity)}",
             tickvals=[-100, -50, 0, 50, TAIL],
@@ -183,7 +184,6 @@ def error_deciles(view: EvaluationView) -> Figure | MissingFigure:
             },
         ],
     )
-    drawing["margin"] = {**drawing["margin"], "t": 66}
     return Figure(
         name="error-histogram",
         title=title,
@@ -224,12 +224,7 @@ def learning_curves(view: EvaluationView) -> Figure | MissingFigure:
         traces=traces,
         layout=layout(
             520,
-            xaxis=axis(
-                f"{view.stretch} since the first submission",
-                anchor="y2",
-                tickangle=0,
-                tickformat="d",
-            ),
+            xaxis=stretch_axis(view, "y2"),
             yaxis=axis(
                 "within a factor of two",
                 tickformat=".0%",
@@ -275,7 +270,7 @@ def range_widths(view: EvaluationView) -> Figure | MissingFigure:
         traces=traces,
         layout=layout(
             300,
-            xaxis=axis(f"{view.stretch} since the first submission", tickangle=0, tickformat="d"),
+            xaxis=stretch_axis(view),
             yaxis=axis("width / estimate", range=[0, _top(values)]),
         ),
         table=_stacked_curves(view).select("predictor", view.stretch, "jobs", "relative_width"),
@@ -285,7 +280,7 @@ def range_widths(view: EvaluationView) -> Figure | MissingFigure:
 
 
 def followed_experts(view: EvaluationView) -> Figure:
-    """How often each expert was followed, and how good it was then."""
+    """Draw how often each expert was followed, and how good it was then."""
     wins = [
         (style, details["experts"])
         for style, details, each in zip(view.styles, view.details, view.evaluations, strict=True)
@@ -310,20 +305,16 @@ def followed_experts(view: EvaluationView) -> Figure:
     for style, table in wins:
         rows = [row for row in table.iter_rows(named=True) if _expert(row["expert"]) in set(shown)]
         traces.append(
-            {
-                "type": "scatter",
-                "mode": "markers",
-                "name": style.drawn,
-                "x": [round(row["share"], 6) for row in rows],
-                "y": [literal(_expert(row["expert"])) for row in rows],
-                "marker": {"size": 10, "symbol": style.symbol, "color": style.colour},
-                "text": [
+            marks_of(
+                style,
+                [round(row["share"], 6) for row in rows],
+                [literal(_expert(row["expert"])) for row in rows],
+                f"{style.drawn}: %{{y}}: %{{x:.1%}}, %{{text}}",
+                text=[
                     f"{row['jobs']:,} jobs, {percent(row['within_factor_two'])} within 2×"
                     for row in rows
                 ],
-                "hovertemplate": f"%{{y}}: %{{x:.1%}}, %{{text}}<extra>{style.drawn}</extra>",
-                "showlegend": True,
-            }
+            )
         )
     left_out = total.height - len(shown)
     rest = f" The {left_out} rarest are in the CSV only." if left_out else ""

@@ -1,44 +1,54 @@
-"""The HTML page of an evaluation: one file, no request to anywhere, words before pictures."""
+"""The report of an evaluation: one file, no request to anywhere, words before pictures."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Final
 
+import numpy as np
 import polars as pl
 
-from foresail.evaluation.scores import Scores
-from foresail.evaluation.tables import Derived
+from foresail.evaluation.replaying import Evaluation
+from foresail.evaluation.scores import Scores, as_table
+from foresail.evaluation.tables import Derived, derived_runtimes
 from foresail.model.words import count, duration, number, percent
-from foresail.reports.document import as_html, document, missing, section
-from foresail.reports.evaluation.coverage_figures import coverage_users_section
-from foresail.reports.evaluation.table import (
-    COLUMNS,
-    amount,
-    memory,
-    microseconds,
-    words_of,
-)
-from foresail.reports.evaluation.view import EvaluationView
-from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.html_parts import (
+from foresail.reports.document import (
+    as_html,
+    document,
     footer,
     in_columns,
     key,
     leading,
+    missing,
     note,
     numbers_section,
     policy_name,
+    ranked,
     row,
-    starred,
+    section,
     swatch,
     table,
     user_name,
 )
-from foresail.reports.ranked_table import RankedColumn, ranked_rows
+from foresail.reports.evaluation.coverage_figures import coverage_users_section
+from foresail.reports.evaluation.figures import figures
+from foresail.reports.evaluation.view import (
+    COLUMNS,
+    EvaluationView,
+    amount,
+    evaluation_view,
+    memory,
+    microseconds,
+    words_of,
+)
+from foresail.reports.figure import Figure, MissingFigure, write_page
+from foresail.reports.ranked_table import RankedColumn, RankedTable
 from foresail.reports.style import PolicyStyle
+from foresail.traces.measured import quantity
+from foresail.traces.workload import Workload
 
 _MOST_USER_TABLES: Final = 3
 
@@ -83,7 +93,7 @@ def page(
 
 
 def sentences(view: EvaluationView) -> list[str]:
-    """What the evaluation says, in words."""
+    """Say what the evaluation says, in words."""
     said = []
     if len(view.told) > 1:
         known = [i for i, told in enumerate(view.told) if told.relative_crps.value >= 0]
@@ -137,13 +147,11 @@ def _situation(view: EvaluationView) -> str:
 
 
 def _scores_section(view: EvaluationView, command: str | None) -> str:
-    columns = (*COLUMNS, *_more(view.first.unit))
-    told = ranked_rows(view.told, columns)
-    rows = [
-        row([policy_name(style), *(starred(text, best) for text, best in cells)])
-        for style, cells in zip(view.styles, told, strict=True)
-    ]
-    headings = [as_html(column.heading.replace("\n", " ")) for column in columns]
+    names = [each.predictor for each in view.told]
+    first, more = (
+        RankedTable("predictor", names, view.told, columns)
+        for columns in (COLUMNS, _more(view.first.unit))
+    )
     star = "★ best of its column. " if len(view.told) > 1 else ""
     said = note(
         f"{star}The estimate is the mean of the belief. MAE, NMAE: mean absolute error, and over "
@@ -152,8 +160,9 @@ def _scores_section(view: EvaluationView, command: str | None) -> str:
         "median estimate. µs: all that a predictor does for a job, in the median and the 99.9 % "
         "quantile."
     )
-    scores = table("Scores", ["predictor", *headings], rows)
-    return numbers_section("scores", "The numbers", scores + said, command)
+    named = [*map(policy_name, view.styles)]
+    scores = ranked("Scores", first, named) + said + ranked("Further scores", more, named)
+    return numbers_section("scores", "The numbers", scores, command)
 
 
 def _derived_section(
@@ -230,7 +239,7 @@ def _users_table(users: pl.DataFrame, unit: str) -> str:
 
 
 def _key(part: Figure | MissingFigure, styles: Sequence[PolicyStyle]) -> str:
-    """What the lines mean."""
+    """Say what the lines mean."""
     if isinstance(part, MissingFigure) or len(styles) == 1:
         return ""
     return key(
@@ -253,3 +262,62 @@ def _footer(view: EvaluationView, command: str | None) -> str:
         "averaged over all quantiles; for a single number the absolute error."
     )
     return footer([words], command)
+
+
+def write_report(
+    workload: Workload,
+    evaluations: Sequence[Evaluation],
+    folder: Path,
+    *,
+    command: str | None = None,
+) -> EvaluationView:
+    """Write ``report.html``, ``scores.csv`` and a CSV per figure and table into a folder.
+
+    The evaluations are of this workload, the baseline first. Where the workload knows the cpu time
+    of jobs, runtimes derived from it are scored as well.
+
+    Raises
+    ------
+    InputError
+        As ``evaluation_view``, or if the folder cannot be written to.
+    """
+    view = evaluation_view(evaluations)
+    parts = figures(view)
+    derived = _derived(workload, evaluations)
+    tables = {part.name: part.table for part in parts if isinstance(part, Figure)}
+    tables["scores"] = as_table(view.told)
+    tables["worst-users"] = view.stacked("worst_users")
+    users = view.stacked("coverage_by_user")
+    if users.height:
+        tables["coverage-by-user"] = users
+    if derived:
+        tables["derived"] = _derived_table(derived)
+    write_page(folder / "report.html", page(view, parts, derived, command), tables)
+    return view
+
+
+def _derived(
+    workload: Workload, evaluations: Sequence[Evaluation]
+) -> list[tuple[str, tuple[Derived, ...]]]:
+    """Runtimes derived from the cpu time by each predictor, where the log measured it.
+
+    A log that has the same cpu time for all jobs did not.
+    """
+    cpu_time = quantity(workload, "cpu_time")
+    known = np.isfinite(cpu_time) & np.isfinite(quantity(workload, "cpu"))
+    known &= workload.runtime_seconds > 0
+    if evaluations[0].quantity != "runtime" or np.unique(cpu_time[known]).size < 2:
+        return []
+    return [
+        (each.predictor, derived_runtimes(workload, each.predictor, each)) for each in evaluations
+    ]
+
+
+def _derived_table(derived: Sequence[tuple[str, tuple[Derived, ...]]]) -> pl.DataFrame:
+    return pl.concat(
+        each.histogram.select(
+            pl.lit(predictor).alias("predictor"), pl.lit(each.name).alias("from"), pl.all()
+        )
+        for predictor, ways in derived
+        for each in ways
+    )

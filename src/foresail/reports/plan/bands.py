@@ -36,7 +36,7 @@ class BandUse:
 
 
 def is_too_dense(view: PlanView, lane_pixels: float) -> bool:
-    """Whether most jobs would be drawn lower than can be told apart."""
+    """Return whether most jobs would be drawn lower than can be told apart."""
     runs = [run for bar in (*view.running, *view.planned) for run in bar.runs]
     small = sum((end - first) * lane_pixels < _SMALL_PIXELS for first, end in runs)
     return view.lanes.count > _FEW_LANES and small > len(runs) / 2
@@ -57,7 +57,7 @@ def bands_of(view: PlanView) -> list[Band]:
 
 
 def band_uses(view: PlanView) -> list[BandUse]:
-    """What is expected of every band.
+    """Expectation of every band.
 
     That jobs end is taken as independent, their sum as normal.
     """
@@ -91,7 +91,7 @@ def band_uses(view: PlanView) -> list[BandUse]:
 
 
 def _within(bar: Bar, band: Band) -> float:
-    """How many of a bar's lanes are in a band."""
+    """Return how many of a bar's lanes are in a band."""
     inside = (min(end, band.end) - max(first, band.first) for first, end in bar.runs)
     return float(sum(max(0, lanes) for lanes in inside))
 

@@ -1,4 +1,4 @@
-"""Where jobs lie in a picture of a cluster: every cpu is a lane, nodes and partitions are bands."""
+"""Lanes and bands of a picture of a cluster: every cpu is a lane, nodes are bands."""
 
 from __future__ import annotations
 

@@ -2,20 +2,207 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import Final
 
 import polars as pl
 
-from foresail.explain.run_snapshot import RunSnapshot
-from foresail.model.words import duration
-from foresail.reports.document import as_html, document, section
-from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.files import write_page
-from foresail.reports.plan.part import moment_sections, plan_key, waiting_table
+from foresail.explain.reason_words import in_words, waiting_words
+from foresail.explain.run_snapshot import RunSnapshot, WaitingJob
+from foresail.model.words import duration, from_now, number
+from foresail.reports.document import (
+    Cell,
+    as_html,
+    document,
+    further,
+    key,
+    missing,
+    note,
+    numbers_section,
+    row,
+    section,
+    table,
+)
+from foresail.reports.figure import Figure, MissingFigure, write_page
 from foresail.reports.plan.plan_figure import plan_figure
-from foresail.reports.plan.view import PlanView
+from foresail.reports.plan.view import PlanView, chance_words, solver_words
+
+_MOST_ROWS: Final = 100
+
+_COLUMNS: Final = (
+    ("job", False),
+    ("cpus", True),
+    ("waits for", True),
+    ("expected runtime", True),
+    ("planned start", True),
+    ("deadline", True),
+    ("chance of it", True),
+    ("why it waits", False),
+)
+"""What is said of a waiting job, and whether it is a number."""
+
+_SHAPES: Final = {
+    "square": "<rect x='3' y='1' width='16' height='10' fill='{colour}'/>",
+    "square-open": "<rect x='3' y='1' width='16' height='10' fill='none' stroke='{colour}' "
+    "stroke-width='1.6'/>",
+    "line-ns-open": "<line x1='11' y1='0' x2='11' y2='12' stroke='{colour}' stroke-width='2'/>",
+    "line-ew-open": "<line x1='2' y1='6' x2='20' y2='6' stroke='{colour}' stroke-width='2'/>",
+    "x": "<path d='M6 1 L16 11 M16 1 L6 11' stroke='{colour}' stroke-width='3'/>",
+}
+
+
+def plan_key(figure: Figure) -> str:
+    """The key of the picture, as HTML."""
+    entries = []
+    for trace in figure.traces:
+        if trace.get("showlegend"):
+            marker = trace["marker"]
+            shape = _SHAPES[marker["symbol"]].format(colour=f"var(--{marker['color'][1:]})")
+            entries.append(
+                f"<svg class='swatch' viewBox='0 0 22 12' aria-hidden='true'>{shape}</svg>"
+                f"{as_html(trace['name'])}"
+            )
+    return key(entries)
+
+
+def waiting_table(view: PlanView) -> pl.DataFrame:
+    """A row per waiting job, in order of submission; times in seconds from the run's start."""
+    moment = view.moment
+    zero = moment.zero_seconds
+    schema = {
+        "job_id": pl.String,
+        "user": pl.String,
+        "cpus": pl.Float64,
+        "submit_seconds": pl.Float64,
+        "predicted_low_seconds": pl.Float64,
+        "predicted_median_seconds": pl.Float64,
+        "predicted_high_seconds": pl.Float64,
+        "reason": pl.String,
+        "reason_in_words": pl.String,
+        "planned_start_seconds": pl.Float64,
+        "deadline_seconds": pl.Float64,
+        "chance_of_deadline": pl.Float64,
+    }
+    rows = []
+    for each in moment.waiting:
+        job, belief = each.pending.job, each.pending.prediction
+        deadline = job.deadline_seconds
+        rows.append(
+            {
+                "job_id": job.job_id,
+                "user": job.user,
+                "cpus": job.cpus,
+                "submit_seconds": job.submit_seconds - zero,
+                "predicted_low_seconds": belief.quantile(0.1),
+                "predicted_median_seconds": belief.quantile(0.5),
+                "predicted_high_seconds": belief.quantile(0.9),
+                "reason": None if each.reason is None else each.reason.code.value,
+                "reason_in_words": waiting_words(each, moment.now),
+                "planned_start_seconds": _start(each, zero),
+                "deadline_seconds": None if deadline is None else deadline - zero,
+                "chance_of_deadline": view.chances[job.job_id],
+            }
+        )
+    return pl.DataFrame(rows, schema=schema)
+
+
+def _start(waiting: WaitingJob, zero: float) -> float | None:
+    return None if waiting.planned is None else waiting.planned.start_seconds - zero
+
+
+def in_order(view: PlanView) -> list[WaitingJob]:
+    """The waiting jobs: by planned start, then those that are not planned, by submission."""
+    return sorted(
+        view.moment.waiting,
+        key=lambda each: math.inf if each.planned is None else each.planned.start_seconds,
+    )
+
+
+def moment_sections(view: PlanView, command: str | None) -> str:
+    """HTML: which jobs wait and why, and what the solver believed."""
+    return _waiting_section(view, command) + solver_section(view)
+
+
+def solver_section(view: PlanView) -> str:
+    """HTML: what the solver believed of the last plan."""
+    words = solver_words(view.moment.solved)
+    return (
+        "<section id='solver'><h2>What did the solver believe?</h2>"
+        f"<p class='lead'>{as_html(words)}</p></section>"
+    )
+
+
+def _waiting_section(view: PlanView, command: str | None) -> str:
+    moment = view.moment
+    title = "Which jobs wait, and why?"
+    if not moment.waiting:
+        remedy = "Choose another with --at to see which do."
+        return missing(title, "No job waits at this moment.", remedy)
+    free = note(f"{moment.idle_cpus:g} cpus stand idle.")
+    ordered = in_order(view)
+    shown = ordered[:_MOST_ROWS]
+    columns = waiting_columns(view, shown)
+    headings: list[Cell] = [
+        (name, "number" if of_numbers else "") for name, of_numbers, _ in columns
+    ]
+    rows = [
+        row([_cell(column, at, _is_risky(view, each)) for column in columns], words=len(columns))
+        for at, each in enumerate(shown)
+    ]
+    jobs = table("Waiting jobs", headings, rows, words=len(columns))
+    more = further(len(ordered) - len(shown), "further job")
+    return numbers_section("waiting", title, free + jobs + more, command)
+
+
+def _is_risky(view: PlanView, waiting: WaitingJob) -> bool:
+    chance = view.chances[waiting.pending.job.job_id]
+    return chance is not None and chance < 0.5
+
+
+def _cell(column: tuple[str, bool, list[str]], at: int, at_risk: bool) -> Cell:
+    name, is_number, texts = column
+    mark = "<span class='risk'>✕ </span>" if at_risk and name == "chance of it" else ""
+    text = escape(texts[at]) if name == "job" else f"{mark}{as_html(texts[at])}"
+    return text, "number" if is_number else ""
+
+
+def waiting_columns(
+    view: PlanView, waiting: Sequence[WaitingJob]
+) -> list[tuple[str, bool, list[str]]]:
+    """Heading, whether it is of numbers, and cells, of every column that says something."""
+    rows = [_cells(view, each) for each in waiting]
+    columns = [
+        (name, is_number, list(cells))
+        for (name, is_number), *cells in zip(_COLUMNS, *rows, strict=True)
+    ]
+    return [column for column in columns if set(column[2]) != {"–"}]
+
+
+def _cells(view: PlanView, waiting: WaitingJob) -> list[str]:
+    """A waiting job in words: name, cpus, wait, runtime, start, deadline, chance, reason."""
+    now = view.moment.now
+    job, belief = waiting.pending.job, waiting.pending.prediction
+    low, high = belief.quantile(0.1), belief.quantile(0.9)
+    runtime = duration(low) if low == high else f"{duration(low)} – {duration(high)}"
+    deadline, chance = job.deadline_seconds, view.chances[job.job_id]
+    return [
+        job.job_id,
+        number(job.cpus),
+        _for_how_long(now - job.submit_seconds),
+        runtime,
+        "not planned" if waiting.planned is None else in_words(waiting.planned.start_seconds - now),
+        "–" if deadline is None else from_now(deadline - now),
+        "–" if deadline is None else chance_words(chance, waiting.planned is not None),
+        waiting_words(waiting, now),
+    ]
+
+
+def _for_how_long(seconds: float) -> str:
+    return duration(seconds) if seconds >= 1.0 else "under 1 s"
 
 
 @dataclass(frozen=True)
@@ -44,7 +231,7 @@ class PlanPart:
 
 @dataclass(frozen=True)
 class RunCourse:
-    """What an event log adds to the report of its run: one moment of it, and why jobs waited."""
+    """Addition of an event log to its run's report: one moment, and why jobs waited."""
 
     plan: PlanPart
     waits: Figure | MissingFigure

@@ -16,9 +16,8 @@ from foresail.model.words import count, duration, from_now
 from foresail.reports.figure import Figure, packed
 from foresail.reports.plan.bands import BandUse, band_uses, bands_of, is_too_dense
 from foresail.reports.plan.lanes import Band
-from foresail.reports.plan.view import Bar, PlanView, plan_view
-from foresail.reports.plan.words import chance_words, findings_of
-from foresail.reports.style import axis, layout, level_at, literal, time_unit
+from foresail.reports.plan.view import Bar, PlanView, chance_words, findings_of, plan_view
+from foresail.reports.style import axis, layout, level_at, literal, mark_at, time_unit
 
 _COLUMNS: Final = 300
 _MOST_ROWS: Final = 400
@@ -44,7 +43,7 @@ AT_RISK: Final = "@loss"
 
 @dataclass(frozen=True)
 class _Canvas:
-    """Where times and lanes are on the drawing."""
+    """Places of times and lanes on the drawing."""
 
     view: PlanView
     unit: str
@@ -239,7 +238,7 @@ def _down(canvas: _Canvas) -> dict[str, Any]:
 
 
 def _outlines(canvas: _Canvas) -> list[dict[str, Any]]:
-    """What is planned: from its start to when it ends as likely as not."""
+    """Return what is planned: from its start to when it ends as likely as not."""
     traces = []
     for name, kind, colour in (("planned", 0, WITHOUT), ("planned-deadline", 1, WITH_DEADLINE)):
         boxes: list[list[tuple[float, float]]] = []
@@ -298,7 +297,7 @@ class _Label:
     area: float
 
     def hides(self, other: _Label) -> bool:
-        """Whether both cannot be read."""
+        """Return whether both cannot be read."""
         begin, end = max(self.left, other.left), min(self.right, other.right)
         return begin < end and abs(self.middle - other.middle) < _LABEL_HEIGHT
 
@@ -444,20 +443,11 @@ def _layout(canvas: _Canvas, bands: Sequence[Band]) -> dict[str, Any]:
     shapes = [
         level_at(border, width=0.8, yref="y") for border in (borders if len(borders) < 60 else [])
     ]
-    shapes.append(
-        {
-            "type": "line",
-            "xref": "x",
-            "yref": "paper",
-            "x0": 0,
-            "x1": 0,
-            "y0": 0,
-            "y1": 1,
-            "line": {"color": "@ink", "width": 1.6, "dash": "dot"},
-        }
-    )
+    now = {"color": "@ink", "width": 1.6, "dash": "dot"}
+    shapes.append({**mark_at(0), "layer": "above", "line": now})
     return layout(
         round(canvas.height) + _MARGIN,
+        top=44,
         shapes=shapes,
         annotations=[
             {
@@ -472,7 +462,6 @@ def _layout(canvas: _Canvas, bands: Sequence[Band]) -> dict[str, Any]:
             }
         ],
         hovermode="closest",
-        margin={"l": 12, "r": 18, "t": 44, "b": 12},
         xaxis=axis(
             f"{canvas.unit} from now",
             range=list(canvas.shown(view.from_seconds, view.to_seconds)),

@@ -14,9 +14,8 @@ from foresail.cloud.advising.choosing import ExpectedMonth, certainty
 from foresail.cloud.advising.trying import RuleResult
 from foresail.cloud.waiting.owning import pareto
 from foresail.model.words import count, duration, number, percent
-from foresail.reports.curve_figure import Curve, curve_figure
+from foresail.reports.curve_figure import Curve, curve_figure, scale_of
 from foresail.reports.figure import Figure
-from foresail.reports.plot_axes import scale_of
 from foresail.reports.renting.advice_words import COMPARED_NAMES, RULE_NAMES, PricesTold, money
 from foresail.reports.style import PolicyStyle, axis, layout, named_styles, rows_axis
 
@@ -142,7 +141,7 @@ def _mark(expected: ExpectedMonth, label: str) -> Curve:
 
 
 def demand_figure(advice: Advice) -> Figure:
-    """What is in use over time, were there always room, with the advised nodes drawn through."""
+    """Draw what is in use over time, were there always room, and the advised nodes."""
     table = advice.use_over_time
     days = table["hour"].to_numpy() / 24.0
     mean, highest = table["mean"].to_numpy(), table["highest"].to_numpy()
@@ -191,7 +190,7 @@ def _drawn_through(drawing: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def mix_figure(advice: Advice, prices: PricesTold) -> Figure:
-    """What the money of a month is for: nodes in use, nodes idle, rented machines."""
+    """Draw what the money of a month is for: nodes in use, nodes idle, rented machines."""
     rows = mix_rows(advice)
     names = [name for name, _ in rows]
     values = np.array([parts for _, parts in rows])

@@ -13,7 +13,7 @@ from foresail.cloud.advising.trying import RuleResult
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
 from foresail.cloud.purchasing.offline_plan import COMMITTED
 from foresail.model.words import count, duration, number, percent
-from foresail.reports.html_parts import in_columns
+from foresail.reports.document import in_columns
 from foresail.reports.renting.advice_figures import demand_figure, frontier_figure, mix_figure
 from foresail.reports.renting.advice_words import (
     COMPARED_NAMES,
@@ -169,7 +169,7 @@ def _whole(amount: float) -> str:
 
 
 def sensitivity_table(advice: Advice, prices: PricesTold) -> NumbersTable:
-    """What would be advised were an assumption wrong, and what the advice comes to if kept."""
+    """Tabulate the advice were an assumption wrong, and what this advice comes to if kept."""
     headings, rows = in_columns(
         advice.sensitivities,
         ("if", lambda each: each.change),
@@ -258,7 +258,7 @@ def candidates_table(advice: Advice, prices: PricesTold) -> NumbersTable:
 
 
 def _told_how(advice: Advice) -> list[str]:
-    """Where runtimes, waits and lifetimes come from."""
+    """Say where runtimes, waits and lifetimes come from."""
     told = [
         "True runtimes are not known on submission: what has to be told them is not advised."
         if advice.believed_by == TRUTH
@@ -362,7 +362,7 @@ def record(advice: Advice, prices: PricesTold) -> dict[str, Any]:
 
 
 def _held_out(advice: Advice) -> dict[str, Any] | None:
-    """What choosing on the first half came to in the second."""
+    """Return what choosing on the first half came to in the second."""
     held = advice.held_out
     if held is None:
         return None

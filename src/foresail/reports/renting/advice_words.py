@@ -59,7 +59,7 @@ def rule_name(rule: WaitingRule) -> str:
 
 
 def rule_words(rule: WaitingRule) -> str:
-    """Which jobs wait, as an instruction with its thresholds."""
+    """Say which jobs wait, as an instruction with its thresholds."""
     words = _plain_rule_words(rule)
     if rule.waits == "learned":
         words += (
@@ -70,7 +70,7 @@ def rule_words(rule: WaitingRule) -> str:
 
 
 def has_to_be_told(rule: WaitingRule, advice: Advice) -> str:
-    """What a rule goes by that must be believed or learned."""
+    """Say what a rule goes by that must be believed or learned."""
     told = []
     if rule.goes_by_runtimes:
         told.append("true runtimes" if advice.believed_by == TRUTH else "runtimes")
@@ -124,7 +124,7 @@ def sentences(advice: Advice, prices: PricesTold) -> list[str]:
 
 
 def how_sure(advice: Advice, prices: PricesTold) -> list[str]:
-    """What weeks drawn anew, later weeks, uncertain demand and wrong beliefs make of the advice."""
+    """Say what weeks drawn anew, later weeks, odd demand and wrong beliefs make of it."""
     return [
         *_certain(advice, prices),
         *_chosen_before(advice, prices),
@@ -133,7 +133,7 @@ def how_sure(advice: Advice, prices: PricesTold) -> list[str]:
 
 
 def _chosen_before(advice: Advice, prices: PricesTold) -> list[str]:
-    """What the same way of choosing came to in weeks that it had not seen."""
+    """Say what the same way of choosing came to in weeks that it had not seen."""
     held = advice.held_out
     if held is None:
         return []
@@ -219,7 +219,7 @@ def _advised(advice: Advice, prices: PricesTold) -> list[str]:
 
 
 def _have(market: Market) -> str:
-    """What nodes are committed to, and until when."""
+    """Say what nodes are committed to, and until when."""
     held = [each for each in market.commitments if each.instance == market.node.name]
     ends = ["for good" if each.until is None else f"until {each.until}" for each in held]
     parts = [f"{each.count:,} {end}" for each, end in zip(held, ends, strict=True)]
@@ -228,7 +228,7 @@ def _have(market: Market) -> str:
 
 
 def _more(advice: Advice, verb: str, term: str) -> str:
-    """What to buy beyond that."""
+    """Say what to buy beyond that."""
     more = advice.advised.tried.nodes - advice.market.committed
     return f"{verb} {more:,} more{term}" if more > 0 else "Buy no more"
 
@@ -239,7 +239,7 @@ def said_cores(amount: float) -> str:
 
 
 def said_size(market: Market, nodes: int) -> str:
-    """How much so many nodes are."""
+    """Say how much so many nodes are."""
     cores = said_cores(nodes * market.node.cores)
     if not market.node.gpus:
         return cores
@@ -248,7 +248,7 @@ def said_size(market: Market, nodes: int) -> str:
 
 
 def _rented(advice: Advice) -> str:
-    """What the rest runs on."""
+    """Say what the rest runs on."""
     tried = advice.advised.tried
     share = percent(tried.rented_work)
     where = "on demand"
@@ -380,7 +380,7 @@ def _as_called(each: Compared) -> str:
 
 
 def _not_knowing(advice: Advice, prices: PricesTold) -> list[str]:
-    """What is lost because runtimes and waits are believed, not known."""
+    """Say what is lost because runtimes and waits are believed, not known."""
     if advice.advised.tried.nodes == 0 or advice.advised.tried.rule.name in (
         "all-jobs-wait",
         "no-jobs-wait",
@@ -408,7 +408,7 @@ def _cautions(advice: Advice) -> list[str]:
 
 
 def rests_on(advice: Advice, prices: PricesTold) -> list[str]:
-    """What the advice takes for granted, a sentence each."""
+    """Say what the advice takes for granted, a sentence each."""
     market, question = advice.market, advice.question
     length = duration(advice.hours * 3600.0)
     term = question.term_years * HOURS_PER_YEAR
@@ -467,7 +467,7 @@ def _runtimes(advice: Advice) -> list[str]:
 
 
 def _gpus(advice: Advice) -> list[str]:
-    """Where jobs that ask for gpus run."""
+    """Say where jobs that ask for gpus run."""
     demand, node = advice.weights.demand, advice.market.node
     if demand.jobs.gpus is None:
         return []

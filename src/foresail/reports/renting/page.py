@@ -8,18 +8,19 @@ from pathlib import Path
 
 import polars as pl
 
-from foresail.reports.document import as_html, document, section
-from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.files import write_page
-from foresail.reports.html_parts import (
+from foresail.reports.document import (
+    as_html,
+    document,
     footer,
     key_of,
     leading,
     note,
     numbers_section,
     row,
+    section,
     table,
 )
+from foresail.reports.figure import Figure, MissingFigure, write_page
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,8 @@ from foresail.cloud.synchronization.costing import Costs, DrawnCosts
 from foresail.cloud.synchronization.models import BarrierProgram
 from foresail.model.arrays import Floats
 from foresail.model.words import count, number, percent
-from foresail.reports.curve_figure import Curve, curve_figure
+from foresail.reports.curve_figure import Curve, curve_figure, scale_of
 from foresail.reports.figure import Figure
-from foresail.reports.plot_axes import scale_of
 from foresail.reports.renting.page import CloudPage, NumbersTable
 from foresail.reports.style import named_styles
 

@@ -140,7 +140,7 @@ def tiers_table(planned: TieredPlan) -> NumbersTable:
 
 
 def tier_tables(planned: TieredPlan) -> list[NumbersTable]:
-    """What to rent for each tier."""
+    """Tabulate what to rent for each tier."""
     return [
         replace(plan_table(each), name=f"plan-{place}", title=f"What to rent for {tier.name}")
         for place, (tier, each) in enumerate(

@@ -14,9 +14,8 @@ from foresail.cloud.transient.offers import Offers
 from foresail.cloud.transient.plan import CapacityPlan
 from foresail.cloud.transient.tiers import TieredPlan
 from foresail.model.words import number, percent
-from foresail.reports.curve_figure import Curve, curve_figure
+from foresail.reports.curve_figure import Curve, curve_figure, scale_of
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.plot_axes import scale_of
 from foresail.reports.style import PolicyStyle, named_styles
 
 _LEAST: Final = 1e-9
@@ -26,7 +25,7 @@ AnyPlan = CapacityPlan | TieredPlan
 
 
 def capacity_figure(offers: Offers, plans: Mapping[str, CapacityPlan]) -> Figure:
-    """How often how much capacity is there, by the model; a line for each plan by name."""
+    """Draw how often how much capacity is there, by the model; a line for each plan by name."""
     curves, tables, findings = [], [], []
     for style, (name, planned) in zip(named_styles(list(plans)), plans.items(), strict=True):
         curve, table = _capacities(offers, planned, style)

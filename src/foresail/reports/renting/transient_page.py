@@ -147,7 +147,7 @@ def _checked(answer: TransientAnswer) -> dict[str, float]:
 
 
 def how_often(short: float, checked: Mapping[str, float]) -> str:
-    """How often there is enough, and what is missed a year, by what says least of it.
+    """Say how often there is enough, and what is missed a year, by what says least of it.
 
     ``short`` is the share of the time in which by the model there is too little; ``checked`` are
     availabilities that were found, by where.
@@ -164,7 +164,7 @@ def how_often(short: float, checked: Mapping[str, float]) -> str:
 
 
 def how_types_fail(offers: Offers) -> str:
-    """Whether types are taken to fail together, in words."""
+    """Return whether types are taken to fail together, in words."""
     if offers.shocks is None:
         return "Types are taken to fail independently of each other."
     return (
@@ -174,7 +174,7 @@ def how_types_fail(offers: Offers) -> str:
 
 
 def against_on_demand(share: float | None) -> list[str]:
-    """What the price is of that on demand, in words, where that is known."""
+    """Say what the price is of that on demand, in words, where that is known."""
     if share is None:
         return []
     words = f"That is {percent(share)} of what it costs on demand"
@@ -182,7 +182,7 @@ def against_on_demand(share: float | None) -> list[str]:
 
 
 def said_often(availability: float) -> str:
-    """How often in words: ``0.9994 of the time``, or ``always``."""
+    """Say how often in words: ``0.9994 of the time``, or ``always``."""
     short = 1.0 - availability
     return "always" if short <= 0.0 else f"{availability_text(short)} of the time"
 
@@ -210,7 +210,7 @@ def _in_use(held: HeldToHistory) -> list[str]:
 
 
 def _overloaded(found: Overload) -> str:
-    """What becomes of requests while there is too little capacity."""
+    """Say what becomes of requests while there is too little capacity."""
     if not found.overloaded_seconds:
         return "There is always as much as is needed: no request queues."
     return (
@@ -222,7 +222,7 @@ def _overloaded(found: Overload) -> str:
 
 
 def plan_table(planned: CapacityPlan) -> NumbersTable:
-    """What to rent."""
+    """Tabulate what to rent."""
     rows = [
         (
             each.type.name,
@@ -257,7 +257,7 @@ def plan_table(planned: CapacityPlan) -> NumbersTable:
 
 
 def together_table(pairs: Sequence[tuple[str, str, float]]) -> NumbersTable:
-    """Which of the plan's markets were up and down together."""
+    """Tabulate which of the plan's markets were up and down together."""
     return NumbersTable(
         "together",
         "Which of these markets fail together?",
@@ -276,7 +276,7 @@ def together_table(pairs: Sequence[tuple[str, str, float]]) -> NumbersTable:
 
 
 def windows_table(windows: Sequence[TrailingWindow]) -> NumbersTable:
-    """What was planned for and what it came to, by window."""
+    """Tabulate what was planned for and what it came to, by window."""
     rows = []
     records = []
     for window in windows:
