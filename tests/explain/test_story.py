@@ -88,7 +88,7 @@ def test_the_story_of_a_preempted_job():
     """It is told to stop, ends, and starts again after waiting from then on."""
     log = logged([(0, 4, 100, 150), (30, 4, 10, 20)], PreemptsOnce("1"), Requested())
     assert told(log, "1")[3:] == [
-        "30 s: Told to stop, to make room.",
+        "30 s: Preempted, to make room.",
         "30 s: Stopped after running for 30 s: that work is lost, and it goes back to its place in "
         "the queue.",
         "30 s: Started again (attempt 2) after 0 s of waiting: 4 tasks on all.",

@@ -165,6 +165,25 @@ def test_overtaking_reference(jobs):
     assert overtaken(start).tolist() == expected
 
 
+def test_a_job_that_is_requeued_overtakes_nobody_who_came_later():
+    """Job 1, submitted first, is lost at 10 and begins anew at 20; job 2 starts at 30, its turn."""
+    schedule = made_schedule(
+        {
+            "job_id": ["1", "1", "2"],
+            "attempt": [1, 2, 1],
+            "submit_seconds": [0.0, 0.0, 5.0],
+            "start_seconds": [0.0, 20.0, 30.0],
+            "end_seconds": [10.0, 30.0, 40.0],
+            "cpus": [2.0, 2.0, 2.0],
+            "outcome": ["lost", "completed", "completed"],
+        },
+        processors=2,
+    )
+    found = fairness(schedule)
+    assert (found.overtaken_jobs, found.overtaken_share) == (0, 0.0)
+    assert (found.passed_over_jobs, found.passed_over_share) == (0, 0.0)
+
+
 @given(rows)
 def test_sweep_reference(jobs):
     """Passed over and idle time: following every job second by second agrees."""

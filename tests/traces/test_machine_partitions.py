@@ -72,8 +72,8 @@ def test_partitions_that_held_more_than_there_is_share_some():
 @pytest.mark.parametrize(
     ("jobs", "said"),
     [
-        ([*FULL, ("B", 0, None, 100, 2)], "no starts are known that tell the size of B"),
-        ([*FULL, ("A,B", 0, 0, 100, 2)], "no starts are known that tell the size of B"),
+        ([*FULL, ("B", 0, None, 100, 2)], "no starts are known that show the size of B"),
+        ([*FULL, ("A,B", 0, 0, 100, 2)], "no starts are known that show the size of B"),
         ([*FULL, *LOOSE, (None, 0, 0, 100, 9)], "wider than each that they may run in (A 8, B 8)"),
         ([*FULL, (None, 0, 0, 100, 2)], "2 jobs of 3 name A, the others none"),
     ],

@@ -14,7 +14,7 @@ from foresail.traces.workload import Workload
 
 @dataclass(frozen=True)
 class Analysed:
-    """What the analyses found on a log, in the order of the study; or what it lacks.
+    """Findings of the analyses on a log, in the order of the study; or the fields it lacks.
 
     ``span_seconds`` is from the first submission to the last.
     """
@@ -25,7 +25,7 @@ class Analysed:
     findings: tuple[Finding | Unavailable, ...]
 
     def finding(self, name: str) -> Finding | None:
-        """What the analysis of this name found, if it was asked and could answer."""
+        """Return the finding of the analysis of this name, if it was asked and could answer."""
         for found in self.findings:
             if found.name == name and isinstance(found, Finding):
                 return found
@@ -81,7 +81,7 @@ def _ask(entry: Entry, workload: Workload) -> Finding | Unavailable:
 
 
 def _section(entry: Entry) -> tuple[float, ...]:
-    """Where the study treats it; analyses that do not say come last."""
+    """Return the place in the study; analyses that do not state one come last."""
     section = getattr(entry.build, "section", None)
     return tuple(float(part) for part in section.split(".")) if section else (float("inf"),)
 
@@ -149,7 +149,7 @@ class Characteristic:
 
     @property
     def yes_if(self) -> str:
-        """What makes a yes, in words."""
+        """Return the condition of a yes, in words."""
         return self.rule.format(said(self.threshold, self.kind))
 
 
@@ -269,7 +269,7 @@ CHARACTERISTICS: Final = (
 
 
 def verdict(characteristic: Characteristic, analysed: Analysed) -> Cell:
-    """Whether a log has a characteristic; unknown where the analysis could not answer."""
+    """Return the verdict on a characteristic; unknown where the analysis could not answer."""
     found = analysed.finding(characteristic.analysis)
     value = None if found is None else found.scalars.get(characteristic.scalar)
     if found is None or value is None:

@@ -21,7 +21,7 @@ _HOUR_SECONDS: Final = 3600.0
 
 @dataclass(frozen=True)
 class LocalTimes:
-    """When each job was submitted by the clock on the wall."""
+    """Submission of each job by the clock on the wall."""
 
     hours: NDArray[np.int64]
     """Whole hours since a midnight, one a job; hour of the day is this modulo 24."""
@@ -37,7 +37,7 @@ class LocalTimes:
 
     @property
     def by_night(self) -> NDArray[np.bool_]:
-        """Whether each job was submitted outside the hours from 7 to 19."""
+        """Mask of the jobs that were submitted outside the hours from 7 to 19."""
         hour = self.hour_of_day
         return (hour < DAY_BEGINS) | (hour >= DAY_ENDS)
 
@@ -109,7 +109,7 @@ def _hours_in(unix_seconds: pl.Series, zone: str) -> NDArray[np.int64] | None:
 OUTCOMES: Final = ("successful", "failed", "aborted", "timed out")
 UNSUCCESSFUL: Final = ("failed", "aborted")
 
-NOT_TOLD: Final = "The log does not tell unsuccessful jobs from successful ones."
+NOT_TOLD: Final = "The log does not distinguish unsuccessful jobs from successful ones."
 
 DEFINITION: Final = (
     "Unsuccessful: failed or cancelled. Timed out: failed or cancelled after at least the "
@@ -118,7 +118,7 @@ DEFINITION: Final = (
 
 
 def outcomes(workload: Workload) -> pl.Series | None:
-    """The outcome of every job (null where unknown or partial), if the log tells them apart.
+    """The outcome of every job (null where unknown or partial), if the log distinguishes them.
 
     None if no outcome is known, or all are recorded as completed: such logs do not record failures.
 

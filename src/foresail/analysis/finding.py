@@ -1,4 +1,4 @@
-"""What an analysis finds: a verdict in words, numbers, tables, and what to draw of them."""
+"""Finding of an analysis: a verdict in words, numbers, tables, and plots to draw."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Plot:
     alternative: str
     """The finding in a sentence, for those who cannot see the picture."""
     series: str | None = None
-    """Column that tells several lines (or groups of bars) apart."""
+    """Column that distinguishes several lines (or groups of bars)."""
     shade: str | None = None
     """Column of the shade of a heat map."""
     x_kind: Literal["number", "duration", "share", "hour", "category"] = "number"
@@ -47,7 +47,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one analysis found on one workload."""
+    """Finding of one analysis on one workload."""
 
     name: str
     """Name the analysis is registered under."""
@@ -82,13 +82,13 @@ class Analysis(Protocol):
     """
 
     def examine(self, workload: Workload) -> Finding | Unavailable:
-        """What it finds; ``Unavailable`` where the workload lacks a field, never a guess."""
+        """Return the finding; ``Unavailable`` where the workload lacks a field, never a guess."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a study finds: a ``Finding`` but for the study's own name and title."""
+    """Finding of a study: a ``Finding`` but for the study's own name and title."""
 
     verdict: str
     scalars: Mapping[str, float]
@@ -127,7 +127,7 @@ Record = TypeVar("Record")
 def study_with_parameters(
     title: str, section: str = ""
 ) -> Callable[[Callable[[Record, Workload], Answer | str]], Callable[[Record], Analysis]]:
-    """What builds an analysis, from a function that has its name.
+    """Make a builder of an analysis from a function that has its name.
 
     The function answers, or says what the workload lacks.
     """

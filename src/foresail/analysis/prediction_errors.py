@@ -69,7 +69,7 @@ def error_histogram(estimate: ArrayLike, actual: ArrayLike) -> pl.DataFrame:
 
 
 def error_shares(estimate: ArrayLike, actual: ArrayLike) -> ErrorShares:
-    """How many estimates were how far off."""
+    """Count the estimates by how far off they were."""
     estimated, real = _above_zero(estimate, actual)
     error = percentage_errors(estimated, real)
     within = (estimated >= 0.5 * real) & (estimated <= 2.0 * real)

@@ -1,4 +1,4 @@
-"""What is said of a sample of numbers: cumulative shares, variation, Tukey's box."""
+"""Statistics of a sample of numbers: cumulative shares, variation, Tukey's box."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a job's mean task varies over time (similar jobs) and over space (its own tasks).
+"""Variation of a job's mean task over time (similar jobs) and over space (its own tasks).
 
 Paper 002, section 4.2: both as coefficients of variation, deviation over mean.
 """
@@ -63,7 +63,7 @@ def window_variation(
     jobs = np.stack((values, asked_seconds, known_seconds))
     sums = np.zeros((int(codes.max(initial=-1)) + 1, _SUMS))
     answer = np.full(codes.size, np.nan)
-    own = np.array(codes)  # writable, as Numba tells from read-only ones
+    own = np.array(codes)  # writable, which Numba distinguishes from read-only ones
     _fill_variations(own, asked_order, known_order, jobs, window_seconds, least, sums, answer)
     return answer
 
@@ -86,6 +86,8 @@ def _fill_variations(
     for at in range(asked_order.size):
         job = asked_order[at]
         now = asked_seconds[job]
+        # Two pointers over the jobs by end: the window slides, no value is looked at more than
+        # twice.
         while entering < known_order.size and known_seconds[known_order[entering]] <= now:
             other = known_order[entering]
             entering += 1
@@ -230,7 +232,7 @@ def _codes(values: pl.DataFrame) -> NDArray[np.int64]:
 
 
 def known_at(workload: Workload) -> Floats:
-    """When each job ended, shape (jobs,): what was learned of it is known from then on."""
+    """Return when each job ended, shape (jobs,): its runtime is known from then on."""
     wait = pl.col("recorded_wait_seconds").fill_null(0.0)
     end = pl.col("submit_seconds") + wait + pl.col("runtime_seconds")
     return workload.jobs.select(end.fill_null(np.nan)).to_series().to_numpy()

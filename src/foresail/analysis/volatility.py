@@ -1,4 +1,4 @@
-"""How far cpu use swings within and between measured periods (paper 004, chapter 3).
+"""Swings of cpu use within and between measured periods (CPU volatility, chapter 3).
 
 ``averaged`` is the mean over a period (mu_5m), ``sampled`` the use in one second of it, chosen at
 random (mu_1s); both in cores.
@@ -25,7 +25,7 @@ _SECONDS: Final = pl.col("end_seconds") - pl.col("start_seconds")
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is kept by one filter, and how many of it are left."""
+    """Records kept by one filter, and how many of them are left."""
 
     name: str
     jobs: int

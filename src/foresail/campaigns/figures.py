@@ -143,7 +143,7 @@ def correlation_map(matrix: pl.DataFrame) -> Figure | MissingFigure:
         title=title,
         findings=[
             "Between two logs, the policies' scores correlate by "
-            f"{smallest} to {largest}, {mean} in the mean: 1 would mean that one log tells all "
+            f"{smallest} to {largest}, {mean} in the mean: 1 would mean that one log says all "
             "about another, 0 nothing."
         ],
         traces=[

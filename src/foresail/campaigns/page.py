@@ -282,7 +282,7 @@ def _footer(found: Findings, command: str | None) -> str:
     made = (
         f"Conventions of the replay: {escape(conventions)}. SJBF: backfilling shortest predicted "
         "runtime first. Learned: the 20 regressions with every correction. Clairvoyant policies "
-        "are told the runtimes; they bound what predictions can give. E-Loss: log10 of processors "
+        "know the runtimes; they bound what predictions can give. E-Loss: log10 of processors "
         "× runtime, times the squared error of a prediction above the runtime, or the error of one "
         "below."
     )

@@ -296,7 +296,7 @@ class Results:
         write_whole(self._said(digest), json.dumps(words).encode())
 
     def said(self) -> list[str]:
-        """What people should know of the logs of the plan, each after the name of its log."""
+        """Remarks on the logs of the plan, each after the name of its log."""
         logs = dict.fromkeys((run.log, self._said(run.workload)) for run in self.planned())
         return [
             f"{log}: {words}"

@@ -111,7 +111,7 @@ def takes_its_time(make: Make) -> None:
 
 
 def stops_what_it_is_to_stop(make: Make) -> None:
-    """Where it preempts, an attempt is stopped, and the next one of its job can start."""
+    """Require that a preempted attempt stops, and that the next one of its job can start."""
     trial = make()
     with _Driver(trial) as driver:
         if not driver.adapter.capabilities.preempts:
@@ -157,7 +157,7 @@ def loses_nothing(make: Make) -> None:
 
 
 def repeats_nothing_of_another(make: Make) -> None:
-    """What runs by itself is not started again for a driver without a log, and is reported."""
+    """Require that work of its own is reported, and not restarted for a driver without a log."""
     trial = make()
     start = trial.start_of(0.0)
     for _ in range(2):
@@ -171,7 +171,7 @@ def repeats_nothing_of_another(make: Make) -> None:
 
 
 def refuses_what_it_cannot(make: Make) -> None:
-    """What its capabilities do not declare is refused with a sentence."""
+    """Require that what its capabilities do not declare is refused with a sentence."""
     trial = make()
     with _Driver(trial) as driver:
         can = driver.adapter.capabilities
@@ -195,14 +195,14 @@ def refuses_what_it_cannot(make: Make) -> None:
 
 
 def knows_its_history_in_order(make: Make) -> None:
-    """What it knows of earlier runs is in order of their ends."""
+    """Require that earlier runs are reported in order of their ends."""
     with _Driver(make()) as driver:
         times = [each.time for each in driver.adapter.history()]
         demand(times == sorted(times), "it is not")
 
 
 def tells_what_its_nodes_do(make: Make) -> None:
-    """Where nodes change, each that comes, changes or goes is told once, and ``cluster`` shows it.
+    """Require that each node that comes, changes or goes is reported once and shown by ``cluster``.
 
     Where they do not, ``cluster`` stays as it is.
     """
@@ -221,11 +221,13 @@ def tells_what_its_nodes_do(make: Make) -> None:
         for change in driver.node_changes:
             told = changed(told, change)
         after = driver.adapter.cluster
-        demand(not [*changes_between(told, after, 0.0)], "its cluster is not what was told of it")
+        demand(
+            not [*changes_between(told, after, 0.0)], "its cluster is not what was reported of it"
+        )
 
 
 def loses_what_nodes_take_along(make: Make) -> None:
-    """What ran on a node that goes is reported as lost, before that is; its job can run again."""
+    """Require that work on a node that goes is reported lost first; its job can run again."""
     trial = make()
     with _Driver(trial) as driver:
         if not driver.adapter.capabilities.changes_nodes:
@@ -320,14 +322,14 @@ class _Driver:
             self._look(_PATIENCE_SECONDS)
 
     def wait_for_nodes(self, change: NodeChange) -> None:
-        """Wait until a change is reported that was just made; nothing else is to be told of it."""
+        """Wait until a change is reported that was just made, and nothing else of it."""
         known = len(self.node_changes)
         end = time.monotonic() + _PATIENCE_SECONDS
         while len(self.node_changes) == known:
-            demand(time.monotonic() < end, f"it does not tell {_without_time(change)}")
+            demand(time.monotonic() < end, f"it does not report {_without_time(change)}")
             self._look(_QUIET_SECONDS)
         told = [_without_time(each) for each in self.node_changes[known:]]
-        demand(told == [_without_time(change)], f"for {_without_time(change)} it tells {told}")
+        demand(told == [_without_time(change)], f"for {_without_time(change)} it reports {told}")
 
     def wait_quietly(self) -> None:
         """Look for reports a while longer."""

@@ -111,7 +111,7 @@ def history_of_others(make: Make) -> None:
 
 
 def deterministic(make: Make) -> None:
-    """Two fresh instances that are told the same believe the same."""
+    """Two fresh instances that learn the same believe the same."""
     for one, other in zip(_beliefs(make), _beliefs(make), strict=True):
         for level in _LEVELS:
             first, second = one.quantile(level), other.quantile(level)
@@ -300,14 +300,14 @@ def _revealed(predictor: Predictor) -> Predictor:
 
 
 def _start(predictor: Predictor, job: Job, now: float) -> None:
-    """Tell of a start whoever wants to know."""
+    """Report a start to the predictor, if it wants to know."""
     watcher = capabilities_of_predictor(predictor).watches_starts
     if watcher is not None:
         watcher.started(job, now)
 
 
 def _trained(make: Make) -> Predictor:
-    """A fresh predictor after the history, in the order in which a run would tell it."""
+    """A fresh predictor after the history, in the order in which a run would report it."""
     predictor = _revealed(make())
     told: list[tuple[float, int, int]] = []
     history = _history()

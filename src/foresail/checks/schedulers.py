@@ -134,7 +134,7 @@ def ignores_time_if_it_says_so(make: Make) -> None:
 
 
 def equal_jobs_in_order(make: Make) -> None:
-    """Of equal jobs those that arrived first start first."""
+    """Require that of equal jobs those that arrived first start first."""
     for count in (3, 7):
         view = tiny_view([tiny_pending(str(n), 2, 10.0, arrival=n) for n in range(count)])
         starts = [start.job_id for start in make().decide(view).starts]

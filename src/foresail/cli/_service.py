@@ -64,7 +64,7 @@ def for_each(job_ids: Iterable[str], request: Callable[[str], object]) -> None:
 
 
 def now_of(job: Mapping[str, Any]) -> float:
-    """The time by the service's clock, which its times are told by."""
+    """The time by the service's clock, which its times count by."""
     now: float | None = job.get("now_seconds")
     return time.time() if now is None else now
 
@@ -218,7 +218,7 @@ def _row(group: Sequence[Mapping[str, Any]], now: float) -> tuple[str, ...]:
 
 
 def clock(seconds: float) -> str:
-    """A duration as Slurm tells it: ``0:05``, ``12:03``, ``2:30:00``, ``1-02:03:04``."""
+    """A duration as Slurm prints it: ``0:05``, ``12:03``, ``2:30:00``, ``1-02:03:04``."""
     minutes, second = divmod(max(0, int(seconds)), 60)
     hours, minute = divmod(minutes, 60)
     days, hour = divmod(hours, 24)

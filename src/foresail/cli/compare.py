@@ -151,7 +151,7 @@ def _schedules_of(
 ) -> tuple[Workload, list[Schedule]]:
     """The log, and a schedule per policy.
 
-    What can be refused is, the folder too, before the log is read; ``read`` is told which filter
+    What can be refused is, the folder too, before the log is read; ``read`` is given which filter
     makes a log one that all of the policies can replay.
     """
     from foresail.scenario.running import on_partitions, run_scenario, starts_apart

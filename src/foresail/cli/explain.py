@@ -78,7 +78,7 @@ def explain(
         raise InputError("only with --output", field="--png")
     if node is not None:
         if at is not None:
-            raise InputError("the use of a node is told of all times", field="--at", value=at)
+            raise InputError("the use of a node is printed for all times", field="--at", value=at)
         _show_node(log, run, node, output, png)
         return
     _show(log, run, at, output, png)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def made_by() -> str:
-    """The command line, as a report tells it."""
+    """The command line, as a report prints it."""
     return shlex.join(["foresail", *sys.argv[1:]])
 
 

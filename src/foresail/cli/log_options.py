@@ -62,7 +62,7 @@ class ReaderOptions:
     """Options of how to read a log."""
 
     reader: Annotated[
-        str | None, typer.Option("--reader", help="Name of the reader, if it cannot be told.")
+        str | None, typer.Option("--reader", help="Name of the reader, if it cannot be recognised.")
     ] = None
     mapping: Annotated[
         Path | None,
@@ -74,7 +74,7 @@ class ReaderOptions:
     plugins: Plugins = None
 
     def given(self) -> dict[str, Any]:
-        """As arguments of ``foresail.traces.reading.read``; a mapping only where there is one."""
+        """Return arguments of ``traces.reading.read``; a mapping only where there is one."""
         given = {"reader": self.reader, "processors": self.processors}
         return given if self.mapping is None else given | {"mapping": self.mapping}
 

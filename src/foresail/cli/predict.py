@@ -44,7 +44,7 @@ _FILTER_HELP: Final = (
 
 
 class LearnedWhen(StrEnum):
-    """When a job is learned."""
+    """Moment when a job is learned."""
 
     ON_COMPLETION = "on_completion"
     IN_ORDER = "in_order"

@@ -55,7 +55,7 @@ def _differences(run: Path, log: Path) -> Iterator[Difference]:
         scenario = Scenario(None, policy, manifest.cluster, conventions, learned_before=before)
         if policy.needs_truth:
             raise InputError(
-                "its predictor was told how long jobs run, which the log does not hold",
+                "its predictor knew how long jobs run, which the log does not hold",
                 source=log,
                 value=manifest.policy,
                 expected="the log of a policy whose predictor learns",

@@ -37,7 +37,7 @@ _STYLES: Final = {
 
 
 class ProgressObserver(Observer, AbstractContextManager["ProgressObserver"], Protocol):
-    """An observer that shows what it is told for as long as it is entered."""
+    """An observer that shows what it hears for as long as it is entered."""
 
 
 def observer_for(run: RunDirectory) -> ProgressObserver:
@@ -109,7 +109,7 @@ class Lines:
 
 
 class LiveDisplay(Lines):
-    """What runs, what waits and why, and how much is done; drawn anew as things change."""
+    """Display of running and waiting jobs and of progress, redrawn as things change."""
 
     refresh_seconds = _REFRESH_SECONDS
 

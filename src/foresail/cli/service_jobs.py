@@ -314,7 +314,7 @@ _STREAMS: Final = ("out", "err")
 
 _AT_ONCE_BYTES: Final = 1_000_000
 _CONFLICT: Final = 409
-"""Status of the refusal to tell what is in a file of the user's."""
+"""Status of the refusal to show a file of the user's."""
 
 
 def logs(
@@ -387,7 +387,7 @@ def _written(client: ServiceClient, job_id: str, stream: str, offset: int) -> tu
 def _read(path: str, user: str, offset: int) -> bytes:
     """Some of a plain file of a user's; raises ``OSError`` if there is none that can be read.
 
-    What a job's user has put in its place is not told to others who look for its log.
+    What a job's user has put in its place is not shown to others who look for its log.
     """
     from foresail.live.accounts import account_of
 

@@ -1,4 +1,4 @@
-"""What the words behind ``foresail submit`` mean, and the comments of the script they name."""
+"""Meaning of the words behind ``foresail submit``, and comments of the script they name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DIRECTIVE: Final = re.compile(r"#(?:FORESAIL|SBATCH)(?:\s+(.*))?")
 
 
 def asked_by_script(text: str, source: object) -> Asked:
-    """What the ``#SBATCH`` and ``#FORESAIL`` lines before the first command ask for.
+    """Return what the ``#SBATCH`` and ``#FORESAIL`` lines before the first command ask for.
 
     ``late`` is set to the numbers of such lines behind it, which ask for nothing.
 
@@ -79,7 +79,7 @@ _SHELL_SIGNS: Final = re.compile(r"[\s;&|<>()$`*?]")
 
 @dataclass(frozen=True, slots=True)
 class AskedJobs:
-    """What is to be submitted, and how."""
+    """Jobs to be submitted, with their options."""
 
     jobs: Sequence[Mapping[str, Any]]
     call: Mapping[str, Any]
@@ -144,7 +144,7 @@ def _what_runs(words: Sequence[str]) -> tuple[dict[str, Any], Asked]:
 
 
 def _is_program(path: Path) -> bool:
-    """Whether it is no text that an interpreter reads."""
+    """Return whether it is a program, and no text that an interpreter reads."""
     with path.open("rb") as file:
         return b"\0" in file.read(1024)
 

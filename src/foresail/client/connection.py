@@ -24,7 +24,7 @@ _SOCKET_BESIDE: Final = Path("foresail-state/socket")
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where a service is, and the token that says who asks.
+    """Address of a service, and the token of the one who asks.
 
     An address that is a path is a socket of this machine, where no token is needed.
     """
@@ -38,7 +38,7 @@ class Connection:
 
 
 def connection_file() -> Path:
-    """Where ``foresail login`` keeps address and token: under the user's XDG configuration."""
+    """Return where ``foresail login`` keeps address and token: the user's XDG configuration."""
     configured = os.environ.get("XDG_CONFIG_HOME", "")
     base = Path(configured) if configured.startswith("/") else Path.home() / ".config"
     return base / "foresail" / "service.toml"
@@ -72,12 +72,12 @@ def find_connection() -> Connection:
 
 
 def is_socket(address: str) -> bool:
-    """Whether an address is a socket of this machine."""
+    """Return whether an address is a socket of this machine."""
     return address.startswith("/")
 
 
 def _answers(path: Path) -> bool:
-    """Whether a socket of root's or one's own is listened on; others could only pretend to be."""
+    """Return whether root or the caller listens on a socket; others could only pretend to be."""
     try:
         if path.stat().st_uid not in (0, os.geteuid()):
             return False

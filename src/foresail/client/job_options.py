@@ -32,7 +32,7 @@ _FINDING: Final = (
     *("LD_LIBRARY_PATH", "LANG", "LC_ALL"),
 )
 _HANDED_ON: Final = re.compile(r"(?!FORESAIL_|SLURM_)[A-Za-z_][A-Za-z0-9_]*")
-"""With all of one's own: not the token, nor what tells a job of itself."""
+"""With all of one's own: not the token, nor a job's variables about itself."""
 
 _MOMENT_FORMS: Final = "such as 6h, now+2hours, 16:30, tomorrow or 2026-12-31T08:00"
 
@@ -247,7 +247,9 @@ OPTIONS: Final = (
         "-a --array", "array", "A job for each number: 0-9, 1,5,7; at most N run.", "RANGE[%N]"
     ),
     JobOption("-D --chdir --directory", "directory", "Where it runs. [here]", "FOLDER"),
-    JobOption("-o --output", "output", "File for what it prints: %j %A %a %x are told.", "FILE"),
+    JobOption(
+        "-o --output", "output", "File for what it prints: %j %A %a %x are understood.", "FILE"
+    ),
     JobOption("-e --error", "errors", "File for its standard error. [with the output]", "FILE"),
     JobOption("--open-mode", "open_mode", "append or truncate these files.", "MODE"),
     JobOption("--export --environment", "export", _VARIABLES, "NAMES", export),
@@ -267,7 +269,7 @@ OPTIONS: Final = (
         "--key", "key", "Repeated with this, it submits nothing again.", "NAME", is_typed=True
     ),
 )
-"""In the order in which help tells them."""
+"""In the order of the help."""
 
 _KNOWN: Final[Mapping[str, JobOption]] = MappingProxyType(
     {name: option for option in OPTIONS for name in option.names.split()}
@@ -309,7 +311,7 @@ _INSTEAD: Final[Mapping[str, str]] = MappingProxyType(
 def asked_by(
     words: Sequence[str], source: object = None, line: int | None = None
 ) -> tuple[Asked, list[str]]:
-    """What the options before the first other word, or before ``--``, ask for; and the rest.
+    """Parse options before the first other word, or before ``--``; return them and the rest.
 
     ``--`` is the first of the rest.
 
@@ -371,9 +373,9 @@ def _taken(words: list[str]) -> tuple[str, str | None]:
 
 
 def _instead(name: str) -> str:
-    """What to write instead of an option that there is not."""
+    """Return what to write instead of an unknown option."""
     if name in _INSTEAD:
         return _INSTEAD[name]
     whole = [each for each in _KNOWN if name.startswith("--") and each.startswith(name)]
     near = whole or get_close_matches(name, _KNOWN, n=1)
-    return f"{' or '.join(near)} in full" if near else "one that `foresail submit --help` tells"
+    return f"{' or '.join(near)} in full" if near else "one that `foresail submit --help` lists"

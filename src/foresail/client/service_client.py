@@ -98,7 +98,7 @@ class ServiceClient:
         self._open.close()
 
     def _way(self) -> httpx.BaseTransport | None:
-        """How a socket is spoken to; None for what httpx knows itself."""
+        """Return the transport to a socket; None for addresses that httpx knows itself."""
         if not is_socket(self._address):
             return None
         try:
@@ -165,7 +165,7 @@ class ServiceClient:
         names: Iterable[str] = (),
         job_ids: Sequence[str] | None = None,
     ) -> int:
-        """How many such jobs there are."""
+        """Return how many such jobs there are."""
         wanted = {**_wanted(states, users, names), "limit": 1, "count": True}
         asked = (
             self._ask("GET", "/v1/jobs", params={**wanted, **some}) for some in _portions(job_ids)
@@ -189,29 +189,29 @@ class ServiceClient:
         return self._ask("POST", f"/v1/jobs/{quote(job_id)}/release")
 
     def story(self, job_id: str) -> Answer:
-        """What has happened to a job, in sentences."""
+        """Return the story of a job, in sentences."""
         return self._ask("GET", f"/v1/jobs/{quote(job_id)}/story")
 
     def waiting(self, job_id: str) -> Answer:
-        """Why a job waits: its place, what runs and goes before it, and what would help."""
+        """Return why a job waits: its place, what runs and goes before it, and what would help."""
         return self._ask("GET", f"/v1/jobs/{quote(job_id)}/wait")
 
     def forecast(self, job_id: str, *, arrivals: bool = False) -> Answer:
-        """When a job will start and end, by the odds; with jobs to come, if that is asked."""
+        """Return when a job will start and end, by the odds; with jobs to come, if asked."""
         path = f"/v1/jobs/{quote(job_id)}/forecast"
         return self._ask("GET", path, params={"arrivals": arrivals})
 
     def what_if(self, asked: Mapping[str, Any]) -> Answer:
-        """What would be if a job asked for something else, or were submitted."""
+        """Return what would be if a job asked for something else, or were submitted."""
         return self._ask("POST", "/v1/what-if", json=dict(asked))
 
     def suggested_request(self, job_id: str, risk: float) -> Answer:
-        """How long to ask for so that the job outlives it with this probability at most."""
+        """Return the time to ask for so that the job outlives it with this probability at most."""
         path = f"/v1/jobs/{quote(job_id)}/suggested-request"
         return self._ask("GET", path, params={"risk": risk})
 
     def output(self, job_id: str, stream: str = "out", offset: int = 0) -> tuple[str, int, bool]:
-        """What a job has written from a byte on: the text, where it ends, and if that is all."""
+        """Return a job's output from a byte on: the text, where it ends, and if that is all."""
         wanted = {"stream": stream, "offset": offset}
         answer = self._request("GET", f"/v1/jobs/{quote(job_id)}/logs", params=wanted)
         end = int(answer.headers["X-Next-Offset"])
@@ -223,11 +223,11 @@ class ServiceClient:
         return is_socket(self._address)
 
     def cluster(self) -> Answer:
-        """What there is to run on, and how it is used now."""
+        """Return the resources of the cluster, and how they are used now."""
         return self._ask("GET", "/v1/cluster")
 
     def plan(self, most: int = 200) -> Answer:
-        """What runs and what is to start next, of everybody; other users' jobs nameless."""
+        """Return running and next jobs of everybody; other users' jobs nameless."""
         return self._ask("GET", "/v1/plan", params={"most": most})
 
     def nodes(self) -> list[Answer]:
@@ -244,7 +244,7 @@ class ServiceClient:
         return self._ask("POST", f"/v1/nodes/{quote(node)}/resume")
 
     def whoami(self) -> Answer:
-        """Who asks, and what that may do."""
+        """Return who asks, and what that may do."""
         return self._ask("GET", "/v1/whoami")
 
     def create_token(
@@ -264,7 +264,7 @@ class ServiceClient:
         return self._ask("DELETE", f"/v1/tokens/{quote(token_id)}")
 
     def events(self, after: int | None = None) -> Iterator[ServiceEvent]:
-        """What happens, as it happens; behind an event of this number, or from now on.
+        """Yield events as they happen; behind an event of this number, or from now on.
 
         Goes on where it was when the service is away for a while.
 
@@ -360,7 +360,7 @@ def _refuse(answer: httpx.Response) -> None:
 
 
 def _events_of(lines: Iterable[str]) -> Iterator[ServiceEvent]:
-    """The events of a stream of server-sent events; comments are passed over."""
+    """The events of a stream of server-sent events; comments are skipped."""
     number, kind, data = 0, "message", list[str]()
     for line in lines:
         if not line:

@@ -16,7 +16,7 @@ from foresail.model.view import PendingJob, RunningJob, TaskNumbers
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What of a decision is let through, in the scheduler's order, and what is refused."""
+    """Accepted part of a decision, in the scheduler's order, and its refusals."""
 
     starts: tuple[Start, ...] = ()
     preemptions: tuple[Preempt, ...] = ()
@@ -51,7 +51,7 @@ def check_decision(
     running
         What runs: whole jobs by id, parts of others as such.
     stopping
-        What of it was told to stop earlier.
+        Part of it that was preempted earlier.
     free
         What is free before the decision; not changed.
     """
@@ -127,7 +127,7 @@ def _refuse_start(
 
 
 def _part_is_refused(start: Start, pending: PendingJob, parts_left: _PartsLeft) -> Refusal | None:
-    """Why this cannot start of the job, wherever it is placed; None if it can."""
+    """Return why this cannot start of the job, wherever it is placed; None if it can."""
     job_id, name, tasks = start.job_id, start.stage, start.tasks
     if not pending.startable:
         sentence = "all of its tasks start together"
@@ -166,7 +166,7 @@ def _part_is_refused(start: Start, pending: PendingJob, parts_left: _PartsLeft) 
 
 
 def _shown(start: Start, pending: PendingJob) -> TaskNumbers:
-    """What of a stage may start, as the scheduler was shown."""
+    """Return which tasks of a stage may start, as the scheduler was shown."""
     for each in pending.startable:
         if each.stage.name == start.stage:
             return each.tasks
@@ -181,7 +181,7 @@ def _refuse_preemption(
 ) -> Refusal | None:
     job_id, unit = preempt.job_id, unit_of(preempt)
     if unit in preempted or unit in stopping:
-        return Refusal(job_id, RefusalCode.TWICE, "it has been told to stop already")
+        return Refusal(job_id, RefusalCode.TWICE, "it is being stopped already")
     if unit not in running:
         return Refusal(job_id, RefusalCode.NOT_RUNNING, "it is not running")
     return None

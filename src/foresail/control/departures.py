@@ -39,11 +39,11 @@ class Departures:
 
     @property
     def are_known(self) -> bool:
-        """Whether any node is known to go beforehand."""
+        """Return whether any node is known to go beforehand."""
         return bool(self._known)
 
     def leaving(self, now: float) -> Mapping[str, float]:
-        """When nodes will go (seconds) that are known to go by now, by name."""
+        """Return when nodes will go (seconds) that are known to go by now, by name."""
         leaving: dict[str, float] = {}
         for each in self._known:
             if (each.known_from_seconds or 0.0) <= now < each.time:
@@ -131,7 +131,7 @@ def _on_any(places: Sequence[tuple[str, int]], leaving: Mapping[str, float], at:
 def earliest_begin(
     job: Job, state: State, promised: Mapping[str, Reservation | Rejection], now: float
 ) -> float:
-    """When all jobs that a job waits for may have ended, and it may begin (seconds); else ``now``.
+    """Return when all jobs that a job waits for may have ended (seconds); else ``now``.
 
     One with a reservation ends with that; one that runs ends when it is expected to; any other
     runs as long as is planned, from when those that it waits for have ended itself.

@@ -121,7 +121,7 @@ class Controller:
     learned as a completed one; the job keeps its prediction and goes back to its place in the
     queue. A job whose stages and tasks start apart lives in parts, under a scheduler
     that starts these (``StartsTasks``); it is observed once, when its last part has ended, and ends
-    with it. If one fails, the job has failed, and what runs of it is told to stop. Where nodes come
+    with it. If one fails, the job has failed, and what runs of it is stopped. Where nodes come
     and go, a job may be too wide for what is left, and no longer so once others have come.
 
     Parameters
@@ -188,12 +188,12 @@ class Controller:
 
     @property
     def cluster(self) -> Cluster:
-        """What jobs run on."""
+        """Return the nodes and capacity that jobs run on."""
         return self._state.cluster
 
     @property
     def state(self) -> State:
-        """Which jobs wait, run and have ended; to be read only."""
+        """Return the state of waiting, running and ended jobs; to be read only."""
         return self._state
 
     @property
@@ -208,7 +208,7 @@ class Controller:
 
     @property
     def running(self) -> Mapping[Unit, RunningJob]:
-        """What runs, whole jobs by id, in order of start; to be read only."""
+        """Return what runs, whole jobs by id, in order of start; to be read only."""
         return self._state.running
 
     @property
@@ -228,7 +228,7 @@ class Controller:
 
     @property
     def draining(self) -> bool:
-        """Whether nothing new is started any more."""
+        """Return whether nothing new is started any more."""
         return self._reasons.draining
 
     def drain(self) -> None:
@@ -259,11 +259,11 @@ class Controller:
             self._log.forgotten(job_ids)
 
     def take_over(self, run: RunFold) -> None:
-        """Go on from where a run stood, as its records tell; nothing is decided anew.
+        """Go on from where a run stood, by its records; nothing is decided anew.
 
-        The predictor, which is to know what was known when the run began, is asked and told again
-        what was asked and told since; the scheduler is handed what it kept and had promised. What
-        it compares with has been told by the fold, which is to be made with ``compares_with``.
+        The predictor, which is to know what was known when the run began, is asked and taught again
+        what was asked and learned since; the scheduler is handed what it kept and had promised. The
+        fold, made with ``compares_with``, has brought up to date what it compares with.
 
         Raises
         ------
@@ -346,7 +346,7 @@ class Controller:
         return twin
 
     def _reference_after(self, other: Controller) -> ReferenceSchedule | None:
-        """What the other compares with if it is the same, else a schedule from now on."""
+        """Return the other's reference schedule if it compares with the same, else a new one."""
         reference = self._reference
         if reference is None:
             return None
@@ -370,7 +370,7 @@ class Controller:
         events
             What happened since that step, in any order but for submissions, which arrive in the
             order given. An expired estimate of a job that has ended, or whose estimate has been
-            corrected since, is no longer news and is passed over.
+            corrected since, is no longer news and is skipped.
 
         Returns
         -------
@@ -380,7 +380,7 @@ class Controller:
         Raises
         ------
         ImpossibleTransition
-            If an event cannot have happened; the message tells the job's story.
+            If an event cannot have happened; the message has the job's story.
         """
         self._now = now
         self._instructions = []
@@ -412,7 +412,7 @@ class Controller:
 
     @property
     def look_again_seconds(self) -> float:
-        """When a ``Tick`` is to be reported if nothing happens until then; infinite for never.
+        """Return when a ``Tick`` is to be reported if nothing happens until then; infinite: never.
 
         Beside those asked for by ``TickAt``: for what the scheduler compares with, for jobs that
         may begin then, and at once for those that a start has let through.
@@ -440,11 +440,11 @@ class Controller:
         return {job_id: due.due_seconds for job_id, due in dues if due is not None}
 
     def reasons(self) -> dict[str, Reason]:
-        """Why each pending job waits, by job id in order of arrival."""
+        """Return the reason why each pending job waits, by job id in order of arrival."""
         return self._reasons.of_all()
 
     def reasons_of(self, job_ids: Iterable[str]) -> dict[str, Reason]:
-        """Why some jobs wait, of those that do, by job id; for few of many."""
+        """Return the reasons of some jobs, of those that wait, by job id; for few of many."""
         pending_job = self._state.pending_job
         return self._reasons.of([each for job_id in job_ids if (each := pending_job(job_id))])
 
@@ -581,7 +581,7 @@ class Controller:
             self._learned_of.add(job.user)
 
     def _cancel(self, event: Cancelled) -> None:
-        """End a job that waits; what runs of one is told to stop."""
+        """End a job that waits; what runs of one is stopped."""
         job_id = event.job_id
         self._leave_queue(job_id, event.by)
         if job_id in self._state.running:
@@ -605,12 +605,12 @@ class Controller:
             self.predictor_can.watches_withdrawals.withdrawn(job, self._now)
 
     def _stop_rest(self, parts: PartsOfJob) -> None:
-        """Tell what runs of a job to stop that has failed."""
+        """Stop what runs of a job that has failed."""
         for part in parts.running:
             self._stop(part)
 
     def _stop(self, unit: Unit) -> None:
-        """Tell what runs to stop, once."""
+        """Stop what runs, once."""
         if unit not in self._state.stopping:
             running = self._state.running[unit]
             self._instruct(
@@ -800,7 +800,7 @@ class Controller:
             state.note_withdrawn(withdraw.job_id, withdraw.because)
 
     def _visible(self) -> tuple[FreeResources, Sequence[RunningJob]]:
-        """What counts as free, and the running jobs that hold the rest."""
+        """Return what counts as free, and the running jobs that hold the rest."""
         state = self._state
         running: Sequence[RunningJob] = state.running_roster.listed()
         if state.down or state.drained:

@@ -1,4 +1,4 @@
-"""Schedulers from outside: what one does instead of deciding is told with its name and its file."""
+"""Schedulers from outside: failures to decide are reported with their name and file."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def nothing_started(scheduler: Scheduler, jobs: int, first: Refusal | None) -> I
 
 
 def nothing_starts(scheduler: Scheduler, jobs: int, first: Refusal | None) -> str:
-    """As ``nothing_started``, of a run that goes on: so many jobs wait."""
+    """Describe like ``nothing_started`` a run that goes on: so many jobs wait."""
     waiting = count(jobs, "waiting job")
     return f"nothing runs, and {_named(scheduler)} starts none of {waiting}{_refused(first)}"
 

@@ -98,7 +98,7 @@ class Policy:
 
     @property
     def label(self) -> str:
-        """What to show: the name, or the short form."""
+        """Return the text to show: the name, or the short form."""
         return self.name or self.text
 
     @property
@@ -116,27 +116,27 @@ class Policy:
 
     @property
     def is_built_in(self) -> bool:
-        """Whether any process finds its parts: none comes from a file of the user's."""
+        """Return whether any process finds its parts: none comes from a file of the user's."""
         parts = (self.scheduler, self.predictor, self.correction)
         return all(part.entry.is_built_in for part in parts)
 
     @property
     def starts_tasks(self) -> bool:
-        """Whether its scheduler starts stages and tasks of a job by themselves."""
+        """Return whether its scheduler starts stages and tasks of a job by themselves."""
         return capabilities_of_scheduler(self.scheduler.build()).starts_tasks
 
     @property
     def needs_truth(self) -> bool:
-        """Whether its predictor is an oracle."""
+        """Return whether its predictor is an oracle."""
         return capabilities_of_predictor(self.predictor.build()).needs_truth is not None
 
     @property
     def compares_with(self) -> ComparesWith | None:
-        """What its scheduler compares with, if it does with anything."""
+        """Return what its scheduler compares with, if it does with anything."""
         return capabilities_of_scheduler(self.scheduler.build()).compares_with
 
     def in_cycles(self, cycle_seconds: float) -> Policy:
-        """The same with scheduler and correction told how long a cycle is, if they ask for that."""
+        """Return the policy with the length of a cycle set in the parts that ask for it."""
         return replace(
             self,
             scheduler=_told(self.scheduler, cycle_seconds),
@@ -155,7 +155,7 @@ def _told(part: PlugIn, cycle_seconds: float) -> PlugIn:
 
 
 def is_compiled(policy: Policy) -> bool:
-    """Whether all three parts of a policy have compiled steps."""
+    """Return whether all three parts of a policy have compiled steps."""
     scheduler, predictor, correction = policy.build()
     return (
         capabilities_of_scheduler(scheduler).is_compiled

@@ -28,7 +28,7 @@ from foresail.record.state import State
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class ToTell:
-    """What a log is to be told of reasons."""
+    """Reasons to be logged."""
 
     columns: Sequence[AlikeReasons]
     """Those that the scheduler says have changed."""
@@ -37,14 +37,14 @@ class ToTell:
     in_columns: set[str]
     """Jobs that have come or changed, of which the columns say all that there is to say."""
     anew: set[str]
-    """Jobs of which the log is to be told if they wait, whatever it knows."""
+    """Jobs that the log has to record if they wait, whatever it knows."""
 
 
 class ReasonsToTell:
-    """Collects, from one time that the log is told to the next, what may have changed.
+    """Collects, between two records of the log, what may have changed.
 
-    What a scheduler tells in columns is not taken apart: of some thousand jobs a pass may tell, and
-    none of their ids is looked at.
+    Reasons that a scheduler gives in columns are not taken apart: a pass may give those of some
+    thousand jobs, and none of their ids is looked at.
     """
 
     def __init__(self, state: State) -> None:
@@ -59,7 +59,7 @@ class ReasonsToTell:
         self._told_in_columns = False
 
     def any_may_differ(self) -> None:
-        """Something has changed that tells on all jobs that may start."""
+        """Something has changed that affects all jobs that may start."""
         self._passes = None
 
     def take(self, reasons: Mapping[str, Reason]) -> None:
@@ -67,7 +67,7 @@ class ReasonsToTell:
         changed_since = getattr(reasons, "changed_since", None)
         state = self._state
         if (state.down or state.drained) and not state.free.by_node():
-            changed_since = None  # no scheduler tells that no node is in use
+            changed_since = None  # no scheduler says that no node is in use
         changed: Sequence[AlikeReasons] | None = None
         if changed_since is None:
             self._mark = self._tells_of = None
@@ -80,7 +80,7 @@ class ReasonsToTell:
             self._passes.append(changed)
 
     def changes(self) -> ToTell:
-        """What is to be told since this was asked."""
+        """Return the reasons to be logged since this was last asked."""
         passes, self._passes = self._passes, []
         tells_of, self._tells_of = self._tells_of, None
         moved = self._moved()
@@ -95,7 +95,7 @@ class ReasonsToTell:
             return ToTell((), moved, none, none)
         self._told_in_columns = True
         told, anew = passes[-1], none
-        for changed in passes[:-1]:  # the last pass tells, of which the first ones know nothing
+        for changed in passes[:-1]:  # the last pass reports, of which the first ones know nothing
             anew = anew.union(*(reasons.job_ids for reasons in changed))
         if anew:
             anew = anew.difference(*(reasons.job_ids for reasons in told))
@@ -103,7 +103,7 @@ class ReasonsToTell:
         return ToTell(told, moved - in_columns, in_columns, anew)
 
     def _moved(self) -> set[str] | None:
-        """Which jobs came, went or are believed to be others; None: not all is remembered."""
+        """Return which jobs came, went or changed; None: not all is remembered."""
         moved: set[str] | None = set()
         for number, roster in enumerate(self._rosters):
             shown = roster.listed()
@@ -124,7 +124,7 @@ class ReasonsToTell:
 class StepLog:
     """Makes the records of each step, and hands them to an event log.
 
-    Of plans and reasons it tells what differs from what it has told before.
+    Of plans and reasons it logs what differs from what it has logged before.
     """
 
     def __init__(self, log: EventLog, state: State, reasons: WaitingReasons) -> None:
@@ -170,7 +170,7 @@ class StepLog:
             self._log.append(records.EventTaken(self._step, now, event))
 
     def predicted(self, pending: PendingJob) -> None:
-        """What is believed of a pending job's runtime, from now on."""
+        """Log the belief about a pending job's runtime, from now on."""
         belief = pending.prediction
         self._log.append(
             records.Predicted(
@@ -187,11 +187,11 @@ class StepLog:
         )
 
     def reservation_answered(self, job_id: str, answer: Reservation | Rejection) -> None:
-        """What a job is promised, or why nothing."""
+        """Log what a job is promised, or why nothing."""
         self._log.append(records.ReservationAnswered(self._step, self._now, job_id, answer))
 
     def corrected(self, running: RunningJob, before_seconds: float, after_seconds: float) -> None:
-        """What runs has another estimate of its total runtime than before."""
+        """Log the new estimate of the total runtime of what runs."""
         self._log.append(
             records.Corrected(
                 step=self._step,
@@ -214,7 +214,7 @@ class StepLog:
         head: str | None,
         head_delayed: bool,
     ) -> None:
-        """What a pass has come to: so many ran, and that much was free."""
+        """Log the result of a pass: so many ran, and that much was free."""
         self._to_tell.take(decision.reasons)
         change = self._changes.of_plan(decision.plan, self._now)
         self._log.append(
@@ -236,7 +236,7 @@ class StepLog:
         )
 
     def solved(self, report: CycleReport) -> None:
-        """How well the scheduler says that it solved the pass."""
+        """Log how well the scheduler says that it solved the pass."""
         self._log.append(
             records.Solved(
                 step=self._step,
@@ -252,21 +252,21 @@ class StepLog:
         )
 
     def remembered(self, memory: Mapping[str, Any]) -> None:
-        """What the scheduler keeps of the pass."""
+        """Log what the scheduler keeps of the pass."""
         self._log.append(records.Remembered(self._step, self._now, memory))
 
     def refused(self, refusals: Iterable[Refusal]) -> None:
-        """What of the decision does not reach the cluster."""
+        """Log what of the decision does not reach the cluster."""
         for refusal in refusals:
             self._log.append(records.Refused(self._step, self._now, refusal))
 
     def sized(self, sizes: Iterable[JobSize]) -> None:
-        """What the scheduler has learned of jobs by their tasks."""
+        """Log what the scheduler has learned of jobs by their tasks."""
         for size in sizes:
             self._log.append(records.Sized(self._step, self._now, size))
 
     def end(self, instructions: Iterable[Instruction]) -> None:
-        """The step is over; it tells which reasons differ in kind, or in the start they promise."""
+        """The step is over; log which reasons differ in kind, or in the start they promise."""
         to_tell = self._to_tell.changes()
         for reasons in (*to_tell.columns, *alike(self._changed_reasons(to_tell))):
             self._log.append(records.ReasonsChanged(self._step, self._now, reasons))
@@ -276,7 +276,7 @@ class StepLog:
         self._step += 1
 
     def _changed_reasons(self, to_tell: ToTell) -> Mapping[str, Reason]:
-        """What the columns do not tell: of jobs that came or changed, and of those planned anew."""
+        """Return reasons that columns lack: of jobs that came or changed, or were planned anew."""
         job_ids, in_columns, anew = to_tell.job_ids, to_tell.in_columns, to_tell.anew
         if job_ids is None:
             return self._changes.of_reasons(self._reasons.of_all(), anew)
@@ -290,7 +290,7 @@ class StepLog:
         reasons = self._reasons.of(self._pending(compared))
         for job_id in planned - job_ids - anew:
             if job_id in reasons and reasons[job_id].code is not ReasonCode.RESERVED:
-                del reasons[job_id]  # the columns tell of it, and of others a plan says nothing
+                del reasons[job_id]  # the columns have it, and of others a plan says nothing
         others = (compared | in_columns) - reasons.keys()
         return self._changes.of_some_reasons(reasons, others, anew)
 

@@ -1,4 +1,4 @@
-"""Why jobs wait: by the state that they are in, and by what the scheduler has said of them."""
+"""Reasons why jobs wait: by their state, and by what the scheduler has said of them."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class WaitingReasons:
         self._state = state
 
     def of_all(self) -> dict[str, Reason]:
-        """Of each pending job, by id in order of arrival."""
+        """Return the reason of each pending job, by id in order of arrival."""
         return {
             pending.job.job_id: self._told(pending) or _not_chosen(ahead)
             for ahead, pending in enumerate(self._state.pending())
         }
 
     def of(self, pending: Iterable[PendingJob]) -> dict[str, Reason]:
-        """Of some pending jobs, by id; for few of many."""
+        """Return the reasons of some pending jobs, by id; for few of many."""
         reasons = {each.job.job_id: self._told(each) for each in pending}
         if None in reasons.values():
             rosters = [each.in_order() for each in self._state.pending_rosters]
@@ -57,7 +57,7 @@ class WaitingReasons:
         return {job_id: reason for job_id, reason in reasons.items() if reason is not None}
 
     def _told(self, pending: PendingJob) -> Reason | None:
-        """Why a job waits; None if the scheduler says nothing of it."""
+        """Return why a job waits; None if the scheduler says nothing of it."""
         state, job_id = self._state, pending.job.job_id
         if job_id in state.held:
             return Reason(ReasonCode.HELD, {"by": state.held[job_id]})
@@ -83,7 +83,7 @@ class WaitingReasons:
 
 
 def as_it_stands(reason: Reason | None, pending: PendingJob, state: State) -> Reason | None:
-    """What a scheduler said of a job, with what the state knows better: what it lacks now."""
+    """Correct what a scheduler said of a job by what the state knows now."""
     of_nodes = _out_of_use(pending, state)
     if of_nodes is not None or reason is None or reason.code not in _LACKS:
         return of_nodes or reason
@@ -92,7 +92,7 @@ def as_it_stands(reason: Reason | None, pending: PendingJob, state: State) -> Re
 
 
 def _out_of_use(pending: PendingJob, state: State) -> Reason | None:
-    """That only nodes that are down or drained have room for a job; None if that is not so."""
+    """Return that only nodes down or drained have room for a job; None if that is not so."""
     if not (state.down or state.drained) or state.parts_of(pending.job.job_id) is not None:
         return None
     if state.could_hold_now(pending.job):
@@ -115,7 +115,7 @@ def _how_out(state: State, node: str) -> str:
 
 
 def _scarce(job: Job, state: State) -> Reason | None:
-    """What a job lacks: cpus, or what else though enough of these are free; None for nothing."""
+    """Return what a job lacks: cpus, or else another resource; None for nothing."""
     asked, free = job.total, _free_for(job, state)
     if asked.cpus > free.cpus:
         numbers = {"cpus": asked.cpus, "free": max(0.0, free.cpus)}
@@ -136,7 +136,7 @@ def _scarce(job: Job, state: State) -> Reason | None:
 
 
 def _free_for(job: Job, state: State) -> Resources:
-    """What is free where a job may run: a single task has no use for several partitions."""
+    """Return what is free where a job may run: a single task cannot span partitions."""
     free = state.free.by_partition()
     if named := state.free.of_named(job.partition):
         return max(named, key=_cpus)

@@ -193,7 +193,7 @@ class Shifted:
         return np.where(self._is_over(at), 1.0, self.inner.cumulative(at - self.amount))
 
     def _is_over(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Where the largest value is reached: shifting back may land just below it."""
+        """Return where the largest value is reached: shifting back may land just below it."""
         return values >= self.quantile(1.0)
 
     def expectation(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
@@ -207,7 +207,7 @@ class Shifted:
             return self
         if float(self.survival(elapsed)) == 0.0:
             return Point(elapsed)
-        before = max(before, math.ulp(0.0))  # 0 would tell the inner belief nothing
+        before = max(before, math.ulp(0.0))  # 0 would say nothing about the inner belief
         return Shifted(self.inner.given(before), self.amount)
 
     def scaled(self, factor: float) -> Distribution:

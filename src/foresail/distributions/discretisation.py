@@ -126,7 +126,7 @@ def joined(values: NDArray[np.float64], masses: NDArray[np.float64]) -> Atoms:
 
 
 def breaks(distribution: Distribution) -> NDArray[np.float64]:
-    """Where the survival function jumps or bends, as far as is known; may lie outside the range."""
+    """Return where survival jumps or bends, as far as is known; may lie outside the range."""
     match distribution:
         case Point(value):
             return np.array([float(value)])

@@ -110,7 +110,7 @@ class Histogram:
 
     @property
     def bins(self) -> int:
-        """How many bins it keeps at most."""
+        """Return how many bins it keeps at most."""
         return (self.row.size - CENTROIDS) // 2 - 1
 
     @property
@@ -130,7 +130,7 @@ class Histogram:
 
     @property
     def merged(self) -> bool:
-        """Whether bins were ever merged; if not, they are exact atoms."""
+        """Return whether bins were ever merged; if not, they are exact atoms."""
         return bool(self.row[MERGED])
 
     @property

@@ -1,4 +1,4 @@
-"""What is done with several distributions: their sum, the largest of them, their merge."""
+"""Operations on several distributions: their sum, the largest of them, their mixture."""
 
 from __future__ import annotations
 

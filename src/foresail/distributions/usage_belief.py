@@ -26,19 +26,19 @@ class UsageBelief:
         return self.runtime.mean()
 
     def quantile(self, level: float) -> float:
-        """Of the runtime."""
+        """Return the quantile of the runtime."""
         return self.runtime.quantile(level)
 
     def survival(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Of the runtime."""
+        """Return the survival function of the runtime."""
         return self.runtime.survival(values)
 
     def cumulative(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Of the runtime."""
+        """Return the cumulative distribution of the runtime."""
         return self.runtime.cumulative(values)
 
     def expectation(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
-        """Of the runtime."""
+        """Return the expectation of a function of the runtime."""
         return self.runtime.expectation(function)
 
     def given(self, elapsed: float) -> Distribution:

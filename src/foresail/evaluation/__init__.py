@@ -1,1 +1,1 @@
-"""How good predictions are: replayed in order of submission, scored against the truth."""
+"""Quality of predictions: replayed in order of submission, scored against the truth."""

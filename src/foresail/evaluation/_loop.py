@@ -28,7 +28,7 @@ _ir: Final[Any] = cgutils.ir  # type: ignore[attr-defined]  # llvmlite's, as Num
 
 @intrinsic
 def nanoseconds(_context: Any) -> Any:
-    """Processor time of this thread, as ``time.thread_time_ns`` tells it (for use in kernels)."""
+    """Processor time of this thread, like ``time.thread_time_ns`` (for use in kernels)."""
 
     def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
         word = _ir.IntType(64)
@@ -50,7 +50,7 @@ def nanoseconds(_context: Any) -> Any:
 
 @bare_kernel
 def nanoseconds_to_read() -> int:
-    """What reading the clock takes itself: the least of many tries."""
+    """Return the time that reading the clock takes itself: the least of many tries."""
     least = _NANOSECONDS
     for _ in range(_TRIES):
         begin: int = nanoseconds()  # type: ignore[call-arg]  # an intrinsic's context is Numba's
@@ -228,6 +228,6 @@ def evaluation_loop(
 
 
 def step_addresses(steps: PredictorSteps) -> Floats:
-    """What ``evaluation_loop`` calls."""
+    """Return the addresses of steps that ``evaluation_loop`` calls."""
     known = (steps.predict, steps.started, steps.observe, steps.belief or point_belief)
     return np.array([step_address(step) for step in known])

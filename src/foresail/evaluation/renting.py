@@ -185,7 +185,7 @@ class ReplayScheduling:
 
     Schedulers that plan with counts of cpus (those with a compiled pass, such as ``easy``) have the
     cores of all machines as one pool, as in a replay, and count neither memory nor gpus. The
-    others are told the machines as nodes. Either way a job's tasks may lie on several machines;
+    others see the machines as nodes. Either way a job's tasks may lie on several machines;
     one that the machines together do not hold, or with a task that none holds, is rented what it
     needs. Jobs do not wait for others that they depend on.
 
@@ -205,17 +205,17 @@ class ReplayScheduling:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Return the name that people use."""
         return self.policy.label
 
     @property
     def by_true_runtimes(self) -> bool:
-        """Whether it goes by what only an oracle knows."""
+        """Return whether it goes by what only an oracle knows."""
         return self.policy.needs_truth
 
     @cached_property
     def digest(self) -> str:
-        """Of all that it goes by."""
+        """Return the digest of all that it goes by."""
         digest = hashlib.sha256(self.policy.text.encode())
         for table in (self.workload.jobs, self.workload.tasks):
             if table is not None:
@@ -238,10 +238,10 @@ class ReplayScheduling:
         beliefs: Beliefs,
         features_every: int = 0,
     ) -> Simulated:
-        """As ``foresail.cloud.waiting.simulating.simulate``, with this scheduler for the queue.
+        """Simulate like ``foresail.cloud.waiting.simulating.simulate``, with this scheduler.
 
-        A job that waits in vain holds up others here, as reservations of a scheduler do, so that an
-        oracle of waits spares it the wait alone. ``machine`` says nothing.
+        A job that runs into the timeout delays others here, as reservations of a scheduler do, so
+        that an oracle of waits spares it the wait alone. ``machine`` says nothing.
 
         Parameters
         ----------
@@ -307,7 +307,7 @@ class ReplayScheduling:
         return rented
 
     def _ends_elsewhere(self, sent: list[Sent], advice: _Advice) -> Iterator[HistoryOutcome]:
-        """What predictors are to learn of the jobs that were sent to rented machines since asked.
+        """Yield outcomes for predictors of jobs sent to rented machines since last asked.
 
         A job that is not done in its trial ends later, or here.
         """
@@ -324,7 +324,7 @@ class ReplayScheduling:
         return any(job.total.gpus > 0.0 for job in self._specifications)
 
     def _held(self, count: int, fixed: FixedMachines) -> NDArray[np.bool_]:
-        """Which of the first jobs the machines hold when they are idle."""
+        """Return which of the first jobs the machines hold when they are idle."""
         if fixed.count == 0:
             return np.zeros(count, np.bool_)
         capacity = FreeResources(_machines(fixed))
@@ -332,7 +332,7 @@ class ReplayScheduling:
 
 
 class _Advice:
-    """What a waiting policy says to jobs of a simulation, which knows the truth."""
+    """Waiting policy for jobs of a simulation, which knows the truth."""
 
     def __init__(
         self,
@@ -358,7 +358,7 @@ class _Advice:
         return bool(runtime <= self._rules.speculation_seconds)
 
     def choose(self, question: RentingCase) -> ArrivalChoice:
-        """As the policy's rules have it; keeps the cluster's state where examples are wanted."""
+        """Choose by the policy's rules; keep the cluster's state where examples are wanted."""
         row = self.row_of[question.pending.job.job_id]
         columns = self._rented.columns
         asked = self._rented.shapes.asked[columns.shape[row]]
@@ -395,7 +395,7 @@ class _Advice:
 
 
 def _nobody_leaves(policy: WaitingPolicy) -> bool:
-    """Whether all jobs wait, for as long as it takes: then it is a plain replay."""
+    """Return whether all jobs wait, for as long as it takes: then it is a plain replay."""
     rules = policy.rules
     limits = (rules.waiting_seconds, rules.patience_seconds)
     return (
@@ -408,7 +408,7 @@ def _nobody_leaves(policy: WaitingPolicy) -> bool:
 def _fill_in(
     outcomes: Outcomes, row_of: dict[str, int], sent: Sequence[Sent], schedule: pl.DataFrame
 ) -> None:
-    """What became of jobs that the machines hold; not a number where nothing did."""
+    """Fill in outcomes of jobs that the machines hold; not a number where nothing ran."""
     rows = [row_of[job_id] for job_id in schedule["job_id"].unique()]
     outcomes.start[rows] = np.nan
     for each in sent:

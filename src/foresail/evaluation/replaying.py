@@ -53,7 +53,7 @@ _NUMBERS_PER_PAGE: Final = _PAGE_BYTES // 8
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What predicting cost, in seconds per job and in bytes of state.
+    """Cost of predicting, in seconds per job and in bytes of state.
 
     The seconds are the processor time of all that the predictor did for a job, from prediction to
     learning; what else the machine did meanwhile is not in them. ``bytes_per_job`` are kept for
@@ -110,7 +110,7 @@ class _Amount(Outcome):
 
     @property
     def runtime_seconds(self) -> float:
-        """What the predictor learns."""
+        """Return the amount that the predictor learns."""
         return self.amount
 
 
@@ -122,7 +122,7 @@ def evaluate(
     learning: Learning = "on_completion",
     watch: ProgressCallback | None = None,
 ) -> Evaluation:
-    """How good a predictor is on a log.
+    """Evaluate a predictor on a log.
 
     Parameters
     ----------

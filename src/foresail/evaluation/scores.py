@@ -30,7 +30,7 @@ _SEED: Final = 0
 
 @dataclass(frozen=True)
 class Scores:
-    """How good a predictor was; NaN where a number is not defined."""
+    """Scores of a predictor; NaN where a number is not defined."""
 
     source: str
     predictor: str

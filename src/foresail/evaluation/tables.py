@@ -28,7 +28,7 @@ STATED: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
 def coverage_over_time(
     evaluation: Evaluation, stretch_seconds: float = WEEK_SECONDS
 ) -> pl.DataFrame:
-    """What stated ranges cover, over time since the first submission.
+    """Tabulate the coverage of stated ranges over time since the first submission.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def coverage_over_time(
 
 
 def coverage_by_user(evaluation: Evaluation, most: int = 10) -> pl.DataFrame:
-    """What stated ranges cover for the users with most jobs, these first.
+    """Tabulate the coverage of stated ranges for the users with most jobs, these first.
 
     The columns are those of ``coverage_over_time``, with ``user`` instead of ``stretch``. Jobs
     without a user are left out.
@@ -125,7 +125,7 @@ def derived_runtimes(
         comparable &= np.isfinite(values)
     if not comparable.any():
         raise InputError(
-            "no job for which all derived runtimes can be told", source=workload.meta.source
+            "no job for which all derived runtimes are predicted", source=workload.meta.source
         )
     return tuple(
         Derived(
@@ -197,7 +197,7 @@ def reliability(evaluation: Evaluation) -> pl.DataFrame:
 
 
 def learning_curve(evaluation: Evaluation, stretch_seconds: float = WEEK_SECONDS) -> pl.DataFrame:
-    """How good the predictions were over time since the first submission.
+    """Tabulate the quality of predictions over time since the first submission.
 
     Returns
     -------
@@ -225,7 +225,7 @@ def learning_curve(evaluation: Evaluation, stretch_seconds: float = WEEK_SECONDS
 
 
 def expert_wins(evaluation: Evaluation) -> pl.DataFrame:
-    """How often each expert was followed, most often first, and how good it was then.
+    """Tabulate how often each expert was followed, most often first, and its quality then.
 
     Columns: ``expert`` (null: none had a history), ``jobs``, ``share``, ``within_factor_two``,
     ``nmae``. Empty for a predictor that has no experts.

@@ -1,4 +1,4 @@
-"""How likely jobs are to run on, and to end by their deadlines."""
+"""Chances of jobs to run on, and to end by their deadlines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GRACE_SECONDS: Final = 1e-6
 
 
 class PlannedSlowdowns:
-    """How many times longer jobs run in the partitions of a plan than where they run best.
+    """Factors by which jobs run longer in the partitions of a plan than where they run best.
 
     Which nodes of these they get is open: a preference counts as given if all of them give it.
     """

@@ -18,7 +18,7 @@ _SHELLS_OWN: Final = 128
 
 
 def end_words(outcome: Outcome, job: Job, cancelled_by: str = "") -> str | None:
-    """Why an attempt of a job has ended; None if it completed.
+    """Return why an attempt of a job has ended; None if it completed.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def end_words(outcome: Outcome, job: Job, cancelled_by: str = "") -> str | None:
 
 
 def _limit_words(outcome: Outcome, requested_seconds: float | None) -> str:
-    """Of memory, where a command was ended at a limit before its time was over."""
+    """Describe the memory limit, where a command was ended at a limit before its time was over."""
     in_time = requested_seconds is None or outcome.runtime_seconds < 0.99 * requested_seconds
     if in_time and outcome.exit_code is not None:
         return "it held more memory than it may have"

@@ -31,7 +31,7 @@ SCENARIOS: Final = 300
 """Futures that are drawn unless more are asked for."""
 
 LEVELS: Final = (0.1, 0.5, 0.9)
-"""Of the quantiles that are told."""
+"""Of the stated quantiles."""
 
 _HOUR: Final = 3600.0
 _DAY_HOURS: Final = 24
@@ -58,7 +58,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class WaitingForecast:
-    """What is to be expected of a job that waits; times in seconds on the run's clock.
+    """Forecast of a waiting job; times in seconds on the run's clock.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class WaitingForecasts(Mapping[str, WaitingForecast]):
 
 @dataclass(frozen=True, slots=True)
 class RunningForecast:
-    """What is to be expected of a job that runs.
+    """Forecast of a running job.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class RunningForecast:
 def forecast_waiting(
     outlook: Outlook, *, scenarios: int = SCENARIOS, seed: int = 0
 ) -> WaitingForecasts:
-    """When every job that waits starts and ends, those that are held last: they never do.
+    """Forecast start and end of every waiting job, those that are held last: they never do.
 
     Jobs that run into the time they requested are ended there. Futures have arrivals if the
     outlook has jobs to draw them from: each hour to come is as the same hour of one of the last
@@ -154,7 +154,7 @@ def forecast_waiting(
 
 
 def forecast_running(running: RunningJob, now: float) -> RunningForecast:
-    """When a job ends that runs, and whether that is later than it should."""
+    """Forecast the end of a running job, and whether that is later than it should."""
     job, slowdown = running.job, running.slowdown
     elapsed = max(running.elapsed_seconds(now), 0.0) / slowdown
     begin, belief = running.start_seconds, running.prediction
@@ -178,7 +178,7 @@ def forecast_running(running: RunningJob, now: float) -> RunningForecast:
 
 
 def suggested_request(pending: PendingJob, risk: float) -> float:
-    """How long to ask for (seconds) so that the job outlives it with this probability at most.
+    """Return the time to ask for (seconds) so that the job outlives it with this probability.
 
     Raises
     ------
@@ -222,7 +222,7 @@ class _Drawn:
         return lasting if requested is None else np.minimum(lasting, requested)
 
     def _columns(self) -> Floats:
-        """What is alike in all futures of the jobs that wait, shape (columns, 1, jobs)."""
+        """Return what all futures share of the waiting jobs, shape (columns, 1, jobs)."""
         columns = np.zeros((len(_COLUMNS), 1, len(self._waiting)))
         columns[_HOME] = [self._number[each.partition] for each in self._waiting]
         asked = [each.pending.job.total for each in self._waiting]
@@ -235,7 +235,7 @@ class _Drawn:
         return columns
 
     def forecasts(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """What becomes of the jobs that wait, as ``WaitingForecasts`` has it."""
+        """Return the futures of the waiting jobs, as ``WaitingForecasts`` has them."""
         starts = self._starts()
         ends = np.add(starts, self._lasting, out=self._lasting)
         jobs = [each.pending.job for each in self._waiting]
@@ -245,7 +245,7 @@ class _Drawn:
         return _quantiles(starts), _quantiles(ends), never, misses
 
     def _starts(self) -> Floats:
-        """When jobs that wait start; shape (futures, jobs)."""
+        """Return when waiting jobs start; shape (futures, jobs)."""
         starts = np.empty_like(self._lasting)
         at_once = max(_THREADS, _MOST_AT_ONCE // len(self._waiting))
         for begin in range(0, self._scenarios, at_once):
@@ -313,7 +313,7 @@ class _Drawn:
         )
 
     def _horizon(self) -> float:
-        """How far ahead arrivals matter (seconds): twice as long as all the work there is takes."""
+        """Return how far ahead arrivals matter (seconds): twice the time that all work takes."""
         lasting = self._lasting.mean(axis=0)
         asked = [each.pending.job.total for each in self._waiting]
         room = sum(self._outlook.room.values(), Resources())
@@ -337,7 +337,7 @@ _AMOUNTS: Final = ("cpus", "memory_bytes", "gpus")
 
 
 def _amounts(columns: Sequence[int], of: Iterable[Resources]) -> Floats:
-    """What is asked for or there of resources beside cpus, shape (columns, those)."""
+    """Return requests or totals of resources beside cpus, shape (columns, those)."""
     rows = [(each.memory_bytes, each.gpus) for each in of]
     table = np.array(rows, dtype=np.float64).reshape(-1, len(_OTHERS))
     return np.ascontiguousarray(table.T[[_OTHERS.index(column) for column in columns]])
@@ -417,7 +417,7 @@ def _arrivals(
 def _predecessors(
     waiting: Sequence[QueuedJob], running: Sequence[RunningJob], jobs: int
 ) -> dict[str, NDArray[np.int64]]:
-    """Which jobs each one waits for, of those that are not done with."""
+    """Return the predecessors of each job that have not ended."""
     number = {each.pending.job.job_id: at for at, each in enumerate(waiting)}
     number.update((each.job.job_id, jobs + at) for at, each in enumerate(running))
     before = [
@@ -437,7 +437,7 @@ def _add_conditions(
     running: Sequence[RunningJob],
     number: Mapping[str, int],
 ) -> None:
-    """What the conditions of jobs make of that, for futures in which each job waits for ends.
+    """Apply the conditions of jobs, for futures in which each job waits for ends.
 
     Whoever waits for a begin waits for nothing. A member of an array with a limit waits for the one
     that so many came before it; a singleton for all that have come since the last one.

@@ -67,7 +67,7 @@ class RecentJob:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """How a run stands at a moment, as far as it tells on what follows; never changes.
+    """State of a run at a moment, as far as what follows depends on it; never changes.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class Outlook:
 
 
 def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
-    """How a controller stands, and as if it had been given other jobs.
+    """Return the outlook of a controller, and as if it had been given other jobs.
 
     Parameters
     ----------

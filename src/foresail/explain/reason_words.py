@@ -58,7 +58,7 @@ def reason_words(reason: Reason, now: float) -> str:
 
 
 def _first_words(reason: Reason, turn_ago_seconds: float, now: float) -> str:
-    """Why a job goes first: what EASY would have done with it by now."""
+    """Return why a job goes first: what EASY would have done with it by now."""
     easy = f"EASY would have come to it {from_now(-turn_ago_seconds)}"
     needed, verb = needed_words(reason.numbers)
     start = reason.numbers.get("start")
@@ -68,14 +68,14 @@ def _first_words(reason: Reason, turn_ago_seconds: float, now: float) -> str:
 
 
 def in_words(seconds: float) -> str:
-    """How far off something is: ``now``, ``in 20 min``, ``at no known time``."""
+    """Format how far off something is: ``now``, ``in 20 min``, ``at no known time``."""
     if math.isinf(seconds):
         return "at no known time"
     return from_now(max(0.0, seconds))
 
 
 def waiting_words(waiting: WaitingJob, now: float) -> str:
-    """Why a job waits, and since when that is so."""
+    """Return why a job waits, and since when that is so."""
     if waiting.reason is None:
         return "the log does not say"
     if not waiting.is_asked and waiting.reason.code is ReasonCode.NOT_CHOSEN:

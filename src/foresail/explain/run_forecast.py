@@ -36,14 +36,14 @@ SCENARIOS: Final = 100
 
 
 def scenario_at(records: Iterable[Record], now: float, policy: Policy | None = None) -> Scenario:
-    """What was run at a time (seconds on the log's clock), or is if another policy takes over then.
+    """Return the scenario at a time (seconds on the log's clock), or with another policy.
 
     Raises
     ------
     InputError
-        If tasks share nodes, so that how long they take depends on each other; a policy was told
-        how long jobs run, which its beliefs in the log tell on; or the run was in cycles, and its
-        policy does not tell how long these were.
+        If tasks share nodes, so that how long they take depends on each other; a policy knew
+        how long jobs run, which its beliefs in the log depend on; or the run was in cycles, and its
+        policy does not say how long these were.
     """
     manifest: Manifest | None = None
     for record in _until(records, now):
@@ -64,7 +64,7 @@ def scenario_at(records: Iterable[Record], now: float, policy: Policy | None = N
     for each in (decided, decides):
         if each.needs_truth:
             raise InputError(
-                "its predictor is to be told how long jobs run, which is not known before",
+                "its predictor needs to know how long jobs run, which is not known before",
                 value=each.text,
                 expected="a policy whose predictor learns",
             )
@@ -99,7 +99,7 @@ def forecast_in_run(
     seed: int = 0,
     watch: ProgressCallback | None = None,
 ) -> WaitingForecast:
-    """When a job that waits starts and ends, if no more jobs come.
+    """Forecast start and end of a waiting job, if no more jobs come.
 
     Jobs that run into the time they requested are ended there.
 
@@ -161,14 +161,14 @@ def _cycle_seconds(policy: Policy) -> float:
         if seconds is not None:
             return float(seconds)
     raise InputError(
-        "the run was in cycles, and its log does not tell how long these were",
+        "the run was in cycles, and its log does not say how long these were",
         value=policy.text,
         expected="a policy with cycle_seconds",
     )
 
 
 def _span(future: Controller, outcomes: Iterator[Outcome], job_id: str) -> tuple[float, float]:
-    """When a job starts and ends; no more of the future is simulated than that takes."""
+    """Simulate until a job has ended; return its start and end."""
     start = end = math.inf
     for outcome in outcomes:
         if outcome.job_id == job_id:

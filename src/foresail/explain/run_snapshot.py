@@ -98,7 +98,7 @@ class RunSnapshot:
     past
         Attempts that have ended, in order of ending.
     stopping
-        Running jobs that were told to stop.
+        Running jobs that are being stopped.
     down
         Since when (seconds) nodes are down or drained, by name.
     draining
@@ -139,7 +139,7 @@ class RunExtent:
 
 
 def extent_of(records: Iterable[Record], source: object = None) -> RunExtent:
-    """How long a run was, and its busiest moment: the first with most jobs planned, else waiting.
+    """Return the length of a run, and its busiest moment: most jobs planned, else waiting.
 
     Raises
     ------
@@ -281,7 +281,7 @@ def _past(attempt: EndedAttempt) -> PastAttempt:
 
 @dataclass(frozen=True, slots=True)
 class _ReasonContext:
-    """What reasons are told with: when the scheduler was last asked, and what it planned."""
+    """Context of reasons: when the scheduler was last asked, and what it planned."""
 
     now: float
     state: State
@@ -300,7 +300,7 @@ class _ReasonContext:
         return WaitingJob(pending, reason, since, is_asked, self.planned.get(job_id))
 
     def _current(self, reason: Reason, pending: PendingJob) -> Reason | None:
-        """The reason with its numbers as they are now, where the state tells them."""
+        """The reason with its numbers as they are now, where the state has them."""
         match reason.code:
             case ReasonCode.RESERVED | ReasonCode.WOULD_DELAY:
                 subject = reason.numbers.get("head", pending.job.job_id)
@@ -335,7 +335,7 @@ class ReasonShare:
 def waits_by_reason(records: Iterable[Record]) -> tuple[ReasonShare, ...]:
     """Waiting time by reason, the longest first.
 
-    Every second that a job waits, from its submission (or from when it goes back to the queue) to
+    Every second that a job waits, from its submission (or from when it is requeued) to
     its start, counts for the reason that was the last to be given. Those still waiting count up to
     the end of the log.
     """

@@ -32,7 +32,7 @@ _SHORT_SECONDS: Final = 60.0
 
 
 class StartCalibration:
-    """Learns from starts what was told of them, and widens or narrows what is told next."""
+    """Learns from starts what was forecast of them, and widens or narrows the next forecasts."""
 
     def __init__(self) -> None:
         self._latest: deque[tuple[float, float]] = deque()
@@ -40,7 +40,7 @@ class StartCalibration:
         self._above: list[float] = []
 
     def observe(self, made_seconds: float, told: Range, start_seconds: float) -> None:
-        """A job has started of which this was told at some time, before any correction."""
+        """A job has started with this forecast at some time, before any correction."""
         if not math.isfinite(told.high):
             return
         times = np.array([told.low, start_seconds, told.high])
@@ -55,7 +55,7 @@ class StartCalibration:
             self._above.remove(above)
 
     def corrected(self, made_seconds: float, told: WaitingForecasts) -> WaitingForecasts:
-        """What is told instead; of the ends as of the starts."""
+        """Return corrected forecasts; of the ends as of the starts."""
         if len(self._latest) < _FEWEST:
             return told
         known = np.isfinite(told.starts[-1])

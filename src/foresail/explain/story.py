@@ -52,7 +52,7 @@ from foresail.record.state import State
 from foresail.strl.tokens import listed
 
 _NEWS: Final = 0.25
-"""By what share an expected runtime must change to be told again."""
+"""By what share an expected runtime must change to be reported again."""
 
 _MOST_PLACES: Final = 8
 
@@ -81,7 +81,7 @@ class StoryLine:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What happened to a job.
+    """Story of a job.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Story:
 
     @property
     def heading(self) -> str:
-        """Whose story it is and from when on its times count."""
+        """Return whose story it is and from when on its times count."""
         if self.start_unix_seconds is None:
             return f"Job {self.job_id}; times count from the start of the run."
         moment = datetime.fromtimestamp(self.start_unix_seconds, UTC)
@@ -171,7 +171,7 @@ class _Teller:
         return self._clock.start_unix_seconds
 
     def lines(self, record: Record) -> Iterator[StoryLine]:
-        """What the record says about the job, after all those before it.
+        """Yield what the record says about the job, after all those before it.
 
         Raises
         ------
@@ -221,14 +221,14 @@ class _Teller:
         return self._job
 
     def last_lines(self) -> Iterator[StoryLine]:
-        """What is left to be told where nothing else follows, or before it does."""
+        """Yield the lines left over where nothing else follows, or before it does."""
         starts = self._tasks.starts()
         if starts is not None:
             last = elapsed(starts.last_seconds - self._clock.zero)
             yield self._line(starts.first_seconds, starts.sentence(last))
 
     def passed_over(self, now: float) -> Iterator[StoryLine]:
-        """That the pass that a job waited for has not started it, once that is over."""
+        """Yield that the pass that a job waited for has not started it, once that is over."""
         passed = self._passed_seconds
         if passed is not None and passed < now:
             self._passed_seconds = None
@@ -266,7 +266,7 @@ class _Teller:
         return None
 
     def _of_reason(self, reason: Reason, now: float) -> str | None:
-        """Why it waits; that a plan moves is told where the plan is."""
+        """Return why it waits; a plan that moves is reported with the plan."""
         same = reason.code is self._reason is ReasonCode.RESERVED
         self._reason = reason.code
         self._waits_for_pass, self._passed_seconds = False, None
@@ -278,7 +278,7 @@ class _Teller:
         return f"Pending: {reason_words(reason, now)}."
 
     def _of_belief(self, record: Predicted) -> str | None:
-        """What is believed; later only if that is quite another thing."""
+        """Return the belief; later only if that is quite another one."""
         if self._told_mean is None:
             self._told_mean = record.mean_seconds
             return _of_prediction(record) + self._if_started(belief_of(record), record.time)
@@ -329,7 +329,7 @@ class _Teller:
             return None
         who = f", {by_whom(by, self._known.user)}" if by else ""
         if stands is JobState.RUNNING:
-            return f"Cancelled while it ran{who}: it is told to stop."
+            return f"Cancelled while it ran{who}: it is being stopped."
         return f"Cancelled before it started{who}."
 
     def _of_end(self, outcome: Outcome) -> str:
@@ -373,12 +373,12 @@ class _Teller:
                 )
                 return self._tasks.started(instruction, sentence, now)
             case Preempt() if self._job_id in self._state.cancelled:
-                return None  # told with the cancellation
+                return None  # reported with the cancellation
             case Preempt():
                 parts = self._state.parts_of(self._job_id)
                 if parts is not None and parts.because is not None:
-                    return of_part(instruction, "Told to stop: the job has failed.")
-                room = f"Told to stop, to make room{self._replanning.for_whom()}."
+                    return of_part(instruction, "Stopped: the job has failed.")
+                room = f"Preempted, to make room{self._replanning.for_whom()}."
                 return of_part(instruction, room)
             case Withdraw(because=because):
                 return f"Withdrawn: {because}."
@@ -386,7 +386,7 @@ class _Teller:
 
 
 def _margin(seconds: float) -> str:
-    """Whether a deadline was met, and by how much."""
+    """Describe whether a deadline was met, and by how much."""
     if seconds >= 0:
         return f", {duration(seconds)} before its deadline"
     return f", {duration(-seconds)} after its deadline"
@@ -438,7 +438,7 @@ def _of_submission(job: Job) -> str:
 
 
 def _of_conditions(job: Job) -> str:
-    """What a job waits for by its own wish."""
+    """Describe the conditions that a job sets itself."""
     conditions = job.conditions or StartConditions()
     otherwise = {job_id for each in conditions.dependencies for job_id in each.job_ids}
     told = [each for each in job.after if each not in otherwise]
@@ -466,7 +466,7 @@ def _of_option(option: PlacementOption, tasks: int) -> str:
 
 
 def _places(placement: Placement) -> str:
-    """Where tasks run: node by node, or where these are many, in which partitions."""
+    """Describe where tasks run: by node, or where these are many, by partition."""
     named = placement.tasks_by_node or placement.tasks_by_partition
     if len(named) <= _MOST_PLACES:
         return ", ".join(f"{count(tasks, 'task')} on {place}" for place, tasks in named)

@@ -28,10 +28,10 @@ from foresail.record.plans import PlanFold
 from foresail.record.records import Decided
 
 MOST_TASKS_EACH: Final = 12
-"""Jobs of more tasks are told of by how many tasks start and end, but for their pilots."""
+"""Jobs of more tasks are reported by how many tasks start and end, but for their pilots."""
 
 _SHARES: Final = 4
-"""In so many parts of its tasks the end of a job of many is told."""
+"""In so many parts of its tasks the end of a job of many is reported."""
 
 
 def of_part(part: OfUnit, sentence: str, role: str = "") -> str:
@@ -55,7 +55,7 @@ class Starts:
     by_stage: dict[str, int]
 
     def sentence(self, last: str) -> str:
-        """How many of which stage, until when."""
+        """Describe how many tasks of which stage started, until when."""
         parts = [f"{tasks:,} of stage {stage}" for stage, tasks in self.by_stage.items()]
         until = f", the last at {last}" if self.last_seconds > self.first_seconds else ""
         return f"Tasks started: {', '.join(parts)}{until}."
@@ -79,7 +79,7 @@ class TasksTeller:
         self._tasks = sum(stage.tasks for stage in job.stages)
 
     def sized(self, size: JobSize) -> str:
-        """What follows from its size, as far as that is known."""
+        """Describe what follows from the job's size, as far as that is known."""
         self._size = size
         self._pilots = {(size.stage, task) for task in size.pilots}
         queue = f"queue {size.queue + 1}"
@@ -103,7 +103,7 @@ class TasksTeller:
         )
 
     def started(self, part: OfUnit, sentence: str, now: float) -> str | None:
-        """A sentence about a start, or None: of those of many tasks, ``starts`` tells."""
+        """A sentence about a start, or None: those of many tasks are in ``starts``."""
         if self._is_pilot(part):
             return of_part(part, sentence, "a pilot")
         if not self.is_one_of_many(part):
@@ -116,12 +116,12 @@ class TasksTeller:
         return None
 
     def starts(self) -> Starts | None:
-        """How many of many tasks have started since it was asked last."""
+        """Return how many of many tasks have started since last asked."""
         starts, self._starts = self._starts, None
         return starts
 
     def ended(self, outcome: Outcome, sentence: str) -> str | None:
-        """A sentence about an end, with what the tasks have told so far."""
+        """A sentence about an end, with what the tasks have shown so far."""
         if not outcome.stage:
             return sentence
         if outcome.ended_because is not EndedBecause.COMPLETED:
@@ -145,11 +145,11 @@ class TasksTeller:
         )
 
     def is_one_of_many(self, part: OfUnit) -> bool:
-        """Whether tasks like this one are told of by their number."""
+        """Return whether tasks like this one are reported by their number."""
         return bool(part.stage) and self._tasks > MOST_TASKS_EACH
 
     def _compared(self) -> str:
-        """When all have ended: what their size was, and what had been told of it."""
+        """Describe, when all have ended, their size beside what was predicted of it."""
         size = self._size
         if self._ended < self._tasks or size is None or size.seconds is None:
             return ""
@@ -182,15 +182,15 @@ _ENDS: Final = {
 class PlanTeller:
     """Follows the planned start of one job through a log's scheduling passes.
 
-    A move is told that is longer than a minute, than a fifth of what is left until the start, and
-    than a fifth of what the job has waited: plans that count from now move on with the clock.
+    A move is reported that is longer than a minute, than a fifth of what is left until the start,
+    and than a fifth of what the job has waited: plans that count from now move on with the clock.
 
     Parameters
     ----------
     job_id
         Which job.
     knows_others
-        Whether it is told of all that happens; else it says of no move what had happened meanwhile.
+        Whether it hears of all that happens; else it says of no move what had happened meanwhile.
     """
 
     def __init__(self, job_id: str, *, knows_others: bool = True) -> None:
@@ -205,7 +205,7 @@ class PlanTeller:
 
     @property
     def is_told(self) -> bool:
-        """Whether a planned start has been told that still stands."""
+        """Return whether a planned start was reported that still stands."""
         return self._told is not None
 
     def happened(self, event: Event) -> None:
@@ -245,14 +245,14 @@ class PlanTeller:
         self._meanwhile.clear()
 
     def for_whom(self) -> str:
-        """Whose start the last pass stopped others for, as far as its plan tells."""
+        """Return for whose start the last pass preempted others, as far as its plan says."""
         if not self._started:
             return ""
         names = ", ".join(self._started[:3])
         return f" for job {names}" if len(self._started) == 1 else f" for jobs {names}"
 
     def sentence(self, record: Decided) -> str | None:
-        """What a scheduling pass has changed for the job; None if that is not worth telling."""
+        """Return a sentence on what a pass changed for the job; None if it is not worth one."""
         self._plan.take(record)
         now, start = record.time, self._plan.starts.get(self._job_id)
         self._started = tuple(job for job, begin in record.plan.items() if begin <= now)
@@ -261,7 +261,7 @@ class PlanTeller:
         if self._told is None:
             self._told = start
             self._meanwhile.clear()
-            return None  # the reason, told in the same step, says when
+            return None  # the reason, reported in the same step, says when
         move = start - self._told
         least = _LEAST_SHARE * max(self._told - now, now - self._since)
         if not abs(move) > max(_LEAST_SECONDS, least):
@@ -308,6 +308,4 @@ def _moved(move: float, left: float) -> str:
     if math.isinf(move):
         return f"Planned for a time again, in {duration(max(left, 0.0))}"
     direction = "later" if move > 0 else "earlier"
-    return (
-        f"Planned {duration(abs(move))} {direction} than told before: in {duration(max(left, 0.0))}"
-    )
+    return f"Planned {duration(abs(move))} {direction} than before: in {duration(max(left, 0.0))}"

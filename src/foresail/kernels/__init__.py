@@ -1,4 +1,4 @@
-"""What compiled code of several families shares: compiling, calling, columns, orders, queues."""
+"""Shared parts of compiled code of all families: compiling, calling, columns, orders, queues."""
 
 import importlib
 import sys

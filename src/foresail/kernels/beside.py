@@ -88,7 +88,7 @@ class CompilingBeside(event.Listener):
         """Something has been compiled."""
 
     def measure(self) -> tuple[float, float]:
-        """How many tasks have been begun by either process, and how many there are."""
+        """Return how many tasks have been begun by either process, and how many there are."""
         try:
             return len(list(self._folder.iterdir())), len(self._tasks)
         except FileNotFoundError:  # asked by another thread when all is over

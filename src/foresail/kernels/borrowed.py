@@ -57,7 +57,7 @@ def _block(_context: Any, matrix: Any, first: Any, columns: Any) -> Any:
 
 
 def _placed(kind: Any) -> Callable[..., Any]:
-    """What makes an array of this kind of the numbers that tell of it."""
+    """Return the function that makes an array of this kind from the numbers that describe it."""
 
     def placed(_context: Any, places: Any, first: Any) -> Any:
         del places, first
@@ -82,14 +82,14 @@ def _placed(kind: Any) -> Callable[..., Any]:
 
 
 PLACE: Final = 3
-"""How many numbers tell of an array in ``Places``."""
+"""How many numbers describe an array in ``Places``."""
 
 
 class Places:
-    """Where arrays are, for kernels: in ``numbers`` the address and shape of each.
+    """Places of arrays, for kernels: in ``numbers`` the address and shape of each.
 
     All are contiguous, of one or two dimensions and of numbers of eight bytes. Copied or pickled,
-    it tells of the copies.
+    it describes the copies.
     """
 
     __slots__ = ("_arrays", "numbers")
@@ -104,7 +104,7 @@ class Places:
 
 
 floats_at: Final[Any] = intrinsic(_placed(_VECTOR))
-"""In kernels: the vector of which the numbers of ``Places`` tell, from one of these on."""
+"""In kernels: the vector that the numbers of ``Places`` describe, from one of these on."""
 
 integers_at: Final[Any] = intrinsic(_placed(types.int64[::1]))
 """In kernels: as ``floats_at``, of integers."""

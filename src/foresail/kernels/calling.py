@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 
 @cache
 def step_address(step: Step) -> float:
-    """Where the machine code of a step is, compiled now if it was not.
+    """Return the address of a step's machine code, compiled now if it was not.
 
     The address holds until the process ends.
 
@@ -101,7 +101,7 @@ def take_predictor_step(
 ) -> None:
     """Let a predictor take the step at an address; see ``PredictorInputs``.
 
-    ``places`` tells of its arrays, in that order (``foresail.kernels.borrowed.Places``).
+    ``places`` describes its arrays, in that order (``foresail.kernels.borrowed.Places``).
     """
     inputs = PredictorInputs(
         slot,
@@ -127,7 +127,7 @@ def fill_belief(
     summaries: Floats,
     belief: Floats,
 ) -> None:
-    """Fill a row with the belief about a slot that the step at an address tells."""
+    """Fill a row with the belief about a slot that the step at an address gives."""
     inputs = PredictorInputs(slot, np.nan, np.nan, specs, model, users, jobs, summaries)
     call_belief_step(address, inputs, belief)
 

@@ -17,7 +17,7 @@ def whole_grains(cpus: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def whole_grain(cpus: float) -> float:
-    """As ``whole_grains``, for one job."""
+    """Round like ``whole_grains``, for one job."""
     return math.floor(cpus * PER_CPU) / PER_CPU
 
 

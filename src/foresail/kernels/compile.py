@@ -1,4 +1,4 @@
-"""How kernels are compiled: to machine code cached on disk, without fast-math, typed throughout."""
+"""Compilation of kernels: machine code cached on disk, without fast-math, typed throughout."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def kernel(function: Function) -> Function:
 
 
 def bare_kernel(function: Function) -> Function:
-    """As ``kernel``, for a function that makes no arrays: its arguments are not reference-counted.
+    """Compile like ``kernel`` a function that makes no arrays: arguments are not ref-counted.
 
     Its caller holds them. Counting them cost a replay up to a third of its time.
     """
@@ -104,7 +104,7 @@ def bare_kernel(function: Function) -> Function:
 
 
 def unlocked_kernel(function: Function) -> Function:
-    """As ``bare_kernel``, and other Python threads run meanwhile."""
+    """Compile like ``bare_kernel``, releasing the lock so that other Python threads run."""
     return _cached(function, nogil=True, **_BARE)
 
 
@@ -119,12 +119,12 @@ def part(function: Function) -> Function:
 
 
 def making_part(function: Function) -> Function:
-    """As ``part``, for one that makes arrays."""
+    """Compile like ``part``, for one that makes arrays."""
     return _cached(function, error_model="numpy", **_UNWRAPPED)
 
 
 def merged_part(function: Function) -> Function:
-    """As ``part``, for one with a single caller and many arrays: its machine code goes there.
+    """Compile like ``part``, inlined into its single caller, which passes many arrays.
 
     A call would copy every array's header.
     """

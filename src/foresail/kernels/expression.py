@@ -75,6 +75,7 @@ def evaluate(
     for i in range(0, code.shape[0], 2):
         what = int(code[i])
         operand = code[i + 1]
+        # Codes ascend by how many operands they take: none, two, one, three.
         if what < ADD:
             top += 1
             if what == SPEC:
@@ -143,7 +144,7 @@ def value_of(
     now: float,
     informed: float,
 ) -> float:
-    """As ``evaluate``, to be called from Python."""
+    """Evaluate like ``evaluate``, to be called from Python."""
     return evaluate(code, stack, spec, summary, now, informed)
 
 

@@ -24,7 +24,7 @@ _TABLE = types.float64[::1, :]
 
 
 class PredictorInputs(NamedTuple):
-    """What a predictor's step is told, and the arrays it reads and writes.
+    """Inputs of a predictor's step, and the arrays that it reads and writes.
 
     ``slot`` is the job's row in ``specs`` (``foresail.kernels.columns``), ``jobs`` and
     ``summaries``; ``runtime`` (seconds) is that of the attempt that ended, nan when predicting or
@@ -83,7 +83,7 @@ CORRECTION_STEP = types.float64(CORRECTION_INPUTS)
 
 
 class PassInputs(NamedTuple):
-    """What one scheduling pass decides on."""
+    """Inputs of one scheduling pass."""
 
     now: float
     """Seconds."""
@@ -202,7 +202,7 @@ class CompiledCorrection(Protocol):
 
 
 class Shares(NamedTuple):
-    """When a job is due, in shares of the longest wait under EASY, known when its turn came there.
+    """Due time of a job, in shares of the longest wait under EASY, known at its turn there.
 
     At its turn, but not before it has waited so long (``patience``); so long (``bound``), or until
     it is due, it may wait at most by requests.

@@ -30,7 +30,7 @@ def sort_ascending(values: NDArray[np.float64]) -> None:
 
 @part
 def first_not_below(values: NDArray[np.float64], count: int, wanted: float) -> int:
-    """How many of the first ``count`` numbers, which ascend, are below the wanted one."""
+    """Count those of the first ``count`` ascending numbers that are below the wanted one."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2

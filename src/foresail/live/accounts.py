@@ -87,7 +87,7 @@ _CAREFULLY: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 
 
 def folder_of(logs: Path, account: Account | None) -> Path:
-    """Where the logs of an account are; those of all where all run as the service's."""
+    """Return where the logs of an account are; of all where all run as the service's account."""
     return logs if account is None else logs / account.name
 
 
@@ -102,7 +102,7 @@ def made_folder(logs: Path, account: Account | None) -> Path:
 
 
 def log_is_cut(attempts: Path, job_id: str, attempt: int) -> bool:
-    """Whether some of what an attempt wrote was left out, as its shim has marked."""
+    """Return whether some output of an attempt was left out, as its shim has marked."""
     return (attempts / f"{job_id}.{attempt}.cut").exists()
 
 

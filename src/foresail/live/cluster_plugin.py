@@ -1,4 +1,4 @@
-"""What the plug-in of a cluster is: the way to its adapter."""
+"""Plug-in of a cluster: the way to its adapter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from foresail.model.short_form import part_of
 
 @dataclass(frozen=True, slots=True)
 class UseSample:
-    """What an attempt used between two looks (Unix seconds)."""
+    """Use of an attempt between two samples (Unix seconds)."""
 
     job_id: str
     attempt: int
@@ -39,7 +39,7 @@ def keep_no_samples(samples: Sequence[UseSample]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What a run has for the adapter of its cluster."""
+    """Context that a run has for the adapter of its cluster."""
 
     attempts: Path
     """A folder for what is to be known of attempts after the adapter has gone."""
@@ -65,7 +65,7 @@ class ClusterPlugin(Protocol):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it can do."""
+        """Return what the cluster can do."""
         ...
 
     def connect(self, run: RunContext) -> ClusterAdapter:

@@ -60,7 +60,7 @@ class CommandJob:
     cpus: int = 1
     """Cpus the command holds while it runs, those of all its tasks."""
     tasks: int = 1
-    """How many tasks share these, as the command is told; all start together."""
+    """How many tasks share these, as the command learns; all start together."""
     memory_bytes: float | None = None
     """Kept free for it, and it is ended when it needs more, all tasks together; None: neither."""
     gpus: int = 0
@@ -124,13 +124,13 @@ class CommandJob:
 
     @property
     def file_text(self) -> str | None:
-        """What is in the file that it runs; None where it runs a program directly."""
+        """Return the content of the file that it runs; None where it runs a program directly."""
         if self.script is not None:
             return self.script
         return f"{self.command}\n" if isinstance(self.command, str) else None
 
     def words(self, file: str) -> list[str]:
-        """What is executed, where ``file_text`` is in that file."""
+        """Return the command line, where ``file_text`` is in that file."""
         if not isinstance(self.command, str):
             return list(self.command)
         return [*_interpreter(self.script or ""), file, *self.arguments]
@@ -144,7 +144,7 @@ class CommandJob:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What its owner should know, though it is accepted."""
+        """Return what its owner should know, though it is accepted."""
         limit, deadline = self.requested_seconds, self.deadline_seconds
         if limit is None or deadline is None or limit <= deadline:
             return ()
@@ -158,7 +158,7 @@ class CommandJob:
 
         One with a request of its own is a gang of one-cpu tasks, of which its STRL speaks.
 
-        Predictors tell jobs apart by user. On one's own machine all are the same user's and it is
+        Predictors distinguish jobs by user. On one's own machine all are the same user's and it is
         the name that says which are alike, so that both together are the user here.
         """
         tasks = self.tasks if self.strl is None else self.cpus
@@ -238,7 +238,7 @@ class CommandJob:
 
 
 def _interpreter(script: str) -> list[str]:
-    """What runs a script: as the kernel reads its first line, at most one word behind a path."""
+    """Return the interpreter of a script, as the kernel reads its first line."""
     line = script.partition("\n")[0]
     words = line[2:].split(maxsplit=1) if line.startswith("#!") else []
     return [word.rstrip() for word in words] or ["/bin/sh"]
@@ -260,7 +260,7 @@ _OURS: Final = "FORESAIL_"
 
 
 def login_environment(account: Account) -> Mapping[str, str]:
-    """What an account's commands get: who it is, where programs are, language and time zone."""
+    """Return an account's environment: who it is, where programs are, language and time zone."""
     of_the_machine = {
         name: value
         for name, value in os.environ.items()
@@ -286,14 +286,14 @@ _SUBMITTERS: Final = ("SLURM_SUBMIT_DIR", "SLURM_SUBMIT_HOST", "OMP_NUM_THREADS"
 
 
 def job_environment(job: CommandJob, attempt: int) -> Mapping[str, str]:
-    """What a job was given, and what it is told of itself, which wins."""
+    """Return what a job was given, and the variables about itself, which win."""
     told = job_variables(job, attempt)
     given = {name: told[name] for name in _SUBMITTERS} | dict(job.environment)
     return {**told, **given, **{name: told[name] for name in told if name not in _SUBMITTERS}}
 
 
 def job_variables(job: CommandJob, attempt: int) -> Mapping[str, str]:
-    """What an attempt of a job is told of itself; of its place in an array, its environment is."""
+    """Return the variables about an attempt; its place in an array is in its environment."""
     host, cpus = host_name(), str(job.cpus)
     told = {
         "FORESAIL_JOB_ID": job.job_id,

@@ -108,7 +108,7 @@ class Daemon:
 
     @property
     def jobs(self) -> JobHistory:
-        """What became of the jobs."""
+        """Return what became of the jobs."""
         history = self.controller.state.history
         assert history is not None, "the controller of a daemon writes a log"
         return history
@@ -141,7 +141,7 @@ class Daemon:
 
     @property
     def was_interrupted(self) -> bool:
-        """Whether a signal came, be it that something else has ended it."""
+        """Return whether a signal came, be it that something else has ended it."""
         return self._interrupts.count > 0
 
     def _now(self) -> float:
@@ -189,7 +189,7 @@ class Daemon:
         self._observer.refreshed(self.controller, self.jobs)
 
     def _say_when_nothing_starts(self) -> None:
-        """Tell, once until that changes, of a scheduler that leaves a free cluster idle."""
+        """Warn, once until that changes, of a scheduler that leaves a free cluster idle."""
         controller, state, before = self.controller, self.controller.state, self._stands_still
         will_not_start = not (controller.running or controller.draining or controller.plan)
         self._stands_still = (
@@ -214,7 +214,7 @@ class Daemon:
                 self._observer.withdrawn(self.jobs.submitted[job_id], because)
 
     def _opening(self, now: float) -> tuple[float, list[Event]]:
-        """What happened before this daemon came, and the time by then.
+        """Return the events before this daemon came, and the time by then.
 
         It is late enough for all that ran meanwhile, however the wall clock was set.
         """
@@ -247,7 +247,7 @@ class Daemon:
         return now, events
 
     def _nodes_since(self, reported: Iterable[Event], now: float) -> list[Event]:
-        """How nodes differ from what the log tells, but for those that are reported to be down."""
+        """Return how nodes differ from the log, but for those that are reported to be down."""
         down = {event.node for event in reported if isinstance(event, NodeDown)}
         controller, there = self.controller, self._adapter.cluster
         changes = list(changes_between(controller.cluster, there, now))
@@ -258,7 +258,7 @@ class Daemon:
     def _events(
         self, ready: Container[int | None], interrupts: Interrupts, now: float
     ) -> list[Event]:
-        """What has happened, with these descriptors readable."""
+        """Return the events that these readable descriptors announce."""
         events = self._within_run(self._adapter.reports(now), now, now)
         if self._polled in ready:
             events += self._source.arrived(now)
@@ -283,7 +283,7 @@ class Daemon:
         return max(0.0, math.ceil(wait * 1000.0) / 1000.0)
 
     def _within_run(self, events: Iterable[Event], now: float, heard: float) -> list[Event]:
-        """What the cluster reports, as this run has it: by its clock, and with its patience.
+        """Return the cluster's reports as this run has them: by its clock, and with its patience.
 
         What is lost has run until ``heard`` at least, and nobody knows how much longer.
         """
@@ -292,14 +292,14 @@ class Daemon:
         ]
 
     def _start_of(self, outcome: Outcome) -> float:
-        """When the run started what has ended."""
+        """Return when the run started what has ended."""
         return self.controller.running[unit_of(outcome)].start_seconds
 
     def _ended(self, event: Ended, now: float, heard: float) -> Ended:
         """An end by the run's clock: it ran as long as whoever measured it says."""
         outcome, earliest = event.outcome, self._start_of(event.outcome)
         start, end = outcome.start_seconds, outcome.end_seconds
-        if start < earliest or end > now:  # told by a wall clock that was set
+        if start < earliest or end > now:  # by a wall clock that was set
             start, end = earliest, min(now, earliest + max(0.0, outcome.runtime_seconds))
         if _lost(outcome):
             end = max(start, min(end, heard))

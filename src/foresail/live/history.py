@@ -41,7 +41,7 @@ _TEACHES: Final = frozenset({EndedBecause.COMPLETED, EndedBecause.FAILED, EndedB
 
 
 def default_path() -> Path:
-    """Where history is kept: under the user's XDG state directory."""
+    """Return where history is kept: under the user's XDG state directory."""
     state = os.environ.get("XDG_STATE_HOME", "")
     base = Path(state) if state.startswith("/") else Path.home() / ".local" / "state"
     return base / "foresail" / "history.jsonl"
@@ -60,7 +60,7 @@ class RunHistory:
         self._note = note
 
     def latest(self) -> list[HistoryOutcome]:
-        """The latest outcomes, oldest first; lines that cannot be read are passed over."""
+        """The latest outcomes, oldest first; lines that cannot be read are skipped."""
         path = self._path
         try:
             return [] if path is None else list(_outcomes(path))[-REMEMBERED:]
@@ -113,7 +113,7 @@ def _outcomes(path: Path) -> Iterator[HistoryOutcome]:
 
 
 def _key_of(job: Job, outcome: Outcome) -> tuple[float, str, int]:
-    """What tells an attempt from all others, of other runs too."""
+    """Return the key of an attempt among all, of other runs too."""
     return job.submit_seconds, job.job_id, outcome.attempt
 
 
@@ -153,11 +153,11 @@ class LearnedFile:
 
     @property
     def knew_before(self) -> bool:
-        """Whether the run began with what such a file held."""
+        """Return whether the run began with the content of such a file."""
         return self._before.exists()
 
     def keep_if_due(self, predictor: Predictor) -> None:
-        """As ``keep``, if the file was not written for long."""
+        """Keep the file like ``keep``, if it was not written for long."""
         if time.monotonic() >= self._due:
             self.keep(predictor)
 

@@ -69,7 +69,7 @@ def _text(value: Any, expected: str) -> str:
 
 
 def _can_be_handed_over(text: str) -> bool:
-    """Whether a process can be given this: no NUL, and nothing that UTF-8 cannot say."""
+    """Return whether a process can be given this text: no NUL, and only what UTF-8 can encode."""
     return "\0" not in text and text.encode(errors="ignore").decode() == text
 
 

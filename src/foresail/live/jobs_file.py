@@ -206,7 +206,7 @@ class JobLines:
     def _problems_of_width(
         self, found: Mapping[str, Any], cpus: int, line: int | None
     ) -> Iterator[ForesailError]:
-        """What no job can have here: more of something than the whole cluster has."""
+        """Yield what no job can have here: more of something than the whole cluster has."""
         problem, total = "wider than the cluster", self._total
         if cpus > total.cpus:
             field_name = "cpus" if "cpus" in found else "tasks"

@@ -23,7 +23,7 @@ LEAST_STEP_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class MachineClocks:
-    """What a machine tells of time: Unix seconds, seconds since it was booted, and which boot."""
+    """Clocks of a machine: Unix seconds, seconds since it was booted, and which boot."""
 
     wall_seconds: Callable[[], float] = time.time
     since_boot_seconds: Callable[[], float] = since_boot_seconds
@@ -75,11 +75,11 @@ class RunClock:
             self._begin = max(wall, self._last) - self._clocks.since_boot_seconds()
 
     def ahead_seconds(self) -> float:
-        """How much later it is by the run's clock than by the machine's."""
+        """Return how much later it is by the run's clock than by the machine's."""
         return self.now() - self._clocks.wall_seconds()
 
     def remark(self) -> str | None:
-        """What people must know who read its times; None while they are those of the machine."""
+        """Return what readers of its times must know; None while they are those of the machine."""
         ahead = self.ahead_seconds()
         if abs(ahead) < LEAST_STEP_SECONDS:
             return None
@@ -90,7 +90,7 @@ class RunClock:
         )
 
     def news(self, say: Callable[[str], None], *, is_step: bool) -> ClockRead | None:
-        """What the log is to be told of the clocks, if it cannot know it.
+        """Return what the log must record of the clocks, if it cannot know it.
 
         ``say`` is told, once, that the machine's clock was set; ``is_step``: something is told
         anyway, and then also that the run's clock has followed.

@@ -18,7 +18,7 @@ from foresail.model.whole_files import write_durably
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """What was chosen when a run began; a resumed run keeps to it."""
+    """Settings from the beginning of a run; a resumed run keeps to them."""
 
     source: str
     """The jobs file, or ``standard input``."""
@@ -94,7 +94,7 @@ class RunDirectory:
         return run
 
     def settings(self) -> RunSettings:
-        """What was chosen when the run began; raises ``InputError`` if the file cannot be read."""
+        """Read the settings of the run's beginning; raises ``InputError`` if unreadable."""
         try:
             stored: dict[str, Any] = json.loads(self._settings.read_text())
             if "cpus" in stored:  # of a run that began when there was this machine alone
@@ -105,7 +105,7 @@ class RunDirectory:
             raise InputError(f"unreadable settings: {error}", source=self._settings) from error
 
     def origin(self) -> tuple[str, str | None]:
-        """Where its jobs came from, and the digest of that if it is a file."""
+        """Return where its jobs came from, and the digest of that if it is a file."""
         settings = self.settings()
         return settings.source, settings.source_sha256
 

@@ -48,7 +48,7 @@ _TAIL_BYTES: Final = 65_536
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """What a snapshot says of itself: ``end`` is the place in the log, in bytes."""
+    """Header of a snapshot: ``end`` is the place in the log, in bytes."""
 
     end: int
     log_sha256: str
@@ -65,7 +65,7 @@ class LogSnapshot:
 
 
 def snapshot_path(log: Path) -> Path:
-    """Where the snapshot of a log is: beside it."""
+    """Return where the snapshot of a log is: beside it."""
     return log.with_name("snapshot.jsonl")
 
 
@@ -188,7 +188,7 @@ def recover(
 
 @dataclass(slots=True)
 class KnownRun:
-    """What the records of a run lead to, and what its log is to go on with.
+    """State that the records of a run lead to, and the content its log goes on with.
 
     ``since_snapshot`` counts the records that matter behind the last snapshot; ``end`` is the
     number of the last record.
@@ -232,7 +232,7 @@ def _content(path: Path) -> bytes:
 
 
 def _end_of_whole_steps(content: bytes, path: Path) -> int:
-    """Where the last whole step ends; 0 if not even the manifest is whole."""
+    """Return where the last whole step ends; 0 if not even the manifest is whole."""
     mark = content.rfind(b"\n" + _MARK)
     if mark >= 0:
         return mark + 1 + len(_MARK)
@@ -264,7 +264,7 @@ def _end_without_marks(content: bytes, path: Path) -> int:
 
 
 def _known(content: bytes, path: Path, compares_with: ComparesWith | None) -> KnownRun:
-    """What the records of whole steps lead to: those of a snapshot first, and what follows it."""
+    """Read the records of whole steps: those of a snapshot first, and what follows it."""
     snapshot = read_snapshot(snapshot_path(path), content)
     known, begin = KnownRun(RunFold(compares_with)), 0
     if snapshot is not None:

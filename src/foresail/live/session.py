@@ -57,7 +57,7 @@ def _row(past: EndedAttempt) -> ScheduleRow:
 
 
 def _specified(past: EndedAttempt) -> tuple[Any, ...]:
-    """What is said of a job whatever has become of it, as ``_OF_JOB`` has it."""
+    """Return a job's fields that never change, as ``_OF_JOB`` has them."""
     job, answer = past.job, past.running.reservation
     return (
         job.job_id,
@@ -78,7 +78,7 @@ _TIMES = ("submit_seconds", "start_seconds", "end_seconds", "eligible_seconds")
 
 @dataclass(frozen=True, slots=True)
 class SessionResult:
-    """How a run stands when a session ends."""
+    """State of a run when a session ends."""
 
     ended: dict[str, Outcome]
     """The last outcome of every job that is done with, by id."""
@@ -92,7 +92,7 @@ class SessionResult:
     """What happened; times in seconds from the first submission."""
 
     def count(self, because: EndedBecause) -> int:
-        """How many jobs ended for this reason."""
+        """Return how many jobs ended for this reason."""
         return sum(outcome.ended_because is because for outcome in self.ended.values())
 
     @property
@@ -186,7 +186,7 @@ def with_usage(workload: Workload, samples: Iterable[UseSample]) -> Workload:
     """The workload with a usage table: a row a sample, each job as its one task.
 
     What was used is divided evenly among the tasks of a job, for the table is per task; of jobs
-    that are not in the workload nothing is told. Without samples there is no table.
+    that are not in the workload there are no rows. Without samples there is no table.
     """
     rows = [asdict(each) for each in samples]
     if not rows:

@@ -20,7 +20,7 @@ from foresail.record.job_life import JobHistory
 
 
 class DaemonCommand(Enum):
-    """What is wished of a daemon."""
+    """Command to a daemon."""
 
     GO_ON = auto()
     DRAIN = auto()
@@ -40,15 +40,15 @@ class EventSource(Protocol):
         ...
 
     def earlier(self, known: Container[str], now: float) -> Sequence[Event]:
-        """What an earlier daemon was told and did not take; it knew jobs of these ids."""
+        """Return events that an earlier daemon heard and did not take; it knew these jobs."""
         ...
 
     def arrived(self, now: float) -> Sequence[Event]:
-        """What is new; raises ``InputError`` if it cannot be written down."""
+        """Return new events; raises ``InputError`` if they cannot be written down."""
         ...
 
     def command(self, interrupts: int) -> DaemonCommand:
-        """What is wished after so many interrupts by signals."""
+        """Return the command after so many interrupts by signals."""
         ...
 
     def close(self) -> None:
@@ -79,7 +79,7 @@ class Observer(Protocol):
         ...
 
     def refreshed(self, controller: Controller, jobs: JobHistory) -> None:
-        """How things stand now."""
+        """Show the present state."""
         ...
 
 

@@ -50,7 +50,7 @@ _Reported = TypeVar("_Reported", bound=Ended | NodeEvent)
 
 @dataclass(frozen=True, slots=True)
 class _News(Generic[_Reported]):
-    """What is to be reported, and when; in which step of the run it was (-1: in none)."""
+    """Report that is due at a time; the step of the run that heard it (-1: none)."""
 
     due_seconds: float
     event: _Reported
@@ -60,7 +60,7 @@ class _News(Generic[_Reported]):
 
 @dataclass(slots=True)
 class _Told:
-    """What the log tells of an attempt."""
+    """Record of an attempt in the log."""
 
     start_seconds: float | None = None
     stop_seconds: float | None = None
@@ -68,7 +68,7 @@ class _Told:
 
     @property
     def was_stopped(self) -> bool:
-        """Whether it ended because that was instructed."""
+        """Return whether it ended because that was instructed."""
         if self.end is None or self.stop_seconds is None:
             return False
         return self.end.event.outcome.ended_because is EndedBecause.PREEMPTED
@@ -93,7 +93,7 @@ class RecordedAdapter:
     """A ``ClusterAdapter`` whose time is that of who drives it, and whose course is a log's.
 
     An attempt ends as it did, as long after its start as it did; one that was stopped, as long
-    after that. If the log tells no end of it, it runs on for ever, and if the log did not stop it,
+    after that. If the log has no end of it, it runs on for ever, and if the log did not stop it,
     it ends at once when it is stopped. Nodes go and come when they did. A report has what one step
     of the run had heard, so that who instructs what was instructed hears the same, step by step.
 
@@ -130,11 +130,11 @@ class RecordedAdapter:
                 pass
 
     def history(self) -> Sequence[HistoryOutcome]:
-        """None: the log has them among what the run was told, whoever knew them."""
+        """None: the log has them among the run's events, whoever knew them."""
         return ()
 
     def resume(self, running: Sequence[Start], now: float) -> Sequence[Event]:
-        """What the log has started began when it says; what it has not begins now."""
+        """Resume attempts: those that the log has start when it says, others now."""
         for start in running:
             began = self._told[start.allocation].start_seconds
             self._begin(start, now if began is None else began)
@@ -153,7 +153,7 @@ class RecordedAdapter:
 
     @property
     def next_seconds(self) -> float:
-        """When the next attempt ends or node changes; infinity if none does."""
+        """Return when the next attempt ends or node changes; infinity if none does."""
         while self._coming:
             news = self._coming[0][-1]
             if not isinstance(news.event, Ended):
@@ -165,7 +165,7 @@ class RecordedAdapter:
         return math.inf
 
     def reports(self, now: float) -> Sequence[Event]:
-        """What the next step of the run heard that had heard anything; the rest is due as well."""
+        """Report what the next step of the run heard, and all that is due."""
         events: list[Event] = []
         step = None
         while self.next_seconds <= now and step in (None, self._coming[0][-1].step):
@@ -178,7 +178,7 @@ class RecordedAdapter:
         """Nothing is held open."""
 
     def _begin(self, start: Start, now: float) -> None:
-        """Let an attempt run, once; if it was stopped in the log, until it is told to stop."""
+        """Let an attempt run, once; if it was stopped in the log, until it is stopped."""
         if start.allocation in self._begun:
             return
         told = self._told[start.allocation]
@@ -232,7 +232,7 @@ class RecordedAdapter:
 
 
 def _cut_short(running: _RepeatedAttempt, now: float, because: EndedBecause) -> Ended:
-    """An end that the log does not tell."""
+    """An end that the log does not have."""
     start, began = running.start, min(running.start_seconds, now)
     outcome = Outcome(start.job_id, began, now, because, attempt=start.attempt)
     return Ended(now, replace(outcome, stage=start.stage, tasks=start.tasks))
@@ -322,7 +322,7 @@ def _differences_of(
 
 
 def _reported(cluster: RecordedAdapter, step: _Step, *, differs: bool) -> list[Event]:
-    """What the cluster reports in a step: as is recorded, until decisions differ."""
+    """Return the cluster's reports in a step: as recorded, until decisions differ."""
     if not differs:
         reports = list(cluster.reports(step.time)) if step.reports else []
         if reports != step.reports:

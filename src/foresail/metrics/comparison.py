@@ -58,11 +58,11 @@ class Interval:
 
     @property
     def is_known(self) -> bool:
-        """Whether the interval could be computed."""
+        """Return whether the interval could be computed."""
         return math.isfinite(self.low) and math.isfinite(self.high)
 
     def contains(self, value: float) -> bool:
-        """Whether the value lies in the interval."""
+        """Return whether the value lies in the interval."""
         return self.low <= value <= self.high
 
 
@@ -120,7 +120,7 @@ class HeldUp:
 
 
 def held_up(pairs: pl.DataFrame) -> HeldUp:
-    """Which share of some pairs (see ``paired``) is held up, and for how long."""
+    """Return which share of some pairs (see ``paired``) is delayed, and for how long."""
     before, after = pairs["wait_seconds"].to_numpy(), pairs["wait_seconds_other"].to_numpy()
     longer = (after - before)[after > HELD_UP_FACTOR * before + HELD_UP_SECONDS]
     return HeldUp(longer.size / before.size, float(longer.mean()) if longer.size else 0.0)
@@ -296,7 +296,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Resemblance:
-    """What a log recorded, and a simulation of the same jobs."""
+    """Recorded figures of a log beside those of a simulation of the same jobs."""
 
     policy: str
     jobs: int
@@ -313,13 +313,13 @@ class Resemblance:
 
     @property
     def is_judged(self) -> bool:
-        """Whether there are enough jobs to judge by, and any waited, as recorded or simulated."""
+        """Return whether enough jobs are known to judge by, and any waited."""
         longest = max(self.recorded.max_wait_seconds, self.simulated.max_wait_seconds)
         return self.jobs >= FEWEST_JOBS and longest >= _NO_WAIT_SECONDS
 
     @property
     def is_usable(self) -> bool:
-        """Whether the model of the machine passes the bar."""
+        """Return whether the model of the machine passes the bar."""
         ratios = (self.mean_ratio, self.median_ratio)
         return self.rank_correlation >= LEAST_RANK_CORRELATION and all(
             1.0 / MOST_TIMES <= ratio <= MOST_TIMES for ratio in ratios

@@ -1,4 +1,4 @@
-"""What each job experienced: wait, bounded slowdown, flow time; all metrics start here."""
+"""Metrics of each job: wait, bounded slowdown, flow time; all metrics start here."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def whole_jobs(schedule: Schedule) -> pl.DataFrame:
 
 
 def went_back() -> pl.Expr:
-    """Whether an attempt was preempted or lost, and its job went back to the queue."""
+    """Mask attempts that were preempted or lost, with their jobs requeued."""
     return pl.col("ended_because").is_in(sorted(GOES_BACK)).fill_null(value=False)
 
 
 def eligible_seconds() -> pl.Expr:
-    """When a job could first have started, had there been room."""
+    """Return when a job could first have started, had there been room."""
     return pl.coalesce("eligible_seconds", "submit_seconds")
 
 

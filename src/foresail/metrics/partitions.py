@@ -18,7 +18,7 @@ from foresail.traces.schedule import Schedule
 
 @dataclass(frozen=True, slots=True)
 class PartitionSummary:
-    """What the jobs that name one partition (or the same ones) experienced; NaN is unknown."""
+    """Metrics of the jobs that name one partition (or the same ones); NaN is unknown."""
 
     policy: str
     partition: str

@@ -1,4 +1,4 @@
-"""How good the predictions were: error, tails, and whether stated intervals keep their word."""
+"""Quality of predictions: error, tails, and whether stated intervals hold."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PredictionQuality:
 
 
 def sharpness(jobs: pl.DataFrame, begin_seconds: float, step_seconds: float) -> pl.DataFrame:
-    """How narrow the stated intervals of a table of ``per_job`` are over time.
+    """Tabulate the width of the stated intervals of a table of ``per_job`` over time.
 
     A row per stretch of ``step_seconds`` in which a job with a stated interval was submitted:
     ``from_seconds``, ``jobs``, ``median_width_seconds`` (between the 10 % and the 90 % quantile),

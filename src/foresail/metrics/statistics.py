@@ -29,7 +29,7 @@ def time_blocks(submit: Floats) -> tuple[float, NDArray[np.int64]]:
 
 
 def drawn_blocks(blocks: int, replicates: int, seed: int) -> Floats:
-    """How often each replicate holds each block; shape (replicates, blocks)."""
+    """Count each block in each replicate; shape (replicates, blocks)."""
     if not blocks:
         return np.zeros((replicates, 0))
     generator = np.random.default_rng(seed)

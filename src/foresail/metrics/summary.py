@@ -36,7 +36,7 @@ _HOUR: Final = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class DeadlineMetrics:
-    """How the jobs with deadlines (SLO jobs) and the others (best-effort jobs) of a schedule fared.
+    """Results of jobs with deadlines (SLO jobs) and the others (best-effort) of a schedule.
 
     Spec 3sigma-distsched section 6.4. Goodput is the work of jobs that have completed, in cpu hours
     of their nominal runtimes, so that a job does not count for more where it runs slowly; these are
@@ -155,7 +155,7 @@ def _ended(rows: pl.DataFrame, because: EndedBecause) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Fairness:
-    """How jobs were treated in relation to each other, read off the schedule alone."""
+    """Treatment of jobs in relation to each other, read off the schedule alone."""
 
     overtaken_jobs: int
     overtaken_share: float
@@ -176,7 +176,7 @@ class Fairness:
 
 
 def overtaken(start: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether any later job started before each; start times in order of submission."""
+    """Return whether any later job started before each; start times in order of submission."""
     earliest_later = np.full(start.size, np.inf)
     earliest_later[:-1] = np.minimum.accumulate(start[::-1])[::-1][1:]
     return earliest_later < start
@@ -191,19 +191,23 @@ def fairness(schedule: Schedule) -> Fairness:
     rows = attempts(schedule)
     if not rows.height:
         return Fairness(0, math.nan, 0, math.nan, math.nan, math.nan)
+    rows = rows.with_columns(first=pl.col("attempt").fill_null(1) <= 1)
+    jobs = int(rows["first"].sum())
     overtakings = passings = 0
     idle_while_waiting = idle_while_fitting = 0.0
     for job_ids, processors in apart(schedule):
+        mine = rows.filter(pl.col("job_id").is_in(job_ids.implode()))
         queued, start, end, cpus = (
-            rows.filter(pl.col("job_id").is_in(job_ids.implode()))[name]
-            .to_numpy()
-            .astype(np.float64)
+            mine[name].to_numpy().astype(np.float64)
             for name in ("queued_seconds", "start_seconds", "end_seconds", "cpus")
         )
+        first = mine["first"].to_numpy()
         orders = np.argsort(start, kind="stable"), np.argsort(end, kind="stable")
         since, _, there = capacity_steps(replace(schedule.meta, processors=processors))
-        passed_over, waiting, fitting = sweep_queue(queued, start, end, cpus, *orders, since, there)
-        overtakings += int(overtaken(start).sum())
+        passed_over, waiting, fitting = sweep_queue(
+            queued, start, end, cpus, first, *orders, since, there
+        )
+        overtakings += int(overtaken(start[first]).sum())
         passings += int(passed_over.sum())
         idle_while_waiting += waiting
         idle_while_fitting += fitting
@@ -211,9 +215,9 @@ def fairness(schedule: Schedule) -> Fairness:
     offered = cpu_seconds_there(schedule.meta, window.begin_seconds, window.end_seconds)
     return Fairness(
         overtaken_jobs=overtakings,
-        overtaken_share=overtakings / rows.height,
+        overtaken_share=overtakings / jobs,
         passed_over_jobs=passings,
-        passed_over_share=passings / rows.height,
+        passed_over_share=passings / jobs,
         loss_of_capacity=idle_while_waiting / offered if offered > 0 else math.nan,
         avoidable_idle_share=idle_while_fitting / offered if offered > 0 else math.nan,
     )

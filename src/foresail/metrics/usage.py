@@ -140,7 +140,7 @@ def over_time(schedule: Schedule, window: Span, bins: int = 400) -> pl.DataFrame
 
 @dataclass(frozen=True, slots=True)
 class LaidJobs:
-    """Where jobs lay on a machine: rectangles of time x processor rows, by the time they began.
+    """Jobs laid out on a machine: rectangles of time x processor rows, by their starts.
 
     Four arrays of equal length (a job on scattered rows has several entries); rectangle i covers
     rows ``low[i]`` to ``high[i]`` (exclusive) from ``begin_seconds[i]`` to ``end_seconds[i]``.

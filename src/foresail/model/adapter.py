@@ -1,4 +1,4 @@
-"""What a cluster is to whatever drives it: it takes instructions and reports what happened."""
+"""Interface of a cluster to its driver: it takes instructions and reports what happened."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from foresail.model.event import Event, HistoryOutcome, NodeChange
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a cluster can do. It is declared; what it cannot do is refused before a run begins.
+    """Capabilities of a cluster. What it does not declare is refused before a run begins.
 
     Parameters
     ----------
@@ -66,16 +66,16 @@ class ClusterAdapter(Protocol):
 
     @property
     def cluster(self) -> Cluster:
-        """What there is to run on, nodes that are down among it: as it was reported last."""
+        """Return the cluster as it was reported last, nodes that are down among it."""
         ...
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it can do."""
+        """Return what the cluster can do."""
         ...
 
     def history(self) -> Sequence[HistoryOutcome]:
-        """What it knows of jobs of earlier runs, in order of their ends."""
+        """Return what it knows of jobs of earlier runs, in order of their ends."""
         ...
 
     def resume(self, running: Sequence[Start], now: float) -> Sequence[Event]:
@@ -103,7 +103,7 @@ class ClusterAdapter(Protocol):
         ...
 
     def reports(self, now: float) -> Sequence[Event]:
-        """What has happened since this was asked before, in order; none of it is later than now.
+        """Return what has happened since last asked, in order; none of it is later than now.
 
         What runs on a node that is down or gone, or has no room there any more, is reported as
         ``LOST`` before that is.
@@ -112,7 +112,7 @@ class ClusterAdapter(Protocol):
 
     @property
     def next_seconds(self) -> float:
-        """When it has something to report, where that is known; else inf."""
+        """Return when it has something to report, where that is known; else inf."""
         ...
 
     @property
@@ -140,7 +140,7 @@ class ClusterTrial(Protocol):
         ...
 
     def times_begun(self, job_id: str) -> int:
-        """How often the job has begun in fact."""
+        """Return how often the job has begun in fact."""
         ...
 
 

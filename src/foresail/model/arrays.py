@@ -1,4 +1,4 @@
-"""What arrays hold, for annotations; their shapes are said where they are used."""
+"""Annotations for contents of arrays; shapes are stated where they are used."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def without(cluster: Cluster, nodes: Collection[str]) -> Cluster:
 
 
 def changes_between(before: Cluster, after: Cluster, now: float) -> Iterator[NodeChange]:
-    """What makes the one cluster of the other, at a time, but for the order of nodes."""
+    """Yield the changes that turn one cluster into the other, but for the order of nodes."""
     old, new = _nodes(before), _nodes(after)
     moved = {name for name in old.keys() & new.keys() if old[name][1] != new[name][1]}
     for name, (node, _) in old.items():

@@ -33,7 +33,7 @@ class Resources:
         return Resources(self.cpus * times, self.memory_bytes * times, self.gpus * times)
 
     def fits_in(self, room: Resources) -> bool:
-        """Whether this much can be taken from ``room`` without going below zero anywhere."""
+        """Return whether this much can be taken from ``room`` without going below zero anywhere."""
         return (
             self.cpus <= room.cpus
             and self.memory_bytes <= room.memory_bytes
@@ -108,7 +108,7 @@ class Cluster:
 
     @property
     def has_speeds(self) -> bool:
-        """Whether anything in it is slower or faster than speed 1."""
+        """Return whether anything in it is slower or faster than speed 1."""
         speeds = (each.speed for p in self.partitions for each in p.nodes or (p,))
         return any(speed != 1.0 for speed in speeds)
 
@@ -136,12 +136,12 @@ def names_in(text: str | None) -> tuple[str, ...]:
 
 
 def belongs(record: str, names: Iterable[str]) -> bool:
-    """Whether nodes of a record belong to any of these partitions."""
+    """Return whether nodes of a record belong to any of these partitions."""
     return not {record, *names_in(record)}.isdisjoint(names)
 
 
 class NamedPartitions:
-    """Which ``Partition`` records of a cluster make up each partition that jobs may name.
+    """Partitions that jobs may name, each made up of ``Partition`` records of a cluster.
 
     Nodes that belong to several have a record of their own, called ``a,b``: partition ``a`` is that
     one and the one called ``a``.
@@ -178,6 +178,6 @@ class NamedPartitions:
         return known
 
     def allows(self, text: str | None, *records: str) -> bool:
-        """Whether a job that names these partitions may run on nodes of these records at once."""
+        """Return whether a job that names these partitions may run on these records at once."""
         asked = self.asked(text)
         return not asked or any({*self.records[name]}.issuperset(records) for name in asked)

@@ -46,7 +46,7 @@ def quickly_made(kind: Kind) -> Kind:
 
 
 def replaced(record: Record, **changes: Any) -> Record:
-    """As ``dataclasses.replace`` has it, for what is made quickly, in a tenth of the time."""
+    """Replace fields like ``dataclasses.replace``, of quickly made records, ten times as fast."""
     return msgspec.structs.replace(record, **changes)  # type: ignore[type-var] # it is a struct
 
 
@@ -57,7 +57,7 @@ def _default(field: Field[Any]) -> Any:
 
 
 def _checked_fields(kind: type, _: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-    """How pydantic checks the fields, and makes a record of them."""
+    """Return the schema by which pydantic checks the fields, and makes a record of them."""
     from pydantic_core import core_schema
 
     hints = get_type_hints(kind, include_extras=True)

@@ -15,7 +15,7 @@ from foresail.model.reason import AlikeReasons, Reason
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a job's tasks go: tasks per partition, and per node once nodes are named."""
+    """Placement of a job's tasks: by partition, and by node once nodes are named."""
 
     tasks_by_partition: tuple[tuple[str, int], ...]
     tasks_by_node: tuple[tuple[str, int], ...] = ()
@@ -39,7 +39,7 @@ class Start:
 
     @property
     def allocation(self) -> Allocation:
-        """What starts."""
+        """Return the allocation that starts."""
         return Allocation(self.job_id, self.stage, self.tasks, self.attempt)
 
 
@@ -55,14 +55,14 @@ class Preempt:
 
     @property
     def allocation(self) -> Allocation:
-        """What is stopped."""
+        """Return the allocation that is stopped."""
         return Allocation(self.job_id, self.stage, self.tasks, self.attempt)
 
 
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class PlannedStart:
-    """What the scheduler intends for later: a reservation."""
+    """Planned later start: a reservation."""
 
     job_id: str
     start_seconds: float
@@ -125,7 +125,7 @@ class TellsChanges(Protocol):
         ...
 
     def tells_of(self, job_id: str) -> bool:
-        """Whether that says so of this job, whenever its reason differs."""
+        """Return whether it reports this job whenever its reason differs."""
         ...
 
 
@@ -133,7 +133,7 @@ Instruction = Start | Preempt | WakeAt | Withdraw | TickAt
 
 
 class RefusalCode(StrEnum):
-    """Why a start, a preemption or a withdrawal is refused."""
+    """Reason why a start, a preemption or a withdrawal is refused."""
 
     UNKNOWN_JOB = "unknown_job"
     NOT_PENDING = "not_pending"

@@ -33,7 +33,7 @@ class Ended:
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class EstimateExpired:
-    """What runs has run as long as its current estimate said it would, and runs on."""
+    """Expiry of an estimate: a job has run as long as the estimate said, and runs on."""
 
     time: float
     job_id: str
@@ -187,7 +187,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Conventions:
-    """How events of the same instant are ordered, and what counts as free then."""
+    """Conventions on the order of events of the same instant, and on what counts as free then."""
 
     name: str
     """What a user calls them."""

@@ -33,7 +33,7 @@ class Misplacement(StrEnum):
 
 
 class FreeResources:
-    """What is free, by partition and by node.
+    """Free resources, by partition and by node.
 
     Nodes are accounted where a placement names them; partitions always are. What was free on a node
     that is down is taken off its partition, even for placements that name no nodes; what is held
@@ -168,7 +168,7 @@ class FreeResources:
         self._nodes = {name: self._nodes[name] for name in after if name in self._nodes}
 
     def frees_nothing(self, placement: Placement) -> bool:
-        """Whether what is placed so makes room for nobody when it ends: all its nodes are down."""
+        """Return whether the end of this placement frees nothing: all its nodes are down."""
         nodes = placement.tasks_by_node if self._down else ()
         return bool(nodes) and all(name in self._down for name, _ in nodes)
 
@@ -180,7 +180,7 @@ class FreeResources:
         return frozenset(name for name in self._down if name in self._home)
 
     def has_room(self, job: Job, placement: Placement) -> bool:
-        """Whether what the job needs there is free, be it all of the job's tasks or some."""
+        """Return whether the job's need there is free, be it all of the job's tasks or some."""
         return not (self._unknown_place(placement) or self._lack_of_room(job, placement))
 
     def take(self, job: Job, placement: Placement) -> None:
@@ -210,7 +210,7 @@ class FreeResources:
             account[name] += amount * sign
 
     def misplacement(self, job: Job, placement: Placement) -> tuple[Misplacement, str] | None:
-        """Why the job cannot be placed like this now, as kind and sentence; None if it can."""
+        """Return why the job cannot be placed like this now, kind and sentence; None if it can."""
         places = placement.tasks_by_partition
         if len(places) == len(job.stages) == 1 and not placement.tasks_by_node:
             name, tasks = places[0]
@@ -232,7 +232,7 @@ class FreeResources:
         )
 
     def could_hold(self, job: Job) -> bool:
-        """Whether the empty cluster has room for all of the job's tasks at once."""
+        """Return whether the empty cluster has room for all of the job's tasks at once."""
         if len(job.stages) > 1:
             largest = self._largest.items()
             return any(
@@ -309,7 +309,7 @@ class FreeResources:
         return None
 
     def _claims(self, job: Job, placement: Placement) -> list[Claim]:
-        """What the job holds at each place of a placement that names each place once."""
+        """Return what the job holds at each place of a placement that names each place once."""
         if len(job.stages) > 1:
             return [(self._partitions, placement.tasks_by_partition[0][0], job.total)]
         request = job.stages[0].request
@@ -327,7 +327,7 @@ class FreeResources:
 
 
 def tasks_within(request: Resources, room: Resources) -> float:
-    """How many tasks of this size have room."""
+    """Return how many tasks of this size have room."""
     amounts = (
         (request.cpus, room.cpus),
         (request.memory_bytes, room.memory_bytes),
@@ -366,7 +366,7 @@ class Slowdowns:
         self._has_speeds: Final = cluster.has_speeds
 
     def of(self, job: Job, placement: Placement) -> float:
-        """What the place does to the job, over the speed of the slowest machine that it is given.
+        """Return the factor of the place, over the speed of the slowest machine it is given.
 
         A gang waits for its slowest task. What has a place in a partition, and on no particular
         nodes, is taken to be on the slowest of them.

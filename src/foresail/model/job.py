@@ -78,7 +78,7 @@ class DecayingValue:
 
 
 class DependencyKind(StrEnum):
-    """What must have become of the jobs that another depends on."""
+    """Kind of dependency: what must have become of the jobs that another depends on."""
 
     AFTER_OK = "afterok"
     """They have completed."""
@@ -102,7 +102,7 @@ class Dependency:
 
 @dataclass(frozen=True, slots=True)
 class StartConditions:
-    """What must hold before a job may start, beside its ``afterok`` dependencies.
+    """Conditions for a job's start, beside its ``afterok`` dependencies.
 
     An array's limit is of jobs that start as a whole.
     """
@@ -121,7 +121,7 @@ class StartConditions:
 
     @property
     def keep_out_of_line(self) -> bool:
-        """Whether it is not overtaken by others, for it is kept back by its own wish."""
+        """Return whether others going first is no delay: the job is kept back by its own wish."""
         return self.begin_seconds is not None or self.most_at_once is not None
 
 
@@ -248,12 +248,12 @@ class Job:
         return self.submit_seconds if begin is None else max(begin, self.submit_seconds)
 
     def ends_by(self, seconds: float, now: float) -> bool:
-        """Whether it will have reached its requested time by then if it starts now."""
+        """Return whether it will have reached its requested time by then if it starts now."""
         return self.requested_seconds is not None and now + self.requested_seconds <= seconds
 
     @property
     def deadline_seconds(self) -> float | None:
-        """When its result stops being worth its full value; None for a best-effort job."""
+        """Return when its result loses value; None for a best-effort job."""
         return self.value.deadline_seconds if isinstance(self.value, DeadlineValue) else None
 
     @property
@@ -277,7 +277,7 @@ class Job:
 
     @property
     def starts_in_parts(self) -> bool:
-        """Whether its stages or its tasks may start at different times."""
+        """Return whether its stages or its tasks may start at different times."""
         return len(self.stages) > 1 or not self.stages[0].together
 
     def part(self, stage: Stage, tasks: int) -> Job:

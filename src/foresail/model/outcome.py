@@ -24,7 +24,7 @@ class Allocation(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What of a job runs as one where that is not all of it, whichever attempt it is.
+    """Part of a job that runs as one, where that is not all of it, whichever attempt it is.
 
     ``tasks`` are empty where it is a stage whose tasks start together.
     """
@@ -39,7 +39,7 @@ Unit: TypeAlias = str | Part
 
 
 def job_of(unit: Unit) -> str:
-    """Of which job something is."""
+    """Return the id of the job that a unit belongs to."""
     return unit if isinstance(unit, str) else unit.job_id
 
 
@@ -48,7 +48,7 @@ class OfUnit(Protocol):
 
     @property
     def job_id(self) -> str:
-        """Of which job."""
+        """Return the id of the job."""
         ...
 
     @property
@@ -63,14 +63,14 @@ class OfUnit(Protocol):
 
 
 def unit_of(record: OfUnit) -> Unit:
-    """What of a job a record is about."""
+    """Return the unit of a job that a record is about."""
     if not record.stage:
         return record.job_id
     return Part(record.job_id, record.stage, record.tasks)
 
 
 class EndedBecause(StrEnum):
-    """Why an attempt ended."""
+    """Reason why an attempt ended."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -109,7 +109,7 @@ class Outcome:
 
     @property
     def allocation(self) -> Allocation:
-        """What has ended."""
+        """Return the allocation that has ended."""
         return Allocation(self.job_id, self.stage, self.tasks, self.attempt)
 
     @property

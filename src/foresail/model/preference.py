@@ -14,7 +14,7 @@ from foresail.model.errors import InputError
 
 
 class PreferenceKind(StrEnum):
-    """What the tasks of a job want of the nodes they run on."""
+    """Kind of preference that the tasks of a job have for nodes."""
 
     PARTITION = "partition"
     ATTRIBUTE = "attribute"
@@ -24,7 +24,7 @@ class PreferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """Where a job runs best.
+    """Preference of a job for where it runs best.
 
     Raises
     ------
@@ -56,7 +56,7 @@ class Preference:
 
     @property
     def text(self) -> str:
-        """As the jobs table has it: ``partition:a,b``."""
+        """Format it as the jobs table has it: ``partition:a,b``."""
         return f"{self.kind}:{','.join(self.names)}"
 
     @classmethod
@@ -79,7 +79,7 @@ class Preference:
         return cls(PreferenceKind(kind), tuple(name.strip() for name in names.split(",")), slowdown)
 
     def holds(self, tasks_by_node: Iterable[tuple[Node, str, int]]) -> bool:
-        """Whether a placement is a preferred one.
+        """Return whether a placement is a preferred one.
 
         Parameters
         ----------
@@ -132,11 +132,11 @@ class PlacementOption:
 
     @property
     def value(self) -> float:
-        """What a start is worth at most."""
+        """Return the highest worth of a start."""
         return max(value for _, value in self.starts)
 
     def value_at(self, waited_seconds: float) -> float:
-        """What a start is worth so long after submission."""
+        """Return the worth of a start so long after submission."""
         at = bisect_right(self.starts, waited_seconds, key=lambda start: start[0])
         return self.starts[at - 1][1] if at else 0.0
 
@@ -145,7 +145,7 @@ class PlacementOption:
         return ((start, value) for start, value in self.starts if start > waited_seconds)
 
     def holds(self, placement: Placement) -> bool:
-        """Whether the tasks of a placement are where this option has them."""
+        """Return whether the tasks of a placement are where this option has them."""
         placed = placement.tasks_by_node or placement.tasks_by_partition
         if len(self.parts) == 1:
             nodes = self.parts[0].nodes
@@ -162,7 +162,7 @@ def option_of(options: Sequence[PlacementOption], placement: Placement) -> Place
 
 
 def _all_have_places(tasks: Sequence[str], places: Sequence[Sequence[str]]) -> bool:
-    """Whether every task can have a place of its own among those with its node (Kuhn 1955)."""
+    """Return whether every task can have its own place among those with its node (Kuhn 1955)."""
     taken: dict[int, int] = {}
 
     def is_placed(task: int, tried: set[int]) -> bool:

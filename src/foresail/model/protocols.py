@@ -174,16 +174,16 @@ class TakesReservations(Protocol):
 
 
 class CycleReport(Protocol):
-    """How well a plan was solved: its worth, what none exceeds, and what finding it took."""
+    """Report on how well a plan was solved: its worth, the bound, and the effort."""
 
     @property
     def value(self) -> float:
-        """What the plan is worth."""
+        """Return the plan's worth."""
         ...
 
     @property
     def bound(self) -> float:
-        """What no plan exceeds."""
+        """Return a bound that no plan exceeds."""
         ...
 
     @property
@@ -198,17 +198,17 @@ class CycleReport(Protocol):
 
     @property
     def cycle_seconds(self) -> float:
-        """Of the whole decision, on the wall."""
+        """Return the wall time of the whole decision."""
         ...
 
     @property
     def solver_failure(self) -> str:
-        """What the solver said if it failed; empty if it did not."""
+        """Return the solver's message if it failed; empty if it did not."""
         ...
 
     @property
     def left_out(self) -> int:
-        """How many of the waiting jobs it did not look at."""
+        """Return how many of the waiting jobs it did not look at."""
         ...
 
 
@@ -218,7 +218,7 @@ class ReportsCycles(Protocol):
 
     @property
     def last(self) -> CycleReport | None:
-        """Of the decision made last."""
+        """Return the report of the last decision."""
         ...
 
 
@@ -227,7 +227,7 @@ class Remembers(Protocol):
     """A scheduler whose decisions follow from views and from what it kept of the one before."""
 
     def memory(self) -> Mapping[str, Any]:
-        """What it keeps from the last decision for the next: plain values, as JSON holds them."""
+        """Return what it keeps from the last decision for the next: plain values, as in JSON."""
         ...
 
     def remember(self, memory: Mapping[str, Any], cluster: Cluster) -> None:
@@ -236,7 +236,7 @@ class Remembers(Protocol):
 
 
 class ReferenceSchedule(Protocol):
-    """What another scheduler would have done with the same jobs, as far as that can be known.
+    """Schedule that another scheduler would have made of the same jobs, as far as known.
 
     It is told of each passage of a job when that happens (times ascend), and follows from these.
     """
@@ -258,11 +258,11 @@ class ReferenceSchedule(Protocol):
         ...
 
     def found(self, now: float) -> Sequence[tuple[str, Due]]:
-        """Whose turn came there before now, and was not told before; by the time of their turn."""
+        """Return the jobs whose turn came there before now and is new, by their turn."""
         ...
 
     def next_seconds(self) -> float:
-        """When there is more to find, or one of those told is due, if nothing happens until then.
+        """Return when there is more to find, or a due time comes, if nothing happens until then.
 
         As of the last passage and the last finding; infinite for never.
         """
@@ -310,7 +310,7 @@ class TellsSizes(Protocol):
     """A scheduler that learns how large a job is from some of its tasks, and says so."""
 
     def sizes(self) -> Sequence[JobSize]:
-        """Of jobs that have got a queue, or another one, since it was asked last."""
+        """Return the sizes of jobs that have got a queue, or another one, since last asked."""
         ...
 
 
@@ -320,7 +320,7 @@ class PlacesByOptions(Protocol):
 
     @property
     def places_by_options(self) -> bool:
-        """Whether it does so with the parameters that it has."""
+        """Return whether it does so with the parameters that it has."""
         ...
 
 
@@ -372,7 +372,7 @@ class Correction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SchedulerCapabilities:
-    """What a scheduler can beside deciding: itself, as one that can, or None.
+    """Capabilities of a scheduler beside deciding: itself, as one that can, or None.
 
     ``is_compiled``: it has a pass for the compiled replay (``foresail.kernels.signatures``).
     """
@@ -395,7 +395,7 @@ class SchedulerCapabilities:
 
 @dataclass(frozen=True, slots=True)
 class PredictorCapabilities:
-    """What a predictor can beside predicting and learning: itself, as one that can, or None.
+    """Capabilities of a predictor beside predicting and learning: itself, or None.
 
     ``is_compiled``: it has steps for the compiled replay (``foresail.kernels.signatures``).
     """
@@ -411,7 +411,7 @@ class PredictorCapabilities:
 
 
 def capabilities_of_scheduler(scheduler: Scheduler) -> SchedulerCapabilities:
-    """What a scheduler can, by what it has; to be asked once."""
+    """Return a scheduler's capabilities, by what it has; to be asked once."""
     return SchedulerCapabilities(
         plans_runtimes=_if_it_can(scheduler, PlansRuntimes),
         orders_queue=_if_it_can(scheduler, OrdersQueue),
@@ -431,7 +431,7 @@ def capabilities_of_scheduler(scheduler: Scheduler) -> SchedulerCapabilities:
 
 
 def capabilities_of_predictor(predictor: Predictor) -> PredictorCapabilities:
-    """What a predictor can, by what it has; to be asked once."""
+    """Return a predictor's capabilities, by what it has; to be asked once."""
     return PredictorCapabilities(
         watches_starts=_if_it_can(predictor, WatchesStarts),
         watches_withdrawals=_if_it_can(predictor, WatchesWithdrawals),

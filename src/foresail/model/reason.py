@@ -88,7 +88,7 @@ _COUNTED: Mapping[str, str] = MappingProxyType(
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why one job waits."""
+    """Reason why one job waits."""
 
     code: ReasonCode
     numbers: Mapping[str, float | str] = field(default_factory=dict)
@@ -129,7 +129,7 @@ class Reason:
 
 
 def needed_words(numbers: Mapping[str, float | str]) -> tuple[str, str]:
-    """What a job needs by the numbers of its reason, and the verb that so much has."""
+    """Return a job's needs by the numbers of its reason, and the verb that goes with them."""
     cpus, memory, gpus = (
         float(numbers.get(name, 0.0)) for name in ("cpus", "memory_bytes", "gpus")
     )
@@ -144,7 +144,7 @@ def needed_words(numbers: Mapping[str, float | str]) -> tuple[str, str]:
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class AlikeReasons:
-    """Why several jobs wait, for one kind of reason.
+    """Reasons of several waiting jobs, for one kind of reason.
 
     ``numbers`` are those of all; ``by_job`` has a column, with a value for each job, of every
     number that is its own. Columns are tuples, or as good as one (``foresail.model.roster``).

@@ -127,7 +127,7 @@ class Entry:
 
     @property
     def is_built_in(self) -> bool:
-        """Whether any process finds it: it comes from no file of the user's."""
+        """Return whether any process finds it: it comes from no file of the user's."""
         return not self.build.__module__.startswith(_PLUGIN_PREFIX)
 
 

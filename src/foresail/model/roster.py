@@ -104,7 +104,7 @@ class _Changes(list[tuple[Entry | None, Entry | None]]):
 
 
 class Roster(Generic[Key, Entry]):
-    """What there is by what it is known by, in the order of a number that each has.
+    """Entries by key, in the order of a number that each has.
 
     ``by_id`` is to be read only; its order is that of the numbers unless one was put back.
     """
@@ -222,7 +222,7 @@ class Listed(LateTuple[Entry]):
 
 
 class Followed(Generic[Entry]):
-    """What one who looks at a roster again and again has seen of it."""
+    """Last seen content of a roster, for one who looks at it again and again."""
 
     __slots__ = ("_roster", "_version")
 
@@ -233,7 +233,7 @@ class Followed(Generic[Entry]):
     def changes_to(
         self, shown: Sequence[Entry]
     ) -> Sequence[tuple[Entry | None, Entry | None]] | None:
-        """How what is shown differs from what was shown the last time; None: all may be other."""
+        """Return how what is shown differs from the last time; None: all may be other."""
         if not isinstance(shown, Listed):
             self._roster = None
             return None

@@ -15,7 +15,7 @@ _LONGEST_BYTES: Final = 107
 
 
 def well_known_socket(uid: int) -> Path:
-    """Where the service of an account is to be found, whatever its folder."""
+    """Return the socket of an account's service, whatever its folder."""
     return MACHINE_SOCKET if uid == 0 else Path(f"/run/user/{uid}/foresail/socket")
 
 

@@ -97,7 +97,7 @@ class Reservation:
     containers: int
 
     def covers(self, time: float) -> bool:
-        """Whether a moment is within it, give or take a microsecond."""
+        """Return whether a moment is within it, give or take a microsecond."""
         return self.start_seconds - 1e-6 <= time < self.end_seconds - 1e-6
 
 
@@ -110,7 +110,7 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What a schedule of the same jobs under EASY says of one of them (seconds)."""
+    """Due times of a job by a schedule of the same jobs under EASY (seconds)."""
 
     turn_seconds: float
     """When EASY would have come to it: it was next in line there, or started."""
@@ -123,7 +123,7 @@ class Due:
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class StartableTasks:
-    """What of a stage may start now: each task by itself, or all at once if they start together."""
+    """Tasks of a stage that may start now: each by itself, or all at once as a gang."""
 
     stage: Stage
     tasks: TaskNumbers
@@ -180,12 +180,12 @@ class RunningJob:
 
     @property
     def allocation(self) -> Allocation:
-        """What of the job runs."""
+        """Return the allocation of the job that runs."""
         return Allocation(self.job.job_id, self.stage, self.tasks, self.attempt)
 
     @property
     def unit(self) -> Unit:
-        """What of the job runs, whichever attempt it is."""
+        """Return the unit of the job that runs, whichever attempt it is."""
         job_id = self.job.job_id
         return Part(job_id, self.stage, self.tasks) if self.stage else job_id
 
@@ -202,7 +202,7 @@ class RunningJob:
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """What a scheduler sees.
+    """View of the cluster that a scheduler gets.
 
     ``pending``, ``running`` and ``blocked`` never change, whatever becomes of the jobs; one that is
     ``foresail.model.roster.Listed`` can be asked what has changed since an earlier view.

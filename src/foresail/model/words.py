@@ -1,4 +1,4 @@
-"""How durations, numbers and shares are said to people, the same in every table and sentence."""
+"""Words for durations, numbers and shares, the same in every table and sentence."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def duration(seconds: float | None) -> str:
 
 
 def from_now(seconds: float) -> str:
-    """How far off a moment is, to tenths of a second: ``in 20 min``, ``now``, ``0.1 s ago``."""
+    """Format how far off a moment is, to tenths of a second: ``in 20 min``, ``0.1 s ago``."""
     tenths = round(seconds, 1)
     if not tenths:
         return "now"
@@ -96,7 +96,7 @@ def memory_size(amount_bytes: float) -> str:
 
 
 def by_whom(who: str, user: str | None) -> str:
-    """Who has done something to a job: ``by its user``, ``by ann``.
+    """Format who has done something to a job: ``by its user``, ``by ann``.
 
     Schedulers may know a job by its user and its name, ``ann/train``.
     """

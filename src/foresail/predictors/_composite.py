@@ -37,7 +37,7 @@ _COPIED_AT_ONCE: Final = 1 << 16
 
 @dataclass(frozen=True)
 class Own:
-    """What a composite keeps besides its members: numbers, and columns of users and of jobs."""
+    """State of a composite besides its members: numbers, and columns of users and of jobs."""
 
     numbers: NDArray[np.float64]
     user_columns: int
@@ -96,7 +96,7 @@ class CompositePredictor(SteppedPredictor):
         return (*super().steps, *of_members, point_belief)
 
     def restore(self, known: PredictorSnapshot) -> None:
-        """As ``SteppedPredictor.restore``; the addresses of steps are those of this process."""
+        """Restore like ``SteppedPredictor.restore``; step addresses are those of this process."""
         super().restore(known)
         self._write_addresses()
 
@@ -110,7 +110,7 @@ class CompositePredictor(SteppedPredictor):
         self._state.model[places] = fresh[places]
 
     def _address_places(self) -> list[int]:
-        """Where in the model addresses are, those of the members' members too."""
+        """Return where in the model addresses are, those of the members' members too."""
         places: list[int] = []
         for number, each in enumerate(self._members):
             at = members.FIRST_MEMBER + number * members.MEMBER_COLUMNS

@@ -199,7 +199,7 @@ _UPPER: Final = BELIEF_LEVELS.index(0.75)
 
 @part
 def _class_of(value: float, edges: tuple[float, ...]) -> int:
-    """How many of the edges a value has reached."""
+    """Return how many of the edges a value has reached."""
     for i in range(len(edges)):
         if value < edges[i]:
             return i
@@ -208,7 +208,7 @@ def _class_of(value: float, edges: tuple[float, ...]) -> int:
 
 @part
 def _queue_overruns(inputs: PredictorInputs) -> int:
-    """Where among the own numbers it is counted how far jobs of this queue run past limits."""
+    """Return the index of the own number that counts overruns of this queue's limits."""
     code = int(inputs.specs[inputs.slot, QUEUE])
     return _QUEUE_OVERRUNS + (0 if code < 0 else 1 + code % (_QUEUES - 1)) * OVERRUN_BINS
 
@@ -261,6 +261,7 @@ def _move(inputs: PredictorInputs, job: NDArray[np.float64], user: NDArray[np.fl
     shifts = room(BELIEF_COLUMNS)
     interpolated(_PLACES, learned, shifts)
     logarithms = room(BELIEF_COLUMNS)
+    # Shifts are of logits of levels; beliefs are interpolated in logarithms of seconds.
     for i in range(BELIEF_COLUMNS):
         logarithms[i] = math.log(belief[i] + 1.0)
     longest = STRETCH * own[LONGEST]

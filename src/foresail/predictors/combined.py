@@ -61,12 +61,12 @@ def record_size(members: int) -> int:
 
 
 def own_size(members: int) -> int:
-    """How many numbers of its own the model has."""
+    """Return how many numbers of its own the model has."""
     return PRIORS + members + record_size(members)
 
 
 def job_columns(members: int) -> int:
-    """How many columns of its own a job has.
+    """Return how many columns of its own a job has.
 
     The combined belief, then at the anchors the combination's and every member's quantile (roots of
     seconds) that the regrets will be measured by.
@@ -116,6 +116,7 @@ def _combine(inputs: PredictorInputs, beliefs: NDArray[np.float64]) -> None:
     personal = room(members)
     anchored = room(members * ANCHOR_COUNT)
     weights = room(BELIEF_COLUMNS)
+    # Weights at a few anchors, interpolated between: a weight per level would learn too slowly.
     for a in range(ANCHOR_COUNT):
         _write_weights(a, record, prior, general)
         for k in range(members):

@@ -81,13 +81,13 @@ class UsagePredictor:
 
 
 def common_request(job: Job) -> Resources | None:
-    """What every task asks for; None if those of its stages ask for different amounts."""
+    """Return every task's request; None if those of its stages ask for different amounts."""
     request = job.stages[0].request
     return request if all(each.request == request for each in job.stages[1:]) else None
 
 
 def _requested(job: Job, quantity: str) -> Point | None:
-    """What was asked for per task, if that says anything of all of them."""
+    """Return the request per task, if that is known of all of them."""
     request = common_request(job)
     if request is None:
         return None
@@ -198,7 +198,7 @@ def _mean_of_stages(job: Job) -> float | None:
 
 
 def _requested_use(job: Job) -> dict[str, Distribution]:
-    """Of a job whose stages ask for different amounts nothing is told: each has its own request."""
+    """Return nothing for a job whose stages ask for different amounts: each has its own request."""
     request = common_request(job)
     if request is None:
         return {}

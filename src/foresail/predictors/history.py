@@ -108,7 +108,7 @@ class HistoryParameters:
 
 @dataclass(frozen=True, slots=True)
 class HistoryMemory:
-    """What a state holds."""
+    """Content of a state."""
 
     learned: int
     """Jobs learned from."""
@@ -176,7 +176,7 @@ class HistoryPredictor(SteppedPredictor):
         return steps, state
 
     def known(self, job: Job, now: float) -> Distribution | None:
-        """As ``predict``, but None where there is no history to go by."""
+        """Predict like ``predict``, but None where there is no history to go by."""
         belief = self.predict(job, now)
         expert = self._state.jobs[self._slots[job.job_id], experts.EXPERT]
         return None if expert == experts.NO_EXPERT else belief
@@ -192,7 +192,7 @@ class HistoryPredictor(SteppedPredictor):
         return Histogram(row)
 
     def memory(self) -> HistoryMemory:
-        """What the state holds, and how much memory that takes."""
+        """Return the content of the state, and how much memory that takes."""
         model = self._state.model
         used = int(model[USED])
         rows = self.rows()

@@ -50,7 +50,7 @@ def equal_inverse_square(row: NDArray[np.float64]) -> float:
 
 @part
 def _follow(inputs: PredictorInputs) -> tuple[int, int]:
-    """Where in the model the histogram of the feature-value that is followed begins and ends.
+    """Return where in the model the histogram of the followed feature-value begins and ends.
 
     Twice -1 without any; then the limit, or what stands for it, is believed.
     """
@@ -74,7 +74,7 @@ def _tell(inputs: PredictorInputs, value: float) -> None:
 
 @bare_step(PREDICTOR_STEP)
 def predict_inverse_square(inputs: PredictorInputs) -> None:
-    """What has the same expected utility, if that falls with the square of the runtime."""
+    """Predict the value of equal expected utility, if that falls with the square of the runtime."""
     begin, end = _follow(inputs)
     if begin >= 0:
         _tell(inputs, equal_inverse_square(inputs.model[begin:end]))

@@ -1,4 +1,4 @@
-"""What a predictor has learned, as a file: saved whole or not at all, loaded or refused.
+"""Files of learned predictors: saved whole or not at all, loaded or refused.
 
 A file is a ZIP archive with ``header.json`` (format, version, the predictor's short form, names in
 order of their codes, jobs in flight, shapes) and, for each array, the numbers of its blocks that
@@ -44,7 +44,7 @@ Predictor = TypeVar("Predictor", bound=SteppedPredictor)
 
 @dataclass(frozen=True, slots=True)
 class StateHeader:
-    """What a file says of itself."""
+    """Header of a file."""
 
     predictor: str
     """Short form of the predictor, with the parameters that differ from their defaults."""
@@ -87,7 +87,7 @@ def save_state(path: Path, predictor: object, header: StateHeader) -> None:
 
 
 def read_header(path: Path) -> StateHeader:
-    """What a file says of itself.
+    """Read the header of a file.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def load_state(path: Path, predictor: object, short_form: str) -> None:
 
 
 def merged(parts: Sequence[Predictor], fresh: Predictor) -> Predictor:
-    """What several predictors learned apart, in one that has learned nothing yet.
+    """Merge what several predictors learned apart into one that has learned nothing yet.
 
     All have the same parameters; ``fresh``, another such, is returned. Jobs in flight are left out.
 

@@ -1,4 +1,4 @@
-"""What similar jobs took: a log-normal belief from classes of ever closer likeness."""
+"""Runtimes of similar jobs: a log-normal belief from classes of ever closer likeness."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _home(key: tuple[float, float, float], classes: int) -> int:
 
 @part
 def _holds(model: NDArray[np.float64], at: int, key: tuple[float, float, float]) -> bool:
-    """Whether the table's row at this place of the model is that of the class."""
+    """Return whether the table's row at this place of the model is that of the class."""
     return bool(
         model[at + _WEIGHT] > 0.0
         and model[at + _WHO] == key[0]
@@ -139,7 +139,7 @@ def _holds(model: NDArray[np.float64], at: int, key: tuple[float, float, float])
 
 @part
 def _place(model: NDArray[np.float64], key: tuple[float, float, float]) -> int:
-    """Where in the model the class's row begins, or else that of the row it is to take."""
+    """Return where in the model the class's row begins, or else that of the row it is to take."""
     classes = int(model[CLASSES])
     home = _home(key, classes)
     lightest = -1
@@ -154,7 +154,7 @@ def _place(model: NDArray[np.float64], key: tuple[float, float, float]) -> int:
 
 @part
 def _is_alike(model: NDArray[np.float64], spec: NDArray[np.float64]) -> bool:
-    """Whether the last prediction is that of this job too."""
+    """Return whether the last prediction is that of this job too."""
     return bool(
         model[ALIKE_KNOWN] != 0.0
         and model[ALIKE] == spec[USER]
@@ -166,7 +166,7 @@ def _is_alike(model: NDArray[np.float64], spec: NDArray[np.float64]) -> bool:
 
 @bare_step(PREDICTOR_STEP)
 def predict(inputs: PredictorInputs) -> None:
-    """What is believed of the job; many alike ones often come, or are refreshed, in a row."""
+    """Write the belief about the job; many alike ones often come, or are refreshed, in a row."""
     model, spec, summary = inputs.model, inputs.specs[inputs.slot], inputs.summaries[inputs.slot]
     job = inputs.jobs[inputs.slot]
     if not _is_alike(model, spec):
@@ -259,6 +259,7 @@ def absorb(
             continue
         who, first, second = other[theirs], other[theirs + _FIRST], other[theirs + _SECOND]
         key = _translated(who, first, second, codes)
+        # A full table forgets its lightest row, as when learning.
         at = _place(model, key)
         if not _holds(model, at, key):
             model[at + _WHO], model[at + _FIRST], model[at + _SECOND] = key

@@ -182,7 +182,7 @@ class SteppedPredictor:
         self.learn(job, outcome, outcome.preferred_runtime_seconds if teaches else math.nan)
 
     def learn(self, job: Job, outcome: Outcome, value: float) -> None:
-        """As ``observe``, with what is to be learned instead of the runtime; nan: nothing.
+        """Learn like ``observe``, with a value instead of the runtime; nan: nothing.
 
         A job that goes back to the queue is predicted anew where beliefs about jobs that wait are
         refreshed: that is from then on what it will teach by.
@@ -263,7 +263,7 @@ class SteppedPredictor:
         self._slots.clear()
 
     def _model_used(self) -> int:
-        """How many of the model's numbers may be other than zero."""
+        """Return how many of the model's numbers may be other than zero."""
         return self._state.model.size
 
     def _belief(self, slot: int) -> Distribution:

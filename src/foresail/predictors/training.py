@@ -21,7 +21,7 @@ END: Final = 2
 
 
 class EventOrder(NamedTuple):
-    """What happens, in order: the kind of each event, its job's slot, and when (seconds)."""
+    """Events in order: the kind of each event, its job's slot, and when (seconds)."""
 
     kind: NDArray[np.int64]
     slot: NDArray[np.int64]

@@ -94,7 +94,7 @@ class Compaction:
         self._number: int | None = None
 
     def __len__(self) -> int:
-        """How many lines are kept."""
+        """Return how many lines are kept."""
         return len(self._texts) + sum(map(len, self._numbers.values()))
 
     def lines(self) -> Iterator[str]:

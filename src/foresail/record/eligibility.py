@@ -18,7 +18,7 @@ _Namesakes: TypeAlias = dict[tuple[str | None, str], dict[str, None]]
 
 
 class Dependencies:
-    """What jobs wait to become of others.
+    """Conditions that jobs set on the ends of others.
 
     To be read by others: ``dependents`` (jobs that wait for one that has not ended, by its id).
     ``ended`` is what has ended, by id, as it stands.
@@ -113,7 +113,7 @@ def _add_namesake(namesakes: _Namesakes, job: Job) -> None:
 
 
 def _dependencies(job: Job) -> Iterator[Dependency]:
-    """What a job waits to become of others; not what singletons do."""
+    """Yield a job's dependencies on others; not those of singletons."""
     others = () if job.conditions is None else job.conditions.dependencies
     yield from others
     otherwise = {job_id for each in others for job_id in each.job_ids}
@@ -140,13 +140,13 @@ class ArrayMembers:
         return twin
 
     def place(self, arrival: int, job_id: str) -> int | None:
-        """How many that wait came before a member; None if it does not wait."""
+        """Return how many that wait came before a member; None if it does not wait."""
         at = bisect_left(self.waiting, (arrival, job_id))
         return at if self.waiting[at : at + 1] == [(arrival, job_id)] else None
 
     @property
     def room(self) -> int:
-        """How many of those that wait may start."""
+        """Return how many of those that wait may start."""
         return max(0, self.most - len(self.running))
 
     def edges(self) -> tuple[str | None, str | None]:
@@ -157,7 +157,7 @@ class ArrayMembers:
 
 
 class Eligibility:
-    """What keeps pending jobs back: their begin, and how many of their array run."""
+    """Conditions that keep pending jobs back: their begin, and how many of their array run."""
 
     def __init__(self) -> None:
         self._not_before: dict[str, float] = {}
@@ -174,14 +174,14 @@ class Eligibility:
 
     @property
     def next_seconds(self) -> float:
-        """When the next job may begin; infinite for never."""
+        """Return when the next job may begin; infinite for never."""
         begins = self.begins
         while begins and begins[0][1] not in self._not_before:
             heapq.heappop(begins)
         return begins[0][0] if begins else math.inf
 
     def begins_later(self, job_id: str) -> bool:
-        """Whether a job may not begin yet."""
+        """Return whether a job may not begin yet."""
         return job_id in self._not_before
 
     def add(self, job: Job, conditions: StartConditions, now: float) -> None:
@@ -205,7 +205,7 @@ class Eligibility:
         return self._arrays.get(job.conditions.array)
 
     def lets_through(self, job: Job, arrival: int) -> bool:
-        """Whether a job that waits for nothing else may start; it waits in its array."""
+        """Return whether a job that waits for nothing else may start; it waits in its array."""
         if job.job_id in self._not_before:
             return False
         conditions = job.conditions

@@ -18,7 +18,7 @@ from foresail.model.view import RunningJob, StartableTasks, TaskNumbers
 
 
 class PartsOfJob:
-    """What became so far of the stages and tasks of one job.
+    """State of the stages and tasks of one job.
 
     A stage may start once those before it have completed. The job has completed when all of its
     tasks have. If a part ends in another way, but for those that go back to wait, the job has
@@ -74,7 +74,7 @@ class PartsOfJob:
 
     @property
     def startable(self) -> tuple[StartableTasks, ...]:
-        """What may start now, by stage; nothing if the job has failed."""
+        """Return the parts that may start now, by stage; nothing if the job has failed."""
         if self.because is not None:
             return ()
         return tuple(
@@ -83,13 +83,13 @@ class PartsOfJob:
 
     @property
     def ended_because(self) -> EndedBecause | None:
-        """Why the job is done with; None if it is not."""
+        """Return why the job has ended; None if it has not."""
         if self.running:
             return None
         return self.because if self._to_complete else EndedBecause.COMPLETED
 
     def smallest(self) -> Iterator[Job]:
-        """What has to find room at once for every stage to run, each as a job of its own."""
+        """Yield what must find room at once for every stage to run, each as a job of its own."""
         for stage in self.job.stages:
             yield self.job.part(stage, stage.tasks if stage.together else 1)
 
@@ -132,7 +132,7 @@ class PartsOfJob:
         self.because = self.because or EndedBecause.CANCELLED
 
     def outcome(self, last: Outcome) -> Outcome:
-        """How the job as a whole has ended, with its last part: begun when its first part was."""
+        """Return the outcome of the whole job, with its last part; it began with the first."""
         because = self.ended_because
         assert self.begun_seconds is not None
         assert because is not None
@@ -158,7 +158,7 @@ class PartsOfJob:
 
 
 class JobState(StrEnum):
-    """Where a job is in its life."""
+    """State of a job in its life."""
 
     ABSENT = "absent"
     PENDING = "pending"
@@ -197,7 +197,7 @@ class ImpossibleTransition(Exception):  # noqa: N818 - it says what it is
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class EndedJob:
-    """What is remembered of a job that has ended: enough for dependencies and for errors."""
+    """Remembered facts of an ended job: enough for dependencies and for errors."""
 
     end_seconds: float
     ended_because: EndedBecause
@@ -215,7 +215,7 @@ class Withdrawn:
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class AttemptEnd:
-    """What comes of the end of an attempt."""
+    """Consequences of the end of an attempt."""
 
     running: RunningJob
     """As it ran to its end."""
@@ -241,17 +241,17 @@ class EndedAttempt:
 
     @property
     def job(self) -> Job:
-        """Of which job."""
+        """Return the id of the job."""
         return self.running.job
 
     @property
     def placement(self) -> Placement:
-        """Where it ran."""
+        """Return where it ran."""
         return self.running.placement
 
 
 class JobHistory:
-    """What became of the jobs of a run.
+    """Fate of the jobs of a run.
 
     To be read by others: ``submitted`` (jobs in order), ``past`` (attempts in order of ending),
     ``ended`` (the last outcome of jobs that are done with; of one that ran in parts, that of the

@@ -52,7 +52,7 @@ COMMITTED_LINE: Final = record_line(Committed())
 
 
 class EventLog(Protocol):
-    """Where records go."""
+    """Destination of records."""
 
     def append(self, record: Record) -> None:
         """Take one record."""

@@ -305,7 +305,7 @@ def _plain(value: Any) -> Any:
 
 @cache
 def _way_to_show(kind: type) -> Callable[[Any], Any]:
-    """What makes lists, objects and plain values of a value of this kind."""
+    """Return a function that turns a value of this kind into lists, objects and plain values."""
     if issubclass(kind, (tuple, LateTuple)):
         return lambda value: [_plain(each) for each in value]
     if issubclass(kind, Mapping):
@@ -372,7 +372,7 @@ def _checked(kind: type, plain: dict[str, Any]) -> Any:
 
 @cache
 def _maker(kind: type, names: tuple[str, ...]) -> Callable[[dict[str, Any]], Any]:
-    """What checks fields of these names, and makes a record of them.
+    """Return a function that checks fields of these names, and makes a record of them.
 
     Raises
     ------
@@ -404,5 +404,5 @@ def _hints(kind: type) -> dict[str, Any]:
 
 @cache
 def _check(kind: Any) -> Callable[[object], Any]:
-    """What checks a value, and makes a record of its fields."""
+    """Return a function that checks a value, and makes a record of its fields."""
     return pydantic.TypeAdapter(kind).validator.validate_python

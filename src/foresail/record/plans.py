@@ -19,7 +19,7 @@ _ROUNDING_SECONDS = 1e-6
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class PlanChange:
-    """How a plan differs from the one before; the fields are those of ``records.Decided``."""
+    """Difference of a plan to the one before; the fields are those of ``records.Decided``."""
 
     slides: bool
     plan: Mapping[str, float]
@@ -49,7 +49,7 @@ class Changes:
         self._plan = {each.job_id: each for each in plan}
 
     def of_plan(self, plan: Iterable[PlannedStart], now: float) -> PlanChange:
-        """How a plan made now differs from the one before."""
+        """Return the difference of a plan made now to the one before."""
         later = {each.job_id: each for each in plan}
         earlier = self._plan
         self._time, before = now, self._time
@@ -88,7 +88,7 @@ class Changes:
     def of_some_reasons(
         self, reasons: Mapping[str, Reason], others: Iterable[str], anew: Set[str]
     ) -> Mapping[str, Reason]:
-        """As ``of_reasons``, of jobs among whom are all that differ.
+        """Return changed reasons like ``of_reasons``, of jobs among whom are all that differ.
 
         ``others`` wait no more, or their reasons are told without being compared here.
         """
@@ -181,11 +181,11 @@ class PlanFold:
         self.made_at, self.head, self.is_void = record.time, record.head, False
 
     def planned(self) -> tuple[PlannedStart, ...]:
-        """What is planned."""
+        """Return what is planned."""
         return () if self.is_void else self.last_planned()
 
     def last_planned(self) -> tuple[PlannedStart, ...]:
-        """What the last pass has planned, whatever has come of it."""
+        """Return what the last pass has planned, whatever has come of it."""
         nowhere = Placement(())
         return tuple(
             PlannedStart(job_id, start, self._places.get(job_id, nowhere))

@@ -67,7 +67,7 @@ class Predicted:
 
 @dataclass(frozen=True, slots=True)
 class ReservationAnswered:
-    """What a job with a deadline was promised at its submission, or why nothing."""
+    """Answer to the reservation of a job with a deadline at its submission."""
 
     step: int
     time: float
@@ -104,7 +104,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """How well the plan of a pass was solved, as the scheduler says.
+    """Quality of a pass's plan, as the scheduler says.
 
     ``value`` is what the plan is worth, ``bound`` what no plan exceeds, ``gap`` by what share of
     its value the best one may be better, ``columns`` the size of the last program (0: none was
@@ -126,7 +126,7 @@ class Solved:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What the scheduler keeps from a pass to the next, in its own words (plain values)."""
+    """Memory of the scheduler from a pass to the next, in its own words (plain values)."""
 
     step: int
     time: float
@@ -135,7 +135,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """What the scheduler takes the size of a job for: when it is sampled, and when that is over."""
+    """Size of a job to the scheduler: when it is sampled, and when that is over."""
 
     step: int
     time: float
@@ -154,7 +154,7 @@ class Refused:
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class ReasonsChanged:
-    """Why jobs wait, of those of whom that differs from before; one record for each kind."""
+    """Reasons of waiting jobs that differ from before; one record for each kind."""
 
     step: int
     time: float
@@ -173,7 +173,7 @@ class Instructed:
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """What runs has a next estimate of its total runtime; ``count`` is 1 at the first."""
+    """Next estimate of the total runtime of what runs; ``count`` is 1 at the first."""
 
     step: int
     time: float
@@ -232,7 +232,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What had been counted (``foresail.record.counters``) where earlier records are left out."""
+    """Counts (``foresail.record.counters``) so far where earlier records are left out."""
 
     passes: int
     corrections: int

@@ -66,7 +66,7 @@ _LIVING: Final = (JobState.PENDING, JobState.RUNNING)
 
 @dataclass(slots=True)
 class Counters:
-    """What a controller counts of its decisions.
+    """Counters of a controller's decisions.
 
     ``passes`` in which a job could start (ticks without news pass by a scheduler that
     ``IgnoresTime``); ``corrections``; ``refusals``: parts of decisions that
@@ -95,7 +95,7 @@ class Counters:
 
 
 def folded(records: Iterable[Record], compares_with: ComparesWith | None = None) -> RunFold:
-    """Where a run stands after these records, for one that goes on from there.
+    """Fold records into the state of a run, for one that goes on from there.
 
     Raises
     ------
@@ -162,26 +162,26 @@ class RunFold:
 
     @property
     def state(self) -> State:
-        """Which jobs wait, run and have ended."""
+        """Return which jobs wait, run and have ended."""
         self._arrive()
         return self._state
 
     @property
     def plan(self) -> PlanFold:
-        """What is planned: nothing where no job may start."""
+        """Return what is planned: nothing where no job may start."""
         if not self.state.startable:
             self._plan.void()
         return self._plan
 
     @property
     def has_parts(self) -> bool:
-        """Whether a job that waits or runs starts in parts."""
+        """Return whether a job that waits or runs starts in parts."""
         self._arrive()
         return self._state.has_parts
 
     @property
     def compares(self) -> bool:
-        """Whether a schedule that is compared with is told of each passage of a job."""
+        """Return whether the schedule that is compared with follows each event of a job."""
         return self._state.reference is not None
 
     @property

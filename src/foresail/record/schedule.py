@@ -76,7 +76,7 @@ def attempt_row(
 
 
 def part_columns(outcome: Outcome, cpus: float) -> ScheduleRow:
-    """What the row of a part of a job ends with; ``cpus`` are what it held."""
+    """Return the last columns of the row of a part of a job; ``cpus`` are what it held."""
     return outcome.stage, ",".join(map(str, outcome.tasks)) or None, cpus
 
 
@@ -225,7 +225,7 @@ def workload_of(records: Iterable[Record], source: str) -> Workload:
 
 
 def _nodes(cluster: Cluster) -> pl.DataFrame | None:
-    """What nodes had; None where they have no names."""
+    """Return the nodes' resources; None where they have no names."""
     rows = [
         {
             "node": node.name,

@@ -180,7 +180,7 @@ class State:
         self.running = self.running_roster.by_id
 
     def of(self, job_id: str) -> JobState:
-        """Where the job is in its life."""
+        """Return where the job is in its life."""
         if job_id in self.running:
             return JobState.RUNNING
         if job_id in self._living:
@@ -199,7 +199,7 @@ class State:
         return self._living[job_id]
 
     def parts_of(self, job_id: str) -> PartsOfJob | None:
-        """What became so far of a living job that starts in parts; None if it does not."""
+        """Return the parts of a living job that starts in parts; None if it does not."""
         return self._in_parts.get(job_id)
 
     @property
@@ -208,14 +208,14 @@ class State:
         return without(self.cluster, self.down | self.drained.keys())
 
     def could_hold_now(self, job: Job) -> bool:
-        """Whether the nodes that are in use would have room for a job if they were empty."""
+        """Return whether the nodes in use would have room for a job if they were empty."""
         if self._in_use is None:
             self._in_use = FreeResources(self.usable_cluster)
         return self._in_use.could_hold(job)
 
     @property
     def has_parts(self) -> bool:
-        """Whether a job that waits or runs starts in parts."""
+        """Return whether a job that waits or runs starts in parts."""
         return bool(self._in_parts)
 
     def pending_job(self, job_id: str) -> PendingJob | None:
@@ -234,7 +234,7 @@ class State:
 
     @property
     def pending_rosters(self) -> tuple[Roster[str, PendingJob], ...]:
-        """Where pending jobs are, each in one of them."""
+        """Return the rosters of pending jobs, each job in one of them."""
         return (
             self.startable_roster,
             self.waiting_for_roster,
@@ -251,7 +251,7 @@ class State:
         return self.of(job_id) is JobState.RUNNING or job_id in self._went_back
 
     def why_held_back(self, job_id: str) -> tuple[float | None, int]:
-        """When a job that is held back, though not held, may begin; else how many run at once."""
+        """Return when a job kept back without a hold may begin; else how many run at once."""
         conditions = self.held_back[job_id].job.conditions
         assert conditions is not None
         if self._eligibility.begins_later(job_id):
@@ -302,7 +302,7 @@ class State:
         return []
 
     def belief(self, job_id: str) -> Distribution:
-        """What is believed of a pending or running job by now; ``KeyError`` if it is neither."""
+        """Return the belief about a pending or running job; ``KeyError`` if it is neither."""
         if job_id in self._in_parts:
             return self._in_parts[job_id].belief or self._living[job_id].prediction
         return (self.pending_job(job_id) or self.running[job_id]).prediction
@@ -337,7 +337,7 @@ class State:
         self._believe_of_parts(job_id, latest)
 
     def _believe_of_parts(self, job_id: str, prediction: Distribution) -> None:
-        """What is believed of a job is believed of its parts that run, and those that will."""
+        """Set the belief about a job for its parts that run, and those that will."""
         if job_id in self._in_parts:
             parts = self._in_parts[job_id]
             parts.belief = prediction
@@ -393,7 +393,7 @@ class State:
         return running
 
     def begins_its_job(self, running: RunningJob) -> bool:
-        """Whether it is all of its job, or the part that started first."""
+        """Return whether it is all of its job, or the part that started first."""
         if not running.stage:
             return True
         return self._in_parts[running.job.job_id].first_start == running.start_order
@@ -617,12 +617,12 @@ class State:
         heapq.heapify(self._line)
 
     def _stands_in_line(self, pending: PendingJob) -> bool:
-        """Whether others overtake it if they start before."""
+        """Return whether a later job that starts first delays it."""
         conditions = pending.job.conditions
         return self._could_hold(pending) and not (conditions and conditions.keep_out_of_line)
 
     def _could_hold(self, pending: PendingJob) -> bool:
-        """Whether the empty cluster has room for what of the job needs to start at once."""
+        """Return whether the empty cluster has room for what of the job needs to start at once."""
         if pending.job.job_id in self._in_parts:
             parts = self._in_parts[pending.job.job_id]
             return all(self.free.could_hold(each) for each in parts.smallest())
@@ -682,7 +682,7 @@ class State:
             self.too_wide_roster.put(job_id, pending)
 
     def _first_arrival_in_line(self) -> float:
-        """Of the jobs that wait, and are not too wide or kept back by their own wish."""
+        """Return the first arrival among jobs neither too wide nor kept back by their own wish."""
         line = self._line
         while line:
             arrival, job_id = line[0]

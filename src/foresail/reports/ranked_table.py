@@ -1,4 +1,4 @@
-"""Numbers of what is compared, a row each, with the best of each column told."""
+"""Numbers of what is compared, a row each, with the best of each column marked."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ DARK: Final[Mapping[str, str]] = {
     "neutral": "#2a2f38",
     "loss": "#ee7733",
 }
-"""Colours by role (Okabe and Ito's hues, told apart with any colour vision). A figure names a
+"""Colours by role (Okabe and Ito's hues, distinct with any colour vision). A figure names a
 colour ``@role``; the page, or the image writer, puts in the one of its theme."""
 
 _DASHES: Final = ("solid", "solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -89,7 +89,7 @@ def policy_styles(schedules: Sequence[Schedule]) -> tuple[PolicyStyle, ...]:
 
 
 def named_styles(names: Sequence[str]) -> tuple[PolicyStyle, ...]:
-    """As ``policy_styles``, by the short forms alone."""
+    """Return styles like ``policy_styles``, by the short forms alone."""
     styles = []
     for position, name in enumerate(names):
         look = position if position < len(_DASHES) else 1 + (position - 1) % (len(_DASHES) - 1)
@@ -115,7 +115,7 @@ def literal(text: str) -> str:
 
 
 def _cut(name: str, longest: int) -> str:
-    """The name, its middle left out where it is too long: both ends tell policies apart."""
+    """The name, its middle left out where it is too long: both ends distinguish policies."""
     if len(name) <= longest:
         return name
     tail = (longest - 1) // 3

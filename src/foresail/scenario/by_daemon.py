@@ -18,7 +18,7 @@ from foresail.scenario.scenario import Scenario
 
 
 def scenario_of_run(run: RunDirectory) -> Scenario:
-    """What a run directory says is run: the same for every session, and for its repetition.
+    """Return the scenario of a run directory: the same for every session, and its repetition.
 
     Raises
     ------

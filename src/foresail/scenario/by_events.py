@@ -30,7 +30,7 @@ from foresail.traces.schedule import Schedule, use_file
 
 
 def run_logged(scenario: Scenario, watch: ProgressCallback | None = None) -> Schedule:
-    """What ``foresail.scenario.running.run_scenario`` gives, by the event engine."""
+    """Run a scenario like ``foresail.scenario.running.run_scenario``, by the event engine."""
     jobs = scenario.jobs
     if jobs.has_own_requests:
         jobs = with_options(jobs, scenario.cluster, scenario.conditions.node_changes)
@@ -70,7 +70,7 @@ def run_by_events(
     watch: ProgressCallback | None = None,
     used: Callable[[pl.DataFrame], object] | None = None,
 ) -> Schedule:
-    """As ``run_logged``, under a controller that ``controller_of`` made, or one of the caller's.
+    """Run like ``run_logged``, under a controller that ``controller_of`` made, or another.
 
     ``used`` is given what the tasks of shared nodes used, as ``simulate_events`` has it.
     """
@@ -88,7 +88,7 @@ def run_by_events(
 
 
 def _use_beside(scenario: Scenario) -> Callable[[pl.DataFrame], object] | None:
-    """What writes the use of shared nodes beside the event log, if there is one."""
+    """Return a writer of the use of shared nodes beside the event log, if there is one."""
     log = scenario.event_log
     if log is None or not scenario.conditions.share_nodes:
         return None

@@ -1,4 +1,4 @@
-"""What predictors know before the first job: a saved state, a history, or an earlier run."""
+"""Knowledge of predictors before the first job: a saved state, a history, or an earlier run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from foresail.traces.workload import Workload
 
 
 class LearnedBefore(Protocol):
-    """Where predictors have what they know before the first job."""
+    """Source of what predictors know before the first job."""
 
     def teach(self, policy: Policy, predictor: Predictor) -> None:
         """Let the fresh predictor of a policy know it.
@@ -55,18 +55,18 @@ def _forget_in_flight(predictor: Predictor) -> None:
 
 @dataclass(frozen=True)
 class HistoryWorkload:
-    """A log whose jobs are told with their recorded submissions, starts and ends."""
+    """A log whose jobs are learned with their recorded submissions, starts and ends."""
 
     workload: Workload
 
     def teach(self, policy: Policy, predictor: Predictor) -> None:  # noqa: ARG002 - any predictor
-        """As if the predictor had been there."""
+        """Teach a predictor as if it had been there."""
         train(self.workload, predictor)
 
 
 @dataclass(frozen=True)
 class EarlierRun:
-    """The event log of a run, simulated or real, whose jobs are told as that run told them."""
+    """The event log of a run, simulated or real, whose jobs are learned as in that run."""
 
     event_log: Path
 
@@ -76,7 +76,7 @@ class EarlierRun:
             self._tell(predictor)
         except KeyError as error:
             raise InputError(
-                "tells of a job that was not submitted", source=self.event_log, value=error.args[0]
+                "has a job that was not submitted", source=self.event_log, value=error.args[0]
             ) from error
         _forget_in_flight(predictor)
 

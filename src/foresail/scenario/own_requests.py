@@ -22,7 +22,7 @@ _WHO_DOES = "tetrisched or 3sigma, or jobs without strl"
 
 
 def places_of_requests(policy: Policy, cluster: Cluster) -> RequestPlaces | None:
-    """What requests may name on a cluster; None if the policy's scheduler takes none."""
+    """Return the places that requests may name on a cluster; None if the policy takes none."""
     takes = capabilities_of_scheduler(policy.scheduler.build()).places_by_options
     return RequestPlaces.on(cluster) if takes else None
 

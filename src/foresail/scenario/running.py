@@ -25,11 +25,11 @@ _NO_PARTITIONS: Final = "policies that start tasks apart know none"
 
 
 class Need(StrEnum):
-    """What a scenario may need beyond a policy that learns, on one pool of processors."""
+    """Need of a scenario beyond a policy that learns, on one pool of processors."""
 
     COMMANDS = "real commands"
     WORKLOAD = "jobs of a log"
-    TRUTH = "predictors that are told how long jobs will run"
+    TRUTH = "predictors that know how long jobs will run"
     PLACES = "places other than one pool of processors"
     PARTITIONS = "partitions with processors of their own"
     TOGETHER = "partitions that are decided about together"
@@ -222,7 +222,7 @@ def _words(needs: frozenset[Need]) -> str:
 
 
 def run_scenario(scenario: Scenario, watch: ProgressCallback | None = None) -> Schedule:
-    """What would have happened; whichever engine is chosen, the schedule is the same, job by job.
+    """Simulate a scenario; whichever engine is chosen, the schedule is the same, job by job.
 
     Real commands are not for it (``foresail.scenario.by_daemon``). ``watch`` is given a measure of
     the seconds of the log that are simulated.

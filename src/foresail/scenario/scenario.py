@@ -21,7 +21,7 @@ class Commands(Protocol):
     """Real commands: a run of those in a directory, or of those that a service accepts."""
 
     def origin(self) -> tuple[str, str | None]:
-        """Where they come from, and the digest of that if it is a file."""
+        """Return where they come from, and the digest of that if it is a file."""
         ...
 
 
@@ -31,12 +31,12 @@ Place: TypeAlias = Cluster | Literal["processors", "nodes"]
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is run, on what, by which rules."""
+    """Scenario of a run: jobs, cluster and rules."""
 
     workload: Workload | None
     """Jobs and their truth; None as long as the log is not read, and for real commands."""
     policy: Policy
-    """Scheduler, predictor and correction; with cycles, told how long these are."""
+    """Scheduler, predictor and correction; with the length of cycles, if any."""
     place: Place = "processors"
     """What the jobs run on; real commands run on the cluster that their run directory names."""
     conventions: Conventions = STANDARD
@@ -70,7 +70,7 @@ class Scenario:
 
     @property
     def cluster(self) -> Cluster:
-        """What the jobs run on.
+        """Return the cluster that the jobs run on.
 
         Raises
         ------
@@ -87,7 +87,7 @@ class Scenario:
 
     @property
     def policy_in_force(self) -> Policy:
-        """The policy, told of the cycles if there are any."""
+        """The policy, with the length of cycles if there are any."""
         cycle = self.conditions.cycle_seconds
         return self.policy if cycle is None else self.policy.in_cycles(cycle)
 
@@ -99,7 +99,7 @@ class Scenario:
 
 
 def says_speeds(workload: Workload) -> bool:
-    """Whether its nodes table has the column for it."""
+    """Return whether its nodes table has the column for it."""
     from foresail.traces.schema import SPEED
 
     return workload.nodes is not None and SPEED in workload.nodes.columns

@@ -73,7 +73,7 @@ _ROWS_PER_CHANGE: Final = 4
 _NO_SLOTS: Final = np.zeros(0, np.int64)
 
 _NOTHING: Final = (0, 0.0)
-"""What a job holds elsewhere than where it runs, as ``_exactly`` tells it."""
+"""What a job holds elsewhere than where it runs, as ``_exactly`` gives it."""
 
 _CHANGE: Final = Struct("=4d")
 _ENTRY: Final = Struct(f"={table.CHANGE_COLUMNS}d")
@@ -117,7 +117,7 @@ class Summaries:
 
 
 class Tables(NamedTuple):
-    """Arrays whose places kernels are told, in this order: a ``WaitingQueue``, and others with it.
+    """Arrays whose places kernels get, in this order: a ``WaitingQueue``, and others with it.
 
     See ``foresail.schedulers.kernels.queue_table``.
     """
@@ -163,7 +163,7 @@ class QueueTable:
     """The jobs that wait for one partition and that run there, in the order of a scheduler.
 
     It has the jobs that it ``takes`` (None: all), and is silent about those that it ``mutes``, of
-    which the table of another partition tells. The partition consists of these ``records`` of the
+    which the table of another partition reports. The partition consists of these ``records`` of the
     cluster (``foresail.model.cluster``), if it is not one of them. ``jobs_by_slot`` are
     those that wait or waited, ``slot_of`` the slots by id of those that wait, ``wide`` those that
     never fit, by id.
@@ -634,7 +634,7 @@ class QueueTable:
     # --- beginning anew
 
     def _take_pending(self, view: ClusterView) -> None:
-        """Lay the tables out from all waiting jobs; what was told of them stays known."""
+        """Lay the tables out from all waiting jobs; what was reported of them stays known."""
         codes = self._tables.codes[: len(self.jobs_by_slot)].tolist()
         known = {job_id: codes[slot] for job_id, slot in self.slot_of.items()}
         pending = self._taken(view.pending)
@@ -714,7 +714,7 @@ class QueueTable:
         self._tables.counters[queue.RELEASES] = count
 
     def _kind(self, job: Job) -> int:
-        """The number of a job's kind: others of the same user and request tell about it."""
+        """The number of a job's kind: others of the same user and request inform about it."""
         if not self._follows_probes:
             return 0
         codes = self._kind_codes

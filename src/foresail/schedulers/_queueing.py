@@ -299,7 +299,7 @@ class _Reasons(Mapping[str, Reason]):
         ]
 
     def _with_needs(self, code: int, slots: Sequence[int]) -> AlikeReasons:
-        """The reasons of jobs that are told what should be free for them, and when."""
+        """The reasons of jobs for which it is known what should be free, and when."""
         jobs = [self._table.jobs_by_slot[slot] for slot in slots]
         job_ids = tuple([each.job.job_id for each in jobs])
         by_job: dict[str, Sequence[float]] = {

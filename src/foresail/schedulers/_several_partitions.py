@@ -192,7 +192,7 @@ _MOST_ROUNDS: Final = 16
 def tables_of(
     cluster: Cluster, scheduler: CompiledScheduler, summaries: Summaries
 ) -> list[QueueTable]:
-    """The queues of all partitions; of a job that is in several of them the first one tells."""
+    """The queues of all partitions; of a job that is in several of them the first one counts."""
     if len(cluster.partitions) == 1:
         return [QueueTable(scheduler, cluster.partitions[0], summaries)]
     named = NamedPartitions(cluster)

@@ -4,10 +4,10 @@ Sources: paper 004, sections 2.2 and 2.3 (EASY, EASY-SJBF); Mu'alem and Feitelso
 (conservative). The age guard, several reservations and ``guarded_backfilling`` are ours.
 
 ``guarded_backfilling`` orders the whole queue instead of the backfill phase alone: a job that would
-tell about many alike ones goes early (``probe``); what EASY would have done with the same jobs says
-when one goes first. The reasons are in ``docs/decisions/0012-guard-by-reference.md``. The order is
-that of the mean runtime over the rate at which waiting is expected to add to the slowdown: of jobs
-that run one after another, and of whose runtimes only distributions are known, it makes the
+inform about many alike ones goes early (``probe``); what EASY would have done with the same jobs
+says when one goes first. The reasons are in ``docs/decisions/0012-guard-by-reference.md``. The
+order is that of the mean runtime over the rate at which waiting is expected to add to the slowdown:
+of jobs that run one after another, and of whose runtimes only distributions are known, it makes the
 expected sum least (M. H. Rothkopf, Scheduling with random service times, Management Science 12(9),
 1966). The root makes seconds of it. Where a runtime is known, it is the shortest first; one that is
 short or very long comes later than by its median.

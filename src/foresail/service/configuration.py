@@ -25,7 +25,7 @@ class _Section(BaseModel):
 
 
 class Listening(_Section):
-    """Where the service listens.
+    """Addresses on which the service listens.
 
     Anything but loopback takes ``tls_certificate`` and ``tls_key``, or ``behind_proxy``: a proxy of
     the operator's own that speaks TLS to everybody else. ``socket`` is where accounts of this
@@ -41,7 +41,7 @@ class Listening(_Section):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine is heard."""
+        """Return whether only this machine is heard."""
         if self.host == "localhost":
             return True
         try:
@@ -51,7 +51,7 @@ class Listening(_Section):
 
 
 class RequestLimits(_Section):
-    """How much callers may ask for.
+    """Limits on what callers may ask for.
 
     ``requests_per_second`` and ``burst`` are of each token or account, ``body_bytes`` of each
     request; ``pending_jobs`` of each user. ``connections`` are all at a time; half as many are of
@@ -76,7 +76,7 @@ class Hooks(_Section):
 
 
 class ServiceConfiguration(_Section):
-    """How a service is to be."""
+    """Configuration of a service."""
 
     state: Path = Path("foresail-state")
     """Folder of its database, of the outputs of jobs, and of what watches them."""

@@ -1,4 +1,4 @@
-"""Where a service is listened to, and its connections: how many there may be, waiting how long."""
+"""Sockets of a service, and its connections: how many there may be, waiting how long."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ Peer: TypeAlias = int | str
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a connection may wait for its other end, in seconds."""
+    """Patience of a connection with its other end, in seconds."""
 
     head: float = 10.0
     """For a request up to its body."""
@@ -309,7 +309,7 @@ class Server(uvicorn.Server):
 
 
 def most_connections(wanted: int) -> int:
-    """How many connections there may be: a quarter of all descriptors is for everything else.
+    """Return how many connections there may be: a quarter of descriptors is for all else.
 
     As many descriptors are had as the system permits.
     """

@@ -1,4 +1,4 @@
-"""What is well with a service's surroundings and what is not, found before or while it runs."""
+"""Checks of a service's surroundings, before or while it runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from foresail.service.store.sql_store import SqlStore
 
 _LITTLE_BYTES: Final = 500e6
 _EARLIEST_UNIX_SECONDS: Final = 1.7e9
-"""No clock that is right tells an earlier time than this: November 2023."""
+"""No clock that is right shows an earlier time than this: November 2023."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def _store(path: Path) -> Found:
     finally:
         store.close()
     if faults:
-        return Found("store", faults[0], "`foresail db check` tells all of it")
+        return Found("store", faults[0], "`foresail db check` lists all of it")
     return Found("store", "holds together")
 
 
@@ -130,7 +130,7 @@ def _kernel() -> Found:
 
 
 def _resources(configuration: ServiceConfiguration) -> Iterator[Found]:
-    """What jobs are given of memory and gpus, and what keeps them to it."""
+    """Check what jobs are given of memory and gpus, and what keeps them to it."""
     cluster = part_of("cluster", configuration.cluster).build()
     if not isinstance(cluster, LocalCluster):
         return
@@ -142,14 +142,14 @@ def _resources(configuration: ServiceConfiguration) -> Iterator[Found]:
     kept = f"{memory_size(total.memory_bytes)} for jobs that ask for some; {held}"
     yield Found("memory", f"{kept}; what names none has no limit and is not counted")
     if total.gpus:
-        how = "a job is told its own by CUDA_VISIBLE_DEVICES; nothing keeps it from others"
+        how = "a job learns its own by CUDA_VISIBLE_DEVICES; nothing keeps it from others"
         yield Found("gpus", f"{total.gpus:g}; {how}")
     else:
         yield Found("gpus", "none: nvidia-smi lists none, and `cluster` names none")
 
 
 def _cgroups() -> Found:
-    """What the cgroups of jobs can do here; a machine that permits none is no fault."""
+    """Check what the cgroups of jobs can do here; a machine that permits none is no fault."""
     cgroups = permitted_cgroups()
     if cgroups is None:
         return Found("cgroups", "none are permitted: jobs are process groups")

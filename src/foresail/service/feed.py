@@ -35,12 +35,12 @@ from foresail.service.store.sql_store import SqlStore
 
 _LOG: Final = logging.getLogger("foresail.service")
 _AT_ONCE: Final = 500
-"""Records that are told together."""
+"""Records that are sent together."""
 
 _KEPT_CHUNKS: Final = 128
 _MOST_ARRIVED: Final = 20_000
 _REST_SECONDS: Final = 0.0005
-"""For each follower there is so much between what is told and what is told next: however many there
+"""For each follower there is so much between one sending and the next: however many there
 are and whatever happens, they are sent no more than 2,000 texts a second."""
 
 _REPLAY_SHARE: Final = 0.25
@@ -56,7 +56,7 @@ class FeedItem:
     number: int
     """Of the record."""
     kind: str = ""
-    """``job``, ``node`` or ``step``; empty where it tells them nothing."""
+    """``job``, ``node`` or ``step``; empty where it is nothing to them."""
     job_id: str = ""
     """Whom it is about, of kind ``job``."""
     says: Mapping[str, Any] | None = None
@@ -122,7 +122,7 @@ _NODE_NEWS: Final[Mapping[type, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What some records tell, in the form of server-sent events."""
+    """Chunk of records in the form of server-sent events."""
 
     after: int
     """Number of the record before them."""
@@ -135,7 +135,7 @@ class Chunk:
     _whole: dict[str | None, str] = field(default_factory=dict)
 
     def text(self, after: int, sees: str | None) -> str:
-        """What one follower is sent: behind a number, what this user sees (None: all of it)."""
+        """Return one follower's text: behind a number, what this user sees (None: all of it)."""
         if after > self.after:
             return self._shown(after, sees)
         if sees not in self._whole:
@@ -152,7 +152,7 @@ class Chunk:
 
 
 class Feed:
-    """Tells what happens once to all who follow; nothing, and at no cost, where nobody does.
+    """Sends what happens once to all who follow; nothing, and at no cost, where nobody does.
 
     A follower that comes late, or is too slow for what is kept, reads on from the store, page by
     page, so that the daemon never waits and nothing is left out.
@@ -171,7 +171,7 @@ class Feed:
         """Numbers: of the last record, and from which on all are among the chunks or will be."""
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Who follows does so in this loop."""
+        """Begin with the loop in which followers are served."""
         self._news, self._woken = asyncio.Event(), asyncio.Event()
         self._one_replay = asyncio.Lock()
         self._loop = loop
@@ -195,14 +195,14 @@ class Feed:
         self._wake()
 
     def followers(self, key: str) -> tuple[int, int]:
-        """How many follow under a key, and in all."""
+        """Return how many follow under a key, and in all."""
         return self._followers[key], self._followers.total()
 
     @contextmanager
     def following(self, key: str, sees: str | None) -> Iterator[None]:
         """Count a follower, who sees what is a user's (None: everything)."""
         with self._lock:
-            if not self._followers:  # nothing has been told since the last of them
+            if not self._followers:  # nothing has been sent since the last of them
                 self._arrived.clear()
                 self._chunks.clear()
                 self._kept_from = self.last
@@ -216,7 +216,7 @@ class Feed:
                 self._users_followed -= Counter([sees])
 
     async def after(self, number: int, sees: str | None, wait_seconds: float) -> tuple[int, str]:
-        """What some of the records behind a number tell, and the number to go on from.
+        """Return the text of some records behind a number, and the number to go on from.
 
         The same number if there are none for so long.
         """
@@ -243,7 +243,7 @@ class Feed:
                     self._chunks.append(await self._chunk(some, says_whose=says_whose))
                     gone = self._chunks.popleft().last if len(self._chunks) > _KEPT_CHUNKS else 0
                 except Exception:  # the store's, as a rule, from which all is read later
-                    _LOG.exception("those who follow are told later")
+                    _LOG.exception("those who follow hear later")
                     gone = some[-1][0]
                     await asyncio.sleep(_AFTER_FAULT_SECONDS)
                 with self._lock:

@@ -107,7 +107,7 @@ class Inbox:
         self.wake()
 
     def look_for_more(self) -> None:
-        """Pass on requests that are durable though who asked could not be told so."""
+        """Pass on requests that are durable though who asked got no answer."""
         with self._lock:
             self._append(self._store.requests_after(self._last))
         self.wake()

@@ -1,4 +1,4 @@
-"""The mail hook: a program of the operator's that is told when jobs begin and end.
+"""The mail hook: a program of the operator's that is called when jobs begin and end.
 
 It is run by the service's account, one at a time, as ``PROGRAM -s SUBJECT TO`` (as Slurm calls its
 ``MailProg``) with further values in its environment, and no shell. It can neither hold up the
@@ -38,7 +38,7 @@ _OF_ENDS: Final[Mapping[EndedBecause, tuple[str, ...]]] = {
 
 
 def mail_types(words: str | Iterable[str]) -> str:
-    """What was asked for, with commas; nothing for ``NONE``.
+    """Return the kinds of mail asked for, with commas; nothing for ``NONE``.
 
     Raises ``ValueError`` if there is no such type; says which there are.
     """
@@ -172,7 +172,7 @@ class MailHook:
             self._is_dropping = True
 
     def wait_until_told(self) -> None:
-        """Return once all there was to tell has been told."""
+        """Return once all has been sent."""
         self._calls.join()
 
     def _work(self) -> None:

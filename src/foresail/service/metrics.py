@@ -161,7 +161,7 @@ class ServiceMetrics:
         )
         self._gpus = self._gauge("foresail_gpus", "Gpus by use.", "use")
         self._covered = self._gauge(
-            "foresail_range_coverage", "Share within the ranges of 80 % that were told.", "of"
+            "foresail_range_coverage", "Share within the stated ranges of 80 %.", "of"
         )
 
     def _histogram(self, name: str, says: str, buckets: tuple[float, ...]) -> Histogram:
@@ -171,7 +171,7 @@ class ServiceMetrics:
         return Gauge(name, says, (label,), registry=self._registry)
 
     def take(self, record: Record, jobs: JobHistory) -> None:
-        """Count what a record tells, which the fold has taken already."""
+        """Count a record, which the fold has taken already."""
         match record:
             case EventTaken(event=Submitted()):
                 self._submitted.inc()
@@ -238,7 +238,7 @@ class CompileWatch(event.Listener):
 
     @property
     def remark(self) -> str:
-        """What people should know now; empty if nothing is compiled."""
+        """Return what people should know now; empty if nothing is compiled."""
         if self.goes_on:
             return _WORDS_FOR_JOBS if self._is_told else ""
         return _WORDS if self._depth else ""
@@ -251,7 +251,7 @@ class CompileWatch(event.Listener):
             _LOG.info("%s", self.remark)
 
     def on_end(self, event: Any) -> None:  # noqa: ARG002 - the signature is Numba's
-        """What was begun last is compiled."""
+        """Mark the compilation that began last as done."""
         self._depth = max(0, self._depth - 1)
 
 
@@ -290,6 +290,6 @@ class CycleWatch:
             self._exhausted(deciding_seconds)
 
     def worked_seconds(self) -> float:
-        """How long steps have taken since this was asked."""
+        """Return how long steps have taken since last asked."""
         worked, self._worked_seconds = self._worked_seconds, 0.0
         return worked

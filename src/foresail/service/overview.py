@@ -199,11 +199,11 @@ class Overview:
         """How many jobs are in each state, and wait for which reason."""
         self.judged_runtimes = Lately(lambda: slowly(store.judged_runtimes))
         self.judged_starts = Lately(lambda: slowly(store.judged_forecasts))
-        """How what was told has held."""
+        """How well past ranges have held."""
         self._uses: dict[tuple[float, int], Lately[UseOverTime]] = {}
 
     async def use(self, hours: float, bins: int) -> UseOverTime:
-        """How the cluster was used over the last hours; of a young service, as long as it was."""
+        """Return the use of the cluster over the last hours; of a young service, its whole life."""
         use = self._uses.get((hours, bins))
         if use is None:
             if len(self._uses) >= _MOST_USES:
@@ -245,7 +245,7 @@ _DRAWING: Final = ThreadPoolExecutor(2, thread_name_prefix="forecasts")
 
 @dataclass(frozen=True, slots=True)
 class Forecasts:
-    """What was expected at a moment."""
+    """Forecasts made at a moment."""
 
     outlook: Outlook
     """How things stood."""
@@ -304,7 +304,7 @@ class QueueForecaster:
     async def of_job(self, job_id: str) -> Forecasts | None:
         """The forecasts of all jobs that wait, made now where that takes little.
 
-        Else those made last, of which they tell when that was; None if the job is in none of them
+        Else those made last, which say when that was; None if the job is in none of them
         in time.
         """
         if self._latest is not None and self._cost_seconds < _QUICK_SECONDS:
@@ -317,7 +317,7 @@ class QueueForecaster:
         return await self._of(await self._outlook((), arrivals=arrivals))
 
     async def with_others(self, jobs: Sequence[Job], *, arrivals: bool) -> Forecasts:
-        """What would be expected if there were other jobs, or some were others."""
+        """Forecast if there were other jobs, or some were others."""
         return await self._of(await self._outlook(jobs, arrivals=arrivals))
 
     async def _outlook(self, jobs: Sequence[Job], *, arrivals: bool) -> Outlook:
@@ -332,7 +332,7 @@ class QueueForecaster:
         return await asyncio.wrap_future(_DRAWING.submit(_drawn, outlook, calibration))
 
     async def _up_to_date(self) -> StartCalibration:
-        """What earlier forecasts teach, as of not long ago."""
+        """Return the calibration by earlier forecasts, as of not long ago."""
         now = time.monotonic()
         if now - self._calibrated_monotonic > _CALIBRATION_SECONDS:
             self._calibrated_monotonic = now

@@ -72,7 +72,7 @@ class LogArchive:
             yield from enumerate(_lines_of(piece), int(piece.name.partition("-")[0]))
 
     def samples(self) -> Iterator[UseSample]:
-        """What jobs used."""
+        """Yield the measured use of jobs."""
         for piece in self._pieces(_USAGE):
             for line in _lines_of(piece):
                 yield UseSample(**json.loads(line))
@@ -108,7 +108,7 @@ def cutoff_seconds(store: SqlStore, keep_jobs: int | None, before_seconds: float
 
 
 def ended_since(store: SqlStore, cutoff: float) -> int:
-    """How many jobs that have ended stay."""
+    """Return how many ended jobs stay."""
     with store.database.reading() as connection:
         found = select(func.count()).where(JOBS.c.end_seconds >= cutoff)
         return connection.scalar(found) or 0
@@ -130,7 +130,7 @@ def last_about(store: SqlStore, job_id: str) -> int:
 
 
 def samples_of(store: SqlStore, job_ids: Sequence[str]) -> list[UseSample]:
-    """What these jobs were measured to use."""
+    """Return the measured use of these jobs."""
     found: list[UseSample] = []
     with store.database.reading() as connection:
         for some in _parts(job_ids):

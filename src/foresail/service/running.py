@@ -281,7 +281,7 @@ class RunningService:
         self._compilations.goes_on = True
         try:
             rehearse(scenario)
-        except Exception:  # where jobs are decided on, it is told to all
+        except Exception:  # where jobs are decided on, all hear of it
             _LOG.exception("the policy %s has failed in a rehearsal", scenario.policy.text)
         finally:
             self._compilations.goes_on = False

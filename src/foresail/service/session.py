@@ -48,7 +48,7 @@ class ServedAccounts:
 
     @property
     def says(self) -> str:
-        """Who it is, in a sentence."""
+        """Return the accounts served, in a sentence."""
         if self.keeps_apart:
             return "each job runs as the account that submits it"
         if self._shared_account:
@@ -57,16 +57,16 @@ class ServedAccounts:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What every user should know of it."""
+        """Return what every user should know of it."""
         return (self.says,) if self._shared_account else ()
 
     @property
     def socket_mode(self) -> int:
-        """Who may connect on the machine itself: those who share an account were given tokens."""
+        """Return who may connect on the machine itself: those who share an account have tokens."""
         return 0o666 if self.keeps_apart else 0o600
 
     def account(self, user: str) -> Account:
-        """As which account a user's jobs run; raises ``InputError`` if the user is not served."""
+        """Return the account of a user's jobs; raises ``InputError`` if the user is not served."""
         if self.keeps_apart:
             return account_of(user)
         if self._shared_account or user == self.own.name:
@@ -83,7 +83,7 @@ class ServedAccounts:
         return self.account(user) if self.keeps_apart else None
 
     def caller(self, uid: int) -> tuple[str, Role]:
-        """Which user an account of the machine is without a token, and what that may do."""
+        """Return the user and role of an account of the machine without a token."""
         if uid in (0, self.own.uid):
             return self.own.name, Role.ADMIN
         if not self.keeps_apart:
@@ -110,7 +110,7 @@ def existing_store(configuration: ServiceConfiguration) -> SqlStore:
 
 
 def passage_mode() -> int:
-    """Of folders through which, where root runs the service, others reach what is theirs."""
+    """Return the mode of folders through which others reach theirs, where root runs the service."""
     return 0o711 if os.geteuid() == 0 else 0o700
 
 
@@ -170,7 +170,7 @@ class StateFolder:
                     )
 
     def is_in_use(self) -> bool:
-        """Whether a service uses it."""
+        """Return whether a service uses it."""
         if not self.lock.exists():
             return False
         try:
@@ -195,7 +195,7 @@ class StateFolder:
 
 
 class AcceptedCommands:
-    """What the service runs, as a scenario has it: commands that arrive by requests."""
+    """Commands that the service runs, as a scenario has them: they arrive by requests."""
 
     def origin(self) -> tuple[str, str | None]:
         """The service itself."""
@@ -203,7 +203,7 @@ class AcceptedCommands:
 
 
 def scenario_of_service(configuration: ServiceConfiguration) -> Scenario:
-    """What is run, as far as the configuration says it; on which cluster, the adapter does."""
+    """Return the scenario of a configuration; the adapter decides on which cluster."""
     return Scenario(None, parse_policy(configuration.policy), commands=AcceptedCommands())
 
 
@@ -244,7 +244,7 @@ def daemon_of(
 
 
 def _note_policy(run: RunFold, manifest: Manifest, log: StoreLog) -> None:
-    """Write down that another policy decides from now on than the one that the log tells of."""
+    """Write down that another policy decides from now on than the one in the log."""
     if run.policy != manifest.policy:
         change = PolicyChanged(run.steps, manifest.policy, manifest.starts_tasks)
         run.take(change)
@@ -259,7 +259,7 @@ _NUMBER: Final = re.compile("[0-9]+")
 
 
 class GivenNumbers:
-    """Which store a folder belongs to, and up to which number jobs may have come by one in it.
+    """Identity of a folder's store, and the highest job number given in it.
 
     The folder says both in a file, beside the attempts and logs that are named by these numbers.
     So an older copy of the database goes on with new numbers, and another one is not taken for it.

@@ -41,7 +41,7 @@ _FIRST_PATIENCE_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
-    """How a run stood after a step; nothing of it changes any more."""
+    """Snapshot of a run after a step; nothing of it changes any more."""
 
     unix_seconds: float
     """When that was."""
@@ -67,7 +67,7 @@ class ClusterSnapshot:
 
 
 def snapshot_of(controller: Controller) -> ClusterSnapshot:
-    """How a controller stands now."""
+    """Take a snapshot of a controller."""
     state = controller.state
     counters = controller.counters
     return ClusterSnapshot(
@@ -103,7 +103,7 @@ class SnapshotCache:
     The daemon pays for a snapshot only when a reader waits for one, or has looked not long ago; the
     same holds for the reasons of jobs.
 
-    ``wake`` lets the daemon come by; ``taken`` tells the number of the last request that it was
+    ``wake`` lets the daemon come by; ``taken`` gives the number of the last request that it was
     given; ``passed`` is called whenever it has come by, and says how long it may rest then
     (seconds): it goes on answering meanwhile.
     """
@@ -120,9 +120,9 @@ class SnapshotCache:
         self.seen_monotonic: float | None = None
         """When the daemon last came by; None while there is none."""
         self.busy_because: Callable[[], str] = str
-        """Tells why the daemon does not come by, if something is known of that."""
+        """Says why the daemon does not come by, if something is known of that."""
         self.mail: MailHook | None = None
-        """Tells of jobs by mail, if anything does."""
+        """Mails about jobs, if anything does."""
         self._wake = wake
         self._note = note
         self._taken = taken
@@ -162,7 +162,7 @@ class SnapshotCache:
                 await self.ask(lambda *_: None, after=accepted.requests[-1].number)
 
     async def reasons(self, job_ids: Collection[str]) -> Mapping[str, Reason]:
-        """Why some jobs wait, of those that do, as far as that can be told soon."""
+        """Return why some jobs wait, as far as that can be computed soon."""
         now, ready = time.monotonic(), self._reasons
         for job_id in job_ids:
             self._watched.pop(job_id, None)
@@ -237,7 +237,7 @@ class SnapshotCache:
             self.mail.started(job.job_id, attempt)
 
     def ended(self, job: Job, outcome: Outcome) -> None:  # noqa: ARG002 - an outcome says of which
-        """It is in the store; tell of it by mail."""
+        """It is in the store; mail about it."""
         if self.mail is not None:
             self.mail.ended(outcome)
 

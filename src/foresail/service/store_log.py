@@ -31,7 +31,7 @@ _PENDING: Final = {"state": "pending", "start_seconds": None, "places": None}
 
 
 def recovered(store: SqlStore, compares_with: ComparesWith | None = None) -> KnownRun:
-    """What the store's event log leads to: its snapshot first, and what follows that.
+    """Recover the run from the store's event log: its snapshot first, and what follows that.
 
     One that this version cannot read is done without. ``compares_with`` is what the scheduler that
     will go on compares with, if it does with anything.
@@ -185,6 +185,6 @@ class StoreLog:
 
 
 def _in_short(placement: Placement) -> str:
-    """Where tasks are: ``node-1:2 node-3:1``, or partitions where nodes are not named."""
+    """Format a placement: ``node-1:2 node-3:1``, or partitions where nodes are not named."""
     where = placement.tasks_by_node or placement.tasks_by_partition
     return " ".join(f"{each[0]}:{each[-1]}" for each in where)

@@ -26,7 +26,7 @@ _BYTES: Final = 32
 
 
 class Role(StrEnum):
-    """What a token's holder may do."""
+    """Role of a token's holder."""
 
     READ_ONLY = "read-only"
     """Sees everything, touches nothing."""
@@ -57,7 +57,7 @@ class AccessToken:
     revoked_seconds: float | None = None
 
     def is_good(self, now: float) -> bool:
-        """Whether it opens anything now."""
+        """Return whether it opens anything now."""
         expired = self.expires_seconds is not None and self.expires_seconds <= now
         return self.revoked_seconds is None and not expired
 
@@ -107,7 +107,7 @@ class Tokens:
         return token if token.is_good(time.time()) else None
 
     def opens(self, token: AccessToken) -> bool:
-        """Whether a token that was let in is still good."""
+        """Return whether a token that was let in is still good."""
         known = self._by_digest.get(token.digest)
         return known is not None and known.is_good(time.time())
 
@@ -153,12 +153,12 @@ class Tokens:
 
 
 def digest_of(secret: str) -> str:
-    """What is kept of a secret."""
+    """Return the stored digest of a secret."""
     return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()
 
 
 class SqlAccess:
-    """Where tokens and the audit log are durable when a call returns: the database of the store."""
+    """Access records, durable when a call returns: tokens and audit log in the store's database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""What a simulated cluster does that the ideal one does not: cycles, delays, noise, outages."""
+"""Conditions of a simulated cluster that the ideal one lacks: cycles, delays, noise, outages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class ClusterConditions:
-    """How a simulated cluster behaves; by default it is ideal and reacts to every event.
+    """Behaviour of a simulated cluster; by default it is ideal and reacts to every event.
 
     Raises
     ------
@@ -66,7 +66,7 @@ class ClusterConditions:
     def delay_and_runtime(
         self, allocation: Allocation, runtime_seconds: float
     ) -> tuple[float, float]:
-        """How long it holds its nodes before it runs, and how long it then runs (seconds).
+        """Return how long it holds its nodes before it runs, and how long it then runs (seconds).
 
         ``runtime_seconds`` is how long it would run on an ideal cluster.
         """

@@ -159,7 +159,7 @@ class Driver:
         self._alarms_set += 1
 
     def _is_void(self, alarm: Event | WakeAt | _TickFor) -> bool:
-        """Whether an alarm is of no use, now and for ever."""
+        """Return whether an alarm is of no use, now and for ever."""
         if isinstance(alarm, WakeAt):
             running = self._controller.state.running.get(unit_of(alarm))
             return running is None or running.expected_end_seconds > alarm.time
@@ -173,7 +173,7 @@ class Driver:
         return job_id in state.startable or job_id in state.waiting_for
 
     def _cycle_from(self, time: float) -> float:
-        """When the scheduler is asked at that time, or next after it."""
+        """Return when the scheduler is asked, at that time or next after it."""
         cycle = self._cycle_seconds
         return time if cycle is None else math.ceil(time / cycle - 1e-9) * cycle
 
@@ -204,7 +204,7 @@ def simulate_forward(
 ) -> Iterator[Outcome]:
     """Go on from where a run stands until nothing more can happen.
 
-    Jobs that wait wait on, jobs that run have run for as long as they have. Jobs that were told to
+    Jobs that wait wait on, jobs that run have run for as long as they have. Jobs that were asked to
     stop do so at once.
 
     Parameters
@@ -287,7 +287,7 @@ def _random_of(job_id: str, seed: int) -> np.random.Generator:
 
 
 def _instructed(controller: Controller) -> Iterator[Instruction]:
-    """What the controller has instructed and waits for."""
+    """Yield what the controller has instructed and waits for."""
     now, state = controller.now, controller.state
     for running in state.running.values():
         if math.isfinite(running.expected_end_seconds):

@@ -275,7 +275,7 @@ def _row(outcome: Outcome, state: State) -> ScheduleRow:
 
 
 def _jobs(workload: Workload, cpus: Sequence[float], controller: Controller) -> pl.DataFrame:
-    """What the schedule says of each job, whatever has become of it."""
+    """Return the schedule's columns on each job, whatever has become of it."""
     answers = controller.reservations.items()
     accepted = {job_id: isinstance(answer, Reservation) for job_id, answer in answers}
     ids = workload.jobs["job_id"]

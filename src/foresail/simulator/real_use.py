@@ -1,4 +1,4 @@
-"""What tasks really use over time: the truth of shared machines, checked before it is used."""
+"""Real use of tasks over time: the truth of shared machines, checked before it is used."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RealUse:
     and, at last, the end of the last task's; shape (tasks + 1,)."""
 
     def of_tasks(self, job_id: str, stage: str, tasks: Iterable[int]) -> dict[str, float]:
-        """What some tasks of a stage use, as ``foresail.traces.measured`` has it of a job."""
+        """Return the use of a stage's tasks, as ``foresail.traces.measured`` has it of a job."""
         bounds = self.bounds[job_id, stage]
         parts = [self.segments[bounds[task] : bounds[task + 1]] for task in tasks]
         rows = np.concatenate(parts)
@@ -67,7 +67,7 @@ class RealUse:
 
 
 def real_use(workload: Workload, cluster: Cluster) -> RealUse:
-    """What every task uses: the averages of the usage table, period by period.
+    """Return what every task uses: the averages of the usage table, period by period.
 
     Raises
     ------

@@ -60,7 +60,7 @@ def steps_of_parts(policy: Policy) -> tuple[Step, ...]:
 
 
 def steps_of(policy: Policy) -> tuple[Step, ...]:
-    """What has to be compiled for a replay under a policy, the longest first."""
+    """Return the steps to compile for a replay under a policy, the longest first."""
     if not is_compiled(policy):
         return ()
     scheduler, predictor, _ = policy.build()
@@ -77,7 +77,7 @@ def replay(
     enforce_limits: bool = False,
     watch: ProgressCallback | None = None,
 ) -> Schedule:
-    """What would have happened to a workload on its machine under a policy.
+    """Replay a workload on its machine under a policy.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def replay_arrays(
     conventions: Conventions = STANDARD,
     watch: ProgressCallback | None = None,
 ) -> Replayed:
-    """As ``replay``, without making a table of the result.
+    """Replay like ``replay``, without making a table of the result.
 
     ``runtime`` holds the real runtimes (seconds, a row per job) as ``real_runtimes`` checks them.
     """
@@ -175,7 +175,7 @@ def replay_arrays(
 
 
 def replays_apart(workload: Workload, policy: Policy, conventions: Conventions) -> bool:
-    """Whether partitions share nothing but what predictors learn.
+    """Return whether partitions share nothing but what predictors learn.
 
     Each job names one that has its own processors, and what happens in one changes nothing that is
     decided about another.
@@ -203,7 +203,7 @@ def _jobs_by_partition(workload: Workload) -> Iterator[tuple[NDArray[np.int64], 
 
 
 def _prepared(every: Sequence[_loop.Replay]) -> Callable[[], None]:
-    """What runs all jobs; compiled, if it is not yet, outside of what is measured."""
+    """Return a function that runs all jobs; compiled beforehand, outside of what is measured."""
     if len(every) == 1:
         step_address(_loop.replay_loop)
         return lambda: _loop.replay_loop(every[0])
@@ -216,7 +216,7 @@ def _prepared(every: Sequence[_loop.Replay]) -> Callable[[], None]:
 def submitted(
     submit: NDArray[np.float64], counters: Sequence[NDArray[Any]], place: int
 ) -> Progress:
-    """How far a replay is: it runs without Python's lock, and counts where others can see it.
+    """Return a measure of a replay's progress: it counts where other threads can see it.
 
     ``submit`` are seconds, ascending; how many jobs have come is in this place of the counters.
     """

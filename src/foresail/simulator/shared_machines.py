@@ -35,7 +35,7 @@ class SharedMachines:
     """Tasks share the cpus and the memory of their machine, by the truth of what they use.
 
     Where cpus are short, tasks are slower; where memory is, tasks are evicted, and their allocation
-    ends with ``LOST``: it goes back to the queue and begins anew. It completes with the last of its
+    ends with ``LOST``: it is requeued and begins anew. It completes with the last of its
     tasks. Source: paper 000, sections 5.1.3 and 5.4.1.
 
     Parameters
@@ -88,7 +88,7 @@ class SharedMachines:
 
     @property
     def counters(self) -> dict[str, float]:
-        """How often a task was throttled (more), and how many were evicted."""
+        """Return how often a task was throttled (more), and how many were evicted."""
         return {
             "cpu_throttles": float(self._totals[kernel.THROTTLES]),
             "memory_evictions": float(self._totals[kernel.EVICTIONS]),
@@ -125,7 +125,7 @@ class SharedMachines:
         return (ComingEnd(allocation, now + delay + job.requested_seconds, EndedBecause.LIMIT),)
 
     def used(self, allocation: Allocation, now: float) -> dict[str, float]:
-        """Of tasks that have completed, what the truth says they use.
+        """Return what completed tasks use, by the truth.
 
         Of others, the most work that one has done, and the most memory that one holds.
         """
@@ -139,7 +139,7 @@ class SharedMachines:
         }
 
     def measured(self) -> dict[Allocation, Resources]:
-        """What each task that runs uses now, on average over those of its allocation."""
+        """Return the mean use now of each running task, over those of its allocation."""
         columns = (kernel.ALLOCATED, kernel.MEMORY)
         amounts = self._tasks[:, columns].tolist()
         is_on = self._task_links[:, kernel.ON] != kernel.NONE
@@ -155,7 +155,7 @@ class SharedMachines:
         return found
 
     def ended(self, allocation: Allocation, now: float) -> Sequence[ComingEnd]:
-        """What it has left is shared out before anything else happens."""
+        """Share out what it leaves before anything else happens."""
         for slot in self._held.pop(allocation).slots:
             kernel.leave(
                 self._machines,
@@ -171,7 +171,7 @@ class SharedMachines:
         return ()
 
     def advanced(self, now: float) -> Sequence[ComingEnd]:
-        """What ends because of all that happens up to now."""
+        """Return what ends because of all that happens up to now."""
         ended_before = self._totals[kernel.ENDS]
         count = kernel.advance(
             self._machines,
@@ -202,12 +202,12 @@ class SharedMachines:
         self._look_ahead()
 
     def _look_ahead(self) -> None:
-        """When use changes next, or what has changed is to be seen to; asked many times."""
+        """Find when use changes next, or handle what has changed; asked many times."""
         if self._heap.size:
             self.next_seconds = float(self._machines[self._heap[0], kernel.NEXT])
 
     def _ends(self, news: NDArray[np.float64], now: float) -> Sequence[ComingEnd]:
-        """The ends of allocations that news tell of."""
+        """The ends of allocations among the news."""
         kinds = news[:, kernel.NEWS_KIND]
         ends: dict[Allocation, ComingEnd] = {}
         for row in news[(kinds == kernel.COMPLETED) | (kinds == kernel.EVICTED)]:

@@ -33,7 +33,7 @@ from foresail.simulator.conditions import IDEAL, ClusterConditions
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class ComingEnd:
-    """When (seconds) and why an allocation will end, unless something moves that."""
+    """Coming end of an allocation: when (seconds) and why, unless something moves it."""
 
     allocation: Allocation
     end_seconds: float
@@ -41,7 +41,7 @@ class ComingEnd:
 
 
 class ExecutionModel(Protocol):
-    """Knows the truth of how long allocations run, and may tell it anew while they do."""
+    """Knows the truth of how long allocations run, and may change it while they do."""
 
     def started(
         self, allocation: Allocation, placement: Placement, now: float
@@ -58,12 +58,12 @@ class ExecutionModel(Protocol):
         ...
 
     def used(self, allocation: Allocation, now: float) -> Mapping[str, float]:
-        """What is measured of an allocation that is about to end (``Outcome.used``)."""
+        """Return what is measured of an allocation that is about to end (``Outcome.used``)."""
         ...
 
     @property
     def next_seconds(self) -> float:
-        """When something happens that may end or move what was not told; infinity if nothing."""
+        """Return when an unannounced change may end or move something; infinity if none."""
         ...
 
     def advanced(self, now: float) -> Sequence[ComingEnd]:
@@ -126,7 +126,7 @@ class FixedRuntimes:
         return ()
 
     def nodes_changed(self, cluster: Cluster, now: float) -> None:  # noqa: ARG002 - the time is no matter
-        """What starts from now on runs longer on those of these nodes that it does not prefer."""
+        """Slow down later starts on those of these nodes that they do not prefer."""
         self._slowdowns = Slowdowns(cluster)
 
     def used(self, allocation: Allocation, now: float) -> Mapping[str, float]:  # noqa: ARG002 - unknown
@@ -134,14 +134,14 @@ class FixedRuntimes:
         return {}
 
     def advanced(self, now: float) -> Sequence[ComingEnd]:  # noqa: ARG002 - nothing happens
-        """None: all are told at the start."""
+        """None: all are known at the start."""
         return ()
 
 
 @quickly_made
 @dataclass(slots=True)
 class _RunningAllocation:
-    """What is known of an allocation while it runs; once it has ended, no number is its end."""
+    """Running allocation as known so far; once it has ended, no number is its end."""
 
     allocation: Allocation
     placement: Placement
@@ -210,7 +210,7 @@ class SimulatedCluster:
         return ()
 
     def resume(self, running: Sequence[Start], now: float) -> Sequence[Event]:
-        """What an earlier driver started begins now, if it is all gone."""
+        """Begin now what an earlier driver started, if it is all gone."""
         for start in running:
             self.carry_out(start, now)
         return [NodeDown(now, node) for node in sorted(self._room.down)]
@@ -239,7 +239,7 @@ class SimulatedCluster:
 
     @property
     def next_seconds(self) -> float:
-        """When anything happens next; infinity if nothing does."""
+        """Return when anything happens next; infinity if nothing does."""
         if self._soonest is None:
             self._soonest = self._find_soonest()
         return self._soonest
@@ -255,7 +255,7 @@ class SimulatedCluster:
         return min(soonest, self._node_events[-1].time) if self._node_events else soonest
 
     def reports(self, now: float) -> Sequence[Event]:
-        """What has ended, and which nodes went and came, up to now."""
+        """Report what has ended, and which nodes went and came, up to now."""
         events: list[Event] = []
         time = self.next_seconds
         while math.inf > time <= now:
@@ -273,7 +273,7 @@ class SimulatedCluster:
         """Nothing is held open."""
 
     def _expect(self, ends: Iterable[ComingEnd]) -> None:
-        """Note when allocations will end, but for those that were told to stop."""
+        """Note when allocations will end, but for those that are being stopped."""
         for end in ends:
             running = self._running[end.allocation]
             if running.ended_because is not EndedBecause.PREEMPTED:
@@ -305,7 +305,7 @@ class SimulatedCluster:
         return Ended(now, outcome)
 
     def _change(self, event: NodeEvent, now: float) -> Iterator[Event]:
-        """What a node does, after what has no room any more because of it."""
+        """Change a node, after the end of what has no room any more because of it."""
         before = self.cluster
         self.cluster = _changed(before, self._room, event)
         if self.cluster is not before:
@@ -316,7 +316,7 @@ class SimulatedCluster:
         yield event
 
     def _without_room(self) -> list[_RunningAllocation]:
-        """What runs and does not fit, the first started having their place first."""
+        """Return what runs and does not fit; the first started keep their place first."""
         left = self._room.copy()
         lost = []
         for allocation, running in self._running.items():
@@ -372,7 +372,7 @@ def _room_at(cluster: Cluster, conditions: ClusterConditions, now: float) -> Fre
 def _node_events(
     cluster: Cluster, conditions: ClusterConditions, begin_seconds: float
 ) -> list[NodeEvent]:
-    """What nodes do after the beginning, the last first; none is down or up while it is not there.
+    """Return node events after the beginning, the last first; absent nodes go neither down nor up.
 
     Of one instant in the order that they are given, outages last.
     """

@@ -80,7 +80,7 @@ class TasksReplayed:
 
 
 def steps_of_tasks(policy: Policy) -> tuple[Step, ...]:
-    """What has to be compiled for a replay under a policy of tasks, the longest first."""
+    """Return the steps to compile for a replay under a policy of tasks, the longest first."""
     _, predictor, _ = policy.build()
     of_predictor: tuple[Step, ...] = getattr(predictor, "steps", ())
     return (_loop.task_loop, *of_predictor)
@@ -92,7 +92,7 @@ def replay_tasks(
     history: Workload | None = None,
     watch: ProgressCallback | None = None,
 ) -> Schedule:
-    """What would have happened to the tasks of a workload on as many slots as it has processors.
+    """Replay the tasks of a workload on as many slots as it has processors.
 
     Slots are as fast as its nodes (``foresail.traces.nodes.processors_of``).
 
@@ -127,7 +127,7 @@ def replay_task_arrays(
     history: Workload | None = None,
     watch: ProgressCallback | None = None,
 ) -> TasksReplayed:
-    """As ``replay_tasks``, without making a table of the result."""
+    """Replay like ``replay_tasks``, without making a table of the result."""
     scheduler, predictor, _ = policy.build()
     compiled = cast("QueuesTasks", scheduler).compiled_tasks()
     stages = task_stages(workload)

@@ -68,7 +68,7 @@ def known_runtimes(workload: Workload) -> NDArray[np.float64]:
 
 
 def runtimes_of_allocations(workload: Workload) -> Callable[[Allocation], float]:
-    """How long an allocation runs (seconds): its job, or the longest of the tasks that it has.
+    """Return the runtimes of allocations (seconds): of the job, or the longest of its tasks.
 
     Tasks are those of the tasks table, by their numbers within a stage, counted from 0.
 

@@ -83,7 +83,7 @@ class _LostError(Exception):
 class Parser:
     """Reads the tokens of one text, once, from left to right.
 
-    Where sets are ``told``, the text is a request about nodes that are there already: it may use
+    Where sets are given, the text is a request about nodes that are there already: it may use
     and redefine these sets, and says nothing of its own about what there is.
     """
 

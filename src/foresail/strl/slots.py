@@ -1,6 +1,6 @@
 """Time in slots and nodes in partitions: what is counted instead of named.
 
-Partitions are nodes that no equivalence set tells apart. Source: Tumanov et al., TetriSched
+Partitions are nodes that no equivalence set distinguishes. Source: Tumanov et al., TetriSched
 (EuroSys 2016), section 7.3; spec tetrisched section 7.
 """
 
@@ -38,7 +38,7 @@ class Partitions:
 def refine(nodes: Sequence[str], sets: Sequence[AbstractSet[str]]) -> Partitions:
     """Partitions of the nodes by the sets that they are in.
 
-    Nodes of a set that are not among ``nodes`` (they left the cluster) are passed over.
+    Nodes of a set that are not among ``nodes`` (they left the cluster) are skipped.
     """
     number = {node: place for place, node in enumerate(nodes)}
     member = np.zeros((len(sets), len(nodes)), np.bool_)

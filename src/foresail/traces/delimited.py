@@ -65,6 +65,7 @@ def _split(
     for at in range(text.size + 1):
         last = at == text.size
         byte = 10 if last else text[at]
+        # A doubled quote opens and closes again: the state is right behind it.
         if byte == quote:
             quoted = not quoted
         if byte == delimiter and not quoted:

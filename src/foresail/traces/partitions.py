@@ -131,7 +131,7 @@ def divided(workload: Workload) -> Workload:
     unknown = [name for name, use in uses.items() if use is None]
     if unknown:
         return in_one_pool(
-            workload, f"no starts are known that tell the size of {few(unknown)}; {_WAY_OUT}"
+            workload, f"no starts are known that show the size of {few(unknown)}; {_WAY_OUT}"
         )
     known = {name: use for name, use in uses.items() if use is not None}
     sizes = {name: most for name, (most, _) in known.items()}

@@ -295,7 +295,7 @@ def _copies(workload: Workload) -> Iterator[Oddity]:
 
 
 def _rows_again(workload: Workload) -> Iterator[Oddity]:
-    """Of a table without ids, which have become numbers of rows; the same id twice is `_copies`."""
+    """Find equal rows of a table without ids; the same id twice is `_copies`."""
     jobs, numbers = workload.jobs, workload.jobs["job_id"].cast(pl.Int64, strict=False)
     is_numbered = not numbers.null_count() and _number(numbers.max()) < 1.1 * len(workload)
     if workload.meta.reader != "table" or len(workload) < FEWEST_REQUESTS or not is_numbered:

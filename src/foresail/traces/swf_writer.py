@@ -43,7 +43,7 @@ def write_swf(workload: Workload, path: Path) -> None:
     """Write a workload as an SWF file, whole or not at all.
 
     Unknown becomes -1. Names of users, groups, executables, queues and partitions that are no
-    numbers become numbers in order of appearance, as do job ids; a note in the header tells which
+    numbers become numbers in order of appearance, as do job ids; a note in the header says which
     is which. What the format has no field for (deadlines, gpus, features) is left out.
 
     Raises

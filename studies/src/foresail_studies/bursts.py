@@ -13,7 +13,7 @@ from foresail.model.arrays import Floats
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """How jobs come in bursts, which is not published; chosen so that waits are near."""
+    """Bursts of jobs, which are not published; chosen so that waits are near."""
 
     mean_jobs: float = 10.0
     """Per burst: 10 make 90 % of gaps short."""

@@ -1,4 +1,4 @@
-"""What the studies of cloud capacity have in common: their source, and market histories."""
+"""Shared parts of the studies of cloud capacity: their source, and market histories."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def run(
 def _progress(
     study: Study, results: StudyResults, output_format: TableFormat
 ) -> Iterator[Finished]:
-    """What to call when a run is done; who reads lines gets one for each."""
+    """Yield the callback for a finished run; who reads lines gets one for each."""
     from foresail_studies.results import key_of
 
     tasks = {key_of(case.task): case.task for case in study.cases}

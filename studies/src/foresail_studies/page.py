@@ -65,7 +65,7 @@ def write_study_report(report: StudyReport, folder: Path) -> None:
 
 
 def sentences(report: StudyReport) -> list[str]:
-    """What the study says of the claims, published ones and our own, in words."""
+    """Describe the study's findings on the claims, published ones and our own."""
     found = Counter(each.verdict for each in report.judgements)
     total = len(report.judgements)
     words: dict[Verdict, str] = {

@@ -1,4 +1,4 @@
-"""What the report of a study shows, and the report as Markdown and as JSON."""
+"""Report of a study, as Markdown and as JSON."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class StudyReport:
 
     @property
     def made(self) -> str:
-        """How and by what it was made, as sentences."""
+        """Return how and by what it was made, as sentences."""
         seeds = sorted(set(self.runs["seed"].to_list()))
         packages = f"Foresail {__version__}, Python {platform.python_version()}, HiGHS "
         partly = (
@@ -181,7 +181,7 @@ def report_of(
     command: str,
     apart: tuple[str, ...] = (),
 ) -> StudyReport:
-    """What the finished runs of a study say; the arguments are the report's.
+    """Build the report of a study's finished runs; the arguments are the report's.
 
     Raises
     ------

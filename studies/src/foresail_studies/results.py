@@ -59,7 +59,7 @@ class StudyResults:
         make_folder(self._runs)
 
     def is_finished(self, task: Task) -> bool:
-        """Whether a task's result is here."""
+        """Return whether a task's result is here."""
         return self._file(task).exists()
 
     def keep(self, case: GridPoint, measured: Measured) -> None:
@@ -140,5 +140,5 @@ def carry_out_study(
 
 
 def measure_case(case: GridPoint) -> Measured:
-    """What came of a case; a function of a module, so that processes can be sent it."""
+    """Measure a case; a function of a module, so that processes can be sent it."""
     return case.task.measure()

@@ -91,7 +91,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class PublishedClaim:
-    """What was published: the claim in words, with its numbers, and what it comes to."""
+    """Published claim in words, with its numbers, and its result here."""
 
     published: str
     bound: Bound
@@ -149,7 +149,7 @@ class Study:
 
     @property
     def systems(self) -> tuple[str, ...]:
-        """Who is compared, in order of appearance."""
+        """Return the systems that are compared, in order of appearance."""
         return tuple(dict.fromkeys(case.system for case in self.cases))
 
     @property
@@ -160,7 +160,7 @@ class Study:
 
 @dataclass(frozen=True, slots=True)
 class StudyParameters:
-    """What the parameters record of every study has; its defaults are the published size."""
+    """Parameters that every study has; the defaults are the published size."""
 
     QUICK: ClassVar[Mapping[str, str]] = {}
     """Settings that make it a study of some minutes, as text."""

@@ -1,4 +1,4 @@
-"""What the runs of a study say: means over seeds, 95 % intervals, verdicts on claims."""
+"""Summary of a study's runs: means over seeds, 95 % intervals, verdicts on claims."""
 
 from __future__ import annotations
 

@@ -99,13 +99,13 @@ def _after(schedule: Schedule, hours: float) -> Schedule:
 
 @dataclass(frozen=True, slots=True)
 class _LearnedHistory:
-    """What a predictor knows that was told a generated history, learned once for several runs."""
+    """Learned state after a generated history, made once for several runs."""
 
     generator: str
     seed: int
 
     def teach(self, policy: Policy, predictor: Predictor) -> None:
-        """As if the predictor had been there."""
+        """Teach a predictor as if it had been there."""
         keeper = capabilities_of_predictor(predictor).keeps_state
         if keeper is not None:
             keeper.restore(_learned(self.generator, self.seed, policy.predictor.text))
@@ -129,7 +129,7 @@ def with_requests(workload: Workload, error_percent: float) -> Workload:
 
 
 def metrics_of(schedule: Schedule) -> dict[str, float]:
-    """What a trial keeps of a schedule; goodput counts what was done by the last submission."""
+    """Return the metrics of a schedule; goodput counts what was done by the last submission."""
     whole = {name: float(value) for name, value in _flat(schedule).items()}
     last = schedule.jobs["submit_seconds"].max()
     done = schedule.jobs.filter(pl.col("end_seconds") <= last)
@@ -142,7 +142,7 @@ def metrics_of(schedule: Schedule) -> dict[str, float]:
 
 
 def _prediction_cost(workload: Workload, predictor: Predictor) -> dict[str, float]:
-    """What a prediction takes, in milliseconds, after all that was learned; empty for oracles."""
+    """Return the milliseconds of a prediction after all was learned; empty for oracles."""
     if capabilities_of_predictor(predictor).needs_truth is not None:
         return {}
     took = []
@@ -163,7 +163,7 @@ def _flat(schedule: Schedule) -> dict[str, float]:
 
 @dataclass(slots=True)
 class Clock:
-    """How long each decision took, in seconds: by the clock on the wall, and of processors."""
+    """Duration of each decision in seconds: by the wall clock, and of processors."""
 
     wall_seconds: list[float] = field(default_factory=list)
     cpu_seconds: list[float] = field(default_factory=list)

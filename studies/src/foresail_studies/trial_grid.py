@@ -21,7 +21,7 @@ SLOW_CYCLE: Final = Measure("cycle_milliseconds_p99", "99 % of cycles below (ms)
 
 @dataclass(frozen=True, slots=True)
 class TrialParameters(StudyParameters):
-    """What the studies of trials have in common."""
+    """Parameters that the studies of trials share."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = ("hours", "cycle_seconds")
 
@@ -92,7 +92,7 @@ def named(*systems: str) -> dict[str, str]:
 
 
 def beginning_of(parameters: TrialParameters) -> str:
-    """What becomes of the hours in which the machine fills, in a sentence for a study's notes."""
+    """Return a sentence on the hours in which the machine fills, for a study's notes."""
     if parameters.discarded_hours == 0.0:
         return "Runs begin on an empty machine, and all of their jobs are counted."
     first = f"{parameters.discarded_hours:g} of {parameters.hours:g} hours"

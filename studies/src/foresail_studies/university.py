@@ -39,7 +39,7 @@ _CORES: Final = np.array([1, 2, 4, 8, 16, 32], dtype=np.int64)
 
 @dataclass(frozen=True)
 class Runtimes:
-    """How long jobs run: the published shares and the published mean, whatever is set here.
+    """Runtimes of jobs: the published shares and the published mean, whatever is set here.
 
     Raises
     ------

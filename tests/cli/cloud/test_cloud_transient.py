@@ -215,7 +215,7 @@ def test_options_that_would_be_ignored(types, options):
 
 def test_tiers_are_not_checked_in_windows(market):
     """What is made for one service only is refused with tiers."""
-    with pytest.raises(InputError, match="'--requests': is not told of tiers"):
+    with pytest.raises(InputError, match="'--requests': is not known of tiers"):
         raise run(*market, "--tier", "web=20", "--requests", 5).exception
 
 

@@ -1,4 +1,4 @@
-"""How much of the machine is allocated over time, by the recorded starts and ends of the jobs."""
+"""Share of the machine that is allocated over time, by recorded starts and ends of jobs."""
 
 from __future__ import annotations
 

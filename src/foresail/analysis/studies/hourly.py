@@ -1,4 +1,4 @@
-"""How many jobs come, and tasks are to be placed, in each hour of the log's whole days."""
+"""Jobs that come, and tasks to be placed, in each hour of the log's whole days."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far apart jobs are submitted, and whether that looks like a Poisson process."""
+"""Times between submissions, compared with a Poisson process."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def asymptotic_p_value(distance: float, count: int) -> float:
 
 _LEAST_SAID: Final = 0.0001
 _FEWEST: Final = 30
-"""Gaps that tell how finely a log's clock counts."""
+"""Gaps that show how finely a log's clock counts."""
 
 
 @register("analysis", "interarrivals")

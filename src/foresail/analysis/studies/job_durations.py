@@ -1,4 +1,4 @@
-"""How long jobs run: cumulative shares of runtimes."""
+"""Runtimes of jobs as cumulative shares."""
 
 from __future__ import annotations
 

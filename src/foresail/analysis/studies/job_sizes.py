@@ -1,4 +1,4 @@
-"""How large jobs are: cumulative shares of cpus, memory and gpus asked for."""
+"""Sizes of jobs: cumulative shares of cpus, memory and gpus asked for."""
 
 from __future__ import annotations
 

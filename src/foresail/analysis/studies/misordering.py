@@ -1,4 +1,4 @@
-"""Which jobs history and sampling put in the wrong order (paper 002, section 4.1)."""
+"""Jobs that history and sampling put in the wrong order (SLearn, section 4.1)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class MisorderingParameters:
 @register("analysis", "misordering", parameters=MisorderingParameters)
 @study_with_parameters("Jobs put in the wrong order by history and by sampling")
 def misordering(parameters: MisorderingParameters, workload: Workload) -> Answer | str:
-    """How often a job is put on the wrong side of its group's mean after m sampled tasks.
+    """Measure how often a job falls on the wrong side of its group's mean after m sampled tasks.
 
     The Gaussian two-job model with deviations fitted to the log, beside what sampling tasks of the
     log really does: fitted deviations, and the probability of a wrong order by number of sampled

@@ -1,4 +1,4 @@
-"""How jobs end, counted by jobs and by the cpu time that they took."""
+"""Outcomes of jobs, counted by jobs and by the cpu time that they took."""
 
 from __future__ import annotations
 

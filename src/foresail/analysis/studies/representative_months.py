@@ -1,4 +1,4 @@
-"""Whether a month tells what the whole log is like."""
+"""Comparison of single months with the whole log."""
 
 from __future__ import annotations
 

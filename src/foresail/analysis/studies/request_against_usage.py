@@ -1,4 +1,4 @@
-"""How far requests lie from what jobs use: cpus, memory and time."""
+"""Distance of requests from what jobs use: cpus, memory and time."""
 
 from __future__ import annotations
 

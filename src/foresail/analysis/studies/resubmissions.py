@@ -1,4 +1,4 @@
-"""How often the same job is submitted again: the same executable of the same user."""
+"""Frequency of submitting the same job again: the same executable of the same user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from foresail.traces.workload import Workload
 @register("analysis", "resubmissions")
 @study("Are jobs submitted again?", "3.5")
 def resubmissions(workload: Workload) -> Answer | str:
-    """How often jobs of one name are submitted; a name is an executable together with its user.
+    """Count submissions of jobs of one name; a name is an executable together with its user.
 
     Spec section 10, W13 (dissertation, section 3.5). Submissions per name, over the jobs whose
     executable is known.

@@ -1,4 +1,4 @@
-"""How much runtimes vary among the jobs of one user, and among those of one size."""
+"""Variation of runtimes among the jobs of one user, and among those of one size."""
 
 from __future__ import annotations
 

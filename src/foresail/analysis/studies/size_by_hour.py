@@ -1,4 +1,4 @@
-"""Whether longer and larger jobs are submitted by night or by day."""
+"""Sizes and runtimes of jobs submitted by night and by day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether unsuccessful jobs are larger than successful ones."""
+"""Sizes of unsuccessful jobs beside those of successful ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether jobs that take more cpu hours succeed less often."""
+"""Success of jobs by the cpu hours that they take."""
 
 from __future__ import annotations
 

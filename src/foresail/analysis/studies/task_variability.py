@@ -269,7 +269,7 @@ def _scatter(variation: _Variation, parameters: TaskVariabilityParameters) -> pl
 
 
 def _sentence(name: str, variation: _Variation) -> str:
-    """What one quantity does, without the full stop."""
+    """Return one quantity's behaviour as a sentence without the full stop."""
     days = variation.best_window
     best = variation.over_time[days]
     said = (

@@ -1,4 +1,4 @@
-"""How many tasks jobs have."""
+"""Numbers of tasks of jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tasks of a usage table were sampled at all (paper 004, 3.3 and figure 3.1)."""
+"""Tasks of a usage table that were sampled at all (CPU volatility, 3.3 and figure 3.1)."""
 
 from __future__ import annotations
 

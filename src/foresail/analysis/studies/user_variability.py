@@ -1,4 +1,4 @@
-"""How much the sizes of one user's jobs vary."""
+"""Variation of the sizes of one user's jobs."""
 
 from __future__ import annotations
 

@@ -303,7 +303,7 @@ def _sweep(
     sweep = question.sweep(policies, counts)
     if "weighing" in sweep.policies and not inputs.learns:
         raise InputError(
-            "nothing to weigh: no model tells of waits",
+            "nothing to weigh: no model predicts waits",
             field="--waits",
             value=inputs.waits,
             expected="linear, forest or boosting",

@@ -245,7 +245,7 @@ def command(
         refuse({**in_history, **learning}, "needs price histories", "--prices HISTORIES too")
     if tiers:
         in_history["--plan"] = made
-        refuse(in_history, "is not told of tiers", "--capacity UNITS instead of --tier")
+        refuse(in_history, "is not known of tiers", "--capacity UNITS instead of --tier")
     learned = (
         learned_of(prices, machines, market, doubt, correlated) if prices is not None else None
     )

@@ -232,7 +232,7 @@ def command(
         raise InputError("no log, or two questions", expected="LOG, or --model RATE,RUNTIME")
     if model is None and mispredicted is not None:
         raise InputError(
-            "on a log policies err as who tells them does",
+            "on a log policies err as their predictor does",
             field="--mispredicted",
             value=mispredicted,
             expected="--model, or --runtimes and --waits",

@@ -150,7 +150,7 @@ def check_gpus(jobs: BoughtJobs, catalogue: PriceCatalogue, prices: ResourcePric
     if not asking or (prices.gpu_per_hour is not None and _plain(catalogue)):
         return
     kinds = [offer.instance for offer in catalogue.offers]
-    problem = "no machine without GPUs is on sale, to tell what cores cost"
+    problem = "no machine without GPUs is on sale, to show what cores cost"
     if not any(kind.gpus for kind in kinds):
         problem = "no machine with GPUs is on sale"
     elif prices.gpu_per_hour is None:

@@ -97,6 +97,7 @@ def level_prices(
         at, taken = segment[slot], used[slot]
         for level in range(levels):
             need, cost = unit, 0.0
+            # A level may take the rest of one class and the beginning of the next.
             while need > 0.0 and at < stacks.size[slot]:
                 entry = stacks.first[slot] + at
                 left = stacks.units[entry] - taken
@@ -195,6 +196,8 @@ def _choose(
             area[slot, level] = area[slot - 1, level] + prices[slot - 1, level]
             best[slot, level] = best[slot - 1, level]
         for product in range(products):
+            # Dynamic program over slots: a window that ends here, after the best of what is before
+            # it.
             if slot >= terms[product]:
                 _end_term(slot, slot - terms[product], product, costs[product], work, choice)
         year = slot // terms[products] - 1
@@ -205,6 +208,7 @@ def _choose(
                     best[slot, level] = worth
                     choice[slot, level] = products
     for product in range(products):
+        # Windows that the end of the log cuts off.
         for begin in range(max(slots - terms[product] + 1, 0), slots):
             for level in range(levels):
                 worth = best[begin, level] + (

@@ -127,6 +127,7 @@ def _fill_shortfalls(
         for k in range(needed):
             before[j + 1, k] = before[j, k]
         _multiply(before[j + 1], held[j], up[j], needed - 1)
+    # From behind: the odds of the types behind j are grown while those before it are kept.
     for j in range(types - 1, -1, -1):
         total = 0.0
         for k in range(needed):

@@ -323,7 +323,7 @@ def needed_grains(offers: Offers, capacity: float) -> int:
 
 
 def availability_text(short: float) -> str:
-    """An availability with enough digits to tell it from 1: ``0.999939``.
+    """An availability with enough digits to differ from 1: ``0.999939``.
 
     What would take more digits than a float has is written by what is missing.
     """

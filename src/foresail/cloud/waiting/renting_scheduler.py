@@ -69,7 +69,7 @@ class SentBecause(Enum):
     """Reason why a job was sent to a rented machine."""
 
     CHOSEN = "rented a machine"
-    PATIENCE_EXPIRED = "rented a machine after it had waited in vain"
+    PATIENCE_EXPIRED = "rented a machine after its wait timeout"
     ON_TRIAL = "done on the rented machine on which it was tried"
 
 

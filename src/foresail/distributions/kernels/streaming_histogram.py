@@ -145,6 +145,7 @@ def merge(row: NDArray[np.float64], other: NDArray[np.float64], both: NDArray[np
     _insert_bins(both, row)
     _insert_bins(both, other)
     kept = _rooms(row) - 1
+    # Merge only when all bins are in: nearest pairs of both at once.
     while both[USED] > kept:
         _merge_nearest(both)
     both[COUNT] = row[COUNT] + other[COUNT]
@@ -243,6 +244,7 @@ def count_up_to(row: NDArray[np.float64], value: float) -> float:
     if value >= row[LARGEST]:
         return float(row[COUNT])
     counts = CENTROIDS + _rooms(row)
+    # Unmerged bins are atoms; merged ones are trapezoids between centroids.
     if row[MERGED] == 0.0:
         below = 0.0
         for i in range(used):
@@ -292,7 +294,7 @@ def value_at(row: NDArray[np.float64], level: float) -> float:
 
 @part
 def _share_of_piece(amount: float, next_amount: float, wanted: float) -> float:
-    """Where between two bins so much of the piece's count is reached, from 0 to 1."""
+    """Return where between two bins so much of the piece's count is reached, from 0 to 1."""
     if wanted <= 0.0:
         return 0.0
     rise = next_amount - amount
@@ -331,6 +333,7 @@ def _urgency(row: NDArray[np.float64]) -> float:
             total += piece / bound
         elif after == place:
             total += piece / place
+        # A piece lies below the bound, at one point, above the bound, or across it.
         elif place >= bound:
             total += _mean_inverse(place, after, amount, next_amount)
         else:

@@ -134,7 +134,7 @@ def survival_left(
     """Fill ``left[i]`` with the probability of distribution ``i`` to exceed ``elapsed[i]``.
 
     It is 1 where ``elapsed`` is 0: conditioning on that changes nothing; and 0 where so little is
-    left that its inverse could not be told from infinity.
+    left that its inverse could not be distinguished from infinity.
     """
     for i in range(elapsed.size):
         if elapsed[i] <= 0.0:
@@ -188,6 +188,7 @@ def fill_survival_grid(
         for c in range(first_component[i], first_component[i + 1]):
             weight = weights[c] / left[i]
             begin = elapsed[i] - shifts[c]
+            # Offsets ascend, so that pieces are walked once for all of them.
             if kinds[c] == IN_PIECES:
                 first, end = first_row[c], first_row[c + 1]
                 _add_pieces(rows, first, end, weight, begin, offsets, row)

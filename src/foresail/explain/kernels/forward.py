@@ -34,7 +34,7 @@ _MOST_GONE: Final = 256
 
 
 class Futures(NamedTuple):
-    """What is known at a moment, and what is drawn of its futures.
+    """Known state at a moment, and draws of its futures.
 
     There are ``cpus[p]`` to use in partition p, of which what runs holds some; job i is for
     partition ``home[f, i]``, or for any (ANYWHERE). In each future f jobs are tried in its row of
@@ -73,7 +73,7 @@ class Futures(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """What a call works on: rows for jobs and those that run, as ``blank_scratch`` makes them."""
+    """Work space of a call: rows for jobs and those that run, as ``blank_scratch`` makes them."""
 
     ends: Floats
     line: Integers
@@ -179,7 +179,7 @@ def _move_plan(scratch: Scratch, source: int, place: int) -> None:
 
 @part
 def _need(futures: Futures, other: int, future: int, job: int) -> float:
-    """How much of a resource beside cpus a job needs, which may be one that runs already."""
+    """Return how much of a resource beside cpus a job needs, which may be one that runs already."""
     jobs = futures.widths.shape[1]
     if job < jobs:
         return float(futures.needs[other, future, job])
@@ -188,7 +188,7 @@ def _need(futures: Futures, other: int, future: int, job: int) -> float:
 
 @part
 def _is_room(futures: Futures, future: int, job: int, home: int, room: Floats) -> bool:
-    """Whether what a waiting job needs beside cpus is among what a partition has."""
+    """Return whether a waiting job's needs beside cpus are among what a partition has."""
     for other in range(room.shape[0]):
         if futures.needs[other, future, job] * (1.0 - _ROUNDING) > room[other, home]:
             return False
@@ -217,7 +217,7 @@ def _unplan(scratch: Scratch, held: int, job: int) -> int:
 def _shadow(
     futures: Futures, scratch: Scratch, held: int, future: int, job: int, home: int, spare: Floats
 ) -> tuple[float, float]:
-    """When a job should have room in a partition, and how many more cpus are free then.
+    """Return when a job should have room in a partition, and how many more cpus are free then.
 
     Of what else counts, that is put into ``spare``.
     """
@@ -242,7 +242,7 @@ def _shadow(
 
 @part
 def _could_hold(futures: Futures, future: int, job: int) -> bool:
-    """Whether its partition, or any of them, has so much."""
+    """Return whether its partition, or any of them, has so much."""
     home, width = futures.home[future, job], futures.widths[future, job]
     for each in range(futures.cpus.shape[0]):
         if (
@@ -256,7 +256,7 @@ def _could_hold(futures: Futures, future: int, job: int) -> bool:
 
 @part
 def _waits_for(futures: Futures, scratch: Scratch, future: int, job: int, home: int) -> bool:
-    """Whether a job is in the queue of a partition, and not promised to another."""
+    """Return whether a job is in the queue of a partition, and not promised to another."""
     own = int(futures.home[future, job])
     if own != ANYWHERE:
         return own == home
@@ -268,7 +268,7 @@ def _waits_for(futures: Futures, scratch: Scratch, future: int, job: int, home: 
 
 @part
 def _ready_seconds(futures: Futures, scratch: Scratch, future: int, job: int) -> float:
-    """When a job may start, as far as that is known of those that it waits for."""
+    """Return when a job may start, as far as its predecessors are known."""
     since = futures.ready[future, job]
     for at in range(futures.first_before[job], futures.first_before[job + 1]):
         since = max(since, scratch.ends[futures.before[at]])
@@ -339,6 +339,8 @@ def _pass_over(
             continue
         if several and not _waits_for(futures, scratch, future, job, home):
             continue
+        # Behind a head only so many candidates are tried: the rest of a long queue hardly ever
+        # fits.
         has_head = parts[_HEAD, home] >= 0.0 or parts[_DUE_HEAD, home] >= 0.0
         tried += has_head
         is_full = free[home] <= 0.0 or free[home] < narrowest * (1.0 - 1e-6)
@@ -437,6 +439,7 @@ def _let_ahead(
         if starts[job] == math.inf:
             reordered[count] = job
             count += 1
+    # Then the others, in the order in which they were.
     due = count
     for place in range(first, waiting):
         if futures.due[line[place]] > now:

@@ -60,6 +60,7 @@ def _integrate(
             continue
         integral[low] += weight[i] * (low + 1 - left)
         integral[high] += weight[i] * (right - high)
+        # Whole bins between the ends: kept as a change of level, summed up once below.
         level[low + 1] += weight[i]
         level[high] -= weight[i]
     running = 0.0
@@ -98,6 +99,7 @@ def sweep_queue(
     start: NDArray[np.float64],
     end: NDArray[np.float64],
     width: NDArray[np.float64],
+    first: NDArray[np.bool_],
     start_order: NDArray[np.int64],
     end_order: NDArray[np.int64],
     since: NDArray[np.float64],
@@ -105,15 +107,16 @@ def sweep_queue(
 ) -> tuple[NDArray[np.bool_], float, float]:
     """Follow free processors and the queue through a schedule.
 
-    Rows are in order of submission; ``start_order`` and ``end_order`` sort them by start and by
-    end, stably. ``since`` (ascending, the first before all else) says from when on there are how
-    many ``processors``. At one instant ends come first, then processors, then submissions, then
-    starts in order of submission.
+    Rows are attempts in order of submission. Those that are not ``first`` were requeued: they
+    neither pass over others nor are passed over, as they have had their turn. ``start_order`` and
+    ``end_order`` sort rows by start and by end, stably. ``since`` (ascending, the first before all
+    else) says from when on there are how many ``processors``. At one instant ends come first, then
+    processors, then submissions, then starts in order of submission.
 
     Returns
     -------
     passed_over
-        Row by row: did a later row start while this one waited and would have fitted?
+        Row by row: did a later first row start while this first row waited and would have fitted?
     idle_while_waiting
         Processor seconds free while at least one row waited.
     idle_while_fitting
@@ -128,6 +131,7 @@ def sweep_queue(
         np.stack((start_order, end_order)),
         np.stack((since, np.diff(processors, prepend=0.0))),
         np.full((2, 2 * leaves), np.inf),
+        first,
         passed_over,
     )
     return passed_over, idle_while_waiting, idle_while_fitting
@@ -139,6 +143,7 @@ def _sweep(
     orders: NDArray[np.int64],
     changes: NDArray[np.float64],
     trees: NDArray[np.float64],
+    first: NDArray[np.bool_],
     passed_over: NDArray[np.bool_],
 ) -> tuple[float, float]:
     """Fill ``passed_over`` of ``sweep_queue``, and return the other two.
@@ -173,6 +178,7 @@ def _sweep(
             if waiting[1] <= free + _ROUNDING:
                 idle_while_fitting += free * (now - previous)
         previous = now
+        # At one instant: ends, capacity, submissions, then starts, as in the replay.
         while ended < rows and end[end_order[ended]] <= now:
             row = end_order[ended]
             if end[row] > start[row]:
@@ -185,7 +191,8 @@ def _sweep(
             if submit[row] > now:
                 break
             _place(waiting, row, width[row])
-            _place(unmarked, row, width[row])
+            if first[row]:
+                _place(unmarked, row, width[row])
             submitted += 1
             queued += 1
         first_start = started
@@ -197,7 +204,7 @@ def _sweep(
             queued -= 1
         for i in range(first_start, started):
             row = start_order[i]
-            passed = _first_at_most(unmarked, free + _ROUNDING)
+            passed = _first_at_most(unmarked, free + _ROUNDING) if first[row] else row
             while passed < row:
                 passed_over[passed] = True
                 _place(unmarked, passed, np.inf)
@@ -311,6 +318,7 @@ def _pack(
         hole = 0
         while hole < count and holes[hole, 1] - holes[hole, 0] < wanted:
             hole += 1
+        # No hole is wide enough: spread over the lowest ones.
         if hole == count:
             hole = 0
         while wanted > 0 and count > 0:

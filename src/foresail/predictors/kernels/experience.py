@@ -1,4 +1,4 @@
-"""What was seen of one feature-value, in a row of constant length: history, estimators, scores.
+"""Experience of one feature-value, in a row of constant length: history, estimators, scores.
 
 A row holds the last values with their times; four estimators (mean of all, median of the last,
 rolling average, mean of the very last few); and panes. A pane is what forgetting acts on: the sum
@@ -100,13 +100,13 @@ def histogram_size(model: NDArray[np.float64]) -> int:
 
 @part
 def _first_pane(model: NDArray[np.float64]) -> int:
-    """Where in a row its first pane begins."""
+    """Return where in a row its first pane begins."""
     return VALUES + 3 * int(model[RECENT])
 
 
 @part
 def pane_place(model: NDArray[np.float64], number: int) -> int:
-    """Where in a row one of its panes begins."""
+    """Return where in a row one of its panes begins."""
     return _first_pane(model) + number * (HISTOGRAM + histogram_size(model))
 
 
@@ -126,7 +126,7 @@ def begin_panes(model: NDArray[np.float64], row: NDArray[np.float64], now: float
 
 @bare_kernel
 def speaking_pane(model: NDArray[np.float64], now: float) -> int:
-    """Where in a row the pane begins that beliefs come from; see ``begin_panes``."""
+    """Return where in a row the pane begins that beliefs come from; see ``begin_panes``."""
     if model[PANES] < 2.0:
         return _first_pane(model)
     return pane_place(model, (math.floor(now / model[PANE_SECONDS]) - 1) % 2)
@@ -243,13 +243,13 @@ def _hold(model: NDArray[np.float64], row: NDArray[np.float64], now: float, valu
 
 @part
 def _oldest_place(model: NDArray[np.float64], row: NDArray[np.float64]) -> int:
-    """Where in the ring the oldest of the held values is."""
+    """Return where in the ring the oldest of the held values is."""
     return (int(row[TAKEN]) - int(row[HELD])) % int(model[RECENT])
 
 
 @part
 def ring_place(model: NDArray[np.float64], row: NDArray[np.float64], i: int) -> int:
-    """Where in the ring the ``i``-th of the held values is, the oldest first."""
+    """Return where in the ring the ``i``-th of the held values is, the oldest first."""
     return (_oldest_place(model, row) + i) % int(model[RECENT])
 
 
@@ -266,7 +266,7 @@ def _drop_oldest(model: NDArray[np.float64], row: NDArray[np.float64]) -> None:
 
 @part
 def _ordered_place(model: NDArray[np.float64]) -> int:
-    """Where in a row the held values are in ascending order."""
+    """Return where in a row the held values are in ascending order."""
     return VALUES + 2 * int(model[RECENT])
 
 

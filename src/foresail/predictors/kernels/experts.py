@@ -83,6 +83,7 @@ def cut_histogram(row: NDArray[np.float64], limit: float, removed: NDArray[np.fl
                 kept += 1
             else:
                 beyond += row[counts + i]
+    # The row is cut in place, and put back after it was read: a copy would cost more than the cut.
     removed[0], removed[1], removed[2] = row[SMALLEST], row[LARGEST], row[USED]
     removed[3], removed[4], removed[5] = kept, row[CENTROIDS + kept], row[counts + kept]
     if row[LARGEST] <= limit:
@@ -177,6 +178,7 @@ def ask(
         for estimator in range(ESTIMATORS):
             job[ESTIMATES + number * ESTIMATORS + estimator] = estimate(row, pane, estimator)
             error = score(row, pane, estimator)
+            # What is known of all jobs stands in, and never competes.
             if number == all_jobs or math.isnan(error):
                 continue
             better = error < least or (error == least and values > most_values)
@@ -188,13 +190,13 @@ def ask(
 
 @bare_kernel
 def winner_histogram(model: NDArray[np.float64], job: NDArray[np.float64]) -> int:
-    """Where in the model the history of the winning feature-value begins; the job has one."""
+    """Return where in the model the winning feature-value's history begins; the job has one."""
     return row_place(model, int(job[ROW])) + speaking_pane(model, model[CLOCK]) + HISTOGRAM
 
 
 @bare_kernel
 def belief_end(model: NDArray[np.float64], spec: NDArray[np.float64]) -> float:
-    """Where beliefs about a job end."""
+    """Return where beliefs about a job end."""
     return spec[REQUESTED] if model[LIMITED] != 0.0 else math.inf
 
 
@@ -220,7 +222,7 @@ def predict(inputs: PredictorInputs) -> None:
 
 @part
 def _row_to_learn(inputs: PredictorInputs, number: int, key: NDArray[np.float64]) -> int:
-    """Where the row of one of the job's feature-values begins, its experts scored; -1: no value.
+    """Return where the row of a job's feature-value begins, its experts scored; -1: no value.
 
     ``key`` is room to work in.
     """
@@ -260,7 +262,7 @@ def observe(inputs: PredictorInputs) -> None:
 
 @bare_step(PREDICTOR_STEP)
 def observe_and_forget(inputs: PredictorInputs) -> None:
-    """As ``observe``, for a model with a half-life or a level of alarms."""
+    """Observe like ``observe``, for a model with a half-life or a level of alarms."""
     model, runtime = inputs.model, inputs.runtime
     if not math.isfinite(runtime) or runtime < 0.0:
         return

@@ -65,6 +65,7 @@ def write_features(inputs: PredictorInputs) -> None:
     now, jobs, spec = inputs.now, inputs.jobs, inputs.specs[inputs.slot]
     user = inputs.users[user_row(inputs.specs, inputs.slot)]
     job = jobs[inputs.slot]
+    # Numbers of features are those of the published table, from 0.
     job[START] = math.nan
     job[OLDER] = 0.0
     job[NEWER] = 0.0

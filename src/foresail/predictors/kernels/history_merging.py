@@ -72,10 +72,11 @@ def _absorb(
     theirs: NDArray[np.float64],
     both: NDArray[np.float64],
 ) -> None:
-    """As above, with room for a row, and for what is in two rows."""
+    """Absorb like above, with room for a row, and for what is in two rows."""
     width = theirs.size
     order = int(other[AT_ORDER])
     key = room(KEY_COLUMNS)
+    # In order of use, so that what would be forgotten first stays the first to be forgotten.
     at = int(other[OLDEST])
     while at > 0:
         begin = row_place(other, at - 1)

@@ -164,13 +164,13 @@ def table_model(
 
 @part
 def feature_place(model: NDArray[np.float64], number: int) -> int:
-    """Where in the model the row of a feature begins."""
+    """Return where in the model the row of a feature begins."""
     return int(model[AT_FEATURES]) + number * FEATURE_COLUMNS
 
 
 @part
 def row_place(model: NDArray[np.float64], row: int) -> int:
-    """Where in the model a row of the table begins."""
+    """Return where in the model a row of the table begins."""
     return int(model[AT_ROWS]) + row * int(model[ROW_COLUMNS])
 
 

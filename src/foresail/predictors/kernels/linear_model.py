@@ -139,6 +139,7 @@ def descend(
     rate
         eta sqrt(examples / sum of ``normalised_square``).
     """
+    # Inputs never seen have a scale of 0: their length is 0, and they stay where they are.
     for i in range(inputs.size):
         gradient = slope * inputs[i] + l2 * weights[i]
         squares[i] += gradient * gradient

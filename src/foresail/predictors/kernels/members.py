@@ -82,19 +82,19 @@ ANCHOR_COUNT: Final = len(ANCHORS)
 
 
 def first_own_number(members: int) -> int:
-    """Where in the model the composite's own numbers begin."""
+    """Return where in the model the composite's own numbers begin."""
     return FIRST_MEMBER + members * MEMBER_COLUMNS
 
 
 @part
 def member_place(member: int) -> int:
-    """Where in the model it is said of a member where its steps and its blocks are."""
+    """Return where in the model a member's steps and blocks are recorded."""
     return FIRST_MEMBER + member * MEMBER_COLUMNS
 
 
 @part
 def inputs_of(member: int, inputs: PredictorInputs) -> PredictorInputs:
-    """What a member is told, and its blocks of the composite's arrays."""
+    """Return a member's inputs, with its blocks of the composite's arrays."""
     model = inputs.model
     at = member_place(member)
     place = int(model[at + MODEL])

@@ -110,7 +110,7 @@ def terminal_tables(summaries: Sequence[Summary]) -> list[Table]:
 
 
 def partition_table(every: Sequence[PartitionSummary]) -> RankedTable[PartitionSummary]:
-    """What the jobs of each partition experienced; named with the policy, if there are several."""
+    """Summaries of the jobs of each partition; named with the policy, if there are several."""
     several = len({each.policy for each in every}) > 1
     names = [(f"{each.policy}: " if several else "") + (each.partition or "any") for each in every]
     return RankedTable("partition", names, every, _PARTITION_COLUMNS)

@@ -524,7 +524,7 @@ def _note_on_bands(view: PlanView) -> str:
     )
     left_out = f" {count(view.left_out, 'further planned job')} not drawn." * bool(view.left_out)
     return (
-        "There are more jobs than can be told apart: each part of the cluster is filled from below "
+        "There are more jobs than can be discerned: each part of the cluster is filled from below "
         "as far as it is in use, and the edge is as soft as it is uncertain which jobs still run. "
         "That jobs end is taken as independent of each other." + planned + left_out
     )

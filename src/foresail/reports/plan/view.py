@@ -130,7 +130,7 @@ def _laid_out(
 
 
 def _ends(running: RunningJob, now: float) -> tuple[float, float, float]:
-    """When a running job ends with a probability of 10, 50 and 90 %."""
+    """Return when a running job ends with a probability of 10, 50 and 90 %."""
     belief, slowdown = running.prediction, running.slowdown
     gone = float(belief.cumulative(max(running.elapsed_seconds(now), 0.0) / slowdown))
     if gone >= 1.0:

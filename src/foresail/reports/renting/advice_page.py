@@ -209,7 +209,7 @@ def sensitivity_table(advice: Advice, prices: PricesTold) -> NumbersTable:
 
 
 def candidates_table(advice: Advice, prices: PricesTold) -> NumbersTable:
-    """The best of every kind of rule, and what one has to be told to follow it."""
+    """The best of every kind of rule, and what one has to know to follow it."""
     best: dict[str, RuleResult] = {}
     for each in sorted(advice.tried, key=lambda tried: advice.weights.expected(tried).worth):
         if each.is_lasting:
@@ -227,7 +227,7 @@ def candidates_table(advice: Advice, prices: PricesTold) -> NumbersTable:
         (prices.currency, lambda each: _whole(expected(each).cost)),
         ("mean wait", lambda each: duration(expected(each).mean_wait_seconds)),
         ("with wait", lambda each: _whole(expected(each).worth)),
-        ("has to be told", lambda each: has_to_be_told(each.rule, advice)),
+        ("has to be known", lambda each: has_to_be_told(each.rule, advice)),
     )
     records = [
         {
@@ -260,16 +260,16 @@ def candidates_table(advice: Advice, prices: PricesTold) -> NumbersTable:
 def _told_how(advice: Advice) -> list[str]:
     """Say where runtimes, waits and lifetimes come from."""
     told = [
-        "True runtimes are not known on submission: what has to be told them is not advised."
+        "True runtimes are not known on submission: what needs them is not advised."
         if advice.believed_by == TRUTH
         else f"Runtimes are those that {advice.believed_by} believed on submission.",
-        "Told of waits, a rule rents a machine at once to a job that should wait beyond the "
+        "Knowing waits, a rule rents a machine at once to a job that should wait beyond the "
         "limit, by a linear model of the state of nodes and queue that learned from the first "
         "third of the log and is used after it.",
     ]
     if advice.transient is not None:
         told.append(
-            "Told of lifetimes, it tries jobs on transient machines, which are taken back as the "
+            "Knowing lifetimes, it tries jobs on transient machines, which are taken back as the "
             "history says; a trial that is lost is begun anew on demand."
         )
     return [*told, "Both are tried with the best limits of the plain rule."]

@@ -36,7 +36,7 @@ UNWAITED_COUNTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PricesTold:
-    """Where prices come from: the catalogue's name, source, day and currency."""
+    """Source of prices: the catalogue's name, source, day and currency."""
 
     name: str
     source: str
@@ -286,7 +286,7 @@ def _today(advice: Advice, prices: PricesTold) -> list[str]:
 
 
 def _counted_from_the_log(advice: Advice) -> list[str]:
-    """That it was not said how many nodes there are today, where it was not."""
+    """Describe that present nodes were counted from the log, where they were not given."""
     if advice.question.owned is not None or advice.market.committed:
         return []
     return [
@@ -353,7 +353,7 @@ def _certain(advice: Advice, prices: PricesTold) -> list[str]:
 
 
 def _forced(advice: Advice, prices: PricesTold) -> list[str]:
-    """That targets are why nodes are advised that pay less surely than is asked for."""
+    """Describe that targets force nodes that pay less surely than is asked for."""
     question, safe = advice.question, advice.within_risk
     if question.risk is None or safe is None:
         return []
@@ -388,7 +388,7 @@ def _not_knowing(advice: Advice, prices: PricesTold) -> list[str]:
         return []
     known, real = advice.foreseen, advice.advised.expected
     return [
-        f"Told every runtime, and who would wait in vain, the same rule would cost "
+        f"Knowing every runtime, and who would wait too long, the same rule would cost "
         f"{money(known.cost, prices)} a month with a mean wait of "
         f"{duration(known.mean_wait_seconds)}: not knowing costs "
         f"{money(real.cost - known.cost, prices)} and "
@@ -449,14 +449,14 @@ def rests_on(advice: Advice, prices: PricesTold) -> list[str]:
 
 
 def _runtimes(advice: Advice) -> list[str]:
-    """Whose beliefs count, and what was not advised for want of an honest one."""
+    """Describe whose beliefs count, and what was not advised for want of an honest one."""
     rule = advice.advised.tried.rule
     learned = (
         f" Waits are learned from the first third of the log, where every job waits up to "
         f"{duration(rule.waiting_seconds)}, by a linear model of the state of nodes and queue; "
         "until then no job is expected to wait too long."
         if rule.waits == "learned"
-        else " No waiting job is told for how long."
+        else " No waiting job knows for how long."
     )
     if advice.believed_by == TRUTH:
         return [

@@ -21,7 +21,7 @@ from foresail.model.words import count, duration, listed, number, percent
 
 @dataclass(frozen=True, eq=False)
 class PurchaseAnswer:
-    """All that the page tells."""
+    """Content of the page."""
 
     log: str
     """Its name."""

@@ -263,7 +263,7 @@ def wait_by_machines(answer: OwningAnswer) -> Figure:
 
 
 def _best_by_machines(answer: OwningAnswer) -> list[tuple[PolicyStyle, list[FrontierPoint]]]:
-    """Of each policy the best point for each number of machines, by rising number."""
+    """Return the best point of each policy for each number of machines, by rising number."""
     policies = list(dict.fromkeys(point.policy for point in answer.points))
     found = []
     for style, policy in zip(named_styles(policies), policies, strict=True):

@@ -30,7 +30,7 @@ class Circumstances:
     valid_on: date
     """Of the prices: their currency, where they come from and of which day."""
     known: str
-    """What policies were told of runtimes and waits, in words."""
+    """Knowledge of runtimes and waits that policies had, in words."""
     queue: str = ""
     """Which waiting job starts, in words."""
     too_wide: float = 0.0

@@ -29,7 +29,7 @@ from foresail.reports.renting.transient_page import (
 
 @dataclass(frozen=True)
 class TieredAnswer:
-    """All that the page tells: what could be rented, and what to rent for every tier.
+    """Content of the page: what could be rented, and what to rent for every tier.
 
     ``target`` is the share of time that all tiers must have their capacity, ``frontier`` what of
     such targets can be reached, ascending, and their plans; ``realised`` is the share in the

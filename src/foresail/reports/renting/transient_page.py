@@ -34,7 +34,7 @@ ORACLE: Final = "oracle"
 
 @dataclass(frozen=True)
 class HeldToHistory:
-    """What a plan would have had in the history that it was made of."""
+    """Backtest of a plan in the history that it was made of."""
 
     realised: Realised
     """Availability and price."""
@@ -63,9 +63,9 @@ class TrailingWindow:
 
 @dataclass(frozen=True)
 class TransientAnswer:
-    """All that the page tells: what could be rented, what to rent, and plans by target, ascending.
+    """Content of the page: what could be rented, what to rent, and plans by target, ascending.
 
-    The plan in the history, and trailing windows, are told where there are some.
+    The plan in the history, and trailing windows, are shown where there are some.
     """
 
     offers: Offers

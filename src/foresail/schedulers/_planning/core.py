@@ -232,7 +232,7 @@ class PlanAhead:
         return demands_of(view, self._places, self.parameters, self._factors(view))
 
     def _look_at(self, view: ClusterView) -> None:
-        """Know the cells of the cluster, and such that tell nodes apart as waiting jobs do."""
+        """Know the cells of the cluster, and such that distinguish nodes as waiting jobs do."""
         told = _told(view.pending)
         if self._places.cluster is not view.cluster:
             self._places = CellMap(view.cluster)

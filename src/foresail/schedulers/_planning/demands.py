@@ -242,7 +242,7 @@ def _asked(
 ) -> tuple[tuple[int, ...], Floats, Sequence[tuple[float, ...]]]:
     """Resources that jobs ask for, the cpus of every job, and what it needs for each of them.
 
-    What is told of a job without cpus as cpus is of another resource.
+    Of a job without cpus, another resource is given as cpus.
     """
     cpus = np.array([each.job.cpus for each in pending])
     if all(each.job.cpus > 0.0 and _only_cpus(each.job) for each in pending):

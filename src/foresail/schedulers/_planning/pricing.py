@@ -5,7 +5,7 @@ most one option for a job; then, for every row of the problem and every slot, no
 be held than there is, with what stopped jobs give back. 3Sigma section 4.3.3, without its columns
 for partitions.
 
-A linear program that starts a third of a job worth 1,000 tells a bound that no plan comes near,
+A linear program that starts a third of a job worth 1,000 proves a bound that no plan comes near,
 where all jobs with a deadline are worth the same and the others next to nothing. Plans are worth
 a whole number of them then, and the little that is added: what lies between is out of reach.
 """

@@ -59,7 +59,7 @@ _TRIES: Final = (1, 3)
 """Kinds of searches in turn: of how many options the one is taken for which least room is made."""
 _MOST_SEARCHES: Final = 24
 _MORE_IN_VAIN: Final = 6
-"""How many searches in a row may be in vain besides one of each kind, if all is at stake."""
+"""How many searches in a row may fail besides one of each kind, if all is at stake."""
 _CHANGES: Final = 2000
 _CHANGES_FOR_A_JOB: Final = 200
 _USUAL_CHANGES: Final = 8000
@@ -80,7 +80,7 @@ def searched(
     better.
 
     They end at a value that is ``enough``. The more is at ``stake``, from 0 to 1, the longer they
-    are, and the more may be in vain.
+    are, and the more may fail.
     """
     ask = SearchProblem(
         problem.first_group,
@@ -130,7 +130,7 @@ _OF_WHOLE_JOBS: Final = 0.5
 _GREAT: Final = 10.0
 """They are asked where a job is worth so many times what the least is that counts."""
 _FORGOTTEN: Final = 0.95
-"""What is left from cycle to cycle of what programs have looked for in vain."""
+"""What is left from cycle to cycle of what programs have failed to find."""
 _WIDE: Final = 20.0
 """From a gap so many times what is good enough, programs may take all the work that is left; they
 may, too, if a whole job of those worth most may be missing.
@@ -340,7 +340,7 @@ class _Attempt:
         """Programs of the jobs worth most alone, for plans that have one of them more.
 
         Of their options, those that could be in the best plans, as many as a program may have. What
-        was looked for in vain before does not count: a whole job is worth the work in any cycle.
+        was not found before does not count: a whole job is worth the work in any cycle.
         """
         whole = whole_jobs(self._problem)
         if whole is None or whole.most <= _GREAT * self._effort.least_value:
@@ -387,7 +387,7 @@ class _Attempt:
         """Return what share of the work that is left is worth it.
 
         The less is missing to the bound, the less is at stake, and the less the more programs have
-        looked for in vain lately.
+        not found lately.
         """
         missing = self._bound - self._value
         wide = _WIDE * max(self._effort.relative_gap, _NOTHING_LEFT) * self._value

@@ -196,6 +196,7 @@ def _reserve_first(
     for i in range(first, last):
         slot = int(inputs.order[i, QUEUE])
         width, planned = jobs[slot, WIDTH], jobs[slot, PLANNED]
+        # A job that fits now starts: a reservation at once would be one for nobody.
         at = earliest_fit(profile, steps, 0, width, planned)
         if at == steps:
             jobs[slot, RESERVATION] = math.inf
@@ -232,6 +233,7 @@ def reserving_pass(inputs: PassInputs) -> int:
             break
         slot = int(inputs.order[i, inputs.candidates])
         needed, planned = jobs[slot, WIDTH], jobs[slot, PLANNED]
+        # Those with a reservation wait for it; the profile already has them.
         if needed > free or not math.isnan(jobs[slot, RESERVATION]):
             continue
         if not fits_at(profile, steps, 0, inputs.now + planned, needed):
@@ -357,6 +359,7 @@ def guarded_pass(inputs: PassInputs) -> int:
     """
     now, free, guarded = inputs.now, inputs.free, inputs.guarded
     jobs, release = inputs.jobs, inputs.release
+    # `spare` is computed when a job first asks for it: most passes never do.
     latest, spare = math.inf, math.nan
     if guarded >= 0:
         latest = max(jobs[guarded, LATEST], now)

@@ -164,6 +164,7 @@ def _exceeds(
     highest = int(task[TASK_HIGHEST + resource])
     there = int(machine[HIGHEST + resource])
     top = reached[resource, there]
+    # Even all of the most fits: no sum is needed, and none may round to a risk.
     if steps >= there + tasks * highest and top > 1.0 - _ROUNDING:
         within = 0.0
         for at in range(highest + 1):
@@ -236,6 +237,7 @@ def _outcome(
         return -2
     shared = _steps_within(capacity - tasks * share - least, step)
     free = _steps_within(capacity - tasks * cpus - least, step)
+    # All outcomes in which the machine is so full that the share is all there is are one.
     if at == -1:
         crowded = 1.0 - (reached[CPU, min(shared, there)] if shared >= 0 else 0.0)
         at = min(shared, there)
@@ -283,6 +285,7 @@ def expected_worth(
         stays *= 1.0 - _exceeds(row, reached, task.row, task.masses, MEMORY, room.counts[i], step)
     total = 0.0
     for step_number in range(int(task.row[TASK_HIGHEST + CPU]) + 1):
+        # Tasks use the same: sum over that, and let machines differ given it.
         mass = task.masses[CPU, step_number]
         if mass <= 0.0:
             continue
@@ -309,6 +312,8 @@ def _worth_given(
         pending[i, 2] = 1.0
     total = 0.0
     exceeds = 1.0
+    # Walk through the amounts that any machine gives, the least first: a gang is as slow as its
+    # slowest task.
     while exceeds > _ROUNDING:
         worst = 0
         for i in range(1, used_machines):
@@ -517,6 +522,7 @@ def _place(
             room.used[where] = best
             room.counts[where] = 0
             used_machines += 1
+            # Kept before the first task changes it.
             _copy(at, best, risks, room.kept, where, room.risks)
         room.counts[where] += 1
         if placed < tasks:

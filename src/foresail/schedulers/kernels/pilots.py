@@ -90,7 +90,7 @@ def no_outcomes(kept: int) -> Floats:
 
 @bare_kernel
 def drawn(seed: int, stream: int, number: int) -> float:
-    """A number between 0 and 1 that nothing but its three names tells (SplitMix64)."""
+    """A number between 0 and 1 that depends on its three names alone (SplitMix64)."""
     bits = np.uint64(seed) * _SECOND_FACTOR + np.uint64(stream) * _FIRST_FACTOR
     bits += (np.uint64(number) + np.uint64(1)) * _STEP
     for _ in range(2):
@@ -418,6 +418,7 @@ def in_time(
         return 1.0 if left >= 0.0 and mean <= 0.0 else 0.0
     if relative_variance <= 0.0:
         return 1.0 if left >= mean else 0.0
+    # Log-normal about the mean: the logarithm's variance, and its mean less half of that.
     variance = math.log1p(relative_variance)
     z = (math.log(left / mean) + variance / 2.0) / math.sqrt(variance)
     return float((1.0 - upper_tail(z)) ** together)

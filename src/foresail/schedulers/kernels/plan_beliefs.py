@@ -98,6 +98,7 @@ def fill_quantiles(
         for j in range(levels.shape[1]):
             target = 1.0 - levels[i, j]
             low, high = 0.0, most
+            # Halving, not Newton: the survival of a histogram has flat pieces.
             for _ in range(_HALVINGS):
                 if low >= high:
                     break

@@ -87,6 +87,7 @@ def best_start(
     slots = left.shape[1]
     for slot in range(slots):
         least[slot] = np.inf
+    # The least over the rows first, so that slots are compared once and not row by row.
     for at in range(shares.shape[0]):
         row, share = int(shares[at, 0]), shares[at, 1]
         if row < 0:
@@ -146,6 +147,7 @@ def fill_plan(
     for at in range(order.size):
         job = order[at]
         group = chosen_group[job]
+        # Give back what the job has, so that it competes with it.
         if group != NOT_PLANNED:
             take(consumption[group], cover[group_set[group]], chosen_slot[job], -1.0, left)
         chosen_group[job] = NOT_PLANNED
@@ -207,6 +209,7 @@ def take_in_turn(
                 some = min(left, _fitting(free[:, cell], each[job]))
                 shares[job, cell] = int(some)
                 left -= some
+        # The job is no longer one of those to come, whether or not it fits.
         for cell in range(cells.size):
             if allowed[job, cell]:
                 wanted[cell] -= each[job, 0] * tasks[job]
@@ -257,6 +260,7 @@ def grant(order: Integers, each: Floats, shares: Integers, free: Floats, granted
     resources, cells = free.shape
     for job in order:
         fits = True
+        # Look at all cells before any is taken: all or nothing.
         for cell in range(cells):
             if shares[job, cell] > 0:
                 granted[job] = True
@@ -407,6 +411,7 @@ def fill_within_risk(
         for group in range(first_group[job], first_group[job + 1]):
             shares = cover[group_set[group]]
             for slot in range(slots):
+                # The score first: whether it fits costs a convolution for every slot.
                 if score[group, slot] > best and _fits(
                     held[group], slot, still[group], shares, cumulative, most, units, risk
                 ):

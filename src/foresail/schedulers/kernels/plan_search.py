@@ -200,6 +200,8 @@ def _make_room(options: _Options, plan: _Chosen, guest: int, state: NDArray[np.u
                 continue
             share = _share_of(options.cover[group], row)
             if share > 0.0:
+                # More than is lacking is worth nothing; chance keeps the search from going in
+                # circles.
                 given = min(share * options.groups[group, _NEEDS, since], lacking)
                 worth = options.groups[group, _WORTH, plan.one[job, _SLOT]]
                 score = given / worth * _chance(state)
@@ -264,6 +266,7 @@ def _force(
     best_group, best_slot, least = first, NOT_PLANNED, np.inf
     for _ in range(tries):
         group = first + int(_chance(state) * (end - first))
+        # Squared: half of the tries are in the first quarter of the window.
         early = _chance(state)
         slot = int(early * early * slots)
         if options.groups[group, _WORTH, slot] > 0.0:
@@ -307,6 +310,7 @@ def _refill(
         order[at], order[other] = order[other], order[at]
         job = order[at]
         first, end = options.groups_of[job, 0], options.groups_of[job, 1]
+        # Now and then a group at random, lest the search stays where greed has brought it.
         if end - first > 1 and _chance(state) < _LESS_CHOOSY:
             first += int(_chance(state) * (end - first))
             end = first + 1
@@ -426,6 +430,7 @@ def _search(
     change = 0.0
     bearable = _FIRST_BEARABLE * abs(value)
     cooling = (_LAST_BEARABLE / _FIRST_BEARABLE) ** (1.0 / changes)
+    # Simulated annealing: what is lost in a change may be kept, by odds that fall.
     while change < min(changes, until) and best_value < enough:
         change += 1.0
         bearable *= cooling

@@ -106,7 +106,7 @@ GOES_FIRST: Final = 5
 AMONG_FIRST: Final = 6
 LACKS: Final = 7
 """Why a job waits, as far as that may differ from pass to pass. The last two are of jobs that are
-due by what EASY would have done: GOES_FIRST has a reservation. MUTE: others tell of the job.
+due by what EASY would have done: GOES_FIRST has a reservation. MUTE: others report the job.
 LACKS (put there by others): enough cpus are free, too little memory or too few gpus."""
 
 QUEUE_ARRAYS: Final = len(WaitingQueue._fields)
@@ -162,6 +162,7 @@ def _change(at: WaitingQueue, change: Floats, now: float) -> None:
     """Make one change."""
     what, who = change[WHAT], int(change[WHO])
     jobs, order, kinds, counters = at.jobs, at.order, at.kinds, at.counters
+    # A job keeps its place in order once it has aged; else a new belief means a new place.
     if what == LEAVES or (what == BELIEVED and jobs[who, AGED] == 0.0):
         give_up_place(jobs, order, counters, at.numbers, who)
     if what == ENTERS:
@@ -314,6 +315,7 @@ def pass_again(
     jobs, release, counters, more = at.jobs, at.release, at.counters, at.starts[started:]
     waiting, aged, releases = counters[WAITING], counters[AGED_FIRST], counters[RELEASES]
     due_from = counters[DUE_FROM]
+    # Make the tables those of the moment after the starts, run, and put everything back.
     _mark(at, started, absent, 0.0)
     for i in range(started):
         slot = at.starts[i]
@@ -366,6 +368,7 @@ def find_changed_codes(free: float, behind: int, started: int, places: Floats) -
     changed_slots = integers_at(places, AT_CHANGED_SLOTS)
     changed_codes = integers_at(places, AT_CHANGED_CODES)
     numbers = floats_at(places, AT_OWN_NUMBERS)
+    # Reservations are written into the rows for the loop, and wiped out in it.
     for i in range(counters[RESERVED]):
         jobs[int(plan[i, 0]), RESERVATION] = plan[i, 1]
     for i in range(started):

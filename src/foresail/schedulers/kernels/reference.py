@@ -132,7 +132,7 @@ def _longest_wait(at: ReferenceTables, now: float) -> float:
 
 @part
 def _take_turn(at: ReferenceTables, number: int, now: float) -> None:
-    """Note that it is a job's turn, and until when it may be passed over; it is in line."""
+    """Note that it is a job's turn, and until when others may go first; it is in line."""
     job = at.jobs[number]
     if not math.isnan(job[TURN]):
         return

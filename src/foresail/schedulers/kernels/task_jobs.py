@@ -2,7 +2,7 @@
 
 Who simulates or runs tasks says that a job was submitted, that a stage of it may start, that a task
 has ended, and asks which task starts in a free slot. Everything else is decided here: the queue of
-a new job, how many pilots it gets, what they tell, and the queue that follows.
+a new job, how many pilots it gets, what they show, and the queue that follows.
 
 Source: spec slearn, sections 3.1, 4 and 5.
 """
@@ -236,6 +236,7 @@ def submit_job(
     if source == ARRIVAL_ORDER and math.isnan(row[DUE]):
         row[DUE] = math.inf
     pilots, meanwhile = 0, NOWHERE
+    # History instead of pilots where it errs less, or where the queue is the same either way.
     if source == SAMPLING and tasks >= way[THIN_BELOW]:
         pilots = _sample(at, job)
         numbers = at.pilots.numbers
@@ -319,7 +320,7 @@ def end_task_of_job(
     slowdown
         How many times longer it ran than it would have at speed 1.
     told
-        What the job's pilots have told, seconds each; as long as the first stage has tasks.
+        Seconds of each of the job's pilots that have ended; as long as the first stage has tasks.
     """
     queues = at.queues
     row = queues.jobs[job]
@@ -333,6 +334,7 @@ def end_task_of_job(
     if place < row[FIRST_TASKS]:
         row[FIRST_SECONDS] += seconds
         row[FIRST_SQUARES] += seconds * seconds
+    # Pilots are the first in the order of starts.
     if place >= row[PILOTS_OF_JOB]:
         return False
     told[int(row[TOLD])] = seconds

@@ -111,7 +111,7 @@ how many of its tasks may start as far as its stages go, how many have started, 
 before it has been sampled (infinite: all); how many run, the sum of their starts, and the seconds
 of those that have ended; when its service will be too much for its queue, and its place among those
 of whom that is expected (``NOWHERE``: it is not); in which queue the others wait once the pilots
-have started (``NOWHERE``: in none, until these have told); when it is due (nan: never), which who
+have started (``NOWHERE``: in none, until these have ended); when it is due (nan: never), which who
 submits it says."""
 
 NOWHERE: Final = -1

@@ -1,4 +1,4 @@
-"""The queue of a machine as tables: jobs enter, grow old, tell of others, leave, are passed over.
+"""The queue of a machine as tables: jobs enter, age, inform, leave, and passes go over them.
 
 There is one of it for every way to run jobs: the event engine brings it up to date event by event
 (``foresail.schedulers.kernels.queue_table``), the compiled replay drives it in bulk

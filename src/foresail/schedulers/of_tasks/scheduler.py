@@ -1,7 +1,7 @@
 """The kernels of tasks as the object that the controller asks.
 
 It keeps the kernels' tables from one event to the next: what jobs have come, what of them runs,
-and what their pilots have told. The compiled replay (``foresail.simulator.task_replay``) calls the
+and how long their pilots took. The compiled replay (``foresail.simulator.task_replay``) calls the
 same kernels; both give the same schedule, task by task.
 """
 
@@ -278,7 +278,7 @@ class TaskScheduler(QueuesTasks):
         task_calls.open_tasks(self._tables, known.row, known.open(at))
 
     def memory(self) -> Mapping[str, Any]:
-        """Queues, what pilots and ended jobs have told, and the jobs that have not ended."""
+        """Queues, what pilots and ended jobs have shown, and the jobs that have not ended."""
         queues = self._tables.queues
         heaps = zip(queues.heaps, queues.waiting, strict=True)
         return {
@@ -305,7 +305,7 @@ class TaskScheduler(QueuesTasks):
         }
 
     def remember(self, memory: Mapping[str, Any], cluster: Cluster) -> None:
-        """Go on from what another kept, and from what it was told of parts that ended since."""
+        """Go on from what another kept, and from parts that ended since."""
         del cluster
         rows = memory["rows"]
         self._tables = self._compiled.without_jobs(max(rows, _FIRST_ROWS), FIRST_ROOM)

@@ -1,4 +1,4 @@
-"""SLearn: a job's first tasks tell how long the others will take (paper 002, section 5.1.2)."""
+"""SLearn: a job's first tasks show how long the others will take (paper 002, section 5.1.2)."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class SLearnParameters(QueueParameters):
     history if its variance is below that of tasks over the number of pilots), or history as far as
     it has proved itself (``proved``): a job that would be in the same queue whatever is likely is
     not sampled, and tasks of others wait in the queue for the most that is likely as soon as the
-    pilots have started, not only when they have told. Likely is what is within a standard deviation
-    of what history believes, in logarithms, by how far off such beliefs have been."""
+    pilots have started, not only when they have ended. Likely is what is within a standard
+    deviation of what history believes, in logarithms, by how far off such beliefs have been."""
     pilot_percent: float | None = None
     """Percent of a job's tasks that are pilots; learned from the jobs that have ended if not
     given. Parts of a pilot do not count; one task at least is a pilot."""

@@ -1,4 +1,4 @@
-"""What the interface answers with; times are Unix seconds, durations seconds, memory bytes."""
+"""Answers of the interface; times are Unix seconds, durations seconds, memory bytes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RangeAnswer(BaseModel):
 
     @classmethod
     def of(cls, quantiles: Range) -> RangeAnswer:
-        """What a forecast tells."""
+        """Make a range from the quantiles of a forecast."""
         low, median, high = (
             None if math.isinf(each) else each
             for each in (quantiles.low, quantiles.median, quantiles.high)
@@ -33,7 +33,7 @@ class RangeAnswer(BaseModel):
 
 
 class ReasonAnswer(BaseModel):
-    """Why a job waits."""
+    """Reason why a job waits."""
 
     code: str = Field(examples=["no_room"], description="One of a closed list.")
     sentence: str = Field(examples=["needs 8 cpus and 4 are free"])
@@ -41,7 +41,7 @@ class ReasonAnswer(BaseModel):
 
 
 class ForecastAnswer(BaseModel):
-    """What is to be expected of a job that waits or runs; times are Unix seconds."""
+    """Forecast of a waiting or running job; times are Unix seconds."""
 
     job_id: str
     made_seconds: float = Field(description="As things stood then.")
@@ -73,11 +73,11 @@ class PlannedJobAnswer(BaseModel):
 
 
 class PlanAnswer(BaseModel):
-    """What runs, and what is expected to start next; times are Unix seconds."""
+    """Running jobs, and those expected to start next; times are Unix seconds."""
 
     now_seconds: float
     cpus: float
-    pending: int = Field(description="How many wait, told below or not.")
+    pending: int = Field(description="How many wait, listed below or not.")
     running: list[PlannedJobAnswer]
     waiting: list[PlannedJobAnswer] = Field(description="By expected start.")
 
@@ -91,7 +91,7 @@ class HelpAnswer(BaseModel):
 
 
 class WaitAnswer(BaseModel):
-    """Why a job waits; others' jobs are nameless. Times are Unix seconds."""
+    """Explanation of a wait; others' jobs are nameless. Times are Unix seconds."""
 
     job_id: str
     now_seconds: float
@@ -110,7 +110,7 @@ class WaitAnswer(BaseModel):
 
 
 class UsageAnswer(BaseModel):
-    """How the cluster was used, in bins of equal length."""
+    """Use of the cluster, in bins of equal length."""
 
     begin_seconds: float
     bin_seconds: float
@@ -121,14 +121,14 @@ class UsageAnswer(BaseModel):
 
 
 class WhatIfAnswer(BaseModel):
-    """What is to be expected now, and if it were otherwise."""
+    """Forecasts as things are, and if they were otherwise."""
 
     now: ForecastAnswer | None = Field(description="Null for a job that is not submitted.")
     then: ForecastAnswer
 
 
 class SuggestedRequestAnswer(BaseModel):
-    """How long to ask for."""
+    """Requested time that is suggested."""
 
     job_id: str
     risk: float = Field(description="Probability of needing longer.")
@@ -138,7 +138,7 @@ class SuggestedRequestAnswer(BaseModel):
 
 
 class JudgedAnswer(BaseModel):
-    """How ranges that were told compare with what came about."""
+    """Comparison of stated ranges with what came about."""
 
     told: int = Field(description="How many have come about.")
     stated: float = Field(default=0.8, description="Share that should be in their range.")
@@ -148,7 +148,7 @@ class JudgedAnswer(BaseModel):
 
 
 class PredictionsAnswer(BaseModel):
-    """How good what was told has been."""
+    """Quality of past predictions."""
 
     runtimes: JudgedAnswer
     starts: JudgedAnswer
@@ -198,7 +198,7 @@ class JobAnswer(BaseModel):
     )
     warnings: list[str] = Field(default_factory=list)
     now_seconds: float | None = Field(
-        default=None, description="When this was told, by the clock of all these times."
+        default=None, description="When this was computed, by the clock of all these times."
     )
 
 
@@ -222,7 +222,7 @@ class SubmittedAnswer(BaseModel):
 
 
 class AskedAnswer(BaseModel):
-    """Of which jobs something was asked, durably."""
+    """Ids of jobs for which a command was stored durably."""
 
     job_ids: list[str]
 
@@ -235,7 +235,7 @@ class StoryLineAnswer(BaseModel):
 
 
 class StoryAnswer(BaseModel):
-    """What happened to a job, in order."""
+    """Story of a job, in order."""
 
     job_id: str
     lines: list[StoryLineAnswer]
@@ -257,13 +257,13 @@ class NodeAnswer(BaseModel):
 
 
 class NodesAnswer(BaseModel):
-    """All nodes; none where the cluster does not tell them apart."""
+    """All nodes; none where the cluster does not distinguish them."""
 
     nodes: list[NodeAnswer]
 
 
 class NodeAskedAnswer(BaseModel):
-    """Of which node something was asked, durably."""
+    """Name of a node for which a command was stored durably."""
 
     node: str
 
@@ -288,7 +288,7 @@ class ClusterAnswer(BaseModel):
 
 
 class WhoamiAnswer(BaseModel):
-    """Who asks."""
+    """Identity of the caller."""
 
     user: str
     role: str
@@ -298,7 +298,7 @@ class WhoamiAnswer(BaseModel):
 
 
 class HealthAnswer(BaseModel):
-    """How the service is."""
+    """Health of the service."""
 
     status: Literal["live"] = "live"
     version: str
@@ -349,7 +349,7 @@ class AuditAnswer(BaseModel):
 
 
 class PolicyAnswer(BaseModel):
-    """What decides from now on."""
+    """Policy that decides from now on."""
 
     policy: str
 

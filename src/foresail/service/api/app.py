@@ -53,7 +53,7 @@ def index() -> Response:
 
 @_PAGE.get("/static/{name}")
 def static(name: str) -> Response:
-    """What the page consists of."""
+    """Return a file of the page."""
     return _file(name)
 
 
@@ -92,7 +92,7 @@ async def events(
         Annotated[str, StringConstraints(pattern="^[0-9]{1,18}$")] | None, Header()
     ] = None,
 ) -> StreamingResponse:
-    """What happens from now on, or behind the event that was seen last.
+    """Stream events from now on, or behind the event that was seen last.
 
     Ids are the numbers of the log's records: none comes twice, and none is left out but those of
     other users' jobs.
@@ -110,7 +110,7 @@ async def events(
 
 
 class _Stream(StreamingResponse):
-    """What a caller sees of what happens behind an event, as long as there is a connection."""
+    """Stream of events that a caller sees, as long as there is a connection."""
 
     def __init__(self, parts: ServiceParts, caller: Caller, after: int) -> None:
         self._parts, self._caller, self._after = parts, caller, after
@@ -158,7 +158,7 @@ class Gate:
 
     Nothing is read of a body before ``door`` has let its sender in.
 
-    ``metrics`` are told of every answer. Where ``loopback_only``, only names of this machine may be
+    ``metrics`` count every answer. Where ``loopback_only``, only names of this machine may be
     asked for: any other was led here by a name server that somebody else controls (DNS rebinding).
     """
 

@@ -63,7 +63,7 @@ class LimitsCache:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """How a service is.
+    """Condition of a service.
 
     ``problems`` are what keeps it from working; ``remarks`` what people should know though it does.
     """
@@ -74,7 +74,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class ServiceParts:
-    """What a service consists of."""
+    """Parts of a service."""
 
     configuration: ServiceConfiguration
     folder: StateFolder
@@ -90,7 +90,7 @@ class ServiceParts:
     feed: Feed
     """The ways to the daemon and from it."""
     forecaster: QueueForecaster
-    """Tells what is to be expected."""
+    """Forecasts of waiting and running jobs."""
     metrics: ServiceMetrics
     counts: JobCounts
     overview: Overview
@@ -103,7 +103,7 @@ class ServiceParts:
     condition: Callable[[], Condition]
     """How it is now."""
     now: Callable[[], float]
-    """The time, by the clock that all times of jobs are told by."""
+    """The time, by the clock of all times of jobs."""
 
 
 _MOST_KNOWN: Final = 10_000
@@ -130,7 +130,7 @@ Parts = Annotated[ServiceParts, Depends(parts_of)]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, by a token or as an account of this machine, and from where."""
+    """Caller, by a token or as an account of this machine, and from where."""
 
     user: str
     """Whose jobs those are that this submits."""
@@ -141,20 +141,20 @@ class Caller:
 
     @property
     def key(self) -> str:
-        """What its calls are counted by: its token, or its account."""
+        """Return the key that its calls are counted by: its token, or its account."""
         return f"account {self.user}" if self.token is None else self.token.token_id
 
     @property
     def sees_all(self) -> bool:
-        """Whether other users' jobs are shown."""
+        """Return whether other users' jobs are shown."""
         return self.role is not Role.USER
 
     def sees(self, user: str) -> bool:
-        """Whether a user's jobs are shown."""
+        """Return whether a user's jobs are shown."""
         return self.sees_all or user == self.user
 
     def is_let_in(self, parts: ServiceParts) -> bool:
-        """Whether it would be still."""
+        """Return whether it would be let in still."""
         return self.token is None or parts.tokens.opens(self.token)
 
     def audit(self, parts: ServiceParts, action: str, subject: str) -> None:
@@ -352,7 +352,7 @@ def _living(parts: ServiceParts, wanted: JobsWanted) -> Iterator[str]:
 
 
 def _is_wanted(job: Job, wanted: JobsWanted) -> bool:
-    """Whether a job is one of those; schedulers know a job by its user and its name."""
+    """Return whether a job is one of those; schedulers know a job by its user and its name."""
     user, _, name = (job.user or "").partition("/")
     return (not wanted.users or user in wanted.users) and (not wanted.names or name in wanted.names)
 
@@ -395,12 +395,12 @@ def _members(parts: ServiceParts, array: str) -> Iterator[Row]:
 
 
 def no_such_job(job_id: str) -> CallRefused:
-    """That there is none of this id, or that it is none of the caller's business."""
+    """Return a refusal: none has this id, or it is none of the caller's business."""
     return CallRefused(HTTPStatus.NOT_FOUND, f"there is no job {job_id}")
 
 
 async def current_snapshot(parts: ServiceParts, fresh_seconds: float = 0.0) -> ClusterSnapshot:
-    """How the run stands, or stood so long ago at most.
+    """Return the snapshot of the run, so old at most.
 
     Raises ``CallRefused`` if there is no run yet.
     """

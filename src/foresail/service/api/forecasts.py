@@ -82,7 +82,7 @@ class WhatIfRequest(BaseModel):
 async def forecast(
     job_id: JobId, caller: AnyCaller, parts: Parts, *, arrivals: _Arrivals = False
 ) -> ForecastAnswer:
-    """When a job should start and end."""
+    """Forecast when a job starts and ends."""
     row = await asyncio.to_thread(own_job, parts, caller, job_id)
     if row["state"] == "running":
         answer = await _of_running(parts, job_id)
@@ -105,7 +105,7 @@ async def forecast(
 
 @router.post("/what-if")
 async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatIfAnswer:
-    """When a job should start if it asked for something else, or were submitted."""
+    """Forecast a job's start if it asked for something else, or were submitted."""
     if (body.job is None) is (body.job_id is None):
         raise CallRefused(
             HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -150,7 +150,7 @@ async def suggest(
     parts: Parts,
     risk: Annotated[float, Query(gt=0.0, lt=1.0)] = 0.05,
 ) -> SuggestedRequestAnswer:
-    """How long to ask for so that the job needs longer with this probability at most."""
+    """Suggest the time to ask for so that the job needs longer with this probability at most."""
     row = await asyncio.to_thread(own_job, parts, caller, job_id)
     require_waiting(row)
     pending = await parts.snapshots.ask(lambda controller, _: controller.state.pending_job(job_id))
@@ -168,7 +168,7 @@ async def suggest(
 
 @router.get("/predictions")
 async def predictions(caller: AnyCaller, parts: Parts) -> PredictionsAnswer:  # noqa: ARG001
-    """How good what was told has been: runtimes as believed, starts as forecast."""
+    """Return how good past predictions were: runtimes as believed, starts as forecast."""
     return PredictionsAnswer(
         runtimes=_judged(await parts.overview.judged_runtimes.get()),
         starts=_judged(await parts.overview.judged_starts.get()),
@@ -176,7 +176,7 @@ async def predictions(caller: AnyCaller, parts: Parts) -> PredictionsAnswer:  # 
 
 
 def forecast_answer(forecasts: Forecasts, job_id: str) -> ForecastAnswer | None:
-    """What was expected of a job that waited; None if it did not."""
+    """Return the forecast for a job that waited; None if it did not."""
     found: WaitingForecast | None = forecasts.waiting.get(job_id)
     if found is None:
         return None
@@ -206,7 +206,7 @@ async def _of_running(parts: ServiceParts, job_id: str) -> ForecastAnswer | None
 
 
 def reason_answer(reason: Reason | None, snapshot: ClusterSnapshot) -> ReasonAnswer | None:
-    """Why a job waits, in words."""
+    """Return why a job waits, in words."""
     if reason is None:
         return None
     return ReasonAnswer(
@@ -251,7 +251,7 @@ _WORTH_SHARE: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """How a job stands, as the daemon sees it, and which others may start."""
+    """Standing of a job, as the daemon sees it, and which others may start."""
 
     pending: PendingJob | None
     reason: Reason | None
@@ -262,7 +262,7 @@ class _Standing:
 
 @router.get("/jobs/{job_id}/wait")
 async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
-    """Why a job waits, its place in the queue, and what would help; others' jobs nameless."""
+    """Explain a wait: place in the queue, and what would help; others' jobs nameless."""
     row = await asyncio.to_thread(own_job, parts, caller, job_id)
     require_waiting(row)
 
@@ -316,7 +316,7 @@ async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
 
 
 def _queue(forecasts: Forecasts, standing: _Standing) -> list[QueuedJob]:
-    """What may start, in the policy's own order; where it has none, by expected start."""
+    """Return what may start, in the policy's own order; where it has none, by expected start."""
     now, known = forecasts.outlook.now, forecasts.waiting
     able = [
         each
@@ -331,7 +331,7 @@ def _queue(forecasts: Forecasts, standing: _Standing) -> list[QueuedJob]:
 
 
 def _plain_helps(job_id: str, reason: Reason | None) -> Iterator[HelpAnswer]:
-    """What helps without a doubt."""
+    """Yield what helps without a doubt."""
     match reason:
         case Reason(ReasonCode.HELD):
             yield HelpAnswer(sentence=f"release it: foresail release {job_id}")
@@ -351,7 +351,7 @@ async def _tried_helps(
     forecasts: Forecasts | None,
     free: int,
 ) -> list[HelpAnswer]:
-    """What lets it start earlier by the odds: asking for fewer cpus, or for a shorter time."""
+    """Return what lets it start earlier by the odds: fewer cpus, or a shorter time."""
     pending, job_id = standing.pending, command.job_id
     if pending is None or job_id not in standing.startable or command.strl is not None:
         return []
@@ -384,7 +384,7 @@ async def _tried_helps(
 
 
 def _fewer_cpus(command: CommandJob, free: int) -> Iterator[tuple[str, CommandJob]]:
-    """As many as are free, or half of what it asks for; of several tasks, whole ones."""
+    """Yield the job with the cpus that are free, or half; of several tasks, whole ones."""
     each = 1 if command.tasks == 1 else command.cpus // command.tasks
     most = free if 0 < free < command.cpus else command.cpus // 2
     cpus = most // each * each

@@ -58,14 +58,14 @@ _STATES_FOR: Final = {
     JobCommand.RELEASE: ("held",),
 }
 _CLUSTER_SECONDS: Final = 5.0
-"""Whether a job can ever run is told by the nodes that there were not longer ago."""
+"""Whether a job can ever run is decided by the nodes that there were not longer ago."""
 
 _PATIENCE_SECONDS: Final = 1.0
 _LIST_PATIENCE_SECONDS: Final = 0.02
 """How long forecasts are waited for that are just being made, of one job and of a page of them."""
 
 _FEW: Final = 10
-"""What is told of more jobs is put into words beside other calls, not before them."""
+"""Reasons of more jobs are put into words beside other calls, not before them."""
 
 _MOST_MEANT: Final = 30_000
 _MOST_LOG_BYTES: Final = 1_000_000
@@ -124,7 +124,7 @@ async def submit(
 
 
 def _still_to_wait_for(dependency: Dependency, rows: Sequence[Row]) -> Dependency | None:
-    """What is left of a dependency on jobs that stand so, all that its id means; None if nothing.
+    """Return what is left of a dependency on these jobs; None if nothing.
 
     Raises
     ------
@@ -173,7 +173,7 @@ async def list_jobs(
         Query(description="`next`: those not done with; what runs, then by expected start."),
     ] = "newest",
     *,
-    count: Annotated[bool, Query(description="Whether to tell how many there are.")] = False,
+    count: Annotated[bool, Query(description="Whether to count how many there are.")] = False,
 ) -> JobsAnswer:
     """Jobs as they stand, a page of them."""
     users = tuple(user or ())
@@ -298,7 +298,7 @@ async def _command(
 
 @router.get("/jobs/{job_id}/story")
 def job_story(job_id: JobId, caller: AnyCaller, parts: Parts) -> StoryAnswer:
-    """What has happened to a job, in sentences."""
+    """Return a job's story, in sentences."""
     job = own_job(parts, caller, job_id)
     found = parts.store.records_about(job)
     records = (parse_record(line, "event log", number) for number, line in found.lines)
@@ -332,7 +332,7 @@ def job_logs(
     offset: Annotated[int, Query(ge=0, le=2**62)] = 0,
     limit: Annotated[int, Query(ge=1, le=_MOST_LOG_BYTES)] = 100_000,
 ) -> Response:
-    """What a job has written, from a byte on; refused where it is in a file of the user's."""
+    """Return a job's output from a byte on; refused where it is in a file of the user's."""
     row = own_job(parts, caller, job_id)
     account = parts.served.other_account(row["user"])
     content = read_log(parts.folder.logs, account, f"{job_id}.{stream}", offset, limit)

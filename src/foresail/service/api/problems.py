@@ -29,7 +29,7 @@ _TAG: Final = re.compile(r"[^A-Za-z0-9_]")
 
 
 class ProblemDetails(BaseModel):
-    """Why a request was refused."""
+    """Details of why a request was refused."""
 
     type: str = Field("about:blank", description="Kind of problem.")
     title: str = Field(description="The status in words.", examples=["Unprocessable Content"])
@@ -106,7 +106,7 @@ def problem_answer(refused: CallRefused, request_id: str) -> JSONResponse:
 
 
 def refusal_of(error: ForesailError) -> CallRefused:
-    """What the answer to an error in the input is."""
+    """Turn an error in the input into an answer."""
     if isinstance(error, InvalidJobs):
         first = error.problems[0]
         refused = refusal_of(first)
@@ -156,7 +156,7 @@ def _refusal(error: Exception) -> CallRefused:
 
 
 def request_id_of(request: HTTPConnection) -> str:
-    """What the gate has called this call."""
+    """Return the id that the gate has given this call."""
     return str(request.scope.get("foresail_request_id", ""))
 
 

@@ -79,7 +79,7 @@ class PolicyRequest(BaseModel):
 
 @router.get("/health")
 async def health(parts: Parts) -> HealthAnswer:
-    """Whether the service works; needs no token."""
+    """Return whether the service works; needs no token."""
     condition = parts.condition()
     if condition.problems:
         raise CallRefused(
@@ -92,7 +92,7 @@ async def health(parts: Parts) -> HealthAnswer:
 
 @router.get("/whoami")
 async def whoami(caller: AnyCaller, parts: Parts) -> WhoamiAnswer:
-    """Who asks, and what that may do."""
+    """Return who asks, and what that may do."""
     token = caller.token
     return WhoamiAnswer(
         user=caller.user,
@@ -105,7 +105,7 @@ async def whoami(caller: AnyCaller, parts: Parts) -> WhoamiAnswer:
 
 @router.get("/cluster")
 async def cluster(caller: AnyCaller, parts: Parts) -> ClusterAnswer:  # noqa: ARG001
-    """What there is to run on, and how it is used now."""
+    """Return the resources of the cluster, and how they are used now."""
     snapshot = await current_snapshot(parts)
     counts = await parts.overview.by_state.get()
     total = snapshot.cluster.total
@@ -204,7 +204,7 @@ def audit(
     before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> AuditAnswer:
-    """What was done to tokens and policy, and who was refused; newest first."""
+    """Return what was done to tokens and policy, and who was refused; newest first."""
     found = parts.access.audit(before, limit)
     entries = [AuditEntryAnswer(number=number, **asdict(entry)) for number, entry in found]
     return AuditAnswer(entries=entries, next=found[-1][0] if len(found) == limit else None)
@@ -239,7 +239,7 @@ def _nodes(snapshot: ClusterSnapshot) -> list[NodeAnswer]:
 
 
 def _free(node: str, partition: str, snapshot: ClusterSnapshot) -> Resources:
-    """What is free of a node: no more than of its partition, whose jobs may name no nodes."""
+    """Return what is free of a node: no more than of its partition, whose jobs name no nodes."""
     nothing = Resources()
     there, in_all = snapshot.free_nodes.get(node, nothing), snapshot.free.get(partition, nothing)
     return Resources(
@@ -263,7 +263,7 @@ def _token(token: AccessToken) -> dict[str, Any]:
 async def plan(
     caller: AnyCaller, parts: Parts, most: Annotated[int, Query(ge=1, le=1000)] = 200
 ) -> PlanAnswer:
-    """What runs, and what is expected to start next, by the odds; other users' jobs nameless."""
+    """Return running jobs and expected next starts; other users' jobs nameless."""
     snapshot = await current_snapshot(parts)
     soon = JobsWanted(states=("pending",), limit=most, oldest_first=True)
     rows = await asyncio.to_thread(parts.store.jobs, soon)
@@ -297,7 +297,7 @@ async def usage(
     hours: Annotated[float, Query(gt=0.0, le=24.0 * 31)] = 24.0,
     bins: Annotated[int, Query(ge=1, le=500)] = 96,
 ) -> UsageAnswer:
-    """How many cpus jobs held, and how long those that started had waited, over the last hours."""
+    """Return cpus held, and waits of jobs that started, over the last hours."""
     snapshot = await current_snapshot(parts)
     used = await parts.overview.use(hours, bins)
     return UsageAnswer(
@@ -311,7 +311,7 @@ async def usage(
 
 
 def running_bars(snapshot: ClusterSnapshot, now: float) -> Iterator[PlannedJobAnswer]:
-    """What runs, and when it should end."""
+    """Yield running jobs, and when they should end."""
     for each in snapshot.running:
         found = forecast_running(each, now)
         start = each.start_seconds
@@ -328,7 +328,7 @@ def running_bars(snapshot: ClusterSnapshot, now: float) -> Iterator[PlannedJobAn
 
 
 def waiting_bar(job: Job, found: WaitingForecast) -> PlannedJobAnswer:
-    """What waits, and when it should start and end."""
+    """Return a waiting job, and when it should start and end."""
     return PlannedJobAnswer(
         job_id=job.job_id,
         name=job.name,
@@ -342,7 +342,7 @@ def waiting_bar(job: Job, found: WaitingForecast) -> PlannedJobAnswer:
 
 
 def _owner(user: str | None) -> str:
-    """Whose a job is: schedulers know jobs by user and name."""
+    """Return the owner of a job: schedulers know jobs by user and name."""
     return (user or "").partition("/")[0]
 
 
@@ -380,7 +380,7 @@ async def metrics(allowed: Annotated[None, Depends(_let_in)], parts: Parts) -> R
 
 
 async def _waiting(overview: Overview) -> Mapping[str, int]:
-    """Return how many jobs wait for which reason; empty as long as the daemon cannot tell."""
+    """Return how many jobs wait for which reason; empty as long as the daemon does not know."""
     try:
         return await overview.by_reason.get()
     except DaemonBusy:

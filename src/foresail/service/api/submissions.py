@@ -54,7 +54,7 @@ _OF_ARRAYS: Final = {
     *(f"SLURM_ARRAY_{name}" for name in ("JOB_ID", "TASK_COUNT", "TASK_MIN", "TASK_MAX")),
     "SLURM_ARRAY_TASK_STEP",
 }
-"""What tells a job of its array; if it is submitted by a member of another, not of that."""
+"""A job's variables about its array; if it is submitted by a member of another, not of that."""
 
 
 def _with_unit(memory: object) -> object:
@@ -139,7 +139,7 @@ class JobRequest(BaseModel):
         None, description="When it should be done: seconds from its submission, or `6h`."
     )
     worth: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] | None = Field(
-        None, description="What it is worth by its deadline, or at once; 1 unless told."
+        None, description="What it is worth by its deadline, or at once; 1 unless given."
     )
     decay: Duration | None = Field(
         None, description="Instead of a deadline: when it is worth nothing any more."
@@ -149,7 +149,7 @@ class JobRequest(BaseModel):
         description="Where it runs best: `partition:a,b`, `attribute:x`, `same:x`, `spread:x`.",
     )
     slowdown_elsewhere: Annotated[float, Field(ge=1, le=1e6, allow_inf_nan=False)] | None = Field(
-        None, description="How many times longer it runs anywhere else; 1 unless told."
+        None, description="How many times longer it runs anywhere else; 1 unless given."
     )
     strl: Text | None = Field(None, description="A request of its own, in STRL.")
     held: bool = Field(False, description="Whether it waits until it is released.")
@@ -175,7 +175,7 @@ class JobsRequest(BaseModel):
 
 
 class JobIdsBody(BaseModel):
-    """Which jobs are meant."""
+    """Ids of the jobs that are meant."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -206,12 +206,12 @@ class Submission:
 
     @property
     def jobs(self) -> int:
-        """How many they are."""
+        """Return how many jobs they are."""
         return sum(1 if each.indices is None else len(each.indices) for each in self.drafts)
 
     @property
     def is_too_large(self) -> bool:
-        """Whether more were to be kept of them than one call may ask for: a line for each.
+        """Return whether more would be stored than one call may ask for: a line for each.
 
         A single job that waits for nothing is no larger than the call itself.
         """
@@ -272,7 +272,7 @@ def _requests_of(
 
 
 def _of_array(indices: Sequence[int]) -> Mapping[str, str]:
-    """What Slurm's variables tell all members of an array; its id is told where a job starts."""
+    """Return Slurm's variables of all members of an array; its id is set where a job starts."""
     ordered = sorted(indices)
     steps = {after - before for before, after in pairwise(ordered)}
     return {
@@ -366,7 +366,7 @@ class JobChecks:
         return job
 
     def _too_much(self, job: Job) -> tuple[str, object]:
-        """Of what a job asks for too much; of its cpus, if it is all of it together."""
+        """Return what a job asks too much of; of its cpus, if it is all of it together."""
         stage, total = job.stages[0], job.total
         alone = {
             "memory": (Resources(0.0, stage.request.memory_bytes), memory_size(total.memory_bytes)),

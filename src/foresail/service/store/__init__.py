@@ -1,1 +1,1 @@
-"""Where the service keeps requests, the event log, the jobs as they stand, tokens and samples."""
+"""Store of the service: requests, the event log, jobs as they stand, tokens and samples."""

@@ -35,10 +35,10 @@ _PAGE = 1_000
 
 
 def faults_of(store: SqlStore) -> Iterator[str]:
-    """What is wrong with a store, a sentence each; nothing of a good one.
+    """Yield the faults of a store, a sentence each; nothing of a good one.
 
     The database says itself whether it is whole; the log must fold to a state; every job must stand
-    as the log tells, and no request may be marked as taken that there is not.
+    as the log says, and no request may be marked as taken that there is not.
     """
     try:
         if store.database.engine.dialect.name == "sqlite":
@@ -67,7 +67,7 @@ def _faults_of_log(store: SqlStore) -> Iterator[str]:
             if number > begin:
                 run.take(parse_record(line, "event log", number))
         if begin < left:
-            yield "the snapshot does not tell of the records that have left the log"
+            yield "the snapshot does not have the records that have left the log"
         recovered(store)
     except (InputError, KeyError, ImpossibleTransition) as error:
         yield f"the log cannot be what a run left, at record {number}: {error}"
@@ -128,7 +128,7 @@ def back_up(source: Database, file: Path) -> None:
 
 @contextmanager
 def good_backup(file: Path, folder: Path) -> Iterator[SqlStore]:
-    """What is in a backup, up to date, in a folder for as long as it is looked at.
+    """Open the store in a backup, up to date, in a folder for as long as it is looked at.
 
     Raises ``InputError`` if it is none, or does not hold together.
     """
@@ -166,7 +166,7 @@ def write_to(source: SqlStore, target: SqlStore) -> None:
 
 
 def is_free(store: SqlStore) -> bool:
-    """Whether nothing is lost with a store: it is empty, or has been moved."""
+    """Return whether nothing is lost with a store: it is empty, or has been moved."""
     return store.moved_to is not None or not (store.last_record() or store.next_number() > 1)
 
 
@@ -186,7 +186,7 @@ def _copy(source: Database, target: Connection) -> None:
             rows = connection.execute(select(table))
             for some in rows.mappings().partitions(_ROWS_AT_ONCE):
                 target.execute(insert(table), [dict(row) for row in some])
-    if target.dialect.name == "postgresql":  # it counts on by itself, from where it is told
+    if target.dialect.name == "postgresql":  # it counts on by itself, from where it is set
         last = target.scalar(select(func.max(AUDIT.c.number)))
         sequence = "pg_get_serial_sequence('audit', 'number')"
         target.execute(text(f"SELECT setval({sequence}, :next, false)"), {"next": (last or 0) + 1})

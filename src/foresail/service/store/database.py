@@ -70,7 +70,7 @@ class DiskRoom:
             )
 
     def _fill(self, engine: Engine, size_bytes: int) -> None:
-        with suppress(DBAPIError):  # what is to be written tells whether it can be
+        with suppress(DBAPIError):  # writing shows whether it can be
             with engine.begin() as connection:
                 connection.execute(delete(ROOM))
                 if size_bytes:
@@ -205,7 +205,7 @@ class Database:
 
     @property
     def keeps_room(self) -> bool:
-        """Whether the database is a file, and has that room now."""
+        """Return whether the database is a file, and has that room now."""
         return self._room is not None and self._room.is_kept
 
     def require_room(self) -> None:
@@ -225,7 +225,7 @@ class Database:
         self.engine.dispose()
 
     def _takes_lock(self) -> bool:
-        """Whether nobody else has the lock; it goes with the connection that has taken it."""
+        """Return whether nobody else has the lock; it ends with the connection that took it."""
         if self._held is None or self._held.invalidated:
             self._held = self.engine.connect()
         try:

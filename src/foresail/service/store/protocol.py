@@ -24,7 +24,7 @@ class Submit:
 
 
 class JobCommand(StrEnum):
-    """What may be wished of a job that is not done with."""
+    """Command that may be given about a job that has not ended."""
 
     CANCEL = "cancel"
     HOLD = "hold"
@@ -40,7 +40,7 @@ class ForJob:
 
 
 class NodeCommand(StrEnum):
-    """What may be wished of a node."""
+    """Command that may be given about a node."""
 
     DRAIN = "drain"
     RESUME = "resume"
@@ -83,12 +83,12 @@ OUT_OF_MEMORY: Final = "out_of_memory"
 
 
 class StoreUnavailable(ForesailError):  # noqa: N818 - it says what it is
-    """The store takes or tells nothing now: a full disk, no rights, no connection."""
+    """The store neither takes nor gives anything now: a full disk, no rights, no connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedCall:
-    """What one call asks for, all of it or nothing."""
+    """Request of one call, all of it or nothing."""
 
     user: str
     """Who asks."""
@@ -115,7 +115,7 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class WholeStep:
-    """What a step of the controller leaves, written at once or not at all."""
+    """Records that a step of the controller leaves, written at once or not at all."""
 
     lines: Sequence[str]
     """The step's records, a line each."""
@@ -129,7 +129,7 @@ class WholeStep:
 
 @dataclass(frozen=True, slots=True)
 class JobsWanted:
-    """Which jobs are listed, newest first unless ``oldest_first``."""
+    """Selection of listed jobs, newest first unless ``oldest_first``."""
 
     users: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
@@ -147,7 +147,7 @@ class JobsWanted:
 
 @dataclass(frozen=True, slots=True)
 class JobSpan:
-    """When a job came, started and ended (Unix seconds; None: not yet), and its cpus."""
+    """Times when a job came, started and ended (Unix seconds; None: not yet), and its cpus."""
 
     cpus: int
     submit_seconds: float
@@ -157,7 +157,7 @@ class JobSpan:
 
 @dataclass(frozen=True, slots=True)
 class ForecastRow:
-    """When a job was told to start: Unix seconds at 10, 50 and 90 %, as of ``made_seconds``.
+    """Forecast of a start: Unix seconds at 10, 50 and 90 %, as of ``made_seconds``.
 
     ``drawn_low_seconds`` and ``drawn_high_seconds`` are the range before it was corrected.
     """
@@ -173,7 +173,7 @@ class ForecastRow:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """How many things were told with a range of 80 %, and what became of them."""
+    """Counts of things that were stated with a range of 80 %, and of their outcomes."""
 
     told: int
     """How many have come about."""
@@ -240,7 +240,7 @@ def _numbers() -> Select[tuple[int]]:
 
 
 def what_is_asked(request: Request) -> Request:
-    """What a request asks for, whatever ids it was given: these differ each time."""
+    """Return a request without the ids it was given: these differ each time."""
     if isinstance(request, Submit):
         return replace(request, job=replace(request.job, job_id="", after=()))
     return request

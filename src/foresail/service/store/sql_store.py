@@ -89,7 +89,7 @@ class SqlStore:
                 self._look_up_records(connection)
                 identity = connection.execute(select(IDENTITY.c.identity, IDENTITY.c.moved_to))
                 self.identity, self.moved_to = identity.one()
-                """What tells it from every other store, made once; and where to it was moved."""
+                """Identity among all stores, made once; and where to it was moved."""
         except DBAPIError as error:
             database.close()
             raise InputError(f"cannot be used: {error.orig}", source=database.name) from error
@@ -119,7 +119,7 @@ class SqlStore:
         return cls(database)
 
     def next_number(self) -> int:
-        """The number of the next job: one more than that of any job accepted or passed over."""
+        """The number of the next job: one more than that of any job accepted or skipped."""
         if self._is_unsure_of_requests:
             with self.database.reading() as connection:
                 self._look_up_requests(connection)
@@ -289,13 +289,13 @@ class SqlStore:
             return [dict(row) for row in connection.execute(_listing(wanted)).mappings()]
 
     def count(self, wanted: JobsWanted) -> int:
-        """How many such jobs there are, on all pages."""
+        """Return how many such jobs there are, on all pages."""
         found = _chosen(replace(wanted, before=None, after=None), select(func.count(JOBS.c.number)))
         with self.database.reading() as connection:
             return connection.scalar(found) or 0
 
     def counts(self, user: str | None = None) -> dict[str, int]:
-        """How many jobs there are in each state; of one user, or of all."""
+        """Return how many jobs there are in each state; of one user, or of all."""
         wanted = select(JOBS.c.state, func.count()).group_by(JOBS.c.state)
         if user is not None:
             wanted = wanted.where(JOBS.c.user == user)
@@ -308,7 +308,7 @@ class SqlStore:
             connection.execute(insert(SAMPLES), [asdict(each) for each in samples])
 
     def samples(self) -> list[UseSample]:
-        """What each job was measured to use, in order."""
+        """Return the measured use of each job, in order."""
         wanted = select(SAMPLES).order_by(SAMPLES.c.end_seconds, SAMPLES.c.job_id)
         with self.database.reading() as connection:
             return [UseSample(**row) for row in connection.execute(wanted).mappings()]
@@ -345,7 +345,7 @@ class SqlStore:
         return [(ForecastRow(*row[:-1]), row[-1]) for row in reversed(rows)]
 
     def judged_forecasts(self) -> Judged:
-        """How forecasts of starts compare with when jobs have started."""
+        """Compare forecasts of starts with when jobs have started."""
         told = FORECASTS.c
         return self._judged(
             JOBS.c.start_seconds,
@@ -356,7 +356,7 @@ class SqlStore:
         )
 
     def judged_runtimes(self) -> Judged:
-        """How what was believed of runtimes compares with those of jobs that have completed."""
+        """Compare believed runtimes with those of jobs that have completed."""
         return self._judged(
             JOBS.c.end_seconds - JOBS.c.start_seconds,
             JOBS.c.low_seconds,
@@ -383,7 +383,7 @@ class SqlStore:
         return Judged(row[0], row[1] or 0, row[2] or 0)
 
     def owners(self, job_ids: Collection[str]) -> dict[str, str]:
-        """Whose these jobs are, by id."""
+        """Return the owners of these jobs, by id."""
         wanted = select(JOBS.c.job_id, JOBS.c.user).where(JOBS.c.job_id.in_(job_ids))
         with self.database.reading() as connection:
             return {row[0]: row[1] for row in connection.execute(wanted)}

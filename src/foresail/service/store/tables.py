@@ -78,7 +78,7 @@ IDENTITY: Final = Table(
     Column("identity", String, nullable=False),
     Column("moved_to", String),
 )
-"""One row: what tells this store from every other, made once at random; and where to it was moved,
+"""One row: this store's identity, made once at random; and where to it was moved,
 if it is not to be used any more."""
 
 ROOM: Final = Table(

@@ -111,7 +111,7 @@ BACKFILLED: Final = QUEUE_JOB_COLUMNS + 6
 JOB_COLUMNS: Final = QUEUE_JOB_COLUMNS + 7
 """A job's row, behind what the queue needs: the real runtime, the runtime planned with at
 submission, start and end (nan before), the expected end (seconds); how often the estimate was
-corrected; 1 for a job that overtook an earlier one."""
+corrected; 1 for a job that was backfilled."""
 
 STARTED: Final = QUEUE_COUNTERS
 RUNNING: Final = QUEUE_COUNTERS + 1
@@ -269,7 +269,7 @@ def ask_reference(at: Replay) -> None:
 def _enter_reference(
     reference: ReferenceTables, job: Floats, spec: Floats, summary: Floats
 ) -> None:
-    """Tell the reference of a submission."""
+    """Report a submission to the reference."""
     number = reference.counters[easy.ENTERED]
     row, requested = reference.jobs[number], spec[REQUESTED]
     row[easy.CPUS_HELD] = job[WIDTH]
@@ -328,7 +328,7 @@ def _note_plan(
 
 @part
 def _expected_gone(release: Floats, counters: Integers, now: float) -> int:
-    """How many running jobs are expected to have ended by now."""
+    """Return how many running jobs are expected to have ended by now."""
     gone = 0
     while gone < counters[RELEASES] and release[gone, EXPECTED_END] <= now:
         gone += 1
@@ -353,6 +353,7 @@ def _schedule(at: Replay, now: float) -> None:
     head = int(queue.order[0, QUEUE])
     last_head = head if head == counters[LAST_HEAD] else -1
     last_reservation = jobs[head, RESERVATION]
+    # Jobs expected to have ended by now count as gone where the conventions say so.
     free = machine[FREE]
     for i in range(counters[GONE]):
         free += queue.release[i, HELD]
@@ -471,7 +472,7 @@ def _expire(at: Replay, now: float) -> None:
 
 @part
 def _ends(ends: Floats, counters: Integers, now: float) -> bool:
-    """Whether a job ends by now that a pass of this instant has not started, to end at once."""
+    """Return whether a job ends by now that no pass of this instant has started."""
     if counters[RUNNING] == 0 or ends[0, TIME] > now:
         return False
     return bool(ends[0, SEQUENCE] < counters[STARTED_BEFORE])
@@ -479,14 +480,14 @@ def _ends(ends: Floats, counters: Integers, now: float) -> bool:
 
 @part
 def _submits(specs: Floats, arrivals: Integers, counters: Integers, now: float) -> bool:
-    """Whether a job is submitted by now that is not in the queue yet."""
+    """Return whether a job is submitted by now that is not in the queue yet."""
     at = counters[SLOTS]
     return bool(at < arrivals.shape[0] and specs[arrivals[at], SUBMIT] <= now)
 
 
 @part
 def _next_tick(queue: WaitingQueue, machine: Floats) -> float:
-    """When a waiting job is due next, or it may be known that one is (seconds)."""
+    """Return when a waiting job is due next, or it may be known that one is (seconds)."""
     if queue.numbers[IS_GUARDED] == 0.0 or next_due(queue.jobs, queue.dues, queue.counters) < 0:
         return float(machine[LOOK_AGAIN])
     due = queue.dues[queue.counters[DUE_FROM], QUEUE_KEY]
@@ -497,7 +498,7 @@ def _next_tick(queue: WaitingQueue, machine: Floats) -> float:
 def _next_event(
     specs: Floats, arrivals: Integers, ends: Floats, release: Floats, counters: Integers
 ) -> float:
-    """When something happens to a job next (seconds); infinite at the end."""
+    """Return when something happens to a job next (seconds); infinite at the end."""
     now = math.inf
     if counters[SLOTS] < arrivals.shape[0]:
         now = specs[arrivals[counters[SLOTS]], SUBMIT]
@@ -508,7 +509,7 @@ def _next_event(
 
 @part
 def _phase_of(machine: Floats, counters: Integers) -> int:
-    """What is looked at in the present phase of an instant, by the replay's conventions."""
+    """Return what is looked at in the present phase of an instant, by the conventions."""
     phase = counters[PHASE]
     if machine[SUBMISSIONS_FIRST] == 0.0 or phase >= PASSING:
         return int(phase)
@@ -526,13 +527,14 @@ def _next_action(
     machine: Floats,
     tick: float,
 ) -> int:
-    """What is to be done next, at the time that NOW then says; PAST: nothing more.
+    """Return what is to be done next, at the time that NOW then says; PAST: nothing more.
 
     There is a pass at ``tick``, whatever else happens then.
     """
     while True:
         what = _phase_of(machine, counters)
         now = numbers[NOW]
+        # One pass for all events of an instant, or one for each, by the conventions.
         if counters[PASS_DUE] != 0 and (what == PASSING or machine[PASS_PER_EVENT] != 0.0):
             counters[PASS_DUE] = 0
             if machine[PASS_PER_EVENT] == 0.0:
@@ -561,7 +563,7 @@ def _next_action(
 
 @merged_part
 def look_ahead(at: Replay) -> int:
-    """What is to be done next, at the time that NOW then says; PAST: nothing more."""
+    """Return what is to be done next, at the time that NOW then says; PAST: nothing more."""
     queue = at.queue
     tick = _next_tick(queue, at.machine)
     return int(

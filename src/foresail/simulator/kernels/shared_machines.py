@@ -135,7 +135,7 @@ def _expect(machines: Floats, links: Integers, heap: Integers, machine: int, tim
 
 @part
 def _tasks_on(machine_links: Integers, task_links: Integers, machine: int, on: Integers) -> int:
-    """How many tasks are on a machine; ``on`` begins with them, in order of their start."""
+    """Return how many tasks are on a machine; ``on`` begins with them, in order of start."""
     count = 0
     task = machine_links[machine, FIRST]
     while task != NONE:
@@ -207,6 +207,7 @@ def begin(
     tasks[task, CHANGES] = begins
     tasks[task, PACE] = 0.0
     there = _tasks_on(machine_links, task_links, machine, on)
+    # Behind the one that started last: evictions go by the order of starts.
     last = on[there - 1] if there else NONE
     task_links[task, ON] = machine
     task_links[task, BEFORE] = last
@@ -272,7 +273,7 @@ def _next_segment(
 
 @part
 def _goes_first(tasks: Floats, task: int, other: int) -> bool:
-    """Whether a task is evicted before one that has started earlier.
+    """Return whether a task is evicted before one that has started earlier.
 
     The lowest priority first; then what holds most above its request, then most; then the latest.
     """
@@ -299,6 +300,7 @@ def _share_cpus(cpus: float, tasks: Floats, on: Integers, there: int) -> None:
         weight += tasks[task, CPU_REQUEST]
         tasks[task, ALLOCATED] = -1.0
     found = True
+    # Each round gives the satisfied what they need and raises the level for the others.
     while found:
         found = False
         level, by_weight = left, weight
@@ -342,6 +344,7 @@ def _evict(
 ) -> int:
     """Evict tasks of a machine until less memory is held than it evicts at."""
     held = 0.0
+    # Tasks without memory are spared: their eviction frees nothing.
     for at in range(there):
         task = on[at]
         held += tasks[task, MEMORY]
@@ -382,6 +385,7 @@ def _reallocate(
     for at in range(there):
         task = on[at]
         demand, allocated, had = tasks[task, DEMAND], tasks[task, ALLOCATED], tasks[task, HAD]
+        # A pace of exactly 1 keeps ends where they were: no rounding moves them.
         pace = 1.0 if allocated == demand else allocated / demand
         if pace != tasks[task, PACE] and task_links[task, SEGMENT] >= task_links[task, BEGIN]:
             _set_pace(tasks, task, pace, now)
@@ -408,7 +412,7 @@ def advance(
     news: Floats,
     totals: Integers,
 ) -> int:
-    """Let everything happen that happens up to now on machines, and tell it.
+    """Let everything happen that happens up to now on machines, and report it.
 
     First tasks complete, then the use of others changes, then every machine concerned is relieved,
     once: of memory by evictions, then of cpu demand by throttling. Nothing may have been due at an
@@ -438,6 +442,7 @@ def advance(
     """
     count = 0
     due_machines = 0
+    # All machines where something is due first: what one does must not depend on the heap's order.
     while machines[heap[0], NEXT] <= now:
         due[due_machines] = heap[0]
         due_machines += 1

@@ -98,7 +98,7 @@ class TaskReplay(NamedTuple):
     tasks: Integers
     """Shape (tasks, TASK_COLUMNS)."""
     told: Floats
-    """What pilots have told, seconds, from each job's first task on; shape (tasks,)."""
+    """Seconds of ended pilots, from each job's first task on; shape (tasks,)."""
     end: Floats
     """Of each job, seconds; nan before; shape (jobs,)."""
     ends: Floats
@@ -243,6 +243,7 @@ def _end(at: TaskReplay, now: float) -> None:
 def _fill_slots(at: TaskReplay, now: float) -> None:
     """Offer free slots, the fastest first, until none is left, or no task may start."""
     queues = at.scheduler.queues
+    # Before any offer: a job that has had its share of the queue is not offered from it.
     demote(queues, now)
     of_class = 0
     while of_class < at.free.size:
@@ -306,7 +307,7 @@ def teach_loop(
         What happened, in order: to which slot, when, and the mean runtime of its tasks; nan where
         it was submitted.
     judged
-        Whether it tells what a belief about a job's first stage was worth.
+        Whether it learns the error of a belief about a job's first stage.
     proved
         What history turned out to be worth (``pilots.nothing_proved``).
     """

@@ -93,7 +93,7 @@ def keep_first_weeks(parameters: FirstWeeksParameters) -> Filter:
 
 @dataclass(frozen=True, slots=True)
 class UsersParameters:
-    """Who is kept."""
+    """Users to keep."""
 
     users: tuple[str, ...] = ()
     """Names of the users."""

@@ -35,7 +35,7 @@ SESSION_MEAN_GAP_SECONDS: Final = 900.0
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """Who submits what when; every array has shape (jobs,), one element an arrival, in order."""
+    """Arrivals by user and application; arrays of shape (jobs,), in order."""
 
     job: Integers
     """Index of the drawn job that arrives here."""

@@ -481,6 +481,7 @@ def _number(text: NDArray[np.uint8], start: int, end: int) -> tuple[float, int]:
     while at < end:
         byte = text[at]
         if 48 <= byte <= 57:
+            # Further digits do not fit in 64 bits; such numbers go to the slower parser.
             if digits < 18:
                 mantissa = mantissa * 10 + (byte - 48)
             digits += 1
@@ -582,6 +583,7 @@ def parse_lines(
         if field < NUMBERS:
             kind = TOO_FEW_FIELDS
             detail = field
+        # Nothing of a malformed line counts, slow numbers that were noted of it included.
         if kind != GOOD:
             slows = first_slow
             for index in range(NUMBERS):

@@ -1,4 +1,4 @@
-"""What the studies of planning beyond the published systems have in common."""
+"""Shared parts of the studies of planning beyond the published systems."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ QUICK: Final = {"seeds": "3", "hours": "0.5", "history_hours": "1", "nodes": "64
 
 @dataclass(frozen=True, slots=True)
 class BeyondParameters(StudyParameters):
-    """What these studies have in common."""
+    """Parameters that these studies share."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = (
         "hours",

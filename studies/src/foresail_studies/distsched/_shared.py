@@ -1,4 +1,4 @@
-"""What the studies of DistSched have in common: systems, measures, and how a run is made."""
+"""Shared parts of the studies of DistSched: systems, measures, and how a run is made."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MAIN: Final = (DIST, ACTUAL, POINT, REQUEST)
 
 @dataclass(frozen=True, slots=True)
 class DistSchedStudyParameters(StudyParameters):
-    """What the studies of DistSched have in common; the defaults are as published."""
+    """Parameters that the studies of DistSched share; the defaults are as published."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = (
         *("machines", "jobs", "load", "history_hours", "cycle_seconds"),

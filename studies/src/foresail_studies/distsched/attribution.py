@@ -28,7 +28,7 @@ class DistSchedAttributionParameters(distsched.DistSchedStudyParameters):
 
 @register("study", "distsched-attribution", parameters=DistSchedAttributionParameters)
 def attribution(parameters: DistSchedAttributionParameters) -> Study:
-    """What each of DistSched's techniques gives (figures 5.7 and 5.8)."""
+    """Measure the gain of each of DistSched's techniques (figures 5.7 and 5.8)."""
     return distsched.study_of(
         "What does each of DistSched's techniques give?",
         "figures 5.7 and 5.8",

@@ -24,7 +24,7 @@ class CycleTimeParameters(distsched.DistSchedStudyParameters):
 
 @register("study", "distsched-cycle-time", parameters=CycleTimeParameters)
 def cycle_time(parameters: CycleTimeParameters) -> Study:
-    """What planning with distributions of use costs (figure 5.10)."""
+    """Measure the cost of planning with distributions of use (figure 5.10)."""
     slow = Mean(_SLOW.name, distsched.DIST)
     return distsched.study_of(
         "What does planning with distributions of use cost?",

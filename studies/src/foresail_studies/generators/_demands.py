@@ -1,4 +1,4 @@
-"""What jobs demand beyond nodes: which have deadlines, how tight, and where they run best."""
+"""Demands of jobs beyond nodes: deadlines, their tightness, and preferred places."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def require_racks(nodes: int, racks: int) -> None:
 
 
 def split_by_load(work: Floats, share: float, random: np.random.Generator) -> Booleans:
-    """Which jobs belong to the part that does this share of the work; shape (jobs,).
+    """Return which jobs belong to the part that does this share of the work; shape (jobs,).
 
     Jobs are taken in random order until the share is reached; of some such orders, the first one
     that comes within 0.2 % of all work is taken, or else the nearest.

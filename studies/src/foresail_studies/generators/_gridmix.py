@@ -48,7 +48,7 @@ PREFERRED: Final[Mapping[str, str | None]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class GridmixParameters:
-    """What all generators of the recipe have in common."""
+    """Parameters that all generators of the recipe share."""
 
     hours: float = 1.0
     """Length of the run; the last job arrives at its end."""
@@ -101,7 +101,7 @@ Draw = Callable[[int, np.random.Generator], GridmixSizes]
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """Who takes part."""
+    """Mix of users who take part."""
 
     slo_share: float
     """Share of the jobs that have a deadline."""
@@ -138,7 +138,7 @@ def gridmix(parameters: GridmixParameters, mix: Mix, random: np.random.Generator
 def _enough(
     mix: Mix, wished: float, sizes: np.random.Generator, mixing: np.random.Generator
 ) -> tuple[Booleans, Floats, Integers]:
-    """As many jobs as bring their work nearest to what is wished; at least two."""
+    """Take as many jobs as bring their work nearest to the target; at least two."""
     count = 256
     while True:
         slo_sizes, best_effort = mix.slo(count, sizes), mix.best_effort(count, sizes)

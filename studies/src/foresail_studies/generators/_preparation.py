@@ -29,7 +29,7 @@ _IDENTITY: Final = ("user", "executable", "application", "application_name")
 
 @dataclass(frozen=True, slots=True)
 class PreparationParameters:
-    """What the generators of SLearn's traces have in common."""
+    """Parameters that the generators of SLearn's traces share."""
 
     source: str | None = None
     """A log: a file or folder that a reader knows, best one with tasks (else all tasks of a job run

@@ -119,7 +119,7 @@ class JobClasses:
 
     @property
     def count(self) -> int:
-        """How many classes there are."""
+        """Return how many classes there are."""
         return int(self._size.size)
 
     def draw(self, jobs: int, random: np.random.Generator) -> DrawnJobs:
@@ -163,7 +163,7 @@ _NEAR: Final = 0.005
 
 @dataclass(frozen=True, slots=True)
 class SyntheticParameters:
-    """What all generators of the E2E recipe have in common."""
+    """Parameters that all generators of the E2E recipe share."""
 
     source: str | None = None
     """The log whose jobs are sorted into classes: a file or folder that a reader knows. None takes
@@ -293,7 +293,7 @@ def _source_jobs(
 def _runtime_scale(
     parameters: SyntheticParameters, classes: JobClasses, random: np.random.Generator
 ) -> float:
-    """What runtimes are multiplied with so that a mean job does the work that is wished of it."""
+    """Return the factor on runtimes with which a mean job does the target work."""
     jobs = _jobs_of_run(parameters)
     if jobs is None:
         return 1.0
@@ -303,7 +303,7 @@ def _runtime_scale(
 
 
 def _jobs_of_run(parameters: SyntheticParameters) -> int | None:
-    """How many jobs the run has; None where that follows from the load."""
+    """Return how many jobs the run has; None where that follows from the load."""
     if parameters.jobs is not None or parameters.source is not None:
         return parameters.jobs
     work_hours = parameters.load * parameters.nodes * parameters.hours
@@ -343,7 +343,7 @@ def _draw(
 def _enough(
     classes: JobClasses, scale: float, wished: float, random: np.random.Generator
 ) -> DrawnJobs:
-    """As many jobs as bring the sum of their work nearest to what is wished, at least two."""
+    """Take as many jobs as bring the sum of their work nearest to the target, at least two."""
     drawn = classes.draw(256, random)
     while True:
         sums = np.cumsum(drawn.width * drawn.runtime_seconds) * scale

@@ -33,7 +33,7 @@ class JobsWithTasks:
 
     @property
     def begins(self) -> Integers:
-        """Where each job's tasks begin; shape (jobs,)."""
+        """Return where each job's tasks begin; shape (jobs,)."""
         begins: Integers = np.cumsum(self.width) - self.width
         return begins
 
@@ -55,7 +55,7 @@ class JobsWithTasks:
         )
 
     def tasks_of(self, rows: Integers) -> Integers:
-        """Where the tasks of some jobs are in ``task_seconds``; shape (sum of their widths,)."""
+        """Return the places of some jobs' tasks in ``task_seconds``; shape (sum of widths,)."""
         width = self.width[rows]
         within = np.arange(width.sum()) - np.repeat(np.cumsum(width) - width, width)
         at: Integers = np.repeat(self.begins[rows], width) + within

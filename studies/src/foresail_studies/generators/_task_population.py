@@ -118,7 +118,7 @@ def _names(jobs: int, random: np.random.Generator) -> Integers:
 
 
 def _share_of_names(members: Integers, share: float, random: np.random.Generator) -> Booleans:
-    """Whether each name is one of those that together have this share of the jobs."""
+    """Return whether each name is one of those that together have this share of the jobs."""
     order = random.permutation(members.size)
     sums = np.concatenate(([0], np.cumsum(members[order])))
     chosen = np.zeros(members.size, dtype=np.bool_)
@@ -224,7 +224,7 @@ def _means(width: Integers, thin: Booleans, centre: Floats, relative: Floats) ->
 
 
 def _falling(function: Callable[[float], float], wished: float) -> float:
-    """Where a falling function has this value, between 0 and 6."""
+    """Find where a falling function has this value, between 0 and 6."""
     low, high = 0.0, 6.0
     for _ in range(_STEPS):
         middle = (low + high) / 2.0

@@ -94,7 +94,7 @@ def packing(parameters: PackingParameters, random: np.random.Generator) -> Workl
 
 @dataclass(frozen=True, slots=True)
 class _Applications:
-    """What jobs have in common; every array has shape (applications,)."""
+    """Applications that jobs share; every array has shape (applications,)."""
 
     cpus: Floats
     memory_bytes: Floats

@@ -223,7 +223,7 @@ def _run(
 
 
 def _thinned(part: pl.DataFrame, wished: float, random: np.random.Generator) -> pl.DataFrame:
-    """As many jobs, in random order, as bring the work nearest to what is wished; at least two."""
+    """Take as many jobs, in random order, as bring the work nearest to the target; at least two."""
     order = random.permutation(part.height)
     work = (part["width"] * part["runtime_seconds"]).to_numpy()[order]
     count = int(np.argmin(np.abs(np.cumsum(work) - wished))) + 1

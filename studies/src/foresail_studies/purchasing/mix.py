@@ -109,7 +109,7 @@ class Purchase:
     """Of it, relative to on demand."""
 
     def measure(self) -> Mapping[str, float]:
-        """What the optimum and the policy pay, and what they use."""
+        """Measure what the optimum and the policy pay, and what they use."""
         workload, training_hours = _demand(self.log, self.share, self.seed)
         terms = None
         if self.lifetime_hours is not None:
@@ -142,7 +142,7 @@ class SmallCases:
     """Of them."""
 
     def measure(self) -> Mapping[str, float]:
-        """How much more the levels cost than they must."""
+        """Measure how much more the levels cost than they must."""
         random = np.random.default_rng(self.seed)
         terms = _SMALL_TERMS[self.terms]
         above = []
@@ -254,7 +254,7 @@ class PurchasingParameters(StudyParameters):
 
 @register("study", "purchasing-mix", parameters=PurchasingParameters)
 def purchasing_mix(parameters: PurchasingParameters) -> Study:
-    """Which mix of purchasing options is cheapest, and what a policy makes of it (5.4 to 5.8)."""
+    """Find the cheapest mix of purchasing options, and a policy's share of it (5.4 to 5.8)."""
     sources = [("", "")]
     if parameters.log is not None:
         sources.append((str(parameters.log), f", {parameters.log.name}"))

@@ -1,4 +1,4 @@
-"""Which jobs run on machines that are paid for: fleets that are there always, or in some hours."""
+"""Placement of jobs on machines paid for: fleets that are there always, or in some hours."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Fleet:
 
     @property
     def with_gpus(self) -> bool:
-        """Whether it is for jobs that ask for GPUs, and no others."""
+        """Return whether it is for jobs that ask for GPUs, and no others."""
         return self.machines[0].instance.gpus > 0.0
 
     def closes(self, start_hours: Floats, first_hour: float) -> Floats:
-        """When a machine is given back that is there at each start; -inf where none is.
+        """Return when a machine is given back that is there at each start; -inf where none is.
 
         ``first_hour`` is the hour at 0, counted from a Monday, 00:00.
         """
@@ -65,7 +65,7 @@ def fleets_of(machines: Sequence[ReservedMachines]) -> list[Fleet]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FleetPlacement:
-    """Which jobs each fleet takes; arrays of shape (jobs,)."""
+    """Jobs that each fleet takes; arrays of shape (jobs,)."""
 
     fleet: NDArray[np.int64]
     """Place of the fleet; -1: none."""
@@ -104,7 +104,7 @@ def place(
 
 
 def _fitting(jobs: BoughtJobs, hours: Floats, fleet: Fleet) -> Booleans:
-    """Which of some jobs find room; shape (jobs,)."""
+    """Return which of some jobs find room; shape (jobs,)."""
     if not jobs.hours.size:
         return np.zeros(0, np.bool_)
     split = pieces_of(jobs, _sizes(fleet))

@@ -31,7 +31,7 @@ _FACTORS: Final = 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RegressedRuntimes:
-    """What a regression of log runtimes believes of jobs."""
+    """Runtimes that a regression of log runtimes predicts."""
 
     middle_hours: Floats
     """Exponential of the predicted logarithm; shape (jobs,)."""
@@ -142,7 +142,7 @@ def with_error(hours: Floats, mean_error: float, seed: int) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class PracticeRequest:
-    """What is asked of the practical policy.
+    """Request to the practical policy.
 
     Raises
     ------
@@ -216,7 +216,7 @@ def practise(
 def _optimum_cost(
     jobs: BoughtJobs, catalogue: PriceCatalogue, terms: PurchaseTerms, settings: OfflineSettings
 ) -> float:
-    """Of the jobs themselves: the share of a repeated log that they would pay on demand."""
+    """Return the jobs' own part in the cost of a repeated log, as if on demand."""
     cost = 0.0
     repeated = replace(settings, extension="repeat")
     for each in resources_of(jobs, catalogue, settings.amounts, terms.customised_markup):

@@ -1,4 +1,4 @@
-"""What jobs that find no room on reserved machines pay, month by month."""
+"""Payments of jobs that find no room on reserved machines, month by month."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class RentedJobs:
         return rows
 
     def _on_demand_cost(self, months: int) -> Floats:
-        """Of what is on demand, restarts too, after the discount for sustained use."""
+        """Return the on-demand cost, restarts too, after the discount for sustained use."""
         jobs = self._jobs
         share = self._on_demand / jobs.hours * self._rented
         money = by_month(jobs.start_hours, jobs.hours, share * self._rent, months)

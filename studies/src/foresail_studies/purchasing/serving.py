@@ -25,7 +25,7 @@ RESERVED = "reserved"
 
 @dataclass(frozen=True, eq=False)
 class OnlineOutcome:
-    """What the policy paid after the training period, in the catalogue's currency."""
+    """Payments of the policy after the training period, in the catalogue's currency."""
 
     reserved: tuple[ReservedMachines, ...]
     """The machines it reserved at the beginning, and those it had."""
@@ -109,7 +109,7 @@ def _paid_rows(
     months: int,
     first_hour: float,
 ) -> list[Row]:
-    """What is committed, reserved (whatever the term) and scheduled: a row for each there is."""
+    """Return a row for each committed, reserved (whatever the term) and scheduled purchase."""
     rows: dict[str, Row] = {}
     for place_of, fleet in enumerate(fleets):
         option = fleet.machines[0].option

@@ -90,7 +90,7 @@ def train(
 
 
 def _committed(catalogue: PriceCatalogue) -> list[ReservedMachines]:
-    """What the buyer has, at no further cost."""
+    """Return what the buyer has, at no further cost."""
     found = []
     for each in running_commitments(catalogue):
         offer = catalogue.find(each.instance)

@@ -1,4 +1,4 @@
-"""What the studies of SLearn have in common: traces, systems, measures, and how a run is made."""
+"""Shared parts of the studies of SLearn: traces, systems, measures, and how a run is made."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ WIDE_BEGINS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class SLearnStudyParameters(StudyParameters):
-    """What these studies have in common."""
+    """Parameters that these studies share."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = ("median_tasks",)
     QUICK: ClassVar[Mapping[str, str]] = {"seeds": "6"}
@@ -92,12 +92,12 @@ class Traces(NamedTuple):
 
 
 def narrow(trace: str) -> str:
-    """What a trace is called whose widths are those of section 5.3.5."""
+    """Return the name of a trace whose widths are those of section 5.3.5."""
     return TRACES[trace]
 
 
 def wider(trace: str) -> str:
-    """What a trace is called whose jobs are wider."""
+    """Return the name of a trace whose jobs are wider."""
     return f"{TRACES[trace]}, wider jobs"
 
 
@@ -112,7 +112,7 @@ def traces(parameters: SLearnStudyParameters) -> tuple[Traces, ...]:
 
 
 def made_by(generator: str, name: str, settings: str) -> Traces:
-    """What a generator makes that also makes a history of its own."""
+    """Generate a run with a history of its own."""
     return Traces(name, f"{generator}({settings})", f"{generator}({settings},part=history)")
 
 
@@ -158,7 +158,7 @@ def cases(
 def claims(
     about: Callable[[str, str], Mapping[str, Bound]],
 ) -> tuple[PublishedClaim, ...]:
-    """What is claimed about each trace (its calibration and its group), wider jobs first."""
+    """Return the claims about each trace (its calibration and its group), wider jobs first."""
     return published(*(about(trace, name(trace)) for name in (wider, narrow) for trace in TRACES))
 
 
@@ -204,7 +204,7 @@ def completion(found: TasksReplayed) -> NDArray[np.float64]:
 
 
 def first_tasks(found: TasksReplayed) -> NDArray[np.int64]:
-    """Where each job's tasks begin, and where the last one's end; shape (jobs + 1,)."""
+    """Return where each job's tasks begin, and where the last one's end; shape (jobs + 1,)."""
     begins: NDArray[np.int64] = found.stages.first_task[found.stages.first_stage]
     return begins
 
@@ -258,14 +258,14 @@ def estimates(
 
 @lru_cache(maxsize=32)
 def replayed(workload: str, history: str, seed: int, policy: str) -> TasksReplayed:
-    """What a policy that has learned the history does with the run; kept for other cases."""
+    """Replay the run under a policy that has learned the history; kept for other cases."""
     return replay_task_arrays(
         generated(workload, seed), parse_policy(policy), generated(history, seed)
     )
 
 
 def notes(parameters: SLearnStudyParameters) -> tuple[str, ...]:
-    """Where these studies differ from the published ones."""
+    """Return where these studies differ from the published ones."""
     return (
         "The traces are generated, since 2Sigma's is not public: with the published coefficients "
         "of variation over time and over space (table 4), loads (table 5), and shares of jobs and "

@@ -34,7 +34,7 @@ class BinTrial:
     bin: str
 
     def measure(self) -> Mapping[str, float]:
-        """As above."""
+        """Measure as above."""
         of_trace = (self.workload, self.history, self.seed)
         ours, theirs = (slearn.replayed(*of_trace, each) for each in (slearn.SLEARN, slearn.SIGMA))
         first_task = slearn.first_tasks(ours)

@@ -18,7 +18,7 @@ _SYSTEMS: Final = (slearn.SLEARN, slearn.SIGMA, slearn.ORACLE)
 
 @dataclass(frozen=True, slots=True)
 class DistributionTrial:
-    """What a share of the jobs is below, of one replay."""
+    """Share of the jobs below each value, of one replay."""
 
     workload: str
     history: str

@@ -45,7 +45,7 @@ class LoadTrial:
 
 @dataclass(frozen=True, slots=True)
 class TimelineTrial:
-    """How the jobs that are submitted in one of the windows fare."""
+    """Metrics of the jobs that are submitted in one of the windows."""
 
     workload: str
     history: str

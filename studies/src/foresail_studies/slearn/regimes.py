@@ -70,7 +70,7 @@ class RegimeTrial:
         return float(slearn.completion(found).mean())
 
     def _misordered(self) -> float:
-        """What joins a prior with pilots is on the same side of the prior's mean as the pilots."""
+        """Return whether the joined estimate is on the pilots' side of the prior's mean."""
         if self.system == _HISTORY:
             return MISORDERED_BY_HISTORY
         pilots = max(_PERCENT * self.width // 100, 1)
@@ -105,7 +105,7 @@ class RegimeParameters(StudyParameters):
 
 @register("study", "slearn-regimes", parameters=RegimeParameters)
 def regimes(parameters: RegimeParameters) -> Study:
-    """Where history, sampling and both together have the least completion time (section 4.1)."""
+    """Find where history, sampling and both have the least completion time (section 4.1)."""
     cases = [
         GridPoint(
             _group(width, space),

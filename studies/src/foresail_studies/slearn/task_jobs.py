@@ -1,4 +1,4 @@
-"""How jobs of many tasks fared: SLearn's figures (spec slearn, section 8), of arrays by job.
+"""Metrics of jobs of many tasks: SLearn's figures (spec slearn, section 8), by job.
 
 Work is in cluster-kiloseconds: what all slots do in 1000 s.
 """
@@ -21,7 +21,7 @@ _LARGEST_ERROR_PERCENT: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Speedup:
-    """How many times faster jobs are than under a baseline; above 1: faster."""
+    """Speed-up of jobs over a baseline; above 1: faster."""
 
     average: float
     """The baseline's mean completion time over ours: not a mean of ratios."""
@@ -31,7 +31,7 @@ class Speedup:
 
 
 def speedup(baseline_seconds: Floats, seconds: Floats) -> Speedup:
-    """Of jobs with these completion times (submission to the last task's end)."""
+    """Return the speed-up of jobs with these completion times (submission to the last end)."""
     if not seconds.size:
         return Speedup(math.nan, math.nan, math.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -57,7 +57,7 @@ def normalised_waiting(
 
 
 def signed_error_percent(estimate: Floats, size: Floats) -> Floats:
-    """How far estimates are from the true seconds of all tasks; at most 1000 %."""
+    """Return the errors of estimates of the true seconds of all tasks; at most 1000 %."""
     error = np.full(size.size, np.nan)
     np.divide(100.0 * (estimate - size), size, out=error, where=size > 0.0)
     capped: Floats = np.minimum(error, _LARGEST_ERROR_PERCENT)
@@ -74,7 +74,7 @@ class QueueCorrectness:
 
 
 def queue_correctness(queue: Integers, right_queue: Integers, wide: Booleans) -> QueueCorrectness:
-    """Whether wide jobs were in the queue that their true size dictates; all nan without any."""
+    """Return whether wide jobs were in the queue of their true size; all nan without any."""
     if not wide.any():
         return QueueCorrectness(math.nan, math.nan, math.nan)
     off = queue[wide] - right_queue[wide]

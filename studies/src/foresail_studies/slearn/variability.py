@@ -44,7 +44,7 @@ _CLOSE: Final = 1.25
 
 @dataclass(frozen=True, slots=True)
 class VariabilityTrial:
-    """How the jobs of a generated history vary, over time or over space."""
+    """Variation of the jobs of a generated history, over time or over space."""
 
     history: str
     seed: int

@@ -97,7 +97,7 @@ class BarrierFormula:
 
 @dataclass(frozen=True, slots=True)
 class ModelBarrier:
-    """What a barrier of a model waits for."""
+    """Rule of which workers a barrier of a model waits for."""
 
     model: str
     workers: int
@@ -192,7 +192,7 @@ class SynchronizationParameters(StudyParameters):
 
 @register("study", "synchronization-models", parameters=SynchronizationParameters)
 def synchronization_models(parameters: SynchronizationParameters) -> Study:
-    """What barriers cost on transient workers, and what helps (figures 4.1 to 4.14)."""
+    """Measure the cost of barriers on transient workers, and remedies (figures 4.1 to 4.14)."""
     cases = [case for seed in range(parameters.seeds) for case in _cases(parameters, seed)]
     left_out = () if parameters.prices else (cloud.LEFT_OUT.format("speeds of real markets"),)
     return Study(

@@ -1,4 +1,4 @@
-"""What the studies of TetriSched have in common: workloads, measures, and how a run is made."""
+"""Shared parts of the studies of TetriSched: workloads, measures, and how a run is made."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ QUICK: Final = {"seeds": "4", "hours": "0.75", "discarded_hours": "0.25"}
 
 @dataclass(frozen=True, slots=True)
 class TetriSchedStudyParameters(TrialParameters):
-    """What the studies of TetriSched have in common."""
+    """Parameters that the studies of TetriSched share."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = (*TrialParameters.POSITIVE, "load")
 
@@ -59,7 +59,7 @@ class TetriSchedStudyParameters(TrialParameters):
 
 @dataclass(frozen=True, slots=True)
 class EstimateErrorsParameters(TetriSchedStudyParameters):
-    """What the studies have in common whose axis is the error of estimates."""
+    """Parameters of the studies whose axis is the error of estimates."""
 
     QUICK: ClassVar[dict[str, str]] = {**QUICK, "error_percents": "[-50,0,50]"}
 
@@ -129,7 +129,7 @@ def met(system: str, *x: float, group: str | None = None, of: Measure = ALL) -> 
 
 
 def notes_of(parameters: TetriSchedStudyParameters) -> tuple[str, ...]:
-    """Where the studies differ from the published ones, and what is left open."""
+    """Return where the studies differ from the published ones, and what is left open."""
     return (
         "Systems named -published drop jobs whose deadline is out of reach, as the published ones "
         "do; those without run them on nodes that no other job wants, which is our default.",

@@ -39,7 +39,7 @@ class TetriSchedAssumptionsParameters(tetrisched.TetriSchedStudyParameters):
 
 @register("study", "tetrisched-assumptions", parameters=TetriSchedAssumptionsParameters)
 def assumptions(parameters: TetriSchedAssumptionsParameters) -> Study:
-    """Where TetriSched's claims hold: slack, slowdown and load (figures 9 and 10)."""
+    """Find where TetriSched's claims hold: slack, slowdown and load (figures 9 and 10)."""
     settings = _settings(parameters)
     systems = named(
         tetrisched.GLOBAL, tetrisched.NO_SOFT_CONSTRAINTS, tetrisched.ONE_BY_ONE, tetrisched.OURS

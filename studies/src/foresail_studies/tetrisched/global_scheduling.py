@@ -24,7 +24,7 @@ class GlobalParameters(tetrisched.EstimateErrorsParameters):
 
 @register("study", "tetrisched-global", parameters=GlobalParameters)
 def placing_globally(parameters: GlobalParameters) -> Study:
-    """What it gives to place all waiting jobs together (figure 10)."""
+    """Measure the gain of placing all waiting jobs together (figure 10)."""
     met = tetrisched.met
     return tetrisched.study_of_errors(
         parameters,

@@ -29,7 +29,7 @@ class PlanAheadStudyParameters(tetrisched.TetriSchedStudyParameters):
 
 @register("study", "tetrisched-plan-ahead", parameters=PlanAheadStudyParameters)
 def plan_ahead(parameters: PlanAheadStudyParameters) -> Study:
-    """How far to plan ahead: deadlines met and best-effort latency (figure 11)."""
+    """Compare plan-ahead windows: deadlines met and best-effort latency (figure 11)."""
     most = max(parameters.window_seconds)
     met = tetrisched.met
     return Study(
@@ -58,7 +58,7 @@ def plan_ahead(parameters: PlanAheadStudyParameters) -> Study:
 
 @register("study", "tetrisched-scalability", parameters=PlanAheadStudyParameters)
 def scalability(parameters: PlanAheadStudyParameters) -> Study:
-    """What planning ahead costs: how long cycles take (figure 12)."""
+    """Measure the duration of planning cycles (figure 12)."""
     most = max(parameters.window_seconds)
 
     def cost(system: str, *x: float) -> Mean:

@@ -22,7 +22,7 @@ class SoftConstraintsParameters(tetrisched.EstimateErrorsParameters):
 
 @register("study", "tetrisched-soft-constraints", parameters=SoftConstraintsParameters)
 def soft_constraints(parameters: SoftConstraintsParameters) -> Study:
-    """What it gives to know where jobs run best (figure 9)."""
+    """Measure the gain of knowing where jobs run best (figure 9)."""
     least, most = min(parameters.error_percents), max(parameters.error_percents)
     met = tetrisched.met
     return tetrisched.study_of_errors(

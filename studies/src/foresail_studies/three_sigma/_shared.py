@@ -1,4 +1,4 @@
-"""What the studies of 3Sigma have in common: systems, measures, and how a run is made."""
+"""Shared parts of the studies of 3Sigma: systems, measures, and how a run is made."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _JOB_NODE_HOURS: Final = 1.19
 
 @dataclass(frozen=True, slots=True)
 class ThreeSigmaParameters(TrialParameters):
-    """What the studies of 3Sigma have in common."""
+    """Parameters that the studies of 3Sigma share."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = (*TrialParameters.POSITIVE, "nodes")
 
@@ -66,7 +66,7 @@ class ThreeSigmaParameters(TrialParameters):
 
 @dataclass(frozen=True, slots=True)
 class E2EStudyParameters(ThreeSigmaParameters):
-    """What the studies on the E2E recipe have in common; the defaults are as published."""
+    """Parameters of the studies on the E2E recipe; the defaults are as published."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = (
         *ThreeSigmaParameters.POSITIVE,
@@ -112,7 +112,7 @@ def history_of(workload: str, parameters: E2EStudyParameters) -> str:
 
 
 def notes_of(parameters: E2EStudyParameters) -> tuple[str, ...]:
-    """Where the studies on the E2E recipe differ from the published ones, and what is left open."""
+    """Return where the E2E studies differ from the published ones, and what is left open."""
     return (
         DROPPING,
         GOODPUT_NOTE,

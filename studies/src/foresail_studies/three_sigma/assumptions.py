@@ -43,7 +43,7 @@ class AssumptionsParameters(three_sigma.E2EStudyParameters):
 
 @register("study", "3sigma-assumptions", parameters=AssumptionsParameters)
 def assumptions(parameters: AssumptionsParameters) -> Study:
-    """Where 3Sigma's claims hold: history, hopeless jobs, slack, slowdown and load (figure 4.6)."""
+    """Find where 3Sigma's claims hold: history, hopeless jobs, slack, slowdown, load (4.6)."""
     settings = _settings(parameters)
     return Study(
         title="Where do 3Sigma's claims hold?",

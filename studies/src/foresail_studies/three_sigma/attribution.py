@@ -39,7 +39,7 @@ class AttributionParameters(three_sigma.E2EStudyParameters):
 
 @register("study", "3sigma-attribution", parameters=AttributionParameters)
 def attribution(parameters: AttributionParameters) -> Study:
-    """What each of 3Sigma's techniques gives, over deadline slack (figure 4.8)."""
+    """Measure the gain of each of 3Sigma's techniques, over deadline slack (figure 4.8)."""
     settings = [_setting(parameters, slack) for slack in parameters.slack_percents]
     tightest, loosest = min(parameters.slack_percents), max(parameters.slack_percents)
     return Study(

@@ -113,7 +113,7 @@ def _claims() -> dict[str, Bound]:
 
 
 def _transfer_claims() -> dict[str, Bound]:
-    """What is missed on a real cluster differs from a simulation by no more than published."""
+    """Compare a real cluster's missed deadlines with a simulation's, within the published."""
     return {
         f"On the real cluster {system} misses {points:g} points more or fewer than simulated "
         f"(table 4.2; taken as: at most so many more).": Bound(

@@ -34,7 +34,7 @@ class SampleSizeParameters(three_sigma.E2EStudyParameters):
 
 @register("study", "3sigma-sample-size", parameters=SampleSizeParameters)
 def sample_size(parameters: SampleSizeParameters) -> Study:
-    """How many earlier runs a belief has to rest on (figure 4.11)."""
+    """Find how many earlier runs a belief has to rest on (figure 4.11)."""
     cases = []
     for samples in parameters.samples:
         sampled = three_sigma.recipe(parameters, "e2e_sample", f",samples={samples}")

@@ -39,7 +39,7 @@ class ScalabilityStudyParameters(three_sigma.ThreeSigmaParameters):
 
 @register("study", "3sigma-scalability", parameters=ScalabilityStudyParameters)
 def scalability(parameters: ScalabilityStudyParameters) -> Study:
-    """What planning with distributions costs on a machine of Google's size (figure 4.12)."""
+    """Measure the cost of planning with distributions on Google's machine size (figure 4.12)."""
     settings = [_setting(parameters, rate) for rate in parameters.jobs_per_hour]
     systems = named(three_sigma.SIGMA, three_sigma.POINTS)
     most = max(parameters.jobs_per_hour)

@@ -60,7 +60,7 @@ class DrawnPool:
     seed: int
 
     def measure(self) -> Mapping[str, float]:
-        """What the plan costs and rents."""
+        """Measure what the plan costs and rents."""
         return _figures(
             _planned(self._offers(), self.capacity, cloud.target(self.nines), self.rule)
         )
@@ -95,7 +95,7 @@ class MarketPool:
     """Which stretch, of how many."""
 
     def measure(self) -> Mapping[str, float]:
-        """What the plan costs and rents, and how much of the same time it is short."""
+        """Measure what the plan costs and rents, and how much of the same time it is short."""
         history, kinds = cloud.markets(self.prices, self.machines)
         begin, end = cloud.stretch(history, self.place, self.stretches, history.begin)
         seen = history.between(begin, end)
@@ -154,7 +154,7 @@ class TransientCapacityParameters(StudyParameters):
 
 @register("study", "transient-capacity", parameters=TransientCapacityParameters)
 def transient_capacity(parameters: TransientCapacityParameters) -> Study:
-    """What each further nine of a transient capacity costs (figure 3.7)."""
+    """Measure the cost of each further nine of a transient capacity (figure 3.7)."""
     cases = [
         GridPoint(
             _DRAWN,

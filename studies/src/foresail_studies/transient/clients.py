@@ -1,4 +1,4 @@
-"""How quick a service is while its machines are taken: clients that wait for every answer.
+"""Latency of a service while its machines are taken: clients that wait for every answer.
 
 The published experiment (paper 003, section 3.5; spec 2.7): some clients send as fast as they are
 answered, to replicas whose working set is in memory, or partly or mostly on disk.
@@ -62,7 +62,7 @@ class Clients:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quickness:
-    """What the clients saw."""
+    """Latencies that the clients saw."""
 
     served: Served
     """Requests, and those that failed."""

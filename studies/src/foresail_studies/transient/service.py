@@ -110,7 +110,7 @@ class ServiceParameters(StudyParameters):
 
 @register("study", "transient-service", parameters=ServiceParameters)
 def transient_service(parameters: ServiceParameters) -> Study:
-    """How a service fares while its machines are taken (section 3.5.3)."""
+    """Measure a service while its machines are taken (section 3.5.3)."""
     cases = [
         GridPoint(
             group,

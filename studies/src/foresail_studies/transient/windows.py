@@ -145,7 +145,7 @@ class WindowParameters(StudyParameters):
 
 @register("study", "transient-windows", parameters=WindowParameters)
 def transient_windows(parameters: WindowParameters) -> Study:
-    """How well a transient capacity is kept that was planned from the past (figure 3.8)."""
+    """Check how well a transient capacity planned from the past is kept (figure 3.8)."""
     return Study(
         title="How well is a transient capacity kept that was planned from the past?",
         source=f"{cloud.SOURCE}, figure 3.8",

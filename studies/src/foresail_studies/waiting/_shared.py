@@ -1,4 +1,4 @@
-"""What the studies of waiting policies have in common: traces, settings, measures."""
+"""Shared parts of the studies of waiting policies: traces, settings, measures."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ YEAR: Final = "generated year"
 
 @dataclass(frozen=True, slots=True)
 class YearParameters(StudyParameters):
-    """What the studies of the generated year have in common."""
+    """Parameters that the studies of the generated year share."""
 
     seeds: int = 1
 
@@ -98,7 +98,7 @@ class Trace:
         return replace(self, seed=self.seed + APART)
 
     def machines(self, percent: float) -> FixedMachines:
-        """As many fixed machines as hold a percentage of the mean load, at 0.4 of the price."""
+        """Return the fixed machines for a percentage of the mean load, at 0.4 of the price."""
         return machines_for(self.read(), percent, self.machine_cores)
 
     def family(self) -> Sequence[RentedType]:
@@ -184,7 +184,7 @@ def policy_of(system: str, waiting_seconds: float, short_seconds: float) -> Wait
 
 
 def knowledge_of(estimates: Floats, jobs: TraceJobs, short_seconds: float) -> Mapping[str, float]:
-    """How well runtimes are known: MCC of short jobs, and MAPE."""
+    """Return how well runtimes are known: MCC of short jobs, and MAPE."""
     truth = jobs.runtime_seconds
     return {
         "correlation": matthews_correlation(estimates < short_seconds, truth < short_seconds),

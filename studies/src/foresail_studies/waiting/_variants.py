@@ -78,7 +78,7 @@ class VariantRun:
     learned: Baseline | None = None
 
     def measure(self) -> Mapping[str, float]:
-        """What it cost, how long jobs waited, and how far that is from the oracle, by reasons."""
+        """Measure cost, waits, and the distance from the oracle, by reasons."""
         base = self.baseline
         jobs, fixed = base.trace.read(), base.trace.machines(base.percent)
         models = {self.model: _learned(self.learned or base, self.model)} if self.model else {}
@@ -121,7 +121,7 @@ def compared(here: Baseline, model: str, learned: Baseline) -> Mapping[str, Vari
 
 @dataclass(frozen=True, slots=True)
 class ModelScore:
-    """How well a model foresees waits beyond a threshold."""
+    """Score of a model that foresees waits beyond a threshold."""
 
     baseline: Baseline
     model: str
@@ -153,7 +153,7 @@ _LEARN: Final[Mapping[str, Callable[[WaitRows], WaitModel]]] = {
 
 @lru_cache(maxsize=4)
 def _oracle(base: Baseline) -> WaitingMetrics:
-    """What the oracle's run came to."""
+    """Return the result of the oracle's run."""
     jobs, fixed = base.trace.read(), base.trace.machines(base.percent)
     told = Beliefs.true_runtimes(jobs, Foresight())
     return measured(

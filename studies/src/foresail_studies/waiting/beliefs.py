@@ -60,7 +60,7 @@ class BeliefRun:
     needs none: ``oracle``, ``10 % off``, ``speculative``."""
 
     def measure(self) -> Mapping[str, float]:
-        """What it cost, and how well short jobs were known (MCC, MAPE)."""
+        """Measure cost, and how well short jobs were known (MCC, MAPE)."""
         workload = log_of(self.workload, self.seed)
         jobs = TraceJobs.of_workload(workload)
         fixed = waiting.machines_for(jobs, self.percent)
@@ -132,7 +132,7 @@ class BeliefParameters(StudyParameters):
 
 @register("study", "waiting-beliefs", parameters=BeliefParameters)
 def waiting_beliefs(parameters: BeliefParameters) -> Study:
-    """What predicted runtimes are worth to a waiting policy (section 7.2, figure 7.4)."""
+    """Measure the worth of predicted runtimes to a waiting policy (section 7.2, figure 7.4)."""
     source = parameters.workload if parameters.log is None else str(parameters.log)
     seeds = range(parameters.seeds if parameters.log is None else 1)
     group = parameters.workload if parameters.log is None else parameters.log.name

@@ -84,7 +84,7 @@ class DelayParameters(waiting.YearParameters):
 
 @register("study", "waiting-delay", parameters=DelayParameters)
 def waiting_delay(parameters: DelayParameters) -> Study:
-    """What it gives to weigh distributions of waits against the worth of each job's delay."""
+    """Weigh distributions of waits against the worth of each job's delay."""
     cases: list[GridPoint] = []
     for seed in range(parameters.seeds):
         year = waiting.Trace("", parameters.jobs, seed)

@@ -1,4 +1,4 @@
-"""What the studies of waiting learn beside waits: runtimes, and how well either is predicted."""
+"""Models in the studies of waiting beside waits: runtimes, and how well they predict."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RuntimeModel = Callable[[Floats], Floats]
 
 
 class WaitScore(NamedTuple):
-    """How well waits are predicted: against a threshold (MCC), and in seconds (MAPE).
+    """Score of predicted waits: against a threshold (MCC), and in seconds (MAPE).
 
     The MAPE is that of jobs which waited, and whose whole wait is known.
     """
@@ -41,7 +41,7 @@ def split_rows(rows: WaitRows) -> tuple[WaitRows, WaitRows]:
 
 
 def score_waits(model: WaitModel, rows: WaitRows, threshold_seconds: float) -> WaitScore:
-    """How well a model does on rows that it has not seen."""
+    """Score a model on rows that it has not seen."""
     predicted = predicted_waits(model, rows.features).mean(axis=1)
     whole = ~rows.cut
     error = mean_absolute_percentage_error(predicted[whole], rows.wait_seconds[whole])

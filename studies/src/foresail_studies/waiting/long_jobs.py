@@ -13,7 +13,7 @@ from foresail.model.arrays import Floats
 
 @dataclass(frozen=True, slots=True)
 class LongJobs:
-    """How many there are, how many meet full machines, and what trying them cost."""
+    """Numbers of long jobs, of those that meet full machines, and the cost of trying them."""
 
     trial_cost: float
     """For trials of long jobs, which were stopped."""

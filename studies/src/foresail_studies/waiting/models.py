@@ -85,7 +85,7 @@ class WaitingFormula:
     under: float = 0.0
 
     def measure(self) -> Mapping[str, float]:
-        """What the formula says; NaN throughout where waits have no end."""
+        """Evaluate the formula; NaN throughout where waits have no end."""
         found = models.expected(
             self.policy,
             LOAD,
@@ -117,7 +117,7 @@ class Simulation:
     queue: Queue = "fcfs"
 
     def measure(self) -> Mapping[str, float]:
-        """What came out."""
+        """Measure the results."""
         policy = WaitingPolicy(
             self.waiting_seconds if self.policy in ("ajw-t", "sww", "compound") else math.inf,
             self.short_seconds if self.policy in ("ljw", "compound") else 0.0,
@@ -259,7 +259,7 @@ def _claims() -> Iterator[dict[str, Bound]]:
 
 
 def _claims_on_short_jobs() -> dict[str, Bound]:
-    """Of LJW with 101 servers: what the threshold does, and what wrong predictions do."""
+    """Return claims on LJW with 101 servers: the threshold, and wrong predictions."""
 
     def short(measure: str, t: float) -> Mean:
         return Mean(measure, "ljw", _SHORT, (t,))

@@ -88,7 +88,7 @@ class ModelRun:
     short_seconds: float
 
     def measure(self) -> Mapping[str, float]:
-        """What it cost, and how well runtimes were known (MCC of short jobs, MAPE)."""
+        """Measure cost, and how well runtimes were known (MCC of short jobs, MAPE)."""
         jobs, estimates = self.learned.read()
         fixed = waiting.machines_for(jobs, self.learned.percent)
         policy = waiting_policy("compound", self.waiting_seconds, self.short_seconds)
@@ -106,7 +106,7 @@ class QueueRun:
     learned: LearnedJobs
 
     def measure(self) -> Mapping[str, float]:
-        """How long jobs waited."""
+        """Measure how long jobs waited."""
         jobs, estimates = self.learned.read()
         fixed = waiting.machines_for(jobs, self.learned.percent)
         queue = {_RANDOM: "ajw random", _ARRIVAL: "ajw"}.get(self.learned.system, "ajw sjf")
@@ -132,7 +132,7 @@ def _parts(text: str, seed: int) -> _SplitLog:
 
 
 def _features(workload: Workload, jobs: TraceJobs) -> Floats:
-    """What is known on submission: when, whose, up to when, how wide; shape (jobs, 5)."""
+    """Return what is known on submission: when, whose, limit, width; shape (jobs, 5)."""
     users = workload.jobs["user"].cast(pl.Categorical).to_physical().cast(pl.Float64)
     limits = workload.jobs["requested_seconds"].cast(pl.Float64).fill_nan(None)
     memory = np.zeros(len(jobs)) if jobs.memory_bytes is None else jobs.memory_bytes
@@ -199,7 +199,7 @@ class RuntimeModelParameters(StudyParameters):
 
 @register("study", "waiting-runtime-models", parameters=RuntimeModelParameters)
 def waiting_runtime_models(parameters: RuntimeModelParameters) -> Study:
-    """Whether models of runtimes tell who may wait (figures 7.2 and 7.4, section 7.3)."""
+    """Test whether models of runtimes predict who may wait (figures 7.2 and 7.4, section 7.3)."""
     source = parameters.workload if parameters.log is None else str(parameters.log)
     seeds = range(parameters.seeds)
     told = (_ORACLE, _CLOSE, *parameters.models, *parameters.predictors)

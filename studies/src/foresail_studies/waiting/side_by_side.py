@@ -31,7 +31,7 @@ class Variant:
     """Shown in tables."""
     policy: WaitingPolicy
     beliefs: Beliefs
-    """The policy and what it is told."""
+    """The policy and its knowledge."""
     lost_seconds: Floats | None = None
     trial_price: float = 1.0
     """Of trials; see ``simulate`` and ``measured``."""

@@ -55,7 +55,7 @@ _SKIPPED: Final = {"ajw": 2}
 
 @dataclass(frozen=True, slots=True)
 class LastServer:
-    """How much the last of so many servers is used where no job waits."""
+    """Use of the last of so many servers where no job waits."""
 
     servers: int
 
@@ -75,7 +75,7 @@ class Conserving:
     over: float
 
     def measure(self) -> Mapping[str, float]:
-        """What the formula says."""
+        """Evaluate the formula."""
         found = short_waits_wait_conserving(LOAD, self.servers, self.waiting_seconds, self.over)
         return {
             "price": float(found.price),
@@ -128,7 +128,7 @@ def _formulas(seed: int) -> list[GridPoint]:
 
 
 def _formulas_of(servers: int) -> dict[str, dict[str, Task]]:
-    """What is compared with so many servers, by group and system."""
+    """Return what is compared with so many servers, by group and system."""
 
     def formula(policy: str, b: float = WAITING_SECONDS, **wrong: float) -> Task:
         return WaitingFormula(policy, servers, b, SHORT_SECONDS, **wrong)

@@ -41,7 +41,7 @@ class TraceRun:
     waits_under: float = 0.0
 
     def measure(self) -> Mapping[str, float]:
-        """What it cost, and how long jobs waited."""
+        """Measure cost and waits."""
         jobs = self.trace.read()
         fixed = self.trace.machines(self.percent)
         policy = waiting.policy_of(self.system, self.waiting_seconds, self.short_seconds)
@@ -82,7 +82,7 @@ class TraceParameters(waiting.YearParameters):
 
 @register("study", "waiting-trace", parameters=TraceParameters)
 def waiting_trace(parameters: TraceParameters) -> Study:
-    """What waiting saves on a year of jobs: prices, waits, wrong predictions (6.13 to 6.18)."""
+    """Measure the savings of waiting on a year of jobs: prices, waits, errors (6.13 to 6.18)."""
     limits = 3600.0 * parameters.waiting_hours, 60.0 * parameters.short_minutes
     cases = []
     for seed in range(parameters.seeds):
@@ -119,7 +119,7 @@ def waiting_trace(parameters: TraceParameters) -> Study:
 def _runs(
     trace: waiting.Trace, percent: float, waiting_seconds: float, short_seconds: float
 ) -> dict[str, TraceRun]:
-    """Of every system that is run with so many machines."""
+    """Return the runs of every system with so many machines."""
     return {
         system: TraceRun(trace, percent, system, waiting_seconds, short_seconds)
         for system in _SYSTEMS

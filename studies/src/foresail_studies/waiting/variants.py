@@ -45,7 +45,7 @@ class VariantParameters(waiting.YearParameters):
 
 @register("study", "waiting-variants", parameters=VariantParameters)
 def waiting_variants(parameters: VariantParameters) -> Study:
-    """What trials and models of waits are worth without an oracle (figures 7.4, 7.5, 7.7, 7.8)."""
+    """Measure trials and models of waits without an oracle (figures 7.4, 7.5, 7.7, 7.8)."""
     cases = []
     for seed in range(parameters.seeds):
         trace = waiting.Trace("", parameters.jobs, seed)

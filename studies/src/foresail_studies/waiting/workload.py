@@ -38,7 +38,7 @@ class Below:
     exponential: bool
 
     def measure(self) -> Mapping[str, float]:
-        """How many, and with runtimes how much work."""
+        """Measure how many, and with runtimes how much work."""
         jobs = self.trace.read()
         runtimes = self.of == "runtimes"
         values = jobs.runtime_seconds if runtimes else np.diff(jobs.submit_seconds)
@@ -88,7 +88,7 @@ class WorkloadParameters(waiting.YearParameters):
 
 @register("study", "waiting-workload", parameters=WorkloadParameters)
 def waiting_workload(parameters: WorkloadParameters) -> Study:
-    """How jobs come and how long they run, beside exponential ones (figures 6.12 and 7.3)."""
+    """Measure how jobs come and how long they run, beside exponential ones (6.12 and 7.3)."""
     cases = [
         case
         for seed in range(parameters.seeds)

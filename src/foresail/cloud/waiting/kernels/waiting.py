@@ -370,6 +370,7 @@ def _settle(
         lost = jobs.lost[job] if jobs.lost.size > 0 else 0.0
         outcomes.place[job] = TRIED
         outcomes.start[job] = now + lost
+        # Shorter ones end within their trial.
         if jobs.runtime[job] > rules.speculation_seconds:
             enter(room.trials, now + lost + rules.speculation_seconds, job)
     else:
@@ -401,6 +402,7 @@ def _place(
     machine = _free_machine(job, strict, jobs, shapes, machines, room)
     _believe(job, now, machine >= 0, rules, model, jobs, shapes, room)
     limit = max(rules.waiting_seconds, rules.patience_seconds)
+    # Waits are forecast only where the choice depends on them: a forecast costs a simulation.
     if ahead is not None and np.isnan(waits[0]):
         waits[0] = 0.0
         if machine < 0 and _asks_for_waits(job, after_trial, rules, jobs):

@@ -123,6 +123,7 @@ def forecast(
     else:
         _sort_lanes(shape, ahead)
         begins = _begin_overtaking(job, now + limit, shape, asked, ahead)
+    # The job was only tried in the line: what it is to do is not decided yet.
     ahead.standing[0] -= 1
     for k in range(at, ahead.standing[0]):
         ahead.line[k] = ahead.line[k + 1]
@@ -207,6 +208,7 @@ def _begin_in_order(
     at = 0
     while True:
         first = ahead.line[at]
+        # Its patience is over before its turn comes.
         if ahead.leaving[first] < now:
             at += 1
             continue

@@ -104,6 +104,7 @@ def start_behind(
         if _holds_then(plan, on, own):
             begins = plan.ends[at - 1, _TIME]
             break
+    # What was added up to find out is taken off again.
     for row in range(plan.span[0], at):
         on = plan.machine[int(plan.ends[row, _JOB])]
         for column in range(plan.more.shape[1]):
@@ -170,6 +171,7 @@ def _enter(plan: MachinePlan, time: float, job: float) -> None:
             low = middle + 1
         else:
             high = middle
+    # The ends lie in the middle of a longer array, so that either side can move by one.
     if low - first < last - low:
         for row in range(first, low):
             ends[row - 1, _TIME] = ends[row, _TIME]

@@ -162,7 +162,7 @@ class LocalAdapter:
                     running.attempt.stop()
 
     def reports(self, now: float) -> list[Ended]:
-        """How attempts have ended whose shims have gone; looks at what the others use."""
+        """Report how attempts have ended whose shims have gone; sample what the others use."""
         if self._watched and now >= self._looked_seconds + self._sample_seconds:
             self._look(now)
             self._say_what_waits_for_room()
@@ -198,7 +198,7 @@ class LocalAdapter:
             self._run.keep_samples(samples)
 
     def _say_what_waits_for_room(self) -> None:
-        """Tell, once, of attempts whose shims wait to write their claim or their end."""
+        """Report, once, attempts whose shims wait to write their claim or their end."""
         for watched in self._watched.values():
             attempt = watched.attempt
             obstacle = None if attempt.is_under_way() else attempt.obstacle()
@@ -214,7 +214,7 @@ class LocalAdapter:
                 self._run.note(f"{attempt.job_id} {sentence} as soon as there is room")
 
     def _used(self) -> Iterator[tuple[_Watched, ProcessesUse]]:
-        """What attempts have used by now, of those that have a process."""
+        """Yield the use by now of attempts that have a process."""
         by_session: dict[int, _Watched] = {}
         for each in self._watched.values():
             claim = each.attempt.claim()
@@ -352,7 +352,7 @@ class LocalAdapter:
 
 
 def measured(looks: Sequence[UseSample], tasks: int) -> Mapping[str, float]:
-    """What each task of an attempt used, by the names of ``foresail.predictors.dspredict``.
+    """Return what each task of an attempt used, by the names of ``predictors.dspredict``.
 
     Memory counts as it was at each look; nothing is known of an attempt that was never looked at.
     """

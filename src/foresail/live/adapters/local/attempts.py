@@ -99,7 +99,7 @@ class ProcessIdentity:
     boot: str
 
     def is_alive(self) -> bool:
-        """Whether this very process still runs (one that has ended and waits to be reaped: no)."""
+        """Return whether this very process still runs (no, if it ended and is not reaped)."""
         try:
             state, ticks = state_and_start_ticks(self.pid)
         except OSError:
@@ -109,14 +109,14 @@ class ProcessIdentity:
 
 @dataclass(frozen=True, slots=True)
 class AttemptStart:
-    """When an attempt began: by the wall clock, and since which boot."""
+    """Begin of an attempt: by the wall clock, and since which boot."""
 
     unix_seconds: float
     since_boot_seconds: float
     boot: str
 
     def by_clock_of(self, now: float) -> float:
-        """When that was for whom it is now ``now``, whatever was set since."""
+        """Return that moment for one whose clock says ``now``, whatever was set since."""
         if self.boot == boot_id():
             return now - max(0.0, since_boot_seconds() - self.since_boot_seconds)
         return min(self.unix_seconds, now - since_boot_seconds())
@@ -124,7 +124,7 @@ class AttemptStart:
 
 @dataclass(frozen=True, slots=True)
 class AttemptClaim:
-    """What runs an attempt, since when, with which cpus and gpus and cgroup."""
+    """Claim of an attempt: the process that runs it, since when, with which cpus, gpus, cgroup."""
 
     shim: ProcessIdentity
     command: ProcessIdentity
@@ -136,13 +136,13 @@ class AttemptClaim:
 
     @property
     def lost_seconds_ago(self) -> float:
-        """How long ago it can have been alive last, as its shim has gone without a word."""
+        """Return how long ago it can have been alive last, as its shim has gone without a word."""
         return 0.0 if self.shim.boot == boot_id() else since_boot_seconds()
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptStatus:
-    """How an attempt ended; its exit code is negative where a signal ended it.
+    """Status of an ended attempt; its exit code is negative where a signal ended it.
 
     ``runtime_seconds`` was measured, whatever the wall clock was set to meanwhile; ``problem`` is
     what kept it from running, if something did; ``cpu_seconds`` is what it has used of cpus in all,
@@ -159,7 +159,7 @@ class AttemptStatus:
 
     @property
     def reason(self) -> str:
-        """Why it ended so, where the exit code does not say it; else empty."""
+        """Return why it ended so, where the exit code does not say it; else empty."""
         if self.problem is not None:
             return f"cannot be run: {self.problem}"
         return "it held more memory than it may have" if self.is_over_memory else ""
@@ -180,7 +180,7 @@ class Attempt:
         self._pidfd: int | None = None
 
     def was_begun(self) -> bool:
-        """Whether a shim claimed it, as far as a crash of the machine has left that readable."""
+        """Return whether a shim claimed it, as far as a crash of the machine left that readable."""
         return self.claim() is not None or self.status() is not None
 
     def claim(self) -> AttemptClaim | None:
@@ -199,7 +199,7 @@ class Attempt:
         )
 
     def status(self) -> AttemptStatus | None:
-        """How it ended, if that was recorded."""
+        """Return how it ended, if that was recorded."""
         said = self._said("status")
         if said is None:
             return None
@@ -213,7 +213,7 @@ class Attempt:
         return AttemptStatus(code, start, runtime_seconds, because, problem, cpu_seconds, is_over)
 
     def is_anothers(self) -> bool:
-        """Whether files of another store, or that nobody can read, are in its way."""
+        """Return whether files of another store, or that nobody can read, are in its way."""
         found = [contents(self._path(kind)) for kind in ("claim", "status")]
         return any(said is not None and said.get("identity") != self._identity for said in found)
 
@@ -225,12 +225,12 @@ class Attempt:
         return f"{self._prefix}.{kind}"
 
     def is_under_way(self) -> bool:
-        """Whether it was claimed and its command has not ended."""
+        """Return whether it was claimed and its command has not ended."""
         claim = self.claim()
         return claim is not None and claim.command.is_alive()
 
     def obstacle(self) -> str | None:
-        """Why its shim cannot write what it must; None if nothing is in the way."""
+        """Return why its shim cannot write what it must; None if nothing is in the way."""
         probe = self._prefix.with_name(self._prefix.name + ".probe")
         try:
             probe.write_text("\n")
@@ -241,11 +241,11 @@ class Attempt:
         return None
 
     def is_over_memory(self) -> bool:
-        """Whether it was told to stop because it held more memory than it may."""
+        """Return whether it was stopped because it held more memory than it may."""
         return self._prefix.with_name(self._prefix.name + ".memory").exists()
 
     def end_for_memory(self) -> None:
-        """Have it stopped for that, which whoever reads how it ended can tell."""
+        """Have it stopped for that, which whoever reads its end can see."""
         self._prefix.with_name(self._prefix.name + ".memory").touch()
         self.stop()
 

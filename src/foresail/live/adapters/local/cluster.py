@@ -48,7 +48,7 @@ class LocalTrial:
         return Start(job_id, Placement.whole("all", 1))
 
     def times_begun(self, job_id: str) -> int:
-        """How many marks there are of it."""
+        """Count the marks of its begins."""
         mark = self._marks / job_id
         return len(mark.read_text().splitlines()) if mark.exists() else 0
 
@@ -64,7 +64,7 @@ class LocalParameters:
     grace_seconds
         Time between the gentle and the firm signal to a job that has to end.
     nodes
-        Into how many nodes they are divided, evenly; 0: they are not told apart.
+        Into how many nodes they are divided, evenly; 0: they are not distinguished.
     sample_seconds
         Time between two looks at what jobs use.
     log_bytes
@@ -126,7 +126,7 @@ class LocalCluster:
 
     @property
     def total(self) -> Resources:
-        """What it has for all jobs together."""
+        """Return the resources for all jobs together."""
         return self._total(self._gpus())
 
     def _total(self, gpus: tuple[str, ...]) -> Resources:
@@ -136,7 +136,7 @@ class LocalCluster:
         return Resources(float(cpus), memory, float(len(gpus)))
 
     def _gpus(self) -> tuple[str, ...]:
-        """What they are called; where there are fewer than it was given, by number."""
+        """Return the names of gpus; where there are fewer than it was given, numbers."""
         count = self.parameters.gpus
         if count == 0:
             return ()
@@ -170,5 +170,5 @@ def _divided(total: Resources, count: int) -> Cluster:
 
 
 def _share(whole: int, count: int, at: int) -> float:
-    """What one of so many gets; the first ones have what is left over."""
+    """Return the share of one of so many; the first ones have what is left over."""
     return float(whole // count + (at < whole % count))

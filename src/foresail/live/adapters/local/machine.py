@@ -28,7 +28,7 @@ _SESSION, _USER_TICKS, _SYSTEM_TICKS, _PAGES = 3, 11, 12, 21
 
 @dataclass(frozen=True, slots=True)
 class ProcessesUse:
-    """What the processes of a job have used by now: cpu seconds, and bytes of memory held."""
+    """Use of a job's processes by now: cpu seconds, and bytes of memory held."""
 
     cpu_seconds: float
     memory_bytes: float
@@ -66,7 +66,7 @@ def memory_of(pid: int) -> float:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """What is to be known of a process, behind its name; nothing if it has ended."""
+    """Read the fields of a process behind its name; nothing if it has ended."""
     try:
         text = (_PROC / str(pid) / "stat").read_bytes()
     except OSError:
@@ -93,7 +93,7 @@ class JobCgroup:
 
 @dataclass(frozen=True, slots=True)
 class JobCgroups:
-    """Where cgroups of attempts may be made."""
+    """Place where cgroups of attempts may be made."""
 
     parent: Path
     controllers: frozenset[str] = frozenset()
@@ -119,7 +119,7 @@ class JobCgroups:
 
 
 def permitted_cgroups() -> JobCgroups | None:
-    """Where this process may make cgroups; None where it may not, or the kernel is too old.
+    """Return where this process may make cgroups; None where it may not, or the kernel is too old.
 
     They are made in the nearest cgroup above this process that was delegated to it, or in its own.
     Controllers are enabled there if that is possible: in a cgroup that holds processes it is not.
@@ -158,7 +158,7 @@ def _delegated() -> Path | None:
 
 
 def _enabled(parent: Path, controller: str) -> bool:
-    """Whether cgroups below this one have a controller, which is enabled if it can be."""
+    """Return whether cgroups below this one have a controller; enable it if possible."""
     switch = parent / "cgroup.subtree_control"
     if controller not in (parent / "cgroup.controllers").read_text().split():
         return False
@@ -168,7 +168,7 @@ def _enabled(parent: Path, controller: str) -> bool:
 
 
 def use_of_cgroup(cgroup: str) -> ProcessesUse | None:
-    """What the processes of a cgroup have used by now; None where there is no such cgroup.
+    """Return what a cgroup's processes have used by now; None where there is no such cgroup.
 
     Memory is that of the controller without what the kernel would give up first (the working set),
     or, without a controller, what the processes hold, where what they share counts for each.
@@ -199,7 +199,7 @@ class Slots(Generic[_Slot]):
         self._held: dict[str, tuple[_Slot, ...]] = {}
 
     def take(self, job_id: str, count: int) -> tuple[_Slot, ...]:
-        """What a job has from now on: ``count`` of them, or none where so many are not free."""
+        """Take ``count`` slots for a job, or none where so many are not free."""
         held = {*chain.from_iterable(self._held.values())}
         free = [each for each in self._slots if each not in held]
         taken = tuple(free[:count]) if len(free) >= count else ()
@@ -235,7 +235,7 @@ def machine_memory_bytes() -> float:
 
 
 def machine_gpus() -> tuple[str, ...]:
-    """What CUDA calls the gpus that this process may use; none where the driver names none."""
+    """Return the gpus as CUDA names them; none where the driver names none."""
     visible = os.environ.get(_VISIBLE)
     if visible is not None:
         names = [name.strip() for name in visible.split(",")]
@@ -250,5 +250,5 @@ def machine_gpus() -> tuple[str, ...]:
 
 
 def gpu_variables(gpus: tuple[str, ...]) -> dict[str, str]:
-    """What shows a job these gpus and no others; numbers are those of ``nvidia-smi``."""
+    """Return variables that show a job these gpus only; numbers are those of ``nvidia-smi``."""
     return {_VISIBLE: ",".join(gpus), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}

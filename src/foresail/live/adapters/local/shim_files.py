@@ -28,13 +28,13 @@ _PATIENCE_SECONDS = 1.0
 
 
 def boot_id() -> str:
-    """Which boot of the machine this is."""
+    """Return the identity of this boot of the machine."""
     with open("/proc/sys/kernel/random/boot_id") as boot:  # noqa: PTH123 - pathlib is slow to import
         return boot.read().strip()
 
 
 def since_boot_seconds() -> float:
-    """How long the machine has been up, suspended or not: no setting of its clock changes that."""
+    """Return how long the machine has been up, suspended or not, whatever clocks are set to."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -87,7 +87,7 @@ def write(path: str, text: str) -> None:
 
 
 def contents(path: str) -> dict[str, Any] | None:
-    """What a claim or a status says; None if there is none, or a crash has left it incomplete."""
+    """Read a claim or a status; None if there is none, or a crash has left it incomplete."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123
             line = file.read()
@@ -145,7 +145,7 @@ def members(cgroup: str) -> list[int]:
 
 
 def counters(cgroup: str, name: str) -> dict[str, int]:
-    """What a file of counters says, such as ``cpu.stat``; nothing where there is none."""
+    """Read a file of counters such as ``cpu.stat``; nothing where there is none."""
     return {key: int(value) for key, value in map(str.split, _lines(cgroup, name))}
 
 

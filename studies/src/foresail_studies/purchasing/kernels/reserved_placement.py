@@ -20,7 +20,7 @@ from foresail.kernels.compile import bare_kernel, part
 
 
 class Pieces(NamedTuple):
-    """How jobs come apart: ``full`` equal pieces and one ``rest`` (no cores: there is none).
+    """Pieces of jobs: ``full`` equal pieces and one ``rest`` (no cores: there is none).
 
     Per job: cores (whole ones), memory and gpus of a full piece and of the rest, the last two in
     the machines' units.
@@ -42,7 +42,7 @@ def place_jobs(
     machines: Machines,
     running: Timetable,
 ) -> NDArray[np.bool_]:
-    """Whether each job, in order of start, runs on the machines: every piece best fit.
+    """Return whether each job, in order of start, runs on the machines: every piece best fit.
 
     ``running`` is an empty timetable with room for all jobs.
     """
