@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from foresail.control.policy import parse_policy
-from foresail.distributions.usage_belief import UsageBelief
+from foresail.distributions.basic import UsageBelief
 from foresail.model.cluster import Resources
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome

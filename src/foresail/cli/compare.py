@@ -219,7 +219,9 @@ def _compiling_beside(scenarios: Sequence[Scenario]) -> Iterator[CompilingBeside
             continue
         steps += steps_of_parts(each.policy)
         if each.policy.is_built_in:  # the other process knows no files of the user's
-            rehearsals.append(Rehearsal("foresail.simulator.rehearsing:rehearse", each.policy.text))
+            rehearsals.append(
+                Rehearsal("foresail.scenario.beginning:rehearse_policy", each.policy.text)
+            )
     with compiling_beside([*rehearsals, *steps]) as beside:
         yield beside
 

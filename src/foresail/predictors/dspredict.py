@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Final, Literal
 
-from foresail.distributions.basic import Point
-from foresail.distributions.usage_belief import UsageBelief
+from foresail.distributions.basic import Point, UsageBelief
 from foresail.model.cluster import Resources
 from foresail.model.distribution import Distribution
 from foresail.model.errors import UnknownNameError

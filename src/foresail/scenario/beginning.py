@@ -10,9 +10,12 @@ from typing import Final
 
 from foresail import __version__
 from foresail.control.loop import Controller
-from foresail.model.cluster import Cluster, Resources
-from foresail.model.event import Ended, EstimateExpired, Submitted, Tick
-from foresail.model.job import Job, Stage
+from foresail.control.policy import parse_policy
+from foresail.distributions.histogram import Histogram
+from foresail.model.cluster import Cluster, Node, Partition, Resources
+from foresail.model.distribution import Distribution
+from foresail.model.event import IN_CYCLES, Ended, EstimateExpired, Submitted, Tick
+from foresail.model.job import DeadlineValue, Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import Scheduler, capabilities_of_predictor
 from foresail.record.log import EventLog
@@ -73,9 +76,35 @@ _MANY: Final = 20
 _SECONDS: Final = 60.0
 
 
+class _SameBelief:
+    """Predictor that believes of every job what one with history might."""
+
+    _belief: Final = Histogram.of([60.0, 300.0, 900.0, 3_600.0])
+
+    def predict(self, job: Job, now: float) -> Distribution:  # noqa: ARG002 - of every job the same
+        return self._belief
+
+    def observe(self, job: Job, outcome: Outcome) -> None:
+        """Learn nothing."""
+
+
 def rehearse(scenario: Scenario) -> None:
-    """Let jobs be submitted, predicted, started, corrected, ended and learned of."""
-    controller = controller_of(scenario)
+    """Let a scenario's policy decide on jobs that come, start, are corrected and end."""
+    _rehearse(controller_of(scenario))
+
+
+def rehearse_policy(policy: str) -> None:
+    """Let a policy, by its short form, decide on such jobs on four nodes, in cycles.
+
+    Its predictor is left out: the steps of that are compiled apart.
+    """
+    scheduler, _, correction = parse_policy(policy).in_cycles(_SECONDS).build()
+    nodes = tuple(Node(f"node-{number}", Resources(4.0, 16.0 * 2**30)) for number in range(4))
+    cluster = Cluster((Partition("all", Resources(16.0, 64.0 * 2**30), nodes),))
+    _rehearse(Controller(cluster, scheduler, _SameBelief(), correction, IN_CYCLES))
+
+
+def _rehearse(controller: Controller) -> None:
     now = 0.0
     controller.step(now, _arrivals(controller.cluster, 1, now))
     for _ in _SHARES:
@@ -99,5 +128,8 @@ def _arrivals(cluster: Cluster, many: int, now: float) -> list[Submitted]:
         stage = Stage(tasks, Resources(1.0, memory * cluster.total.memory_bytes / tasks))
         job_id = f"{many}-{len(arrivals)}"
         requested = None if memory else 4 * _SECONDS
-        arrivals.append(Submitted(now, Job(job_id, now, (stage,), requested, "nobody")))
+        value = DeadlineValue(now + 30 * _SECONDS, 1.0) if memory else None
+        arrivals.append(
+            Submitted(now, Job(job_id, now, (stage,), requested, "nobody", value=value))
+        )
     return arrivals

@@ -16,6 +16,7 @@ from foresail.control.policy import Policy
 from foresail.kernels.calling import step_address
 from foresail.kernels.columns import CPUS, SUBMIT, SUMMARY_COLUMNS, TASKS
 from foresail.kernels.compile import Step
+from foresail.kernels.ordered import HEAP_COLUMNS
 from foresail.kernels.signatures import (
     CompiledPredictor,
     PredictorInputs,
@@ -31,7 +32,6 @@ from foresail.schedulers.kernels import task_jobs
 from foresail.schedulers.kernels.task_jobs import TaskJobs
 from foresail.schedulers.of_tasks.scheduler import QueuesTasks
 from foresail.simulator.kernels import task_loop as _loop
-from foresail.simulator.kernels.event_heap import HEAP_COLUMNS
 from foresail.simulator.replay import submitted
 from foresail.traces import schema
 from foresail.traces.nodes import processors_of

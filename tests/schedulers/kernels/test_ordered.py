@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiled import compiled
+from foresail.kernels import waiting_jobs as event_heap
 from foresail.kernels import waiting_jobs
 from foresail.kernels.waiting_jobs import (
     CANDIDATE,
@@ -23,7 +24,6 @@ from foresail.kernels.waiting_jobs import (
     RESERVATION,
 )
 from foresail.schedulers.kernels.backfill import shadow_of
-from foresail.simulator.kernels import event_heap
 
 place_after = compiled(waiting_jobs.place_after)
 enter = compiled(waiting_jobs.enter)

@@ -1,4 +1,4 @@
-"""Times between submissions, compared with a Poisson process."""
+"""Rhythm of submissions: gaps between them, numbers by hour, and sizes by hour of day."""
 
 from __future__ import annotations
 
@@ -6,13 +6,24 @@ import math
 from typing import Final
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from foresail.analysis import columns
-from foresail.analysis.finding import Answer, study
+from foresail.analysis.columns import (
+    DAY_BEGINS,
+    DAY_ENDS,
+    HOURS,
+    LocalTimes,
+    local_times,
+    per_hour,
+    quartiles_by_hour,
+)
+from foresail.analysis.finding import Answer, Plot, study
 from foresail.analysis.samples import cumulative_plot, cumulative_shares, variation
+from foresail.model.arrays import Floats
 from foresail.model.registry import register
-from foresail.model.words import duration, number, percent
+from foresail.model.words import count, duration, number, percent
 from foresail.traces.workload import Workload
 
 _TERMS: Final = 20
@@ -122,3 +133,178 @@ def _resolution(gaps: NDArray[np.float64]) -> float:
     if np.count_nonzero(gaps) < _FEWEST:
         return 1.0
     return float(np.gcd.reduce(gaps.astype(np.int64)))
+
+
+_NO_WHOLE_DAY: Final = "The log holds no whole day from midnight to midnight."
+
+
+@register("analysis", "hourly_submissions")
+@study("When are jobs submitted?", "3.3")
+def hourly_submissions(workload: Workload) -> Answer | str:
+    """Jobs submitted per hour of the day: median and quartiles over the days.
+
+    Spec section 10, W3 (dissertation, figure 3.3). Incomplete first and last days are dropped.
+    """
+    times = local_times(workload)
+    if not times.whole_days:
+        return _NO_WHOLE_DAY
+    table, scalars = _by_hour(times, np.ones(times.hours.size), "jobs")
+    scalars["hours_are_local"] = float(times.is_local)
+    verdict = (
+        f"{number(scalars['mean_jobs_per_hour'])} jobs an hour on average and "
+        f"{number(scalars['most_jobs_per_hour'])} in the busiest one; "
+        f"{percent(scalars['share_by_day'])} come between 7 and 19 h, most at "
+        f"{scalars['busiest_hour']:.0f} h."
+    )
+    plot = _plot("jobs submitted per hour", verdict)
+    return Answer(verdict, scalars, {"hours": table}, (plot,), _notes(times))
+
+
+@register("analysis", "hourly_tasks")
+@study("How many tasks are to be placed?", "3.3")
+def hourly_tasks(workload: Workload) -> Answer | str:
+    """Tasks submitted per hour of the day: median and quartiles over the days.
+
+    Spec section 10, W4 (dissertation, figure 3.4). Incomplete first and last days are dropped.
+    """
+    times = local_times(workload)
+    tasks = columns.tasks(workload)
+    if not np.isfinite(tasks).any():
+        return "No job says how many tasks it has."
+    if not times.whole_days:
+        return _NO_WHOLE_DAY
+    table, scalars = _by_hour(times, np.nan_to_num(tasks), "tasks")
+    most = scalars["most_tasks_per_hour"]
+    apart = f", one every {duration(3600 / most)}" if most else ""
+    verdict = (
+        f"{number(scalars['mean_tasks_per_hour'])} tasks an hour on average and "
+        f"{number(most)} in the busiest one{apart}."
+    )
+    plot = _plot("tasks submitted per hour", verdict)
+    notes = _notes(times, "Logs in the Standard Workload Format count every processor as a task.")
+    return Answer(verdict, scalars, {"hours": table}, (plot,), notes)
+
+
+def _by_hour(
+    times: LocalTimes, amounts: Floats, what: str
+) -> tuple[pl.DataFrame, dict[str, float]]:
+    """Quartiles by hour; rates, the share by day and the busiest hour, of what is counted."""
+    counts = per_hour(times, amounts)
+    table = quartiles_by_hour(counts)
+    by_hour = counts.sum(axis=0)
+    total = float(by_hour.sum())
+    scalars = {
+        f"mean_{what}_per_hour": float(counts.mean()),
+        f"most_{what}_per_hour": float(counts.max()),
+        f"busiest_median_{what}_per_hour": float(table["median"].to_numpy().max()),
+        f"quietest_median_{what}_per_hour": float(table["median"].to_numpy().min()),
+        "busiest_hour": float(by_hour.argmax()),
+        "share_by_day": float(by_hour[DAY_BEGINS:DAY_ENDS].sum()) / total if total else 0.0,
+        "whole_days": float(counts.shape[0]),
+    }
+    return table, scalars
+
+
+def _plot(label: str, said: str) -> Plot:
+    return Plot(
+        kind="band",
+        table="hours",
+        x="hour",
+        y="median",
+        x_label="hour of the day",
+        y_label=label,
+        alternative=said,
+        x_kind="hour",
+    )
+
+
+def _notes(times: LocalTimes, *more: str) -> tuple[str, ...]:
+    days = count(len(times.whole_days), "whole day")
+    return ("Line: median over the days; band: quartiles.", *more, times.said, f"{days}.")
+
+
+_HOUR_SECONDS: Final = 3600.0
+
+
+@register("analysis", "size_by_hour")
+@study("Do large jobs come by night?", "3.3")
+def size_by_hour(workload: Workload) -> Answer | str:
+    """Mean size, runtime and work of the jobs submitted in each hour of the day.
+
+    Spec section 10, W5 (dissertation, section 3.3). Night is before 7 and from 19 h on. Means by
+    hour over the jobs of known size and runtime.
+    """
+    cpus, runtimes = columns.cpus(workload), columns.runtimes(workload)
+    usable = np.isfinite(cpus) & np.isfinite(runtimes)
+    if not usable.any():
+        return "No job's cpus and runtime are both known."
+    times = local_times(workload)
+    night = times.by_night[usable]
+    if night.all() or not night.any():
+        when = "night" if night.all() else "day"
+        return f"All jobs were submitted by {when}."
+    hour, cpus, runtimes = times.hour_of_day[usable], cpus[usable], runtimes[usable]
+    work = cpus * runtimes
+    jobs = np.bincount(hour, minlength=HOURS)
+    table = pl.DataFrame(
+        {
+            "hour": np.arange(HOURS, dtype=np.float64),
+            "jobs": jobs,
+            "mean_cpus": _means(hour, cpus, jobs),
+            "mean_runtime_seconds": _means(hour, runtimes, jobs),
+            "mean_cpu_hours": _means(hour, work / _HOUR_SECONDS, jobs),
+        }
+    ).fill_nan(None)
+    scalars = {}
+    for name, values in (("cpus", cpus), ("runtime", runtimes), ("work", work)):
+        by_day = float(values[~night].mean())
+        if by_day > 0:
+            scalars[f"night_to_day_mean_{name}"] = float(values[night].mean()) / by_day
+    positive = work > 0
+    together = _correlation(night[positive].astype(np.float64), np.log(work[positive]))
+    if together is not None:
+        scalars["correlation_of_night_and_log_work"] = together
+    said = ", ".join(
+        f"{number(scalars[f'night_to_day_mean_{name}'])} times the mean {name}"
+        for name in ("cpus", "runtime", "work")
+        if f"night_to_day_mean_{name}" in scalars
+    )
+    verdict = f"Jobs submitted by night have {said or 'no work'} of those by day."
+    plots = tuple(
+        Plot(
+            kind="line",
+            table="hours",
+            x="hour",
+            y=column,
+            x_label="hour of the day of the submission",
+            y_label=f"mean {what} of a job (log scale)",
+            alternative=_largest(table, column, what) or verdict,
+            x_kind="hour",
+            log_y=True,
+        )
+        for column, what in (("mean_cpu_hours", "cpu-hours"), ("mean_cpus", "cpus"))
+    )
+    notes = (times.said, "Night: before 7 and from 19 h on. Means are ruled by few large jobs.")
+    return Answer(verdict, scalars, {"hours": table}, plots, notes)
+
+
+def _largest(table: pl.DataFrame, column: str, what: str) -> str:
+    """At what hour jobs are largest, in a sentence; empty where all have nothing."""
+    mean = table[column].fill_null(0.0).to_numpy()
+    hour = int(mean.argmax())
+    if not mean.any():
+        return ""
+    return f"Jobs submitted at {hour} h have most {what}: {number(float(mean[hour]))} in the mean."
+
+
+def _means(
+    hour: NDArray[np.int64], values: NDArray[np.float64], jobs: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    sums = np.bincount(hour, weights=values, minlength=HOURS)
+    return np.asarray(np.divide(sums, jobs, out=np.full(HOURS, np.nan), where=jobs > 0))
+
+
+def _correlation(left: NDArray[np.float64], right: NDArray[np.float64]) -> float | None:
+    if left.size < 2 or left.std() == 0 or right.std() == 0:
+        return None
+    return float(np.corrcoef(left, right)[0, 1])

@@ -1,4 +1,4 @@
-"""Sizes of jobs: cumulative shares of cpus, memory and gpus asked for."""
+"""Sizes of jobs: cumulative shares of cpus, memory, gpus, tasks and runtimes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from foresail.analysis import columns
 from foresail.analysis.finding import Answer, Plot, study
-from foresail.analysis.samples import cumulative_plot, cumulative_shares, known
+from foresail.analysis.samples import cumulative_plot, cumulative_shares, known, variation
 from foresail.model.registry import register
-from foresail.model.words import count, number, percent
+from foresail.model.words import count, duration, number, percent
 from foresail.traces.workload import Workload
 
 _SMALL: Final = 0.0001
@@ -85,3 +85,82 @@ def _plot(name: str, label: str, said: str) -> Plot:
 
 def _true_notes(notes: list[str]) -> tuple[str, ...]:
     return tuple(note for note in notes if not note.startswith("0 "))
+
+
+@register("analysis", "tasks_per_job")
+@study("How many tasks has a job?", "3.4")
+def tasks_per_job(workload: Workload) -> Answer | str:
+    """Cumulative shares of the number of tasks.
+
+    Spec section 10, W8 (dissertation, figure 3.6). Tasks of the jobs that say how many they have.
+    """
+    every = columns.tasks(workload)
+    tasks = known(every)
+    if not tasks.size:
+        return "No job says how many tasks it has."
+    single = float((tasks == 1).mean())
+    scalars = {
+        "share_of_single_task": single,
+        "mean_tasks": float(tasks.mean()),
+        "p50_tasks": float(np.median(tasks)),
+        "p90_tasks": float(np.quantile(tasks, 0.9)),
+        "most_tasks": float(tasks.max()),
+    }
+    verdict = (
+        f"{percent(single)} of the jobs have a single task, nine in ten at most "
+        f"{number(scalars['p90_tasks'])}; the largest has {number(scalars['most_tasks'])}."
+    )
+    plot = cumulative_plot(
+        "tasks", "tasks", "tasks of a job (log scale)", "share of jobs with no more", verdict
+    )
+    notes = ["Logs in the Standard Workload Format count every processor as a task."]
+    if every.size > tasks.size:
+        notes.append(f"{count(every.size - tasks.size, 'job')} without tasks left out.")
+    return Answer(
+        verdict, scalars, {"tasks": cumulative_shares(tasks, "tasks")}, (plot,), tuple(notes)
+    )
+
+
+@register("analysis", "job_durations")
+@study("How long do jobs run?", "3.2")
+def job_durations(workload: Workload) -> Answer | str:
+    """Cumulative shares of runtimes.
+
+    Spec section 10, W2 and the runtimes of W16 (dissertation, figures 3.2 and 4.2a). Jobs without
+    a runtime are left out.
+    """
+    every = columns.runtimes(workload)
+    runtimes = known(every)
+    if not runtimes.size:
+        return "No job's runtime is known."
+    median, p80, p99 = (float(q) for q in np.quantile(runtimes, (0.5, 0.8, 0.99)))
+    scalars = {
+        "mean_seconds": float(runtimes.mean()),
+        "p50_seconds": median,
+        "p80_seconds": p80,
+        "p99_seconds": p99,
+        "longest_seconds": float(runtimes.max()),
+        "share_of_zero": float((runtimes == 0).mean()),
+    }
+    if runtimes.any():
+        scalars["coefficient_of_variation"] = variation(runtimes)
+    verdict = (
+        f"Half of the jobs run for at most {duration(median)}, four in five for at most "
+        f"{duration(p80)}; the longest runs for {duration(scalars['longest_seconds'])}."
+    )
+    plot = cumulative_plot(
+        "runtimes",
+        "runtime_seconds",
+        "runtime (log scale)",
+        "share of jobs that run no longer",
+        verdict,
+        x_kind="duration",
+    )
+    left_out = every.size - runtimes.size
+    return Answer(
+        verdict,
+        scalars,
+        {"runtimes": cumulative_shares(runtimes, "runtime_seconds")},
+        (plot,),
+        (f"{count(left_out, 'job')} of unknown runtime left out.",) if left_out else (),
+    )

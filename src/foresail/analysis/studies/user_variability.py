@@ -1,4 +1,4 @@
-"""Variation of the sizes of one user's jobs."""
+"""Variation of what one user submits: sizes, runtimes, and the same job again."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from foresail.analysis import columns
+from foresail.analysis.columns import UNSUCCESSFUL, outcomes
 from foresail.analysis.finding import Answer, study
 from foresail.analysis.samples import cumulative_plot, cumulative_shares
 from foresail.model.registry import register
@@ -97,5 +98,141 @@ def user_variability(workload: Workload) -> Answer | str:
         (
             f"{count(users.height, 'user')} with at least two jobs.",
             "Size: cpus asked for. Standard deviations are those of the population.",
+        ),
+    )
+
+
+@register("analysis", "resubmissions")
+@study("Are jobs submitted again?", "3.5")
+def resubmissions(workload: Workload) -> Answer | str:
+    """Count submissions of jobs of one name; a name is an executable together with its user.
+
+    Spec section 10, W13 (dissertation, section 3.5). Submissions per name, over the jobs whose
+    executable is known.
+    """
+    jobs = workload.jobs.select("user", "executable")
+    outcome = outcomes(workload)
+    if outcome is not None:
+        jobs = jobs.with_columns(outcome=outcome)
+    named = jobs.filter(pl.col("executable").is_not_null())
+    if not named.height:
+        return "No job's executable is known."
+    times = pl.len().over("user", "executable").alias("submissions")
+    named = named.with_columns(times)
+    names = named.group_by("user", "executable").len("submissions")
+    per_name = names["submissions"].to_numpy().astype(float)
+    once = float((per_name == 1).mean())
+    scalars = {
+        "names": float(per_name.size),
+        "share_of_names_submitted_once": once,
+        "share_of_jobs_submitted_once": float((named["submissions"] == 1).to_numpy().mean()),
+        "mean_submissions": float(per_name.mean()),
+        "most_submissions": float(per_name.max()),
+    }
+    if outcome is not None:
+        for name, among in (
+            ("successful", ["successful"]),
+            ("unsuccessful", list(UNSUCCESSFUL)),
+        ):
+            ended = named.filter(pl.col("outcome").is_in(among))["submissions"]
+            if ended.len():
+                scalars[f"median_submissions_of_{name}_jobs"] = float(np.median(ended.to_numpy()))
+    verdict = (
+        f"{percent(once)} of the names are submitted exactly once, which are "
+        f"{percent(scalars['share_of_jobs_submitted_once'])} of the jobs; a name is submitted "
+        f"{number(scalars['mean_submissions'])} times on average."
+    )
+    plot = cumulative_plot(
+        "submissions",
+        "submissions",
+        "times a name is submitted (log scale)",
+        "share of names submitted no more often",
+        verdict,
+    )
+    unknown = len(workload) - named.height
+    return Answer(
+        verdict,
+        scalars,
+        {"submissions": cumulative_shares(per_name, "submissions")},
+        (plot,),
+        (
+            "A name is an executable together with its user.",
+            *([f"{count(unknown, 'job')} without executable left out."] if unknown else []),
+        ),
+    )
+
+
+HIGH: Final = 1.0
+"""Coefficient of variation of the exponential distribution, above which variability is high."""
+
+
+@register("analysis", "runtime_variability")
+@study("Do similar jobs run equally long?", "4.1")
+def runtime_variability(workload: Workload) -> Answer | str:
+    """Coefficient of variation of runtimes within each user's jobs, and within each size.
+
+    Spec section 10, W16 (dissertation, figures 4.2b and 4.2c). Groups of one job, or of no runtime
+    but 0, have no variation. Variation over the groups of at least two jobs of known runtime.
+    """
+    jobs = workload.jobs.select("user").with_columns(
+        pl.Series("cpus", columns.cpus(workload), nan_to_null=True),
+        pl.Series("runtime", columns.runtimes(workload), nan_to_null=True),
+    )
+    scalars: dict[str, float] = {}
+    tables, sentences = [], []
+    for column, kind, said in (("user", "user", "users"), ("cpus", "size", "sizes")):
+        groups = (
+            jobs.select(column, "runtime")
+            .drop_nulls()
+            .group_by(column)
+            .agg(
+                jobs=pl.len(),
+                mean=pl.col("runtime").mean(),
+                deviation=pl.col("runtime").std(ddof=0),
+            )
+            .filter((pl.col("jobs") >= 2) & (pl.col("mean") > 0))
+            .sort(column)
+        )
+        if not groups.height:
+            continue
+        cov = (groups["deviation"] / groups["mean"]).to_numpy()
+        high = float((cov > HIGH).mean())
+        scalars |= {
+            f"{said}": float(cov.size),
+            f"share_of_{said}_with_high_variability": high,
+            f"share_of_jobs_in_{said}_with_high_variability": float(
+                np.average(cov > HIGH, weights=groups["jobs"].to_numpy())
+            ),
+            f"median_coefficient_of_variation_per_{kind}": float(np.median(cov)),
+        }
+        sentences.append(f"{percent(high)} of the {said}")
+        tables.append(
+            cumulative_shares(cov, "coefficient_of_variation").with_columns(
+                group=pl.lit(f"per {kind}")
+            )
+        )
+    if not tables:
+        return "No two jobs of known runtime above 0 share a user or a size."
+    verdict = (
+        f"Runtimes vary more than those of an exponential distribution for "
+        f"{' and '.join(sentences)}."
+    )
+    plot = cumulative_plot(
+        "variation",
+        "coefficient_of_variation",
+        "coefficient of variation of runtimes in a group",
+        "share of groups that vary no more",
+        verdict,
+        series="group",
+        log_x=False,
+    )
+    return Answer(
+        verdict,
+        scalars,
+        {"variation": pl.concat(tables)},
+        (plot,),
+        (
+            "Coefficient of variation: standard deviation (population) over mean; above 1 is "
+            "high. Size: cpus asked for.",
         ),
     )

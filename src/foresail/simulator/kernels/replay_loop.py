@@ -21,6 +21,7 @@ from foresail.kernels.calling import (
 )
 from foresail.kernels.columns import PREDICTED, REQUESTED, SUBMIT, SUMMARY_COLUMNS, USER
 from foresail.kernels.compile import Step, bare_step, entry, merged_part, part
+from foresail.kernels.ordered import HEAP_COLUMNS, SEQUENCE, TIME, heap_pop, heap_push
 from foresail.kernels.signatures import (
     CompiledScheduler,
     CorrectionInputs,
@@ -96,7 +97,6 @@ from foresail.schedulers.kernels.waiting_queue import (
 )
 from foresail.schedulers.kernels.waiting_queue import COUNTERS as QUEUE_COUNTERS
 from foresail.schedulers.kernels.waiting_queue import JOB_COLUMNS as QUEUE_JOB_COLUMNS
-from foresail.simulator.kernels.event_heap import HEAP_COLUMNS, SEQUENCE, TIME, heap_pop, heap_push
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from foresail.kernels.calling import call_predictor_step
 from foresail.kernels.compile import entry, merged_part, part
+from foresail.kernels.ordered import TIME, heap_pop, heap_push
 from foresail.kernels.signatures import PREDICTOR_INPUTS, PredictorInputs
 from foresail.schedulers.kernels.task_jobs import (
     ENDED_TASKS,
@@ -34,7 +35,6 @@ from foresail.schedulers.kernels.task_jobs import (
     submit_job,
 )
 from foresail.schedulers.kernels.task_queues import READY, demote, launch
-from foresail.simulator.kernels.event_heap import TIME, heap_pop, heap_push
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
