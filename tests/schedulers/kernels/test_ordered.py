@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiled import compiled
-from foresail.kernels import waiting_jobs as event_heap
-from foresail.kernels import waiting_jobs
+from foresail.kernels import event_heap, waiting_jobs
 from foresail.kernels.waiting_jobs import (
     CANDIDATE,
     EXPECTED_END,
