@@ -217,7 +217,7 @@ def _kinds() -> tuple[Example, ...]:
 
 def _plans() -> tuple[Example, ...]:
     rented = (TransientRental(TransientType("a", 2.0, 0.9, 0.1, 0.3), 4),)
-    plan = CapacityPlan(6.0, 0.99, 0.0, 0.004, rented, "exact", "independent", 1.8)
+    plan = CapacityPlan(6.0, 0.99, 0.0, 0.004, rented, "independent", 1.8)
     return (Example.of_text("plan.json", json.dumps(plan.to_record(), indent=1)),)
 
 

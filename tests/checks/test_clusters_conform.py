@@ -260,4 +260,4 @@ def test_a_breach_is_told(toy, monkeypatch):
     adapter = faulty(toy.ToyAdapter)["stops_what_it_is_to_stop"]
     with pytest.raises(NonconformityError, match="cluster 'deaf' breaks 1 rule") as error:
         check_adapter("deaf", lambda: toy.Trial(adapter, 0.05))
-    assert "Where it preempts, an attempt is stopped" in str(error.value)
+    assert "Require that a preempted attempt stops" in str(error.value)

@@ -49,7 +49,7 @@ def test_it_says_what_keeps_jobs_to_their_memory_and_gpus(tmp_path, monkeypatch)
         monkeypatch.setattr(examination, "permitted_cgroups", lambda each=permitted: each)
         said = " ".join(examined(tmp_path, more).output.split())
         assert f"6 GiB for jobs that ask for some; {says}; what names none has no limit" in said
-        assert "gpus 2; a job is told its own by CUDA_VISIBLE_DEVICES" in said
+        assert "gpus 2; a job is given its own by CUDA_VISIBLE_DEVICES" in said
     assert "gpus none" in " ".join(examined(tmp_path, 'cluster = "local(gpus=0)"').output.split())
 
 

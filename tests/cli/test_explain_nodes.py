@@ -74,7 +74,7 @@ def test_nodes_that_are_none_are_refused(log):
         call(explain, log, "--node", "n00")
     with pytest.raises(InputError, match="No task has run there"):
         call(explain, log, "--node", "spare")
-    with pytest.raises(InputError, match="of all times"):
+    with pytest.raises(InputError, match="for all times"):
         call(explain, log, "--node", "n0", "--at", "5m")
     with pytest.raises(InputError, match="no such option"):
         call(explain, log, "a", "--node", "n0")

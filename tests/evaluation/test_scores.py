@@ -12,6 +12,7 @@ from foresail.distributions.log_normal import LogNormal
 from foresail.evaluation.replaying import evaluate
 from foresail.evaluation.scores import PINBALL_LEVELS, as_table, pinball, scores
 from foresail.evaluation.tables import expert_wins, learning_curve, reliability, worst_users
+from foresail.model.errors import InputError
 from made_evaluations import as_part, made_workload, random_jobs
 from toys import Constant
 
@@ -140,11 +141,10 @@ def test_all_of_zero():
 
 
 def test_nothing_predicted():
-    """A predictor that never gives a number has no scores, and says how many it left out."""
+    """A predictor that never gives a number is refused by name: it has no scores."""
     workload = made_workload({"submit_seconds": [0.0], "runtime_seconds": [1.0]})
-    told = scores(evaluate(workload, as_part(Constant(math.inf))))
-    assert (told.jobs, told.unpredicted_jobs) == (0, 1)
-    assert math.isnan(told.crps)
+    with pytest.raises(InputError, match="predicts a time of none of 1 job"):
+        evaluate(workload, as_part(Constant(math.inf)))
 
 
 def test_the_learning_curve_counts_weeks():

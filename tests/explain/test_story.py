@@ -269,11 +269,11 @@ def test_moves_of_the_plan_are_told_with_what_happened_meanwhile():
     teller.happened(Ended(20.0, Outcome("8", 0.0, 20.0)))
     teller.outlived("9")
     assert teller.sentence(decided(20.0, {"1": 920.0})) == (
-        "Planned 10 min later than told before: in 15 min; meanwhile 2 jobs ended, job 9 outlived "
+        "Planned 10 min later than before: in 15 min; meanwhile 2 jobs ended, job 9 outlived "
         "its estimate and node n1 failed."
     )
     assert teller.sentence(decided(30.0, {"1": 210.0})) == (
-        "Planned 12 min earlier than told before: in 3 min; nothing but time has passed."
+        "Planned 12 min earlier than before: in 3 min; nothing but time has passed."
     )
     assert teller.sentence(decided(40.0, {"1": float("inf")})) == (
         "Planned for no known time any more; nothing but time has passed."

@@ -10,15 +10,16 @@ import pytest
 from foresail.kernels.compile import part
 
 USED = """
-from foresail.model.construction import Kind
-from foresail_kept import total
+from foresail_kept import Kind, total
 print(total(Kind(2.0)))
 """
 
 KERNEL = """
 from foresail.kernels.compile import kernel
-from foresail_kinds import MORE
-from foresail.model.construction import Kind
+from foresail_kinds import (
+    MORE,
+    Kind,
+)
 
 @kernel
 def total(kind):

@@ -163,9 +163,11 @@ def calling(path, uid=0):
     with httpx.Client(
         transport=httpx.HTTPTransport(uds=str(path)), base_url="http://localhost", timeout=30.0
     ) as client:
+        until = time.monotonic() + 60.0  # in a fresh clone kernels are compiled first
         os.seteuid(uid)
         try:
-            client.get("/v1/health").raise_for_status()
+            while client.get("/v1/health").status_code == 503 and time.monotonic() < until:
+                time.sleep(0.2)
         finally:
             os.seteuid(0)
         yield client

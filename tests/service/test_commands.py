@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import time
@@ -37,7 +36,7 @@ def typed(service, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
     def type_it(name, *words, status=0):
-        app = importlib.import_module(f"foresail.cli.{name}").app
+        app = app_of(name)
         result = CliRunner().invoke(app, [str(each) for each in words])
         if isinstance(result.exception, ForesailError):
             assert status == 2, result.exception

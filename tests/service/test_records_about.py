@@ -110,9 +110,9 @@ def test_a_story_by_its_own_records_says_the_same_but_why_plans_moved(store, sec
     monkeypatch.setattr(protocol, "_NEARBY", 0)
     records, knows_others = by_index(store, job(second))
     assert not knows_others
-    full = [each for each in told(whole(store), second) if "than told before" not in each[1]]
+    full = [each for each in told(whole(store), second) if "than before: in" not in each[1]]
     own = told(records, second, knows_others=False)
-    assert [each for each in own if "than told before" not in each[1]] == full
+    assert [each for each in own if "than before: in" not in each[1]] == full
     assert not [each for each in own if "nothing but time" in each[1]]
 
 

@@ -142,7 +142,7 @@ def _resources(configuration: ServiceConfiguration) -> Iterator[Found]:
     kept = f"{memory_size(total.memory_bytes)} for jobs that ask for some; {held}"
     yield Found("memory", f"{kept}; what names none has no limit and is not counted")
     if total.gpus:
-        how = "a job learns its own by CUDA_VISIBLE_DEVICES; nothing keeps it from others"
+        how = "a job is given its own by CUDA_VISIBLE_DEVICES; nothing keeps it from others"
         yield Found("gpus", f"{total.gpus:g}; {how}")
     else:
         yield Found("gpus", "none: nvidia-smi lists none, and `cluster` names none")

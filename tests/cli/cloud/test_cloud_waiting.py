@@ -304,7 +304,7 @@ def test_wrong_predictions_by_formula():
         (("--model", "0.2,500s", "--mispredicted", "0.1"), "two shares"),
         (("--model", "0.2,500s", "--mispredicted", "0.1,-1"), "two shares"),
         (("--model", "0.2,500s", "--mispredicted", "0.1,nan"), "two shares"),
-        (("log.swf", "--mispredicted", "0.1,0.1"), "as who tells them"),
+        (("log.swf", "--mispredicted", "0.1,0.1"), "as their predictor does"),
         (("--model", "0.2,500s", "--mispredicted", "0.1,0", "--policy", "compound"), "no formula"),
     ],
 )

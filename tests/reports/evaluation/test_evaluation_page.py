@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from foresail.distributions.basic import Point
 from foresail.evaluation.replaying import evaluate
 from foresail.model.errors import InputError
 from foresail.reports.evaluation.figures import figures
@@ -196,20 +195,6 @@ def test_work_is_derived_from_where_it_was_measured(tmp_path, used, derived):
     workload = made_workload(columns)
     write_report(workload, [evaluate(workload, "recent")], tmp_path)
     assert (tmp_path / "derived.csv").exists() == derived
-
-
-class Never(Constant):
-    """Believes in nothing finite."""
-
-    def predict(self, job, now):
-        return Point(float("inf"))
-
-
-def test_nothing_predicted(tmp_path):
-    """A predictor without a single number still gets a page."""
-    workload = made_workload({"submit_seconds": [0.0], "runtime_seconds": [10.0]})
-    write_report(workload, [evaluate(workload, as_part(Never(1.0)))], tmp_path)
-    assert "0 jobs" in (tmp_path / "report.html").read_text("utf-8")
 
 
 def test_different_subjects_are_refused(evaluations):

@@ -298,6 +298,7 @@ def test_waiting_time_by_reason():
         _reason(10.0, ReasonCode.RESERVED),
         Instructed(3, 40.0, Start("1", Placement.whole("all", 4))),
         _event(Submitted, 50.0, job("2", 1)),
+        Predicted(4, 50.0, "2", 60.0, 60.0, 60.0, 60.0, 60.0),
         _pass(60.0),
     ]
     assert waits_by_reason(records) == (

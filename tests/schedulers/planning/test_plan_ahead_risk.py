@@ -65,7 +65,7 @@ def planned(view, parameters):
 def overflow_probability(demands, choice):
     """Probability of every row to be asked for more than it has; shape (rows, slots)."""
     problem = demands.problem
-    asked = AskedRows.of(demands, choice.stopped)
+    asked = AskedRows.by_running(demands, choice.stopped)
     only = np.zeros_like(problem.worth)
     only[choice.group[choice.planned], choice.slot[choice.planned]] = 1.0
     asked.fill(problem, choice.planned, only, 1.0, PlanChoice.nothing(problem))

@@ -231,7 +231,7 @@ def test_a_linear_program_beyond_the_budget_is_not_made(monkeypatch):
     monkeypatch.setattr(pricing, "program_of", None)
     without = scheduler.solved(scheduler.demands(crowd(1, 1.0, 30)))
     assert without.prices is None
-    assert without.failure == ""
+    assert without.solver_failure == ""
     assert without.greedy_value <= without.value <= solved.bound + 1e-6
 
 
