@@ -48,7 +48,7 @@ def clairvoyant_triples() -> tuple[str, ...]:
 
 
 def is_clairvoyant(policy: Policy) -> bool:
-    """Return whether a policy was told the real runtimes, so that no cluster could use it."""
+    """Return whether a policy knew the real runtimes, so that no cluster could use it."""
     return policy.predictor.entry.name == "clairvoyant"
 
 

@@ -69,7 +69,7 @@ def analyse(
 
 
 def _names(logs: Sequence[Path]) -> list[str]:
-    """Name the logs: their files' names up to the suffixes, told apart by numbers."""
+    """Name the logs: their files' names up to the suffixes, numbered where equal."""
     stems = []
     for path in logs:
         name = path.resolve().name

@@ -226,7 +226,7 @@ _compilations = Compilations()
 
 
 class _ProgressThread(threading.Thread):
-    """Says what is done until it is told to end, which takes a moving line away."""
+    """Says what is done until it is ended, which takes a moving line away."""
 
     def __init__(self) -> None:
         super().__init__(name="progress", daemon=True)

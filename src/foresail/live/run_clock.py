@@ -44,7 +44,7 @@ def by_clock_of_run(job: CommandJob, now: float) -> CommandJob:
 class RunClock:
     """Unix time as a run has it; never goes back.
 
-    ``not_before`` is the time of the run's last step; ``told`` what its log tells of the clocks
+    ``not_before`` is the time of the run's last step; ``told`` what its log has of the clocks
     last, if it does: on the same boot, the run's time has gone on evenly since.
     """
 
@@ -92,7 +92,7 @@ class RunClock:
     def news(self, say: Callable[[str], None], *, is_step: bool) -> ClockRead | None:
         """Return what the log must record of the clocks, if it cannot know it.
 
-        ``say`` is told, once, that the machine's clock was set; ``is_step``: something is told
+        ``say`` hears, once, that the machine's clock was set; ``is_step``: something is logged
         anyway, and then also that the run's clock has followed.
         """
         clocks, told = self._clocks, self._told

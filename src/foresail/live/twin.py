@@ -1,6 +1,6 @@
 """The twin: a fresh controller on a recorded cluster must instruct what the recorded run did.
 
-What the cluster reports comes from an adapter that does again what the log tells, as it is told.
+What the cluster reports comes from an adapter that repeats the log, instruction by instruction.
 What the log alone can tell is what came from elsewhere: jobs that were submitted or cancelled,
 drains, outcomes of earlier runs, and when the driver looked at its clock.
 
@@ -239,7 +239,7 @@ def _cut_short(running: _RepeatedAttempt, now: float, because: EndedBecause) -> 
 
 
 class ImpossibleReport(Exception):  # noqa: N818 - it says what it is
-    """A log tells of what its cluster cannot have reported, if it did as it was told."""
+    """A log has what its cluster cannot have reported, had it followed its instructions."""
 
     def __init__(self, step: int, now: float, events: Iterable[Event]) -> None:
         jobs = [each.outcome.job_id for each in events if isinstance(each, Ended)]
@@ -337,7 +337,7 @@ def _reported(cluster: RecordedAdapter, step: _Step, *, differs: bool) -> list[E
 
 @dataclass(slots=True)
 class _Step:
-    """A step: what the service was told, what the cluster reported, and what was instructed."""
+    """A step: the service's events, what the cluster reported, and what was instructed."""
 
     number: int
     time: float = 0.0

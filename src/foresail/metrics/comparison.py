@@ -105,7 +105,7 @@ class Comparison:
 
 HELD_UP_FACTOR: Final = 1.1
 HELD_UP_SECONDS: Final = 3600.0
-"""A job is held up that waits more than this factor of its baseline wait, and this, together."""
+"""A job is delayed that waits more than this factor of its baseline wait, and this, together."""
 
 
 @dataclass(frozen=True, slots=True)

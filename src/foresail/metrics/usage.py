@@ -94,7 +94,7 @@ def held_share(machine: ScheduleMeta, rows: pl.DataFrame, window: Span) -> float
 def utilization(schedule: Schedule, window: Span | None = None) -> float:
     """Cpu seconds used, as a share of what there were, over a window (None: the makespan).
 
-    What attempts held that went back to the queue, their work lost, is not used.
+    Cpus of attempts that were requeued, their work lost, are not used.
     """
     rows = attempts(schedule).filter(~went_back())
     return held_share(schedule.meta, rows, span([schedule]) if window is None else window)

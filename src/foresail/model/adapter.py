@@ -79,11 +79,11 @@ class ClusterAdapter(Protocol):
         ...
 
     def resume(self, running: Sequence[Start], now: float) -> Sequence[Event]:
-        """Find again what an earlier driver had started, as its log tells.
+        """Find again what an earlier driver had started, by its log.
 
         What still runs is waited for, what has ended meanwhile is reported, and what never began,
         though that was instructed, is begun. Nodes that are down now are reported, all others are
-        up; that ``cluster`` has others than the log tells is for the driver to see.
+        up; that ``cluster`` has others than the log is for the driver to see.
         """
         ...
 

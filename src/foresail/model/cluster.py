@@ -69,7 +69,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A class of nodes that no pending job tells apart.
+    """A class of nodes that no pending job distinguishes.
 
     Raises
     ------

@@ -29,7 +29,7 @@ class Placement:
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start this allocation now, there; which attempt it is, the state of the jobs tells."""
+    """Start this allocation now, there; which attempt it is, the state of the jobs says."""
 
     job_id: str
     placement: Placement
@@ -46,7 +46,7 @@ class Start:
 @quickly_made
 @dataclass(frozen=True, slots=True)
 class Preempt:
-    """Stop this running allocation; it goes back to the queue."""
+    """Stop this running allocation; it is requeued."""
 
     job_id: str
     attempt: int = 1

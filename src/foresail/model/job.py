@@ -326,7 +326,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class JobSize:
-    """The queue of a job whose first tasks tell how large it is, and what they have told."""
+    """The queue of a job whose first tasks show how large it is, and what they have shown."""
 
     job_id: str
 
@@ -342,4 +342,4 @@ class JobSize:
     told: tuple[float, ...] = ()
     """How long these took (seconds), in order of ending; none as long as some have not ended."""
     seconds: float | None = None
-    """Of all tasks together, as they have told; None before that."""
+    """Of all tasks together, by these; None before that."""

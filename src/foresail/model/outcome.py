@@ -20,7 +20,7 @@ class Allocation(NamedTuple):
     tasks: tuple[int, ...] = ()
     """Numbers of the tasks within the stage, from 0 on; empty: all of them."""
     attempt: int = 1
-    """Counts from 1; an attempt that goes back to the queue has a next one."""
+    """Counts from 1; an attempt that is requeued has a next one."""
 
 
 class Part(NamedTuple):
@@ -44,7 +44,7 @@ def job_of(unit: Unit) -> str:
 
 
 class OfUnit(Protocol):
-    """A record that tells, or asks, something of a whole job or of a part of one."""
+    """A record that says, or asks, something of a whole job or of a part of one."""
 
     @property
     def job_id(self) -> str:

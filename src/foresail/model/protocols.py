@@ -114,7 +114,7 @@ class Scheduler(Protocol):
 class WatchesUse(Protocol):
     """A scheduler that looks at what runs: what each task uses just now, as a cluster measures it.
 
-    What it has looked at is not in the event log; what it keeps of that, it tells (``Remembers``).
+    What it has looked at is not in the event log; what it keeps of it, it reports (``Remembers``).
     """
 
     def watch_use(self, measured: Callable[[], Mapping[Allocation, Resources]]) -> None:
@@ -136,7 +136,7 @@ class PlansRuntimes(Protocol):
 
 @runtime_checkable
 class OrdersQueue(Protocol):
-    """A scheduler that starts jobs of a queue in an order which a number of each tells."""
+    """A scheduler that starts jobs of a queue in the order of a number of each."""
 
     backfills: bool
     """Whether jobs may overtake if the first that waits is not delayed."""
@@ -238,7 +238,7 @@ class Remembers(Protocol):
 class ReferenceSchedule(Protocol):
     """Schedule that another scheduler would have made of the same jobs, as far as known.
 
-    It is told of each passage of a job when that happens (times ascend), and follows from these.
+    It follows each event of a job when that happens (times ascend), and follows from these.
     """
 
     def entered(self, pending: PendingJob, now: float) -> None:
@@ -286,7 +286,7 @@ class ComparesWith(Protocol):
 class IgnoresTime(Protocol):
     """A scheduler that has nothing new to say until something has happened.
 
-    Its decision follows from the jobs, what is free and what it was told of runtimes, whatever the
+    Its decision follows from the jobs, what is free and what it knows of runtimes, whatever the
     time is: a tick that nothing but time has led up to needs no pass. Of value to schedulers in
     cycles; one that plans ahead, or that values a start by the clock, is none of these.
     """
@@ -326,20 +326,20 @@ class PlacesByOptions(Protocol):
 
 @runtime_checkable
 class ObservesTasks(Protocol):
-    """A scheduler or a predictor that is told of each part of a job that has ended.
+    """A scheduler or a predictor that observes each part of a job that has ended.
 
-    A predictor's ``observe`` is told of such a job once, when the last of it has ended: the
+    A predictor's ``observe`` gets such a job once, when the last of it has ended: the
     runtimes of tasks are none of jobs.
     """
 
     def part_ended(self, job: Job, outcome: Outcome) -> None:
-        """A stage of the job, or some of its tasks, have ended, as ``outcome.allocation`` tells."""
+        """A stage of the job, or some of its tasks, have ended: those of ``outcome.allocation``."""
         ...
 
 
 @runtime_checkable
 class ObservesRestarts(Protocol):
-    """A scheduler that is told of whole jobs that were lost or stopped and begin anew."""
+    """A scheduler that observes whole jobs that were lost or stopped and begin anew."""
 
     def went_back(self, job: Job, outcome: Outcome) -> None:
         """An attempt of a job that does not live in parts has ended, and the job waits again."""

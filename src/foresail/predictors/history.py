@@ -1,4 +1,4 @@
-"""3Sigma's predictor: the history of whatever likeness has told runtimes best so far.
+"""3Sigma's predictor: the history of whatever likeness has predicted runtimes best so far.
 
 Several registered predictors are the same steps with other parameters, JVuPredict among them;
 ``usage`` has one state for each quantity.

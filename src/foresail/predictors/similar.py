@@ -78,7 +78,7 @@ DECAYS: Final = (0.999, 0.9, 0.9, 0.9, 0.9)
 STRENGTHS: Final = (1.0, 2.0, 2.0, 2.0, 2.0)
 """Jobs of a class that the belief of the coarser levels counts for, by level."""
 SHORTEST_SECONDS: Final = 1.0
-"""Runtime that shorter ones are learned as: the bound of the slowdown tells no jobs apart below."""
+"""Runtime that shorter ones are learned as: below the bound of the slowdown none differ."""
 UNKNOWN_SECONDS: Final = 2700.0
 UNKNOWN_SPREAD: Final = 2.0
 """Median runtime before anything is known, and the standard deviation of its logarithm; they count

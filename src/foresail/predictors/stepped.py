@@ -184,7 +184,7 @@ class SteppedPredictor:
     def learn(self, job: Job, outcome: Outcome, value: float) -> None:
         """Learn like ``observe``, with a value instead of the runtime; nan: nothing.
 
-        A job that goes back to the queue is predicted anew where beliefs about jobs that wait are
+        A job that is requeued is predicted anew where beliefs about jobs that wait are
         refreshed: that is from then on what it will teach by.
         """
         slot = self._slots.get(job.job_id)

@@ -79,7 +79,7 @@ def train(
 ) -> int:
     """Tell a predictor every submission, start and end of the jobs whose runtime is known.
 
-    ``watch`` is given a measure of how many of these it was told.
+    ``watch`` is given a measure of how many of these it has had.
 
     Returns
     -------

@@ -64,7 +64,7 @@ class Dependencies:
     ) -> tuple[str, DependencyKind] | None:
         """The first job that one waits for, and what is to become of that; None if it has.
 
-        ``has_begun`` tells of living jobs which have.
+        ``has_begun`` says of living jobs which have.
         """
         for dependency in _dependencies(job):
             kind = dependency.kind

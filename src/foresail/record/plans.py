@@ -1,4 +1,4 @@
-"""Plans and reasons of scheduling passes: what a log is told of them, and what follows from it."""
+"""Plans and reasons of scheduling passes: what a log records of them, and what follows from it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Changes:
     def of_reasons(self, reasons: Mapping[str, Reason], anew: Set[str]) -> Mapping[str, Reason]:
         """Those of all reasons that differ in kind, or in the start they promise.
 
-        And those of jobs that are to be told ``anew``, whatever is known of them.
+        And those of jobs that are to be logged ``anew``, whatever is known of them.
         """
         earlier, self._reasons = self._reasons, {}
         return self._compared(reasons, earlier, anew)
@@ -90,7 +90,7 @@ class Changes:
     ) -> Mapping[str, Reason]:
         """Return changed reasons like ``of_reasons``, of jobs among whom are all that differ.
 
-        ``others`` wait no more, or their reasons are told without being compared here.
+        ``others`` wait no more, or their reasons are logged without being compared here.
         """
         for job_id in others:
             self._reasons.pop(job_id, None)

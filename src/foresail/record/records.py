@@ -201,7 +201,7 @@ class Reopened:
 
 @dataclass(frozen=True, slots=True)
 class PolicyChanged:
-    """From this step on another policy decides, which knows what the one before had been told.
+    """From this step on another policy decides, which knows what the one before had learned.
 
     What that one kept and had promised is forgotten. ``starts_tasks`` is as in a manifest.
     """
@@ -215,7 +215,7 @@ class PolicyChanged:
 class Forgotten:
     """From this step on a run that goes on knows nothing more of these jobs, which have ended.
 
-    The log still tells of them: what reads it to know what happened passes over this record.
+    The log still has them: what reads it to know what happened skips this record.
     """
 
     step: int

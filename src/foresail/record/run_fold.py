@@ -80,7 +80,7 @@ class Counters:
     delayed_heads: int = 0
 
     def take(self, record: Record) -> None:
-        """Count what the next record of a run tells."""
+        """Count the next record of a run."""
         match record:
             case Decided():
                 self.passes += 1
@@ -122,13 +122,13 @@ class RunFold:
     ``steps`` (how many there were), ``now`` (time of the last), ``learned_of`` (users whose jobs
     have ended since the last pass), ``has_news`` (anything but time has happened since, or was
     decided by it), ``room_came`` (any of that may have made room), ``memory`` (what the scheduler
-    kept from it, if it told) and ``remembered_on`` (the cluster as it was then).
+    kept from it, if it said) and ``remembered_on`` (the cluster as it was then).
 
     Parameters
     ----------
     compares_with
-        Makes what is to be told of each passage of a job: the scheduler that will go on, if it
-        compares with another schedule. None: nothing is told.
+        Makes the schedule that follows each event of a job: the scheduler that will go on, if it
+        compares with another schedule. None: none follows.
     """
 
     def __init__(self, compares_with: ComparesWith | None = None) -> None:

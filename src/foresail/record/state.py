@@ -68,7 +68,7 @@ class State:
     and are held, are to begin later, or have enough others of their array before them),
     ``running`` (by start), each with the ``Roster`` that knows its order and its
     changes; ``held`` (all that are held, be it behind others, and by whom), ``cancelled`` (those
-    that run and are to end, and by whom), ``stopping`` (what runs and was told to stop),
+    that run and are to end, and by whom), ``stopping`` (what runs and is being stopped),
     ``estimates`` (current estimate of the runtime of what runs), ``wakes`` (when it expires),
     ``ticks`` (when jobs' reservations begin), ``clock`` (the last reading of the machine's
     clocks), ``ended``, ``free``, ``down`` and ``drained``
@@ -411,7 +411,7 @@ class State:
         return after
 
     def stop(self, unit: Unit) -> None:
-        """Note that what runs was told to stop; it holds its resources until it has."""
+        """Note that what runs is being stopped; it holds its resources until it has."""
         self.stopping.add(unit)
 
     def end(self, outcome: Outcome, now: float) -> AttemptEnd:

@@ -72,7 +72,7 @@ def as_html(text: str) -> str:
 def section(part: Figure | MissingFigure, key: str, command: str | None = None) -> str:
     """A figure with its heading, findings, buttons and numbers; or what is missing, in words.
 
-    ``key`` is HTML that tells the lines apart.
+    ``key`` is HTML that distinguishes the lines.
     """
     if isinstance(part, MissingFigure):
         return missing(part.title, part.problem, part.remedy)
@@ -172,7 +172,7 @@ def table(
 def in_columns(
     items: Iterable[Item], *columns: tuple[str, Callable[[Item], str]]
 ) -> tuple[list[str], list[list[str]]]:
-    """Headings, and texts of a row for each item: of columns, each a heading and what it tells."""
+    """Headings, and texts of a row for each item: of columns, each a heading and its text."""
     headings = [heading for heading, _ in columns]
     return headings, [[told(item) for _, told in columns] for item in items]
 

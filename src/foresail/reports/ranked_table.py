@@ -29,8 +29,8 @@ class RankedColumn(Generic[Compared]):
 class RankedTable(Generic[Compared]):
     """A row for each of what is compared; printed on terminals and written on pages.
 
-    The best of a column is told as it is printed: values that read the same are all best, and none
-    is where all are.
+    The best of a column is chosen as it is printed: values that read the same are all best, and
+    none is where all are.
     """
 
     heading: str

@@ -420,7 +420,7 @@ class QueueTable:
         return total
 
     def _count_elsewhere(self, passed: Passed) -> int:
-        """Have what happens to jobs elsewhere told as if it were here; returns how many start."""
+        """Note what happens to jobs elsewhere as if it were here; returns how many start."""
         started = [*passed.starts, *passed.started_elsewhere]
         promised = [*passed.reserved.items(), *passed.promised_elsewhere.items()]
         self._tables.starts[: len(started)] = started

@@ -1,4 +1,4 @@
-"""Reference schedule of EASY for the jobs of a run, told of each passage as it happens."""
+"""Reference schedule of EASY for the jobs of a run, following each event as it happens."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class EasyReference:
             part.note(now, tables.LEAVES, job_id)
 
     def found(self, now: float) -> Sequence[tuple[str, Due]]:
-        """List whose turn came before now, and was not told before; by the time of their turn."""
+        """List whose turn came before now, and is new; by the time of their turn."""
         dues = [each for part in self._parts for each in part.found(now)]
         if len(self._parts) > 1:
             dues.sort(key=lambda each: each[1].turn_seconds)
@@ -90,7 +90,7 @@ class EasyReference:
         return min(self._dues[0][0], *turns) if self._dues else min(turns)
 
     def _home_of(self, job: Job) -> _PartitionReference:
-        """The part of the schedule that a job is for, which is told of what came before it."""
+        """The part of the schedule that a job is for, which follows what came before it."""
         asked = self._named.asked(job.partition)
         numbers = [self._numbers[name] for name in asked or self._numbers]
         needed = job.total
@@ -190,7 +190,7 @@ class _PartitionReference:
         at.counters[tables.PASSAGES] += 1
 
     def found(self, now: float) -> list[tuple[str, Due]]:
-        """List whose turn came before now, and was not told before."""
+        """List whose turn came before now, and is new."""
         at = self._at
         tables.settle_before(at, now)
         self._drop_taken()

@@ -1,4 +1,4 @@
-"""Queues that are passed over: in order, EASY, conservative, and backfilling guarded by EASY.
+"""Passes over queues: in order, EASY, conservative, and backfilling guarded by EASY.
 
 Sources: paper 004, sections 2.2 and 2.3 (EASY, EASY-SJBF); Mu'alem and Feitelson 2001
 (conservative). The age guard, several reservations and ``guarded_backfilling`` are ours.

@@ -129,7 +129,7 @@ class DistSched:
         self._restarts.note(job, outcome)
 
     def memory(self) -> Mapping[str, Any]:
-        """Return what was seen of what runs; ends are told again to one that goes on."""
+        """Return what was seen of what runs; ends are reported again to one that goes on."""
         memory: dict[str, Any] = {}
         if self._is_shared and self._looks:
             memory["looked"] = self._looked_seconds

@@ -95,7 +95,7 @@ def _told(expression: Expression, names: _Names, level: int) -> Iterator[str]:
 
 
 def _but_for_start(expression: Expression) -> tuple[object, ...]:
-    """Return what alternatives have in common that are told together: all but start and value."""
+    """Return what alternatives have in common that are worded together: all but start and value."""
     if isinstance(expression, NChooseK | LinearNChooseK):
         return type(expression), expression.nodes, expression.count, expression.duration_seconds
     return (id(expression),)

@@ -1,4 +1,4 @@
-"""Sweeps over a finished schedule: who was passed over, what stood idle, where each job lay."""
+"""Sweeps over a finished schedule: which jobs were delayed, what stood idle, where each job lay."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def sweep_queue(
     """Follow free processors and the queue through a schedule.
 
     Rows are attempts in order of submission. Those that are not ``first`` were requeued: they
-    neither pass over others nor are passed over, as they have had their turn. ``start_order`` and
+    neither delay others nor are delayed, as they have had their turn. ``start_order`` and
     ``end_order`` sort rows by start and by end, stably. ``since`` (ascending, the first before all
     else) says from when on there are how many ``processors``. At one instant ends come first, then
     processors, then submissions, then starts in order of submission.
@@ -150,7 +150,7 @@ def _sweep(
 
     ``rows_of`` has submissions, starts, ends and widths, ``orders`` those by start and by end;
     ``changes`` has when there were more or fewer processors, and how many; ``trees`` are two empty
-    minimum trees of the rows that wait: all, and those not yet passed over.
+    minimum trees of the rows that wait: all, and those that none has delayed yet.
     """
     submit, start, end, width = rows_of[0], rows_of[1], rows_of[2], rows_of[3]
     start_order, end_order = orders[0], orders[1]

@@ -48,7 +48,7 @@ def fill_piecewise_belief(
 
 @part
 def summarise_belief(belief: NDArray[np.float64], summary: NDArray[np.float64]) -> None:
-    """Fill a summary row for the distribution that a belief row tells."""
+    """Fill a summary row for the distribution of a belief row."""
     levels = room(BELIEF_COLUMNS)
     for i in range(BELIEF_COLUMNS):
         levels[i] = BELIEF_LEVELS[i]

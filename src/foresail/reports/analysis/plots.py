@@ -190,7 +190,7 @@ def _traces(
 
 
 def _look(style: LogStyle, series: str | None, position: int, overlaid: bool) -> _Look:
-    """Colour tells logs apart, and dashes their series; of a single log, colours tell series."""
+    """Colours distinguish logs, and dashes their series; of a single log, colours its series."""
     if series is None:
         name = literal(style.log)
         return _Look(name, name, None, style.colour, style.dash, style.symbol, 1.0)

@@ -126,7 +126,7 @@ def _finding(view: EvaluationView, position: int) -> str:
 
 
 def without_ranges(title: str) -> MissingFigure:
-    """Say that no predictor of the view has told more than a number."""
+    """Say that no predictor of the view has stated more than a number."""
     return MissingFigure(
         title,
         "These predictors name one number for each job, so there is no range.",
@@ -135,7 +135,7 @@ def without_ranges(title: str) -> MissingFigure:
 
 
 def stretch_axis(view: EvaluationView, anchor: str = "y") -> dict[str, Any]:
-    """The axis of time of what is told by stretch of submission, at the foot of another axis."""
+    """The axis of time of what is shown by stretch of submission, at the foot of another axis."""
     title = f"{view.stretch} since the first submission"
     return axis(title, anchor=anchor, tickangle=0, tickformat="d")
 

@@ -36,7 +36,7 @@ class BandUse:
 
 
 def is_too_dense(view: PlanView, lane_pixels: float) -> bool:
-    """Return whether most jobs would be drawn lower than can be told apart."""
+    """Return whether most jobs would be drawn too low to be discerned."""
     runs = [run for bar in (*view.running, *view.planned) for run in bar.runs]
     small = sum((end - first) * lane_pixels < _SMALL_PIXELS for first, end in runs)
     return view.lanes.count > _FEW_LANES and small > len(runs) / 2

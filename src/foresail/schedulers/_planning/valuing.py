@@ -205,7 +205,7 @@ class StandInValue(UtilityDecay):
 def utility_decay(asking: PendingJob | RunningJob, parameters: PlanAheadParameters) -> UtilityDecay:
     """Return how a job's worth decays, seen from its submission."""
     job, value = asking.job, asking.job.value
-    if job.options:  # what its starts are worth is told, and by when it has to end may be
+    if job.options:  # what its starts are worth is given, and by when it has to end may be
         deadline = job.deadline_seconds
         end = _NEVER_SECONDS if deadline is None else deadline
         return UtilityDecay(max(option.value for option in job.options), end, end)
@@ -310,7 +310,7 @@ def decaying_worth(
 
 
 def _mean_worth(decay: UtilityDecay, runtimes: Floats, starts: Floats) -> Floats:
-    """Mean of a told value over equally likely runtimes, by start."""
+    """Mean of a given value over equally likely runtimes, by start."""
     assert isinstance(decay, StandInValue)
     ends = starts[:, np.newaxis] + runtimes
     different, back = np.unique(ends, return_inverse=True)

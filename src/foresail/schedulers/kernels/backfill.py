@@ -355,7 +355,7 @@ def latest_start(
 def guarded_pass(inputs: PassInputs) -> int:
     """Start in queue order, boldly behind the first job that does not fit, if none is due.
 
-    A job that would put off the one that is due next is passed over; it does not become the head.
+    A job that would put off the one that is due next is skipped; it does not become the head.
     """
     now, free, guarded = inputs.now, inputs.free, inputs.guarded
     jobs, release = inputs.jobs, inputs.release

@@ -1,4 +1,4 @@
-"""A queue that is kept from pass to pass: brought up to date by what has changed, then passed over.
+"""A queue that is kept from pass to pass: brought up to date by what has changed before each pass.
 
 What a pass does to the tables (``foresail.schedulers.kernels.waiting_queue``) is taken back:
 whether any job starts is for others to say.

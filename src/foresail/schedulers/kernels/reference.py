@@ -222,7 +222,7 @@ def _end_jobs(at: ReferenceTables, now: float) -> None:
 def _pass(at: ReferenceTables, now: float) -> None:
     """Start in order; reserve for the head; start others that do not delay it.
 
-    Those that were passed over since room was last freed are again: nothing is more for them.
+    Those that were skipped since room was last freed are again: nothing is more for them.
     """
     queue, jobs, waiting = at.queue, at.jobs, at.counters[WAITING]
     kept = at.counters[PASSED_OVER]

@@ -397,7 +397,7 @@ def next_offer(at: TaskJobs, now: float) -> tuple[int, int]:
 
 @part
 def estimate_job(at: TaskJobs, job: int, told: Floats, now: float) -> None:
-    """All pilots of a job have ended, as ``told``: it goes to the queue that follows from them."""
+    """All pilots of a job have ended (``told``): it goes to the queue that follows from them."""
     row = at.queues.jobs[job]
     each = task_seconds(
         at.pilots.numbers,

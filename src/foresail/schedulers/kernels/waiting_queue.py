@@ -353,7 +353,7 @@ def fall_due(jobs: Floats, dues: Floats, counters: Integers, slot: int) -> None:
 
 @part
 def next_due(jobs: Floats, dues: Floats, counters: Integers) -> int:
-    """The slot that is due next of those that wait, or -1; others are passed over for ever.
+    """The slot that is due next of those that wait, or -1; others are skipped for ever.
 
     A job may have two rows: it came and fell due between two passes.
     """

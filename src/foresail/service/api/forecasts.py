@@ -242,7 +242,7 @@ _MOST_WAITING: Final = 1_000
 """With more that wait, forecasts are those drawn last, and what would help is not tried."""
 
 _RISK: Final = 0.05
-"""How probably a job may need longer than a time that it is told to ask for."""
+"""How probably a job may need longer than the time that is suggested."""
 
 _WORTH_SECONDS: Final = 30.0
 _WORTH_SHARE: Final = 0.1

@@ -1,4 +1,4 @@
-"""Requests to the service, and what its store tells: plain records, and their rows."""
+"""Requests to the service, and what its store answers: plain records, and their rows."""
 
 from __future__ import annotations
 

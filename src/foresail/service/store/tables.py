@@ -109,7 +109,7 @@ FORECASTS: Final = Table(
     Column("drawn_low_seconds", Float, nullable=False),
     Column("drawn_high_seconds", Float, nullable=False),
 )
-"""The first forecast of each job's start that was told: quantiles (10, 50, 90 %) in Unix seconds;
+"""The first forecast of each job's start: quantiles (10, 50, 90 %) in Unix seconds;
 and its range as it was drawn, before it was corrected."""
 
 SAMPLES: Final = Table(

@@ -47,7 +47,7 @@ class _Watched:
     """An attempt that has not been reported as ended.
 
     ``used`` and ``looks`` are what was measured of it; where ``is_adopted``, an earlier adapter
-    began it, which has kept what it measured. ``told`` is what was last said of why it does not go
+    began it, which has kept what it measured. ``told`` is the last remark on why it does not go
     on.
     """
 
