@@ -18,6 +18,20 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.explain.arrivals import (
+    AMOUNTS,
+    COLUMNS,
+    HOME,
+    HOUR,
+    LIKELY,
+    OTHERS,
+    PLACE,
+    PLANNED,
+    READY,
+    RUNTIME,
+    WIDTH,
+    arrivals_of,
+)
 from foresail.explain.chances import still_running
 from foresail.explain.kernels.forward import ANYWHERE, Futures, blank_scratch, fill_starts
 from foresail.explain.outlook import Outlook, QueuedJob
@@ -33,13 +47,7 @@ SCENARIOS: Final = 300
 LEVELS: Final = (0.1, 0.5, 0.9)
 """Of the stated quantiles."""
 
-_HOUR: Final = 3600.0
-_DAY_HOURS: Final = 24
-_LONGEST_HORIZON: Final = 7 * _DAY_HOURS * _HOUR
-_FURTHEST: Final = 10.0
-"""Arrivals are drawn for so many times as long as there have been any."""
-
-_MOST_ARRIVALS: Final = 2_000
+_LONGEST_HORIZON: Final = 7 * 24 * HOUR
 _THREADS: Final = 2
 _MOST_AT_ONCE: Final = 150_000
 """Jobs times futures that there is a table of at a time."""
@@ -213,7 +221,7 @@ class _Drawn:
         for at, queued in enumerate(self._waiting):  # of one after the other: there may be many
             self._lasting[:, at] = self._lasts(queued.pending)
         self._known = self._columns()
-        self._arrivals = _arrivals(outlook, self._number, self._horizon())
+        self._arrivals = arrivals_of(outlook, self._number, self._horizon())
 
     def _lasts(self, pending: PendingJob) -> Floats:
         runtimes = draw_runtimes((pending,), (), self._outlook.now, *self._drawn)
@@ -223,15 +231,15 @@ class _Drawn:
 
     def _columns(self) -> Floats:
         """Return what all futures share of the waiting jobs, shape (columns, 1, jobs)."""
-        columns = np.zeros((len(_COLUMNS), 1, len(self._waiting)))
-        columns[_HOME] = [self._number[each.partition] for each in self._waiting]
+        columns = np.zeros((len(COLUMNS), 1, len(self._waiting)))
+        columns[HOME] = [self._number[each.partition] for each in self._waiting]
         asked = [each.pending.job.total for each in self._waiting]
-        for column, name in zip((_WIDTH, *_OTHERS), _AMOUNTS, strict=True):
+        for column, name in zip((WIDTH, *OTHERS), AMOUNTS, strict=True):
             columns[column] = [getattr(each, name) for each in asked]
-        columns[_PLANNED] = [each.pending.planned_seconds for each in self._waiting]
-        columns[_LIKELY] = [each.likely_seconds for each in self._waiting]
-        columns[_READY] = [each.ready_seconds for each in self._waiting]
-        columns[_PLACE] = [each.place for each in self._waiting]
+        columns[PLANNED] = [each.pending.planned_seconds for each in self._waiting]
+        columns[LIKELY] = [each.likely_seconds for each in self._waiting]
+        columns[READY] = [each.ready_seconds for each in self._waiting]
+        columns[PLACE] = [each.place for each in self._waiting]
         return columns
 
     def forecasts(self) -> tuple[Floats, Floats, Floats, Floats]:
@@ -275,26 +283,26 @@ class _Drawn:
         of_arrivals = [self._arrivals.one(self._random) for _ in range(count)]
         most = max(len(each) for each in of_arrivals)
         known = len(waiting)
-        columns = np.zeros((len(_COLUMNS), count, known + most))
-        columns[_READY] = columns[_PLACE] = math.inf
+        columns = np.zeros((len(COLUMNS), count, known + most))
+        columns[READY] = columns[PLACE] = math.inf
         columns[:, :, :known] = self._known
-        columns[_RUNTIME, :, :known] = self._lasting[lot]
+        columns[RUNTIME, :, :known] = self._lasting[lot]
         due = np.full(known + most, math.inf)  # those to come go first never
         due[:known] = [each.due_seconds for each in waiting]
         for future, each in enumerate(of_arrivals):
             columns[:, future, known : known + len(each)] = each.T
-        counted = [other for other in _OTHERS if columns[other].any()]
+        counted = [other for other in OTHERS if columns[other].any()]
         return Futures(
             now=outlook.now,
             cpus=np.array([*outlook.cpus.values()], dtype=np.float64),
             backfills=outlook.backfills,
-            home=columns[_HOME],
-            widths=columns[_WIDTH],
-            planned=columns[_PLANNED],
-            likely=columns[_LIKELY],
-            ready=columns[_READY],
-            runtimes=columns[_RUNTIME],
-            order=np.argsort(columns[_PLACE], axis=1, kind="stable"),
+            home=columns[HOME],
+            widths=columns[WIDTH],
+            planned=columns[PLANNED],
+            likely=columns[LIKELY],
+            ready=columns[READY],
+            runtimes=columns[RUNTIME],
+            order=np.argsort(columns[PLACE], axis=1, kind="stable"),
             running_home=np.array(
                 [self._number[each.placement.tasks_by_partition[0][0]] for each in running],
                 dtype=np.int64,
@@ -319,99 +327,19 @@ class _Drawn:
         room = sum(self._outlook.room.values(), Resources())
         taken = [
             float(lasting @ np.array([getattr(each, name) for each in asked])) / there
-            for name in _AMOUNTS
+            for name in AMOUNTS
             if (there := getattr(room, name)) > 0.0
         ]
         ends = self._running_ends.mean(axis=0) if self._running else np.zeros(1)
         left = max(0.0, float(ends.max()) - self._outlook.now)
-        return min(_LONGEST_HORIZON, _HOUR + left + 2.0 * max(taken, default=0.0))
-
-
-_COLUMNS: Final = (
-    *("home", "width", "planned", "likely", "ready", "place", "runtime"),
-    *("memory", "gpus"),
-)
-_HOME, _WIDTH, _PLANNED, _LIKELY, _READY, _PLACE, _RUNTIME, *_OTHERS = range(len(_COLUMNS))
-_AMOUNTS: Final = ("cpus", "memory_bytes", "gpus")
-"""Names of what is in the columns of width and of others."""
+        return min(_LONGEST_HORIZON, HOUR + left + 2.0 * max(taken, default=0.0))
 
 
 def _amounts(columns: Sequence[int], of: Iterable[Resources]) -> Floats:
     """Return requests or totals of resources beside cpus, shape (columns, those)."""
     rows = [(each.memory_bytes, each.gpus) for each in of]
-    table = np.array(rows, dtype=np.float64).reshape(-1, len(_OTHERS))
-    return np.ascontiguousarray(table.T[[_OTHERS.index(column) for column in columns]])
-
-
-class _Arrivals:
-    """Jobs to come, drawn in blocks of an hour, or of all there has been while that is shorter.
-
-    Parameters
-    ----------
-    now
-        From when on.
-    blocks
-        The jobs of past blocks as ``_COLUMNS``, the latest block first; ``_READY`` is the time
-        since the block began.
-    block_seconds
-        How long one is.
-    horizon_seconds
-        How far ahead they are drawn.
-    """
-
-    def __init__(
-        self, now: float, blocks: Sequence[Floats], block_seconds: float, horizon_seconds: float
-    ) -> None:
-        self._now = now
-        self._blocks = blocks
-        self._block_seconds = block_seconds
-        self._ahead = math.ceil(horizon_seconds / block_seconds) if blocks else 0
-
-    def one(self, random: np.random.Generator) -> Floats:
-        """The arrivals of one future, shape (jobs, columns)."""
-        parts = [np.zeros((0, len(_COLUMNS)))]
-        for ahead in range(self._ahead):
-            alike = range(_DAY_HOURS - 1 - ahead % _DAY_HOURS, len(self._blocks), _DAY_HOURS)
-            past = alike if alike and self._block_seconds == _HOUR else range(len(self._blocks))
-            drawn = self._blocks[past[int(random.integers(len(past)))]].copy()
-            drawn[:, _READY] += self._now + ahead * self._block_seconds
-            parts.append(drawn)
-        return np.concatenate(parts)[:_MOST_ARRIVALS]
-
-
-def _arrivals(
-    outlook: Outlook, number_of: Mapping[str | None, int], horizon_seconds: float
-) -> _Arrivals:
-    past_seconds = outlook.now - outlook.begin_seconds
-    if not outlook.recent or past_seconds <= 0.0:
-        return _Arrivals(outlook.now, (), _HOUR, 0.0)
-    block = min(_HOUR, past_seconds)
-    horizon_seconds = min(horizon_seconds, _FURTHEST * past_seconds)
-    blocks: list[list[tuple[float, ...]]] = [[] for _ in range(math.floor(past_seconds / block))]
-    for each in outlook.recent:
-        ago = outlook.now - each.submit_seconds
-        number = math.ceil(ago / block) - 1
-        if 0 <= number < len(blocks):
-            since = (number + 1) * block - ago
-            blocks[number].append(
-                (
-                    number_of[each.partition],
-                    each.needs.cpus,
-                    each.planned_seconds,
-                    each.likely_seconds,
-                    since,
-                    each.place,
-                    each.runtime_seconds,
-                    each.needs.memory_bytes,
-                    each.needs.gpus,
-                )
-            )
-    return _Arrivals(
-        outlook.now,
-        [np.array(rows).reshape(-1, len(_COLUMNS)) for rows in blocks],
-        block,
-        horizon_seconds,
-    )
+    table = np.array(rows, dtype=np.float64).reshape(-1, len(OTHERS))
+    return np.ascontiguousarray(table.T[[OTHERS.index(column) for column in columns]])
 
 
 def _predecessors(
