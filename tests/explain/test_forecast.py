@@ -13,7 +13,7 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Point, Uniform
-from foresail.explain import forecast as module
+from foresail.explain import futures as module
 from foresail.explain.forecast import (
     Range,
     forecast_running,
@@ -167,10 +167,10 @@ def test_futures_are_drawn_alike_in_lots(monkeypatch):
     outlook = outlook_of(controller)
     whole = forecast_waiting(outlook, scenarios=25, seed=3)
     tables = []
-    futures = module._Drawn._futures
+    futures = module._Simulated._futures
     monkeypatch.setattr(module, "_MOST_AT_ONCE", 8 * len(outlook.waiting))
     monkeypatch.setattr(
-        module._Drawn, "_futures", lambda *given: tables.append(futures(*given)) or tables[-1]
+        module._Simulated, "_futures", lambda *given: tables.append(futures(*given)) or tables[-1]
     )
     assert forecast_waiting(outlook, scenarios=25, seed=3) == whole
     assert [len(each.widths) for each in tables] == [8, 8, 8, 1]

@@ -10,34 +10,16 @@ forecasts.md`` says how well it fits.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foresail.explain.arrivals import (
-    AMOUNTS,
-    COLUMNS,
-    HOME,
-    HOUR,
-    LIKELY,
-    OTHERS,
-    PLACE,
-    PLANNED,
-    READY,
-    RUNTIME,
-    WIDTH,
-    arrivals_of,
-)
 from foresail.explain.chances import still_running
-from foresail.explain.kernels.forward import ANYWHERE, Futures, blank_scratch, fill_starts
-from foresail.explain.outlook import Outlook, QueuedJob
+from foresail.explain.futures import starts_in_futures
+from foresail.explain.outlook import Outlook
 from foresail.model.arrays import Floats
-from foresail.model.cluster import Resources
-from foresail.model.job import DependencyKind
 from foresail.model.view import PendingJob, RunningJob
 from foresail.simulator.driver import draw_runtimes
 
@@ -46,11 +28,6 @@ SCENARIOS: Final = 300
 
 LEVELS: Final = (0.1, 0.5, 0.9)
 """Of the stated quantiles."""
-
-_LONGEST_HORIZON: Final = 7 * 24 * HOUR
-_THREADS: Final = 2
-_MOST_AT_ONCE: Final = 150_000
-"""Jobs times futures that there is a table of at a time."""
 
 _COLUMNS_AT_ONCE: Final = 5_000
 
@@ -204,9 +181,6 @@ class _Drawn:
     def __init__(self, outlook: Outlook, scenarios: int, seed: int) -> None:
         self._outlook = outlook
         self._waiting, self._running = outlook.waiting, outlook.running
-        self._scenarios = scenarios
-        names: list[str | None] = [*outlook.cpus]
-        self._number = {name: number for number, name in enumerate(names)} | {None: ANYWHERE}
         self._drawn = scenarios, seed
         runtimes = draw_runtimes((), self._running, outlook.now, *self._drawn)
         self._running_ends = np.zeros((scenarios, len(self._running)))
@@ -216,12 +190,9 @@ class _Drawn:
             if requested is not None:
                 lasting = np.minimum(lasting, requested)
             self._running_ends[:, at] = each.start_seconds + lasting
-        self._random = np.random.default_rng([seed, scenarios])
         self._lasting = np.empty((scenarios, len(self._waiting)))
         for at, queued in enumerate(self._waiting):  # of one after the other: there may be many
             self._lasting[:, at] = self._lasts(queued.pending)
-        self._known = self._columns()
-        self._arrivals = arrivals_of(outlook, self._number, self._horizon())
 
     def _lasts(self, pending: PendingJob) -> Floats:
         runtimes = draw_runtimes((pending,), (), self._outlook.now, *self._drawn)
@@ -229,170 +200,16 @@ class _Drawn:
         lasting = runtimes[pending.job.job_id]
         return lasting if requested is None else np.minimum(lasting, requested)
 
-    def _columns(self) -> Floats:
-        """Return what all futures share of the waiting jobs, shape (columns, 1, jobs)."""
-        columns = np.zeros((len(COLUMNS), 1, len(self._waiting)))
-        columns[HOME] = [self._number[each.partition] for each in self._waiting]
-        asked = [each.pending.job.total for each in self._waiting]
-        for column, name in zip((WIDTH, *OTHERS), AMOUNTS, strict=True):
-            columns[column] = [getattr(each, name) for each in asked]
-        columns[PLANNED] = [each.pending.planned_seconds for each in self._waiting]
-        columns[LIKELY] = [each.likely_seconds for each in self._waiting]
-        columns[READY] = [each.ready_seconds for each in self._waiting]
-        columns[PLACE] = [each.place for each in self._waiting]
-        return columns
-
     def forecasts(self) -> tuple[Floats, Floats, Floats, Floats]:
         """Return the futures of the waiting jobs, as ``WaitingForecasts`` has them."""
-        starts = self._starts()
+        random = np.random.default_rng([*self._drawn])
+        starts = starts_in_futures(self._outlook, self._lasting, self._running_ends, random)
         ends = np.add(starts, self._lasting, out=self._lasting)
         jobs = [each.pending.job for each in self._waiting]
         due = np.array([each.deadline_seconds for each in jobs], dtype=np.float64)
         misses = np.where(np.isnan(due), math.nan, (ends > due).mean(axis=0))
         never = np.isinf(starts).mean(axis=0)
         return _quantiles(starts), _quantiles(ends), never, misses
-
-    def _starts(self) -> Floats:
-        """Return when waiting jobs start; shape (futures, jobs)."""
-        starts = np.empty_like(self._lasting)
-        at_once = max(_THREADS, _MOST_AT_ONCE // len(self._waiting))
-        for begin in range(0, self._scenarios, at_once):
-            lot = slice(begin, begin + at_once)
-            starts[lot] = self._starts_in(lot)
-        return starts
-
-    def _starts_in(self, lot: slice) -> Floats:
-        """The same, in some of the futures."""
-        futures = self._futures(lot)
-        count, jobs = futures.widths.shape
-        starts = np.empty((count, jobs))
-        bounds = np.linspace(0, count, _THREADS + 1).astype(int)
-        wanted = len(self._waiting)
-
-        def work(part: int) -> None:
-            scratch = blank_scratch(len(futures.cpus), jobs, len(self._running), len(futures.room))
-            fill_starts(futures, int(bounds[part]), int(bounds[part + 1]), wanted, scratch, starts)
-
-        with ThreadPoolExecutor(_THREADS) as threads:
-            list(threads.map(work, range(_THREADS)))
-        return starts[:, :wanted]
-
-    def _futures(self, lot: slice) -> Futures:
-        outlook, waiting, running = self._outlook, self._waiting, self._running
-        count = len(self._lasting[lot])
-        of_arrivals = [self._arrivals.one(self._random) for _ in range(count)]
-        most = max(len(each) for each in of_arrivals)
-        known = len(waiting)
-        columns = np.zeros((len(COLUMNS), count, known + most))
-        columns[READY] = columns[PLACE] = math.inf
-        columns[:, :, :known] = self._known
-        columns[RUNTIME, :, :known] = self._lasting[lot]
-        due = np.full(known + most, math.inf)  # those to come go first never
-        due[:known] = [each.due_seconds for each in waiting]
-        for future, each in enumerate(of_arrivals):
-            columns[:, future, known : known + len(each)] = each.T
-        counted = [other for other in OTHERS if columns[other].any()]
-        return Futures(
-            now=outlook.now,
-            cpus=np.array([*outlook.cpus.values()], dtype=np.float64),
-            backfills=outlook.backfills,
-            home=columns[HOME],
-            widths=columns[WIDTH],
-            planned=columns[PLANNED],
-            likely=columns[LIKELY],
-            ready=columns[READY],
-            runtimes=columns[RUNTIME],
-            order=np.argsort(columns[PLACE], axis=1, kind="stable"),
-            running_home=np.array(
-                [self._number[each.placement.tasks_by_partition[0][0]] for each in running],
-                dtype=np.int64,
-            ),
-            running_widths=np.array([each.cpus for each in outlook.taken], dtype=np.float64),
-            running_planned=np.array(
-                [each.expected_end_seconds for each in running], dtype=np.float64
-            ),
-            running_ends=self._running_ends[lot],
-            due=due,
-            room=_amounts(counted, outlook.room.values()),
-            needs=columns[counted],
-            running_needs=_amounts(counted, outlook.taken),
-            by_due=np.argsort(due, kind="stable")[: np.count_nonzero(np.isfinite(due))],
-            **_predecessors(waiting, running, known + most),
-        )
-
-    def _horizon(self) -> float:
-        """Return how far ahead arrivals matter (seconds): twice the time that all work takes."""
-        lasting = self._lasting.mean(axis=0)
-        asked = [each.pending.job.total for each in self._waiting]
-        room = sum(self._outlook.room.values(), Resources())
-        taken = [
-            float(lasting @ np.array([getattr(each, name) for each in asked])) / there
-            for name in AMOUNTS
-            if (there := getattr(room, name)) > 0.0
-        ]
-        ends = self._running_ends.mean(axis=0) if self._running else np.zeros(1)
-        left = max(0.0, float(ends.max()) - self._outlook.now)
-        return min(_LONGEST_HORIZON, HOUR + left + 2.0 * max(taken, default=0.0))
-
-
-def _amounts(columns: Sequence[int], of: Iterable[Resources]) -> Floats:
-    """Return requests or totals of resources beside cpus, shape (columns, those)."""
-    rows = [(each.memory_bytes, each.gpus) for each in of]
-    table = np.array(rows, dtype=np.float64).reshape(-1, len(OTHERS))
-    return np.ascontiguousarray(table.T[[OTHERS.index(column) for column in columns]])
-
-
-def _predecessors(
-    waiting: Sequence[QueuedJob], running: Sequence[RunningJob], jobs: int
-) -> dict[str, NDArray[np.int64]]:
-    """Return the predecessors of each job that have not ended."""
-    number = {each.pending.job.job_id: at for at, each in enumerate(waiting)}
-    number.update((each.job.job_id, jobs + at) for at, each in enumerate(running))
-    before = [
-        [number[job_id] for job_id in each.pending.job.after if job_id in number]
-        for each in waiting
-    ]
-    _add_conditions(before, waiting, running, number)
-    counts = np.zeros(jobs + 1, np.int64)
-    counts[1 : len(before) + 1] = [len(each) for each in before]
-    flat = [each for several in before for each in several]
-    return {"first_before": np.cumsum(counts), "before": np.array(flat, np.int64)}
-
-
-def _add_conditions(
-    before: list[list[int]],
-    waiting: Sequence[QueuedJob],
-    running: Sequence[RunningJob],
-    number: Mapping[str, int],
-) -> None:
-    """Apply the conditions of jobs, for futures in which each job waits for ends.
-
-    Whoever waits for a begin waits for nothing. A member of an array with a limit waits for the one
-    that so many came before it; a singleton for all that have come since the last one.
-    """
-    arrays: dict[str, list[int]] = {}
-    namesakes: dict[tuple[str | None, str | None], list[int]] = {}
-    jobs = [(each.job, -1) for each in running]
-    jobs += [(each.pending.job, at) for at, each in enumerate(waiting)]
-    for job, at in jobs:
-        own, conditions = number[job.job_id], job.conditions
-        alike = namesakes.setdefault((job.user, job.name), [])
-        if conditions is not None and conditions.singleton:
-            if at >= 0:
-                before[at] += alike
-            alike.clear()
-        alike.append(own)
-        if conditions is None:
-            continue
-        if conditions.most_at_once is not None:
-            members = arrays.setdefault(conditions.array, [])
-            if at >= 0 and len(members) >= conditions.most_at_once:
-                before[at].append(members[-conditions.most_at_once])
-            members.append(own)
-        for each in conditions.dependencies:
-            if at >= 0 and each.kind is DependencyKind.AFTER:
-                begun = {number.get(job_id) for job_id in each.job_ids}
-                before[at] = [other for other in before[at] if other not in begun]
 
 
 def ranges_of(times: Floats) -> list[Range]:
