@@ -86,7 +86,7 @@ def test_sample(log, tmp_path):
 def test_lists():
     """Without a name the commands list what there is, with parameters and defaults."""
     assert "jobs=10000" in call("generate")
-    assert "gap_seconds=1800" in call("filter")
+    assert "jobs=1000" in call("filter")
     listed = call("fetch")
     assert "KTH-SP2-1996-2.1-cln" in listed
     assert "Acknowledge" in listed

@@ -78,13 +78,6 @@ def test_golden_estimators_and_scores():
     assert predictor.predict(job_of("next"), 0.0) == Point(pytest.approx(73.504))
 
 
-def test_golden_weight_on_the_old_value():
-    """G5: with the weight of 0.6 on the old value the rolling average is 56.944."""
-    predictor = Jvu(only("user", alpha=0.4))
-    live(predictor, [10.0, 20.0, 30.0, 40.0, 100.0])
-    assert predictor.rows()[0, experience.ROLLING_VALUE] == pytest.approx(56.944)
-
-
 @pytest.mark.parametrize("of", [Jvu, History])
 def test_golden_choice_of_a_feature(of):
     """G5: the name's rolling average wins over the user's; its history is the distribution."""
@@ -144,10 +137,10 @@ FEATURES = (
 def test_equals_the_slow_reference(seed):
     """Winner, estimate and history of every job, a third of which end long after others."""
     specs, runtime = random_specs(seed, 400)
-    parameters = only(*FEATURES, median_of=7, few=2)
+    parameters = only(*FEATURES, few=2)
     predictor = History(parameters)
     steps, state = predictor.compiled(specs)
-    slow = SlowHistory(keys_of, [1, 1, 2, 3, 1, 1, 1, 0], median_of=7, few=2)
+    slow = SlowHistory(keys_of, [1, 1, 2, 3, 1, 1, 1, 0], few=2)
     rows = np.zeros((len(specs), SUMMARY_COLUMNS))
     random = np.random.default_rng(seed)
     running = []
@@ -381,11 +374,8 @@ def test_an_unknown_feature_is_refused():
         ("features", ("all",)),
         ("features", ("user+cpus+hour+day+queue",)),
         ("bins", 1),
-        ("median_of", 0),
         ("few", 0),
         ("few", 101),
-        ("alpha", 0.0),
-        ("alpha", 1.1),
         ("window_days", 0.0),
         ("window_days", math.inf),
         ("half_life_days", -1.0),
@@ -453,7 +443,7 @@ def test_a_clock_that_goes_backwards(parameters):
             {"window_days": 3.0},
             {"half_life_days": 0.1},
             {"false_alarm_jobs": 20.0},
-            {"bins": 2, "median_of": 1, "few": 1},
+            {"bins": 2, "few": 1},
             {"feature_values": 2, "false_alarm_jobs": 10.0, "window_days": 1.0},
         ]
     ),

@@ -22,7 +22,7 @@ VARIANTS = [
         for entry in entries("predictor")
         if isinstance(entry.build(entry.parameters()), CompiledPredictor)
     ),
-    ("recent", {"k": 3, "partial": True, "whole_seconds": True}),
+    ("recent", {"k": 3, "whole_seconds": True}),
     ("regression", {"over": "linear", "under": "squared", "weight": "short_wide"}),
     ("quantile_regression", {"levels": (0.2, 0.8)}),
     ("similar", {"classes": 20}),

@@ -45,6 +45,10 @@ ALL_JOBS: Final = "all"
 
 _NO_USER_COLUMNS: Final = 0
 _MOST_VALUES: Final = 2**24
+_MEDIAN_OF: Final = 100
+"""How many of the last runtimes the median takes."""
+_NEWEST_WEIGHT: Final = 0.6
+"""Weight of the newest runtime in the rolling average."""
 _NUMBER_BYTES: Final = 8
 
 
@@ -68,11 +72,8 @@ class HistoryParameters:
     has a history."""
     bins: int = 80
     """Bins of each histogram at most."""
-    median_of: int = 100
     few: int = 3
-    """How many of the last runtimes the median takes, and the mean of the last few."""
-    alpha: float = 0.6
-    """Weight of the newest runtime in the rolling average."""
+    """How many of the last runtimes the mean of the last few takes (at most 100)."""
     window_days: float | None = None
     """Believe only what ended within so many days (at least within the last half of them)."""
     half_life_days: float | None = None
@@ -96,9 +97,8 @@ class HistoryParameters:
         different = len(set(self.features)) == len(self.features)
         require(different, self, "features", "different ones")
         require_at_least(self, 2, "bins")
-        require_at_least(self, 1, "median_of", "feature_values")
-        require(1 <= self.few <= self.median_of, self, "few", "from 1 to median_of")
-        require(0.0 < self.alpha <= 1.0, self, "alpha", "above 0 and at most 1")
+        require_at_least(self, 1, "feature_values")
+        require(1 <= self.few <= _MEDIAN_OF, self, "few", f"from 1 to {_MEDIAN_OF}")
         require_positive(self, "window_days", "half_life_days")
         one = self.window_days is None or self.half_life_days is None
         require(one, self, "half_life_days", "a window or a half-life, not both")
@@ -312,7 +312,7 @@ def _model(
     """The model's beginning and its whole length."""
     places = {name: SPEC_COLUMNS + place for place, name in enumerate(sources)}
     panes = 1 if parameters.window_days is None else 2
-    width = experience.row_columns(parameters.bins, parameters.median_of, panes)
+    width = experience.row_columns(parameters.bins, _MEDIAN_OF, panes)
     model, size = table_model(
         experts.HEAD_COLUMNS,
         _feature_rows(parameters.features, places),
@@ -321,9 +321,9 @@ def _model(
     )
     half_life = parameters.half_life_days
     model[experience.BINS] = parameters.bins
-    model[experience.RECENT] = parameters.median_of
+    model[experience.RECENT] = _MEDIAN_OF
     model[experience.FEW] = parameters.few
-    model[experience.ALPHA] = parameters.alpha
+    model[experience.ALPHA] = _NEWEST_WEIGHT
     model[experience.PANES] = panes
     model[experience.PANE_SECONDS] = 0.5 * DAY_SECONDS * (parameters.window_days or 0.0)
     model[experience.HALF_LIFE_SECONDS] = math.inf if half_life is None else half_life * DAY_SECONDS

@@ -18,11 +18,9 @@ from foresail.predictors.kernels.request import ignore, limit_or_stand_in, user_
 from foresail.predictors.stepped import Layout, SteppedPredictor
 
 _WINDOW: Final = 0
-_ENOUGH: Final = 1
-_WHOLE_SECONDS: Final = 2
-_MODEL_SIZE: Final = 3
-"""The model: how many runtimes to average, how many must have been seen, whether to cut off
-fractions (1 or 0)."""
+_WHOLE_SECONDS: Final = 1
+_MODEL_SIZE: Final = 2
+"""The model: how many runtimes to average, whether to cut off fractions (1 or 0)."""
 
 COMPLETED: Final = 0
 LONGEST: Final = 1
@@ -36,8 +34,8 @@ def predict(inputs: PredictorInputs) -> None:
     model, requested = inputs.model, inputs.specs[inputs.slot, REQUESTED]
     user = inputs.users[user_row(inputs.specs, inputs.slot)]
     predicted = limit_or_stand_in(requested, user[LONGEST])
-    if user[COMPLETED] >= model[_ENOUGH]:
-        seen = int(min(user[COMPLETED], model[_WINDOW]))
+    if user[COMPLETED] >= model[_WINDOW]:
+        seen = int(model[_WINDOW])
         total = 0.0
         for i in range(seen):
             total += user[RING + i]
@@ -64,9 +62,8 @@ class RecentParameters:
     """Parameters of ``recent``."""
 
     k: int = 2
-    """How many of the user's last ended jobs to average."""
-    partial: bool = False
-    """Average fewer while there are fewer; otherwise predict the requested time until then."""
+    """How many of the user's last ended jobs to average; the request is predicted before so many
+    have ended."""
     whole_seconds: bool = False
     """Cut off fractions of a second, as the published study does."""
 
@@ -81,7 +78,6 @@ class Recent(SteppedPredictor):
     def __init__(self, parameters: RecentParameters) -> None:
         model = np.empty(_MODEL_SIZE)
         model[_WINDOW] = parameters.k
-        model[_ENOUGH] = 1 if parameters.partial else parameters.k
         model[_WHOLE_SECONDS] = parameters.whole_seconds
         steps = PredictorSteps(predict, ignore, observe)
         super().__init__(steps, Layout(model, RING + parameters.k))

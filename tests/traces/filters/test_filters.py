@@ -136,10 +136,10 @@ def test_cancelled_before_start():
 def test_flurries():
     """A burst of one user that is too long goes as a whole; others between it stay."""
     log = workload(
-        submit_seconds=[0.0, 1.0, 2.0, 2.5, 3.0, 100.0, 101.0],
+        submit_seconds=[0.0, 1800.0, 2000.0, 2001.0, 2002.0, 4000.0, 4001.0],
         user=["a", "a", "a", "b", "a", "a", "a"],
     )
-    parameters = FlurryParameters(jobs=3, gap_seconds=10.0)
+    parameters = FlurryParameters(jobs=3)
     result, touched = cleaned(log, "drop_flurries", parameters)
     assert (ids(result), touched) == (["4", "6", "7"], 4)
     nobody = workload(
@@ -209,7 +209,6 @@ def test_users():
     "wrong",
     [
         lambda: FlurryParameters(jobs=0),
-        lambda: FlurryParameters(gap_seconds=-1.0),
         lambda: FirstWeeksParameters(0),
         lambda: UsersParameters(()),
     ],

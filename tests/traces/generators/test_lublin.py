@@ -12,7 +12,7 @@ from foresail.traces.generating import generate
 from foresail.traces.generators import lublin as model
 from foresail.traces.generators.lublin import POPULAR_SECONDS, LublinParameters
 
-PLAIN = {"users": 0, "requests": "none"}
+PLAIN = {"users": 0}
 
 
 def lublin(seed=1, **parameters):
@@ -98,10 +98,10 @@ def test_runtimes_follow_the_hyper_gamma():
         assert drawn.max() <= 12.0
 
 
-def test_the_plain_model_has_no_users_and_no_requests():
-    """Switched off, the extensions leave the published model: independent jobs of nobody."""
+def test_the_plain_model_has_no_users():
+    """Switched off, the extension leaves the published model: independent jobs of nobody."""
     jobs = lublin(jobs=2000, **PLAIN).jobs
-    for column in ("user", "executable", "requested_seconds"):
+    for column in ("user", "executable"):
         assert jobs[column].null_count() == 2000
     runtimes = np.log(jobs["runtime_seconds"].to_numpy())
     assert abs(np.corrcoef(runtimes[1:], runtimes[:-1])[0, 1]) < 0.06
@@ -223,7 +223,6 @@ def test_another_seed_gives_other_jobs():
         {"load": 0.0},
         {"load": float("nan")},
         {"classes": "all"},
-        {"requests": "exact"},
     ],
 )
 def test_parameters_out_of_range_are_refused(wrong):

@@ -292,9 +292,6 @@ class LublinParameters:
     users: int = 64
     """Number of users whose sessions the jobs are arranged in; 0 gives the plain model, where jobs
     are independent and belong to no user."""
-    requests: Literal["modal", "none"] = "modal"
-    """``modal``: round requested times above the runtime; ``none``: no requested times (plain
-    model)."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "jobs", "processors")
@@ -302,7 +299,7 @@ class LublinParameters:
         fits = self.widest is None or 1 <= self.widest <= self.processors
         require(fits, self, "widest", f"1 to {self.processors}")
         require_positive(self, "load")
-        require_choice(self, classes=CLASSES, requests=("modal", "none"))
+        require_choice(self, classes=CLASSES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,8 +345,7 @@ def lublin(parameters: LublinParameters, random: np.random.Generator) -> Workloa
             "user": np.char.mod("user%d", arranged.user + 1),
             "executable": np.char.mod("application%d", arranged.application + 1),
         }
-    if parameters.requests == "modal":
-        columns["requested_seconds"] = draw_requests(draw.runtimes, habit, session, random)
+    columns["requested_seconds"] = draw_requests(draw.runtimes, habit, session, random)
     width = draw.sizes.astype(np.int64)
     jobs = gangs(np.floor(draw.seconds), draw.runtimes, width, **columns)
     return Workload(jobs, WorkloadMeta("", "", processors=parameters.processors))

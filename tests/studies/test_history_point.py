@@ -7,7 +7,7 @@ from foresail.distributions.histogram import Histogram
 from foresail.model.cluster import Resources
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import Outcome
-from foresail.predictors.history_point import (
+from foresail_studies.predictors.history_point import (
     HistoryPoint,
     HistoryPointParameters,
     equal_inverse_square,

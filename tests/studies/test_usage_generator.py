@@ -23,10 +23,10 @@ from foresail.model.errors import InputError
 from foresail.traces import schema
 from foresail.traces.folder import read_folder, write_folder
 from foresail.traces.generating import generate
-from foresail.traces.generators import usage as generator
-from foresail.traces.generators.usage import SWINGS, UsageParameters
 from foresail.traces.measured import quantity
 from foresail.traces.workload import Workload
+from foresail_studies.generators import usage as generator
+from foresail_studies.generators.usage import SWINGS, UsageParameters
 
 CALM = replace(SWINGS, daily_swing=0.0, burst_share=0.0, regimes=1)
 
