@@ -15,9 +15,9 @@ import numpy as np
 
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.explain.forecast import WaitingForecast, forecast_waiting
+from foresail.explain.forecast import Range, WaitingForecast, forecast_waiting
 from foresail.explain.outlook import outlook_of, with_arrivals
-from foresail.explain.start_calibration import StartCalibration
+from foresail.explain.start_calibration import AskedStart, StartCalibration
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Start
 from foresail.model.event import Submitted
@@ -35,7 +35,7 @@ class Asking:
     def __init__(self, share: float, scenarios: int) -> None:
         self.controller: Controller | None = None
         self.told: dict[str, dict[str, WaitingForecast]] = {}
-        self._calibrations = {way: StartCalibration() for way in _WAYS[1:]}
+        self._drawn: dict[str, dict[str, tuple[float, Range, int]]] = {way: {} for way in _WAYS[1:]}
         self.starts: dict[str, float] = {}
         self.asked_at: dict[str, float] = {}
         self._share, self._scenarios = share, scenarios
@@ -48,10 +48,6 @@ class Asking:
             case EventTaken(event=Submitted(job=job)):
                 self._submitted.append(job.job_id)
             case Instructed(time=now, instruction=Start(job_id=job_id)):
-                if job_id in self.told and job_id not in self.starts:
-                    for way, calibration in self._calibrations.items():
-                        raw = self.told[job_id]["none" if way == "corrected" else "drawn"].start
-                        calibration.observe(self.asked_at[job_id], raw, now)
                 self.starts.setdefault(job_id, now)
 
     def commit(self) -> None:
@@ -71,9 +67,23 @@ class Asking:
             for way, corrected in (("none", "corrected"), ("drawn", "drawn, corrected")):
                 if way == "drawn":
                     outlook = with_arrivals(outlook, controller, history)
-                told[way] = forecast_waiting(outlook, scenarios=self._scenarios)[job_id]
-                calibration = self._calibrations[corrected]
-                told[corrected] = calibration.corrected(controller.now, told[way])
+                drawn = forecast_waiting(outlook, scenarios=self._scenarios)
+                told[way] = drawn[job_id]
+                told[corrected] = self._calibration(corrected).corrected(controller.now, drawn)[
+                    job_id
+                ]
+                self._drawn[corrected][job_id] = controller.now, told[way].start, len(drawn)
+
+    def _calibration(self, way: str) -> StartCalibration:
+        """Return the calibration by what is known now of those that were asked about."""
+        assert self.controller is not None
+        now, starts = self.controller.now, self.starts
+        return StartCalibration(
+            [
+                AskedStart(*drawn, starts.get(job_id, now), job_id in starts)
+                for job_id, drawn in self._drawn[way].items()
+            ]
+        )
 
 
 def covered(workload: Workload, policy: str, share: float, scenarios: int) -> Asking:

@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from foresail.explain.forecast import WaitingForecasts
-from foresail.explain.start_calibration import StartCalibration
+from foresail.explain.forecast import LEVELS, Range, WaitingForecasts
+from foresail.explain.start_calibration import AskedStart, StartCalibration, quantiles
 
 
 def told(low, median, high):
@@ -17,50 +19,108 @@ def told(low, median, high):
     return WaitingForecasts({"job": 0}, starts, ends, np.zeros(1), np.full(1, np.nan))
 
 
-@pytest.mark.parametrize("factor", [0.2, 1.0, 3.0])
+def asked(made, low, median, high, seconds, has_started=True):
+    return AskedStart(made, Range(low, median, high), 1, seconds, has_started)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.5])
 @pytest.mark.parametrize("seed", range(3))
 def test_four_of_five_starts_come_to_be_within(factor, seed):
     """Waits scatter around what is told, by more or less than its range says."""
     random = np.random.default_rng(seed)
-    calibration, within, narrow = StartCalibration(), [], []
-    for number in range(1500):
+    past, within, narrow = [], [], []
+    for number in range(900):
         now, middle = 1e9 + 100.0 * number, float(random.uniform(500.0, 5000.0))
         raw = told(now + middle * 0.8, now + middle, now + middle * 1.25)
-        start = now + middle * math.exp(factor * 0.2 * random.standard_normal())
-        found = calibration.corrected(now, raw)["job"].start
+        start = now + middle * math.exp(factor * 0.174 * random.standard_normal())
         if number > 200:
+            found = StartCalibration(past).corrected(now, raw)["job"].start
             within.append(found.low <= start <= found.high)
             narrow.append(raw["job"].start.low <= start <= raw["job"].start.high)
-        calibration.observe(now, raw["job"].start, start)
+        past.append(AskedStart(now, raw["job"].start, 1, start))
     assert np.mean(within) == pytest.approx(0.8, abs=0.05)
     assert factor == 1.0 or abs(np.mean(narrow) - 0.8) > 0.1
 
 
-def test_few_starts_teach_nothing_and_ranges_stay_in_order():
-    calibration = StartCalibration()
-    raw = told(10.0, 20.0, 30.0)
-    for number in range(29):
-        calibration.observe(0.0, raw["job"].start, 1000.0 + number)
-    assert calibration.corrected(0.0, raw) == raw
-    calibration.observe(0.0, raw["job"].start, 5.0)
-    found = calibration.corrected(0.0, raw)["job"]
-    assert 0.0 <= found.start.low <= found.start.median <= found.start.high
-    assert found.start.high > 900.0
-    assert found.end.low <= found.end.median <= found.end.high
-    assert found.end.high > 900.0
+def test_none_change_nothing_and_the_first_ones_little():
+    raw = told(1010.0, 1020.0, 1030.0)
+    assert StartCalibration().corrected(0.0, raw) == raw
+    past = [asked(0.0, 1010.0, 1020.0, 1030.0, 90_000.0)]
+    found = StartCalibration(past).corrected(0.0, raw)["job"].start
+    assert found.low == pytest.approx(raw["job"].start.low, abs=60.0)
+    assert found.median == pytest.approx(1020.0, abs=60.0)
+    assert found.high > 1030.0
+
+
+def test_ranges_stay_in_order_and_are_at_most_three_times_as_wide():
+    raw = told(600.0, 1200.0, 2400.0)
+    for seconds in (0.0, 600.0, 1200.0, 1e6):
+        past = [asked(0.0, 600.0, 1200.0, 2400.0, seconds)] * 300
+        found = StartCalibration(past).corrected(0.0, raw)["job"]
+        assert 0.0 <= found.start.low <= found.start.median <= found.start.high
+        assert found.end.low <= found.end.median <= found.end.high
+        assert math.log1p(found.start.high / 60) <= math.log1p(2400 / 60) * 8 + 3
 
 
 def test_what_never_starts_stays_so_and_teaches_nothing():
-    calibration = StartCalibration()
     never = told(math.inf, math.inf, math.inf)
-    for _ in range(50):
-        calibration.observe(0.0, never["job"].start, 5.0)
-    assert calibration.corrected(0.0, never) == never
+    past = [asked(0.0, 1.0, 2.0, math.inf, 5.0)] * 50
+    assert StartCalibration(past).corrected(0.0, told(1.0, 2.0, 3.0)) == told(1.0, 2.0, 3.0)
+    past += [asked(0.0, 1.0, 2.0, 3.0, 5.0)] * 50
+    found = StartCalibration(past).corrected(0.0, never)
+    assert found == never
 
 
-def test_only_the_latest_are_remembered():
-    calibration = StartCalibration()
-    raw = told(10.0, 20.0, 30.0)
-    for start in [1e6] * 500 + [20.0] * 500:
-        calibration.observe(0.0, raw["job"].start, start)
-    assert calibration.corrected(0.0, raw)["job"].start.high < 40.0
+def test_long_waits_teach_little_about_short_ones():
+    """Those of hours began late; those of a minute as they should."""
+    past = []
+    for number in range(100):
+        past.append(asked(0.0, 30.0, 60.0, 120.0, 30.0 + number))
+        past.append(asked(0.0, 9e4, 1e5, 1.1e5, 1.2e5 + 1e3 * number))
+    calibration = StartCalibration(past)
+    short, long = told(30.0, 60.0, 120.0), told(9e4, 1e5, 1.1e5)
+    assert calibration.corrected(0.0, short)["job"].start.high < 180.0
+    assert calibration.corrected(0.0, long)["job"].start.high > 1.6e5
+
+
+def test_later_questions_count_more_than_earlier_ones():
+    raw = told(600.0, 1200.0, 2400.0)
+    late = [asked(0.0, 600.0, 1200.0, 2400.0, 5000.0)] * 200
+    fine = [asked(0.0, 600.0, 1200.0, 2400.0, 1200.0)] * 200
+    after = StartCalibration(late + fine).corrected(0.0, raw)["job"].start
+    before = StartCalibration(fine + late).corrected(0.0, raw)["job"].start
+    assert after.median < 1300.0 < 4000.0 < before.median
+
+
+def test_jobs_that_still_wait_make_ranges_later():
+    """Half of those that were asked about have begun; the others wait beyond their ranges."""
+    raw = told(600.0, 1200.0, 2400.0)
+    begun = [asked(0.0, 600.0, 1200.0, 2400.0, 1200.0)] * 40
+    waiting = [asked(0.0, 600.0, 1200.0, 2400.0, 5000.0, has_started=False)] * 40
+    both = [each for pair in zip(begun, waiting, strict=True) for each in pair]
+    assert StartCalibration(both).corrected(0.0, raw)["job"].start.high > (
+        StartCalibration(begun).corrected(0.0, raw)["job"].start.high + 1000.0
+    )
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(-3.0, 3.0), st.floats(0.01, 1.0), st.booleans()),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_quantiles_are_those_of_kaplan_and_meier(rows):
+    """The share that is left falls at each value that is seen by its weight of those at risk."""
+    rows = sorted([*rows, (3.5, 1.0, True)], key=lambda row: (row[0], not row[2]))
+    expected = []
+    for level in LEVELS:
+        left = 1.0
+        for number, (value, weight, is_seen) in enumerate(rows):
+            if is_seen:
+                left *= 1.0 - weight / sum(row[1] for row in rows[number:])
+            if 1.0 - left >= level - 1e-9:
+                expected.append(value)
+                break
+    values, weights, seen = map(np.array, zip(*rows, strict=True))
+    assert quantiles(values, weights[None, :], seen)[0].tolist() == expected

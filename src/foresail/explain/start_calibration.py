@@ -1,80 +1,170 @@
 """Ranges of starts corrected by how earlier ones have held.
 
 The futures that forecasts come from leave out what makes real starts differ from all of them at
-once: beliefs that are wrong for many jobs of a user alike, orders that change, jobs that were not
-expected. How far starts have been outside their ranges says how much wider these should have been
-(split conformal prediction: Romano, Patterson and Candès, 2019, each end by itself).
+once: beliefs that are wrong for many jobs alike, orders that change, jobs that were not expected.
+Where past starts have lain within their own forecasts says where the next ones will: the 10, 50 and
+90 % points of a forecast are replaced by those points of it that so many of the like were below.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import insort
-from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 
-from foresail.explain.forecast import Range, WaitingForecasts
-from foresail.model.arrays import Floats
+from foresail.explain.forecast import LEVELS, Range, WaitingForecasts
+from foresail.model.arrays import Booleans, Floats
 
-MOST: Final = 500
-"""Of so many of the latest starts it is known how they compare."""
+MOST: Final = 600
+"""Of so many of the latest questions the outcome counts; earlier ones weigh next to nothing."""
 
-_FEWEST: Final = 30
-"""With fewer, ranges stay as they are."""
+_HALF_LIFE: Final = 100.0
+"""A question weighs half as much as one that was asked so many questions later."""
 
-_SHARE: Final = 0.9
-"""Of starts that should be above the lower end, and of those below the upper one."""
+_BANDWIDTH: Final = 1.5
+"""Of a Gaussian kernel over forecast waits, as by ``_scaled``, and over logarithms of how many jobs
+wait."""
+
+_PRIOR: Final = 15
+"""Forecasts that held as they should count as if so many had been seen."""
+
+_LEAST_SCALE: Final = 0.5
+_MOST_SCALE: Final = 3.0
+"""Bounds of how much narrower or wider each half of a range becomes."""
+
+_LEAST_HALF: Final = 0.05
+"""No half of a range counts as narrower (see ``_scaled``): 3 s of short waits, 5 % of long ones."""
 
 _SHORT_SECONDS: Final = 60.0
 """Waits are compared by ratios, those much shorter than this by differences."""
 
+_TAIL: Final = NormalDist().inv_cdf(LEVELS[-1])
+_FURTHEST: Final = 8.0
+"""Bound of the place of a start within its forecast."""
+
+_PLACES_OF_PRIOR: Final = np.array(
+    [NormalDist().inv_cdf((number + 0.5) / _PRIOR) for number in range(_PRIOR)]
+)
+_KNOTS: Final = np.linspace(0.0, 12.0, 41)
+"""Forecast waits, as by ``_scaled``, for which corrections are worked out: up to 113 days."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedStart:
+    """A forecast of a start, and what is known of its outcome.
+
+    All that needs to be stored of a question: between and beyond its three points a forecast is
+    taken to be a normal distribution with two different halves over scaled waits.
+
+    Parameters
+    ----------
+    made_seconds
+        When it was asked.
+    drawn
+        What was forecast, before any correction.
+    waiting
+        How many jobs were forecast at once (``len`` of the forecasts).
+    seconds, has_started
+        When the job started, or until when it is known not to have.
+    """
+
+    made_seconds: float
+    drawn: Range
+    waiting: int
+    seconds: float
+    has_started: bool = True
+
 
 class StartCalibration:
-    """Learns from starts what was forecast of them, and widens or narrows the next forecasts."""
+    """Corrections of forecasts by the outcomes of earlier ones; changes nothing without any.
 
-    def __init__(self) -> None:
-        self._latest: deque[tuple[float, float]] = deque()
-        self._below: list[float] = []
-        self._above: list[float] = []
+    Forecasts with jobs to come are another kind than those without: each kind has its own.
 
-    def observe(self, made_seconds: float, told: Range, start_seconds: float) -> None:
-        """A job has started with this forecast at some time, before any correction."""
-        if not math.isfinite(told.high):
-            return
-        times = np.array([told.low, start_seconds, told.high])
-        low, waited, high = _scaled(times - made_seconds).tolist()
-        off = low - waited, waited - high
-        self._latest.append(off)
-        insort(self._below, off[0])
-        insort(self._above, off[1])
-        if len(self._latest) > MOST:
-            below, above = self._latest.popleft()
-            self._below.remove(below)
-            self._above.remove(above)
+    Parameters
+    ----------
+    asked
+        Earlier forecasts, in the order in which they were made. Jobs that wait longer than was
+        forecast count too (Kaplan and Meier's estimate of distributions from censored times).
+    """
 
-    def corrected(self, made_seconds: float, told: WaitingForecasts) -> WaitingForecasts:
+    def __init__(self, asked: Sequence[AskedStart] = ()) -> None:
+        known = [each for each in asked if math.isfinite(each.drawn.high)][-MOST:]
+        drawn = np.array([(e.drawn.low, e.drawn.median, e.drawn.high) for e in known])
+        made = np.array([each.made_seconds for each in known])
+        low, middle, high = _scaled(drawn.reshape(-1, 3).T - made)
+        waited = _scaled(np.array([each.seconds for each in known]) - made)
+        places = np.append(_places(waited, low, middle, high), _PLACES_OF_PRIOR)
+        started = np.append([each.has_started for each in known], np.ones(_PRIOR)) > 0.0
+        self._order = np.lexsort((~started, places))
+        self._places, self._started = places[self._order], started[self._order]
+        self._expected = middle
+        self._line = np.log1p([each.waiting for each in known])
+        self._recency = 0.5 ** (np.arange(len(known))[::-1] / _HALF_LIFE)
+
+    def corrected(self, made_seconds: float, drawn: WaitingForecasts) -> WaitingForecasts:
         """Return corrected forecasts; of the ends as of the starts."""
-        if len(self._latest) < _FEWEST:
-            return told
-        known = np.isfinite(told.starts[-1])
-        low, median, high = told.starts[:, known]
-        first = _seconds(_scaled(low - made_seconds) - _quantile(self._below))
-        last = _seconds(_scaled(high - made_seconds) + _quantile(self._above))
-        earliest = made_seconds + np.minimum(first, last)
-        latest = made_seconds + np.maximum(first, last)
-        starts, ends = told.starts.copy(), told.ends.copy()
-        starts[:, known] = earliest, np.clip(median, earliest, latest), latest
-        begin, middle, end = told.ends[:, known]
-        ends[0, known] = np.minimum(middle, begin + earliest - low)
-        ends[2, known] = np.maximum(middle, end + latest - high)
-        return WaitingForecasts(told.places, starts, ends, told.never, told.misses)
+        if len(self._places) == _PRIOR:
+            return drawn
+        known = np.isfinite(drawn.starts[-1])
+        low, middle, high = _scaled(drawn.starts[:, known] - made_seconds)
+        points = [np.interp(middle, _KNOTS, column) for column in self._points(len(drawn)).T]
+        found = [_at(place, low, middle, high) for place in points]
+        earliest, likely, latest = (made_seconds + _seconds(each) for each in found)
+        starts, ends = drawn.starts.copy(), drawn.ends.copy()
+        moved = starts[:, known]
+        starts[:, known] = earliest, likely, latest
+        ends[:, known] += starts[:, known] - moved
+        ends[:, known] = np.maximum.accumulate(ends[:, known], axis=0)
+        return WaitingForecasts(drawn.places, starts, ends, drawn.never, drawn.misses)
+
+    def _points(self, waiting: int) -> Floats:
+        """Return the places that replace the stated quantiles, by forecast wait; (knots, 3)."""
+        apart = (_KNOTS[:, None] - self._expected) ** 2 + (math.log1p(waiting) - self._line) ** 2
+        weights = self._recency * np.exp(-0.5 * apart / _BANDWIDTH**2)
+        weights = np.concatenate((weights, np.ones((len(_KNOTS), _PRIOR))), axis=1)
+        points = quantiles(self._places, weights[:, self._order], self._started)
+        middle = points[:, 1]
+        half = _TAIL * _LEAST_SCALE, _TAIL * _MOST_SCALE
+        points[:, 0] = middle - np.clip(middle - points[:, 0], *half)
+        points[:, 2] = middle + np.clip(points[:, 2] - middle, *half)
+        return points
 
 
-def _quantile(ordered: list[float]) -> float:
-    """So far off at most were starts in the share that is wished, those to come among them."""
-    return ordered[min(len(ordered), math.ceil(_SHARE * (len(ordered) + 1))) - 1]
+def quantiles(values: Floats, weights: Floats, seen: Booleans) -> Floats:
+    """Return the quantiles at ``LEVELS`` of values of which some are only known to be exceeded.
+
+    Parameters
+    ----------
+    values
+        In ascending order, of equal ones those that are seen first.
+    weights
+        For each row of the result, shape (rows, values).
+    seen
+        Which values are so; the true ones of the others are greater.
+    """
+    at_risk = np.cumsum(weights[:, ::-1], axis=1)[:, ::-1]
+    hazards = np.where(seen, weights, 0.0) / at_risk
+    below = 1.0 - np.cumprod(1.0 - hazards, axis=1)
+    reached = below[:, :, None] >= np.array(LEVELS) - 1e-9
+    first = np.where(reached.any(axis=1), reached.argmax(axis=1), values.size - 1)
+    return values[first]
+
+
+def _places(waited: Floats, low: Floats, middle: Floats, high: Floats) -> Floats:
+    """Return where starts are in their forecasts, as if these were standard normal."""
+    off = waited - middle
+    half = np.maximum(np.where(off < 0.0, middle - low, high - middle), _LEAST_HALF)
+    return np.clip(_TAIL * off / half, -_FURTHEST, _FURTHEST)
+
+
+def _at(places: Floats, low: Floats, middle: Floats, high: Floats) -> Floats:
+    """Return the waits at such places of forecasts."""
+    half = np.maximum(np.where(places < 0.0, middle - low, high - middle), _LEAST_HALF)
+    return np.asarray(middle + places * half / _TAIL)
 
 
 def _scaled(wait_seconds: Floats) -> Floats:

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from operator import attrgetter
 from typing import Final, Generic, ParamSpec, TypeVar
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from foresail.control.loop import Controller
 from foresail.explain.forecast import SCENARIOS, Range, WaitingForecast, forecast_waiting
 from foresail.explain.outlook import Outlook, outlook_of, with_arrivals
-from foresail.explain.start_calibration import MOST, StartCalibration
+from foresail.explain.start_calibration import MOST, AskedStart, StartCalibration
 from foresail.model.job import Job
 from foresail.model.reason import Reason
 from foresail.record.job_life import JobHistory
@@ -337,12 +338,13 @@ class QueueForecaster:
         if now - self._calibrated_monotonic > _CALIBRATION_SECONDS:
             self._calibrated_monotonic = now
             rows = await slowly(self._store.started_forecasts, MOST)
-            calibration = StartCalibration()
+            asked = []
             for row, start_seconds in rows:
                 low, high = row.drawn_low_seconds, row.drawn_high_seconds
                 drawn = Range(low, row.median_seconds, high)
-                calibration.observe(row.made_seconds, drawn, start_seconds)
-            self._calibration = calibration
+                asked.append(AskedStart(row.made_seconds, drawn, 0, start_seconds))
+            asked.sort(key=attrgetter("made_seconds"))
+            self._calibration = StartCalibration(asked)
         return self._calibration
 
     async def _make(self) -> Forecasts:
