@@ -76,6 +76,8 @@ def belief_row(distribution: Distribution) -> NDArray[np.float64]:
         return row
     if isinstance(distribution, Mixture):
         return distribution.quantiles(np.array(BELIEF_LEVELS))
+    if isinstance(distribution, Quantiles):
+        return np.interp(BELIEF_LEVELS, distribution.levels, distribution.values)
     return np.array([distribution.quantile(level) for level in BELIEF_LEVELS])
 
 

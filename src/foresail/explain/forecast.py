@@ -10,9 +10,9 @@ forecasts.md`` says how well it fits.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from foresail.explain.chances import still_running
 from foresail.explain.futures import starts_in_futures
 from foresail.explain.outlook import Outlook
 from foresail.model.arrays import Floats
+from foresail.model.job import Job
 from foresail.model.view import PendingJob, RunningJob
 from foresail.simulator.driver import draw_runtimes
 
@@ -108,8 +109,15 @@ class RunningForecast:
     misses: float | None
 
 
+Draw: TypeAlias = Callable[
+    [Sequence[Job], Sequence[RunningJob], float, int, int], tuple[Floats, Floats]
+]
+"""Draws runtimes of waiting and of running jobs now: how many of each, and by which seed; shapes
+(futures, waiting) and (futures, running)."""
+
+
 def forecast_waiting(
-    outlook: Outlook, *, scenarios: int = SCENARIOS, seed: int = 0
+    outlook: Outlook, *, scenarios: int = SCENARIOS, seed: int = 0, draw: Draw | None = None
 ) -> WaitingForecasts:
     """Forecast start and end of every waiting job, those that are held last: they never do.
 
@@ -125,6 +133,8 @@ def forecast_waiting(
         Futures to draw.
     seed
         Equal seeds draw equal runtimes for equal jobs, so that outlooks can be compared.
+    draw
+        Draws the runtimes; None: they are as the policy's predictor believes.
     """
     waiting, held = outlook.waiting, len(outlook.held)
     job_ids = [*(each.pending.job.job_id for each in waiting), *outlook.held]
@@ -133,7 +143,12 @@ def forecast_waiting(
         np.full(held, math.nan),
     ]
     if waiting:
-        drawn = _Drawn(outlook, scenarios, seed).forecasts()
+        if draw is None:
+            runtimes = _draw_believed(outlook, scenarios, seed)
+        else:
+            jobs = [each.pending.job for each in waiting]
+            runtimes = draw(jobs, outlook.running, outlook.now, scenarios, seed)
+        drawn = _forecast_columns(outlook, *runtimes, np.random.default_rng([scenarios, seed]))
         columns = [np.concatenate(both, axis=-1) for both in zip(drawn, columns, strict=True)]
     return WaitingForecasts(dict(zip(job_ids, range(len(job_ids)), strict=True)), *columns)
 
@@ -175,41 +190,42 @@ def suggested_request(pending: PendingJob, risk: float) -> float:
     return pending.prediction.quantile(1.0 - risk)
 
 
-class _Drawn:
-    """Futures of an outlook."""
+def _draw_believed(outlook: Outlook, scenarios: int, seed: int) -> tuple[Floats, Floats]:
+    """Runtimes as the policy's predictor believes, those of each job by themselves."""
+    lasting = np.empty((scenarios, len(outlook.waiting)))
+    for at, queued in enumerate(outlook.waiting):  # of one after the other: there may be many
+        pending = queued.pending
+        runtimes = draw_runtimes((pending,), (), outlook.now, scenarios, seed)
+        lasting[:, at] = runtimes[pending.job.job_id]
+    running = np.empty((scenarios, len(outlook.running)))
+    of_running = draw_runtimes((), outlook.running, outlook.now, scenarios, seed)
+    for at, each in enumerate(outlook.running):
+        running[:, at] = of_running[each.job.job_id]
+    return lasting, running
 
-    def __init__(self, outlook: Outlook, scenarios: int, seed: int) -> None:
-        self._outlook = outlook
-        self._waiting, self._running = outlook.waiting, outlook.running
-        self._drawn = scenarios, seed
-        runtimes = draw_runtimes((), self._running, outlook.now, *self._drawn)
-        self._running_ends = np.zeros((scenarios, len(self._running)))
-        for at, each in enumerate(self._running):
-            lasting = each.slowdown * runtimes[each.job.job_id]
-            requested = each.job.requested_seconds
-            if requested is not None:
-                lasting = np.minimum(lasting, requested)
-            self._running_ends[:, at] = each.start_seconds + lasting
-        self._lasting = np.empty((scenarios, len(self._waiting)))
-        for at, queued in enumerate(self._waiting):  # of one after the other: there may be many
-            self._lasting[:, at] = self._lasts(queued.pending)
 
-    def _lasts(self, pending: PendingJob) -> Floats:
-        runtimes = draw_runtimes((pending,), (), self._outlook.now, *self._drawn)
-        requested = pending.job.requested_seconds
-        lasting = runtimes[pending.job.job_id]
-        return lasting if requested is None else np.minimum(lasting, requested)
+def _forecast_columns(
+    outlook: Outlook, lasting: Floats, running: Floats, random: np.random.Generator
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return the futures of the waiting jobs, as ``WaitingForecasts`` has them."""
+    jobs = [each.pending.job for each in outlook.waiting]
+    lasting = np.minimum(lasting, _limits(jobs))
+    slowdowns = np.array([each.slowdown for each in outlook.running], dtype=np.float64)
+    begun = np.array([each.start_seconds for each in outlook.running], dtype=np.float64)
+    limits = _limits(each.job for each in outlook.running)
+    running_ends = begun + np.minimum(slowdowns * running, limits)
+    starts = starts_in_futures(outlook, lasting, running_ends, random)
+    ends = np.add(starts, lasting, out=lasting)
+    due = np.array([each.deadline_seconds for each in jobs], dtype=np.float64)
+    misses = np.where(np.isnan(due), math.nan, (ends > due).mean(axis=0))
+    never = np.isinf(starts).mean(axis=0)
+    return _quantiles(starts), _quantiles(ends), never, misses
 
-    def forecasts(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return the futures of the waiting jobs, as ``WaitingForecasts`` has them."""
-        random = np.random.default_rng([*self._drawn])
-        starts = starts_in_futures(self._outlook, self._lasting, self._running_ends, random)
-        ends = np.add(starts, self._lasting, out=self._lasting)
-        jobs = [each.pending.job for each in self._waiting]
-        due = np.array([each.deadline_seconds for each in jobs], dtype=np.float64)
-        misses = np.where(np.isnan(due), math.nan, (ends > due).mean(axis=0))
-        never = np.isinf(starts).mean(axis=0)
-        return _quantiles(starts), _quantiles(ends), never, misses
+
+def _limits(jobs: Iterable[Job]) -> Floats:
+    """Requested times (seconds), infinite where there is none."""
+    requested = (each.requested_seconds for each in jobs)
+    return np.array([math.inf if each is None else each for each in requested], dtype=np.float64)
 
 
 def ranges_of(times: Floats) -> list[Range]:
