@@ -56,7 +56,10 @@ def test_a_new_application_is_unknown_until_some_of_it_have_ended(policy, reques
     assert first.high > 50.0 * first.low
     job = sleepers.controller.state.pending_job(sleepers.last).job
     assert sleepers.forecaster.ended_alike(job) == 0
-    while sleepers.forecaster.ended_alike(job) < 4:
-        sleepers.second()
+    for ended, factor in ((4, 4.0), (8, 2.5), (12, 2.0), (40, 1.3)):
+        while sleepers.forecaster.ended_alike(job) < ended:
+            sleepers.second()
+            sleepers.asked()
         found = sleepers.asked()
-    assert found.low - 1.0 <= sleepers.start <= found.high + 1.0
+        assert found.low - 1.0 <= sleepers.start <= found.high + 1.0
+        assert found.high < factor * found.low

@@ -9,18 +9,25 @@ those of the policy.
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 from collections import Counter, deque
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from foresail.distributions.summary import belief_row
-from foresail.explain.common_factor import CommonFactor, normal_draws, normal_levels, normal_value
+from foresail.explain.common_factor import (
+    PRIOR,
+    CommonFactor,
+    normal_draws,
+    normal_levels,
+    normal_value,
+)
 from foresail.explain.forecast import SCENARIOS, WaitingForecasts, forecast_waiting
 from foresail.explain.outlook import Outlook
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS
@@ -42,6 +49,7 @@ _MOST_RELEARNED: Final = 20_000
 """Attempts that are learned at once, as after a restart: the latest."""
 
 _LEVELS: Final = np.array(BELIEF_LEVELS)
+_VALUES: Final = np.array([normal_value(level) for level in BELIEF_LEVELS])
 _TEACHES_NOTHING: Final = GOES_BACK | {EndedBecause.CANCELLED}
 
 _UNKNOWN: Final = 0.99
@@ -53,13 +61,31 @@ _FIRST_LEVELS: Final = (0.0, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 """Quantiles of the share of its limit that the first job of a user takes (on three logs), and of
 seconds, as good as unknown, where there is no limit."""
 
+_SHORTEST_SECONDS: Final = 0.1
+_REMEMBERS: Final = 0.95
+_SPREAD: Final = 0.6
+_SPREAD_JOBS: Final = 2.0
+"""Of an application by itself: runtime that shorter ones are learned as, weight of what has ended
+after one more has, and the standard deviation of logarithms that is expected, for so many jobs."""
+
 _PRIOR_JOBS: Final = 20
 _FIRST_JOBS: Final = 200
 """First jobs that the quantiles above count for, and how many of the latest are looked at."""
 
 _SURE: Final = 0.999
-_BOTH: Final = 2
-"""Predictors that runtimes are drawn from."""
+
+_SIMILAR, _CALIBRATED, _APPLICATION = range(3)
+_SOURCES: Final = 3
+_GOLDEN: Final = 0.5 * (math.sqrt(5.0) - 1.0)
+_NOBODY: Final = ""
+"""Beliefs that runtimes are drawn from, each in its share of the futures."""
+
+_FORGETS: Final = 0.9
+_NEAR_RATIO: Final = 1.15
+_NEAR_SECONDS: Final = 0.1
+_LEAST: Final = 0.01
+"""Beliefs are weighed by the probability that they gave to about what came, at least so much, in
+the latest ends of an application, each counting so much less than the one after it."""
 
 Kind: TypeAlias = tuple[Hashable, ...]
 
@@ -87,12 +113,69 @@ def _known_as(job: Job) -> Kind:
     return (job.user,) if job.name is None else (job.user, _application(job.name))
 
 
+class _Application:
+    """Ended jobs of an application: what they took, and how well each belief foresaw it."""
+
+    __slots__ = ("ended", "mean", "scores", "squares", "weight")
+
+    def __init__(self) -> None:
+        self.ended = 0
+        self.weight = self.mean = self.squares = 0.0
+        self.scores = np.zeros(_SOURCES)
+
+    def observe(self, runtime_seconds: float, beliefs: Floats) -> None:
+        """A job has ended, of which this was believed just before."""
+        for source, row in enumerate(beliefs):
+            above = _level(row, _NEAR_RATIO * runtime_seconds + _NEAR_SECONDS)
+            below = _level(row, runtime_seconds / _NEAR_RATIO - _NEAR_SECONDS)
+            score = math.log(max(above - below, _LEAST))
+            self.scores[source] = _FORGETS * self.scores[source] + score
+        self.ended += 1
+        value = math.log(max(runtime_seconds, _SHORTEST_SECONDS))
+        before = _REMEMBERS * self.weight
+        self.weight = before + 1.0
+        away = value - self.mean
+        self.mean += away / self.weight
+        self.squares = _REMEMBERS * self.squares + away * (value - self.mean)
+
+    def weights(self, is_named: bool) -> Floats:
+        """Shares of the futures in which each belief is drawn from."""
+        weights = np.exp(self.scores - self.scores.max())
+        if not is_named:
+            weights[_APPLICATION] = 0.0
+        result: Floats = weights / weights.sum()
+        return result
+
+    def row(self) -> Floats:
+        """Quantiles of its runtimes by themselves: log-normal, of unknown mean and spread."""
+        freedom = _SPREAD_JOBS + self.weight
+        squares = (_SPREAD_JOBS * _SPREAD**2 + self.squares) / freedom
+        scale = math.sqrt(squares * (1.0 + 1.0 / self.weight))
+        # Quantiles of Student's t by those of the normal distribution (Wallace, 1959).
+        bent = np.exp(_VALUES**2 * (freedom - 1.5) / (freedom - 1.0) ** 2) - 1.0
+        result: Floats = np.exp(self.mean + scale * np.sign(_VALUES) * np.sqrt(freedom * bent))
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Belief:
+    """Beliefs of a job: quantiles by source, their shares of the futures, and what is shared.
+
+    ``is_known``: a job of its application has ended.
+    """
+
+    rows: Floats
+    weights: Floats
+    shares: tuple[float, ...]
+    is_known: bool
+
+
 @dataclass(frozen=True, slots=True)
 class _InFlight:
-    """A job in flight, and the quantiles that were believed of it at its submission."""
+    """A job in flight, and what was believed of it at its submission."""
 
     job: Job
-    stated: Floats
+    stated: _Belief
 
 
 class StartForecaster:
@@ -112,7 +195,7 @@ class StartForecaster:
         self._submissions = 0
         self._in_flight: dict[str, _InFlight] = {}
         self._alike: Counter[Kind] = Counter()
-        self._ended: Counter[Kind] = Counter()
+        self._applications: dict[Kind, _Application] = {}
         self._first_of_limit: deque[float] = deque(maxlen=_FIRST_JOBS)
         self._first_seconds: deque[float] = deque(maxlen=_FIRST_JOBS)
 
@@ -122,7 +205,8 @@ class StartForecaster:
 
     def ended_alike(self, job: Job) -> int:
         """Return how many jobs of its application (without a name: of its user) have ended."""
-        return self._ended[_known_as(job)]
+        application = self._applications.get(_known_as(job))
+        return 0 if application is None else application.ended
 
     def forecast(
         self, outlook: Outlook, *, scenarios: int = SCENARIOS, seed: int = 0
@@ -154,16 +238,15 @@ class StartForecaster:
         some = dict(zip(kind_of, jobs, strict=True))
         with self._lock:
             self._learn()
-            rows, shares = self._believed([some[kind] for kind in range(len(kinds))], now)
-        levels = _drawn_levels(jobs, shares[kind_of], count, seed)
+            beliefs = [self._believed(some[kind], now) for kind in range(len(kinds))]
+        width = len(PRIOR)
+        shares = np.array([each.shares for each in beliefs]).reshape(-1, width)[kind_of]
         elapsed = np.zeros(len(jobs))
         for at, each in enumerate(running, start=len(waiting)):
             elapsed[at] = max(each.elapsed_seconds(now), 0.0) / each.slowdown
-        limits = np.array([np.inf if (of := job.requested_seconds) is None else of for job in jobs])
-        runtimes = np.empty((count, len(jobs)))
-        for which, lot in enumerate(np.array_split(np.arange(count), _BOTH)):
-            tables = rows[:, which][kind_of]
-            runtimes[lot] = _runtimes(tables, levels[lot], elapsed)
+        runtimes = _runtimes(beliefs, kind_of, _drawn_levels(jobs, shares, count, seed), elapsed)
+        requested = (job.requested_seconds for job in jobs)
+        limits = np.array([np.inf if each is None else each for each in requested])
         np.minimum(runtimes, np.maximum(limits, elapsed), out=runtimes)
         return runtimes[:, : len(waiting)], runtimes[:, len(waiting) :]
 
@@ -218,11 +301,13 @@ class StartForecaster:
         if self._alike[kind] >= _MOST_ALIKE or job.job_id in self._in_flight:
             return
         self._alike[kind] += 1
-        now = job.submit_seconds
-        stated = [belief_row(each.predict(job, now)) for each in self._predictors]
-        self._in_flight[job.job_id] = _InFlight(job, np.array(stated))
+        for predictor in self._predictors:
+            predictor.predict(job, job.submit_seconds)
+        self._in_flight[job.job_id] = _InFlight(job, self._believed(job, job.submit_seconds))
 
     def _observe(self, job: Job, outcome: Outcome) -> None:
+        teaches = outcome.ended_because not in _TEACHES_NOTHING
+        belief = self._believed(job, outcome.end_seconds) if teaches else None
         for predictor in self._predictors:
             predictor.observe(job, outcome)
         if outcome.ended_because in GOES_BACK:
@@ -230,47 +315,37 @@ class StartForecaster:
         known = self._in_flight.pop(job.job_id, None)
         if known is not None:
             self._alike[_kind(known.job)] -= 1
-        if outcome.ended_because in _TEACHES_NOTHING:
+        if belief is None:
             return
         runtime = outcome.preferred_runtime_seconds
-        application = _known_as(job)
-        if not self._ended[application]:
+        if not belief.is_known:
             self._first_seconds.append(runtime)
             if job.requested_seconds:
                 self._first_of_limit.append(min(runtime / job.requested_seconds, 1.0))
-        self._ended[application] += 1
-        if known is not None:
-            level = float(np.mean([_level(row, runtime) for row in known.stated]))
-            value = normal_value(level)
+        application = self._applications.setdefault(_known_as(job), _Application())
+        application.observe(runtime, belief.rows)
+        if known is not None and known.stated.is_known:
+            levels = [_level(row, runtime) for row in known.stated.rows]
+            value = normal_value(float(known.stated.weights @ levels))
             end = outcome.end_seconds
             self._factor.observe(_groups(job), job.submit_seconds, end, value)
 
-    def _believed(self, jobs: Iterable[Job], now: float) -> tuple[Floats, Floats]:
-        """Return what is believed of jobs: quantiles, and what each has in common with others.
-
-        Shapes (jobs, predictors, levels) and (jobs, groups).
-        """
-        rows, shares = [], []
-        for job in jobs:
-            if self._ended[_known_as(job)]:
-                rows.append([self._row(each, job, now) for each in self._predictors])
-                shares.append(self._factor.shares)
-            else:
-                rows.append([self._first_row(job)] * _BOTH)
-                everybody, user = self._factor.shares[:2]
-                shares.append((everybody, user, _UNKNOWN, _UNKNOWN))
-        width = len(self._factor.shares)
-        return (
-            np.array(rows).reshape(-1, _BOTH, BELIEF_COLUMNS),
-            np.array(shares).reshape(-1, width),
-        )
-
-    def _row(self, predictor: Similar | Calibrated, job: Job, now: float) -> Floats:
-        if job.job_id in self._in_flight:
-            return belief_row(predictor.refreshed(job, now))
-        belief = predictor.predict(job, now)
-        predictor.withdrawn(job, now)
-        return belief_row(belief)
+    def _believed(self, job: Job, now: float) -> _Belief:
+        """Return what would be believed of the job were it submitted now."""
+        application = self._applications.get(_known_as(job))
+        if application is None:
+            everybody, user = self._factor.shares[:2]
+            shares = everybody, user, _UNKNOWN, _UNKNOWN
+            rows = np.array([self._first_row(job)] * _SOURCES)
+            return _Belief(rows, np.full(_SOURCES, 1.0 / _SOURCES), shares, is_known=False)
+        asked = replace(job, job_id=_NOBODY)
+        rows = np.empty((_SOURCES, BELIEF_COLUMNS))
+        for row, predictor in zip(rows, self._predictors, strict=False):
+            row[:] = belief_row(predictor.predict(asked, now))
+            predictor.withdrawn(asked, now)
+        rows[_APPLICATION] = application.row()
+        weights = application.weights(job.name is not None)
+        return _Belief(rows, weights, self._factor.shares, is_known=True)
 
     def _first_row(self, job: Job) -> Floats:
         """Quantiles of the first job of an application: of its limit, or of what others took."""
@@ -320,31 +395,45 @@ def _drawn_levels(jobs: Sequence[Job], shares: Floats, count: int, seed: int) ->
     return normal_levels(values)
 
 
-def _runtimes(tables: Floats, levels: Floats, elapsed: Floats) -> Floats:
+def _runtimes(
+    beliefs: Sequence[_Belief], kind_of: Sequence[int], levels: Floats, elapsed: Floats
+) -> Floats:
     """Runtimes at levels of what is left of beliefs, given what jobs have run for.
 
     Who has run for longer than was believed runs for twice as long in half of the futures.
 
     Parameters
     ----------
-    tables
-        Quantiles; shape (jobs, BELIEF_COLUMNS).
+    beliefs, kind_of
+        Beliefs, and the number of that of each job.
     levels
-        Shape (count, jobs).
+        Shape (futures, jobs).
     elapsed
         Seconds; shape (jobs,).
     """
-    reached = np.array(
-        [_level(row, ran) if ran > 0.0 else 0.0 for row, ran in zip(tables, elapsed, strict=True)]
-    )
-    at = reached + (1.0 - reached) * levels
+    futures, jobs = levels.shape
+    rows = np.array([each.rows for each in beliefs]).reshape(-1, _SOURCES, BELIEF_COLUMNS)
+    weights = np.array([each.weights for each in beliefs]).reshape(-1, _SOURCES)[kind_of]
+    reached = np.zeros((jobs, _SOURCES))
+    for at in np.flatnonzero(elapsed).tolist():
+        reached[at] = [_level(row, elapsed.item(at)) for row in rows[kind_of[at]]]
+    left = weights * np.where(reached < _SURE, 1.0 - reached, 0.0)
+    outlived = left.sum(axis=1) <= 0.0
+    left[outlived] = weights[outlived]
+    bounds = np.cumsum(left, axis=1)[:, :-1] / left.sum(axis=1, keepdims=True)
+    chosen = np.zeros((futures, jobs), np.int64)
+    spread = (np.arange(futures)[:, None] + 0.5) * _GOLDEN % 1.0
+    for bound in bounds.T:
+        chosen += spread > bound
+    job = np.arange(jobs)
+    ran = reached[job, chosen]
+    at = ran + (1.0 - ran) * levels
     above = np.clip(np.searchsorted(_LEVELS, at), 1, BELIEF_COLUMNS - 1)
     low = _LEVELS[above - 1]
     share = (at - low) / (_LEVELS[above] - low)
-    jobs = np.arange(len(tables))
-    below = tables[jobs, above - 1]
-    runtimes: Floats = below + share * (tables[jobs, above] - below)
-    outlived = reached >= _SURE
+    kinds = np.asarray(kind_of, dtype=np.int64)
+    runtimes: Floats = rows[kinds, chosen, above - 1]
+    runtimes += share * (rows[kinds, chosen, above] - runtimes)
     runtimes[:, outlived] = elapsed[outlived] / np.maximum(1.0 - levels[:, outlived], 1e-3)
     np.maximum(runtimes, elapsed, out=runtimes)
     return runtimes
