@@ -1,0 +1,105 @@
+"""How good forecasts of starts are, beside what others offer: ``compare_forecasts.py LOG...``.
+
+The beginning of each log is simulated under each policy, or taken as it was recorded. When random
+jobs that wait for more than a second start is asked at their submission and at half of their
+wait, of every method, each of which knows only what was known by then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from asking import OURS, PARTS, Questions, answers_of_ours, questions_of
+from by_limits import planned_starts
+from joined import joined_waits
+from learned_waits import stated_waits as waits_by_trees
+from past_waits import stated_waits as waits_of_past
+from schedules import RECORDED, Floats, Log, load_log, run_schedule, stand_in_limits, with_limits
+from scoring import Score, score
+
+_LIMITS, _PAST, _TREES = "schedule by limits", "past waits", "boosted trees"
+_JOINED = "ours and trees"
+
+
+def main() -> int:
+    """Print a table for each log and policy."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("logs", nargs="+", type=Path)
+    parser.add_argument("--policy", action="append", default=[])
+    parser.add_argument("--recorded", action="store_true", help="the waits that the log records")
+    parser.add_argument("--jobs", type=int, default=5_000, help="the first so many of each log")
+    parser.add_argument("--asked", type=int, default=200, help="jobs that are asked of, twice each")
+    parser.add_argument("--scenarios", type=int, default=200, help="futures of each forecast")
+    chosen = parser.parse_args()
+    policies = chosen.policy or ([] if chosen.recorded else ["easy", "foresail"])
+    for path in chosen.logs:
+        workload, limited = load_log(path, chosen.jobs)
+        limits = stand_in_limits(workload.jobs)
+        for policy in [*policies, *([RECORDED] if chosen.recorded else [])]:
+            begin = time.perf_counter()
+            taken = workload if policy == RECORDED else with_limits(workload, limits)
+            past = run_schedule(taken, policy, limits, Log())
+            questions = questions_of(past, chosen.asked)
+            if not len(questions.jobs):
+                print(f"{path.name}, {policy}: no job waits")
+                continue
+            answers = _answers_of_others(past, questions)
+            answers |= answers_of_ours(
+                taken, policy, past, questions, scenarios=chosen.scenarios, parts=[*PARTS]
+            )
+            known = questions.asked + questions.left
+            both = [answers[OURS], answers[_TREES]]
+            answers[_JOINED] = joined_waits(both, questions.left, questions.asked, known)
+            _print(path, policy, limited, answers, questions)
+            print(f"    {time.perf_counter() - begin:.0f} s", flush=True)
+    return 0
+
+
+def _answers_of_others(past, questions: Questions) -> dict[str, Floats]:  # type: ignore[no-untyped-def] # noqa: ANN001
+    planned = [
+        planned_starts(past, now, np.array([job]))[0] - now
+        for job, now in zip(questions.jobs, questions.asked, strict=True)
+    ]
+    return {
+        _LIMITS: np.repeat(np.array(planned)[:, None], 3, axis=1),
+        _PAST: waits_of_past(past, questions.jobs, questions.asked),
+        _TREES: waits_by_trees(past, questions.jobs, questions.asked),
+    }
+
+
+def _print(
+    path: Path, policy: str, limited: float, answers: dict[str, Floats], questions: Questions
+) -> None:
+    name = path.name.split(".")[0]
+    missing = "" if limited > 0.999 else f" ({1.0 - limited:.0%} have no limit: a stand-in)"
+    print(f"\n{name}, {policy}{missing}")
+    print(
+        f"{'':24}{'asked':>6}{'?':>6}{'1 min':>7}{'10 min':>7}{'1 h':>6}{'x2':>6}{'mean':>9}"
+        f"{'median':>9}{'before':>8}{'within':>8}{'after':>7}{'width':>9}{'CRPS':>9}"
+    )
+    for halfway, when in ((False, "at submission"), (True, "at half of the wait")):
+        print(when)
+        some = questions.halfway == halfway
+        for method, stated in answers.items():
+            _print_line(method, score(stated[some], questions.left[some]))
+
+
+def _print_line(method: str, found: Score) -> None:
+    near = "".join(f"{share:7.0%}" for share in found.near[:2]) + f"{found.near[2]:6.0%}"
+    print(
+        f"  {method:22}{found.asked:6}{found.unknown:6.0%}{near}{found.doubled:6.0%}"
+        f"{_hours(found.mean_error)}{_hours(found.median_error)}{found.before:8.0%}"
+        f"{found.within:8.0%}{found.after:7.0%}{_hours(found.width)}{_hours(found.crps)}"
+    )
+
+
+def _hours(seconds: float) -> str:
+    return f"{seconds / 3600.0:7.2f} h"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
