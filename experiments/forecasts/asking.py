@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import time
 from dataclasses import dataclass, replace
 
@@ -10,9 +9,9 @@ import numpy as np
 from schedules import RECORDED, Floats, Log, PastSchedule, run_schedule
 from scoring import LEVELS
 
-from foresail.explain.forecast import WaitingForecast, forecast_waiting
+from foresail.explain.forecast import WaitingForecast, WaitingForecasts, forecast_waiting
 from foresail.explain.outlook import Outlook, outlook_of, with_arrivals
-from foresail.explain.start_calibration import StartCalibration
+from foresail.explain.start_calibration import AskedStart, StartCalibration
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.cluster import Resources
 from foresail.traces.workload import Workload
@@ -59,12 +58,14 @@ class _Forecasters:
     def __init__(self, parts: list[str]) -> None:
         self.whole = StartForecaster()
         self._alone = StartForecaster()
-        self._alone._factor.shares = (0.0,) * 4  # noqa: SLF001
-        self._alone._factor.update = lambda: None  # type: ignore[method-assign] # noqa: SLF001
+        self._alone._factor.shares = (0.0,) * 4
+        self._alone._factor.update = lambda: None  # type: ignore[method-assign]
         self._parts = parts
         self.seconds = 0.0
 
-    def forecasts(self, log: Log, now: float, scenarios: int, recorded: float | None):  # type: ignore[no-untyped-def]  # noqa: ANN201
+    def forecasts(
+        self, log: Log, now: float, scenarios: int, recorded: float | None
+    ) -> dict[str, WaitingForecasts]:
         """Forecast all that waits, by part."""
         controller = log.controller
         assert controller is not None
@@ -95,7 +96,9 @@ def _at(outlook: Outlook, now: float, processors: float | None) -> Outlook:
     )
     room = outlook.room
     if processors is not None:
-        room = {name: Resources(processors, each.memory_bytes, each.gpus) for name, each in room.items()}
+        room = {
+            name: Resources(processors, each.memory_bytes, each.gpus) for name, each in room.items()
+        }
     return replace(outlook, now=now, waiting=waiting, room=room)
 
 
@@ -108,11 +111,10 @@ def answers_of_ours(
     scenarios: int,
     parts: list[str],
 ) -> dict[str, Floats]:
-    """Run the schedule again and ask as it goes by: quantiles of what is left to wait, by method."""
+    """Run the schedule again, asking: quantiles of what is left to wait, by method."""
     forecasters = _Forecasters(parts)
     corrected = parts[-1]
-    calibration = StartCalibration()
-    pending: list[tuple[float, int, float, WaitingForecast]] = []
+    asked: list[tuple[int, AskedStart]] = []
     answers = {name: np.full((len(questions.jobs), len(LEVELS)), np.nan) for name in [*parts, OURS]}
     borders = np.append(past.steps[1:], np.inf)
     machine = past.processors if policy == RECORDED else None
@@ -126,22 +128,27 @@ def answers_of_ours(
         while asked_to < len(questions.asked) and questions.asked[asked_to] < until:
             number, asked_to = asked_to, asked_to + 1
             moment = max(now, float(questions.asked[number]))
-            while pending and pending[0][0] <= moment:
-                start, _, made, told = heapq.heappop(pending)
-                calibration.observe(made, told.start, start)
+            calibration = StartCalibration(
+                [_known(one, past.start[of], moment) for of, one in asked]
+            )
             job = int(questions.jobs[number])
             job_id = past.job_ids[job]
             found = forecasters.forecasts(log, moment, scenarios, machine)
             for name, forecasts in found.items():
                 _note(answers[name], number, forecasts[job_id], moment)
-            told = found[corrected]
-            _note(answers[OURS], number, calibration.corrected(moment, told)[job_id], moment)
-            heapq.heappush(pending, (float(past.start[job]), number, moment, told[job_id]))
+            drawn = found[corrected]
+            _note(answers[OURS], number, calibration.corrected(moment, drawn)[job_id], moment)
+            asked.append((job, AskedStart(moment, drawn[job_id].start, len(drawn), moment)))
 
     log = Log(ask)
     run_schedule(workload, policy, past.limits, log)
     print(f"    {forecasters.seconds:.0f} s of forecasts", flush=True)
     return answers
+
+
+def _known(asked: AskedStart, start: float, now: float) -> AskedStart:
+    """The same, with what is known of its outcome at a moment."""
+    return replace(asked, seconds=min(start, now), has_started=start <= now)
 
 
 def _note(answers: Floats, number: int, told: WaitingForecast, now: float) -> None:

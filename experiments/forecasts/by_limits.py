@@ -25,7 +25,7 @@ def planned_starts(past: PastSchedule, now: float, jobs: Floats) -> Floats:
     return np.asarray(starts[np.searchsorted(waits, jobs)])
 
 
-@njit(cache=False)  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _placed(now, processors, ends, taken, widths, limits):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     order = np.argsort(ends)
     size = 2 * (len(ends) + len(widths)) + 2

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,26 @@ from by_limits import planned_starts
 from joined import joined_waits
 from learned_waits import stated_waits as waits_by_trees
 from past_waits import stated_waits as waits_of_past
-from schedules import RECORDED, Floats, Log, load_log, run_schedule, stand_in_limits, with_limits
-from scoring import Score, score
+from schedules import (
+    RECORDED,
+    Floats,
+    Log,
+    PastSchedule,
+    load_log,
+    on_smaller_machine,
+    run_schedule,
+    stand_in_limits,
+    with_limits,
+)
+from scoring import Score, crps, score
+
+from foresail.traces.workload import Workload
 
 _LIMITS, _PAST, _TREES = "schedule by limits", "past waits", "boosted trees"
 _JOINED = "ours and trees"
+_NEARLY_ALL = 0.999
+_FEW = 0.02
+_LOAD = 0.85
 
 
 def main() -> int:
@@ -38,28 +54,46 @@ def main() -> int:
     policies = chosen.policy or ([] if chosen.recorded else ["easy", "foresail"])
     for path in chosen.logs:
         workload, limited = load_log(path, chosen.jobs)
-        limits = stand_in_limits(workload.jobs)
-        for policy in [*policies, *([RECORDED] if chosen.recorded else [])]:
-            begin = time.perf_counter()
-            taken = workload if policy == RECORDED else with_limits(workload, limits)
-            past = run_schedule(taken, policy, limits, Log())
-            questions = questions_of(past, chosen.asked)
-            if not len(questions.jobs):
-                print(f"{path.name}, {policy}: no job waits")
-                continue
-            answers = _answers_of_others(past, questions)
-            answers |= answers_of_ours(
-                taken, policy, past, questions, scenarios=chosen.scenarios, parts=[*PARTS]
-            )
-            known = questions.asked + questions.left
-            both = [answers[OURS], answers[_TREES]]
-            answers[_JOINED] = joined_waits(both, questions.left, questions.asked, known)
-            _print(path, policy, limited, answers, questions)
-            print(f"    {time.perf_counter() - begin:.0f} s", flush=True)
+        said = "" if limited > _NEARLY_ALL else f"; {1.0 - limited:.0%} have no limit: a stand-in"
+        if chosen.recorded:
+            _compare(f"{_name(path)}, recorded{said}", workload, RECORDED, chosen)
+        if policies and not _waiting(workload):
+            workload = on_smaller_machine(workload, _LOAD)
+            said += f"; a machine of {workload.processors} processors, that jobs wait"
+        for policy in policies:
+            _compare(f"{_name(path)}, {policy}{said}", workload, policy, chosen)
     return 0
 
 
-def _answers_of_others(past, questions: Questions) -> dict[str, Floats]:  # type: ignore[no-untyped-def] # noqa: ANN001
+def _name(path: Path) -> str:
+    return path.name.split(".")[0]
+
+
+def _waiting(workload: Workload) -> bool:
+    """Return whether more than a few jobs wait on the log's own machine, the first come first."""
+    limits = stand_in_limits(workload.jobs)
+    past = run_schedule(with_limits(workload, limits), "easy", limits, Log())
+    return float((past.start - past.submit > 1.0).mean()) > _FEW
+
+
+def _compare(title: str, workload: Workload, policy: str, chosen: argparse.Namespace) -> None:
+    begin = time.perf_counter()
+    limits = stand_in_limits(workload.jobs)
+    taken = workload if policy == RECORDED else with_limits(workload, limits)
+    past = run_schedule(taken, policy, limits, Log())
+    questions = questions_of(past, chosen.asked)
+    answers = _answers_of_others(past, questions)
+    answers |= answers_of_ours(
+        taken, policy, past, questions, scenarios=chosen.scenarios, parts=[*PARTS]
+    )
+    known = questions.asked + questions.left
+    both = [answers[OURS], answers[_TREES]]
+    answers[_JOINED] = joined_waits(both, questions.left, questions.asked, known)
+    _print(title, answers, questions)
+    print(f"    {time.perf_counter() - begin:.0f} s", flush=True)
+
+
+def _answers_of_others(past: PastSchedule, questions: Questions) -> dict[str, Floats]:
     planned = [
         planned_starts(past, now, np.array([job]))[0] - now
         for job, now in zip(questions.jobs, questions.asked, strict=True)
@@ -71,21 +105,21 @@ def _answers_of_others(past, questions: Questions) -> dict[str, Floats]:  # type
     }
 
 
-def _print(
-    path: Path, policy: str, limited: float, answers: dict[str, Floats], questions: Questions
-) -> None:
-    name = path.name.split(".")[0]
-    missing = "" if limited > 0.999 else f" ({1.0 - limited:.0%} have no limit: a stand-in)"
-    print(f"\n{name}, {policy}{missing}")
+def _print(title: str, answers: dict[str, Floats], questions: Questions) -> None:
+    print(f"\n{title}")
     print(
         f"{'':24}{'asked':>6}{'?':>6}{'1 min':>7}{'10 min':>7}{'1 h':>6}{'x2':>6}{'mean':>9}"
         f"{'median':>9}{'before':>8}{'within':>8}{'after':>7}{'width':>9}{'CRPS':>9}"
     )
+    shared = np.logical_and.reduce([np.isfinite(each).all(axis=1) for each in answers.values()])
     for halfway, when in ((False, "at submission"), (True, "at half of the wait")):
-        print(when)
         some = questions.halfway == halfway
+        compared = some & shared
+        print(f"{when}; CRPS of the {compared.sum()} that all methods answered")
         for method, stated in answers.items():
-            _print_line(method, score(stated[some], questions.left[some]))
+            found = score(stated[some], questions.left[some])
+            sharpness = float(crps(stated[compared], questions.left[compared]).mean())
+            _print_line(method, replace(found, crps=sharpness))
 
 
 def _print_line(method: str, found: Score) -> None:

@@ -12,6 +12,7 @@ from by_limits import planned_starts
 from schedules import Floats, PastSchedule
 from scoring import LEVELS
 from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import threadpool_limits
 
 _EVERY = 300
 """Starts after which they are trained anew."""
@@ -65,6 +66,7 @@ def features(past: PastSchedule, job: int, now: float) -> list[float]:
     ]
 
 
+@threadpool_limits.wrap(limits=1)  # more threads wait for each other
 def stated_waits(past: PastSchedule, jobs: Floats, asked: Floats) -> Floats:
     """Return quantiles of what is left to wait (seconds), shape (questions, 3), in order of time.
 

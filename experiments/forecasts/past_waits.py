@@ -20,7 +20,7 @@ _MOST = 1_000
 _IN_A_ROW = 3
 _BOUND = 0.95
 _UNLESS_KNOWN = 30
-"""With fewer waits of its kind a job is forecast by those of all kinds; with fewer of these, not."""
+"""With fewer waits of its kind a job is forecast by all kinds; with fewer of these, not."""
 _OUTLASTED = np.array([1.1, 2.0, 5.0])
 """Times what it has waited, where no wait of the past was as long."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -76,7 +77,8 @@ def load_log(path: Path, jobs: int) -> tuple[Workload, float]:
     table = workload.jobs.with_columns(cpus=pl.col("tasks") * pl.col("cpus_per_task")).filter(
         pl.col("runtime_seconds") > 0.0, pl.col("cpus") <= machine
     )
-    table = table.head(jobs).drop("cpus").with_columns(after_job_id=None, think_seconds=None)
+    without = ("after_job_id", "think_seconds", "memory_bytes_per_task", "gpus_per_task")
+    table = table.head(jobs).drop("cpus").with_columns(**dict.fromkeys(without))
     workload = Workload(table.cast(dict(workload.jobs.schema)), workload.meta)
     return workload, float((table["requested_seconds"].fill_null(0.0) > 0.0).mean())
 
@@ -119,10 +121,20 @@ def with_limits(workload: Workload, limits: Floats) -> Workload:
     return Workload(jobs, workload.meta)
 
 
+def on_smaller_machine(workload: Workload, load: float) -> Workload:
+    """The jobs that fit on a machine of which all of them would use such a share."""
+    jobs = workload.jobs.with_columns(cpus=pl.col("tasks") * pl.col("cpus_per_task"))
+    work = float((jobs["cpus"] * jobs["runtime_seconds"]).sum())
+    span = float(jobs["submit_seconds"].max() - jobs["submit_seconds"].min())  # type: ignore[operator]
+    machine = math.ceil(work / span / load)
+    fitting = jobs.filter(pl.col("cpus") <= machine).drop("cpus")
+    return Workload(fitting, replace(workload.meta, processors=machine))
+
+
 class Log:
     """The log of a controller: notes when jobs start and when a step is whole."""
 
-    def __init__(self, at_step: Callable[[float], None] = lambda now: None) -> None:
+    def __init__(self, at_step: Callable[[float], object] = float) -> None:
         self.controller: Controller | None = None
         self.steps: list[float] = []
         self._at_step = at_step

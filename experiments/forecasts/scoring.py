@@ -56,6 +56,8 @@ def crps(quantiles: Floats, truth: Floats, levels: Sequence[float] = LEVELS) -> 
         Shape (n, levels).
     truth
         Shape (n,).
+    levels
+        Of the quantiles.
     """
     at = np.asarray(levels)
     borders = np.concatenate(([0.0], (at[1:] + at[:-1]) / 2.0, [1.0]))
