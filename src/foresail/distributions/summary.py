@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
 from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
-from foresail.distributions.kernels.log_normal import fill_log_normal_belief, summarise_log_normal
+from foresail.distributions.kernels.log_normal import (
+    fill_log_normal_belief,
+    log_normal_quantiles,
+    summarise_log_normal,
+)
 from foresail.distributions.kernels.streaming_histogram import summarise_histogram
 from foresail.distributions.kernels.summary import (
     summarise_atoms,
@@ -29,6 +35,8 @@ from foresail.kernels.columns import (
     URGENCY,
 )
 from foresail.model.distribution import Distribution
+
+_BELIEF_LEVELS: Final = np.array(BELIEF_LEVELS)
 
 
 def summarise(distribution: Distribution) -> NDArray[np.float64]:
@@ -74,11 +82,19 @@ def belief_row(distribution: Distribution) -> NDArray[np.float64]:
         told = distribution.mu, distribution.sigma, distribution.cap, distribution.elapsed
         fill_log_normal_belief(*told, row)
         return row
-    if isinstance(distribution, Mixture):
-        return distribution.quantiles(np.array(BELIEF_LEVELS))
     if isinstance(distribution, Quantiles):
-        return np.interp(BELIEF_LEVELS, distribution.levels, distribution.values)
-    return np.array([distribution.quantile(level) for level in BELIEF_LEVELS])
+        return np.interp(_BELIEF_LEVELS, distribution.levels, distribution.values)
+    return quantiles_at(distribution, _BELIEF_LEVELS)
+
+
+def quantiles_at(distribution: Distribution, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The quantile at each of the levels, to the last bit as if each were asked for alone."""
+    match distribution:
+        case LogNormal(mu, sigma, cap, elapsed):
+            return log_normal_quantiles(mu, sigma, cap, elapsed, levels)
+        case Mixture():
+            return distribution.quantiles(levels)
+    return np.array([distribution.quantile(level) for level in levels.tolist()])
 
 
 def _summarise_any(distribution: Distribution, row: NDArray[np.float64]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from foresail.distributions.basic import Point
 from foresail.distributions.quantiles import Quantiles
+from foresail.distributions.summary import quantiles_at
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
@@ -31,22 +33,36 @@ _NEARLY_ONE: Final = 0.9999
 _EXACT: Final = (0.10, 0.50, 0.90)
 """Of the quantiles that a record holds to the last digit."""
 
-_DIGITS: Final = 4
+_FORMAT: Final = ".4g"
+_ALL_IN_SHORT: Final = " ".join(["%" + _FORMAT] * len(LEVELS))
+
+_MOST_KNOWN: Final = 1_000
+_known: dict[int, tuple[Distribution, tuple[float, ...]]] = {}
+"""By its identity the belief and what is kept of it: thousands of jobs may share one."""
 
 
 def in_short(value: float) -> float:
     """A number to four digits."""
-    return float(f"{value:.{_DIGITS}g}")
+    return float(format(value, _FORMAT))
 
 
 def kept(belief: Distribution) -> tuple[float, ...]:
     """The belief's quantiles (seconds) at ``LEVELS``, to four digits; nothing for a point."""
-    if belief.quantile(LEVELS[1]) == belief.quantile(_NEARLY_ONE):
+    known = _known.get(id(belief))
+    if known is None:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        known = _known[id(belief)] = belief, _quantiles(belief)
+    return known[1]
+
+
+def _quantiles(belief: Distribution) -> tuple[float, ...]:
+    if isinstance(belief, Point) or belief.quantile(LEVELS[1]) == belief.quantile(_NEARLY_ONE):
         return ()
-    values = [belief.quantile(level) for level in LEVELS]
+    values = quantiles_at(belief, _LEVELS[len(LEVELS)]).tolist()
     if values[-1] == float("inf"):
         values[-1] = belief.quantile(_NEARLY_ONE)
-    return tuple(map(in_short, values))
+    return tuple(map(float, (_ALL_IN_SHORT % tuple(values)).split()))
 
 
 def differ(one: Distribution, other: Distribution) -> bool:
@@ -119,11 +135,15 @@ def belief_of(record: Predicted) -> Distribution:
     values = record.belief
     if not values and low < high:
         values = (low, low, median, high, high)
-    return (
-        LoggedBelief(record.mean_seconds, (low, median, high), values)
-        if values
-        else Point(record.mean_seconds)
-    )
+    return _belief(record.mean_seconds, (low, median, high), values)
+
+
+@lru_cache(maxsize=4_096)
+def _belief(
+    mean: float, exact: tuple[float, ...], values: tuple[float, ...]
+) -> LoggedBelief | Point:
+    """One belief for all jobs of which a log records the same, as of thousands that wait."""
+    return LoggedBelief(mean, exact, values) if values else Point(mean)
 
 
 @dataclass(frozen=True, slots=True)

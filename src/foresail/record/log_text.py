@@ -7,7 +7,7 @@ they are just as they are written.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache, lru_cache
 from itertools import chain
@@ -303,11 +303,18 @@ def _plain(value: Any) -> Any:
     return _way_to_show(kind)(value)
 
 
+def _plain_list(values: Iterable[Any]) -> list[Any]:
+    shown = [*values]
+    if not _AS_THEY_ARE.issuperset(map(type, shown)):
+        shown = [_plain(each) for each in shown]
+    return shown
+
+
 @cache
 def _way_to_show(kind: type) -> Callable[[Any], Any]:
     """Return a function that turns a value of this kind into lists, objects and plain values."""
     if issubclass(kind, (tuple, LateTuple)):
-        return lambda value: [_plain(each) for each in value]
+        return _plain_list
     if issubclass(kind, Mapping):
         return lambda value: {key: _plain(each) for key, each in value.items()}
     if issubclass(kind, (*_EVENTS, *_INSTRUCTIONS)):
