@@ -427,10 +427,10 @@ def _runtimes(
         chosen += spread > bound
     job = np.arange(jobs)
     ran = reached[job, chosen]
-    at = ran + (1.0 - ran) * levels
-    above = np.clip(np.searchsorted(_LEVELS, at), 1, BELIEF_COLUMNS - 1)
+    reaches = ran + (1.0 - ran) * levels
+    above = np.clip(np.searchsorted(_LEVELS, reaches), 1, BELIEF_COLUMNS - 1)
     low = _LEVELS[above - 1]
-    share = (at - low) / (_LEVELS[above] - low)
+    share = (reaches - low) / (_LEVELS[above] - low)
     kinds = np.asarray(kind_of, dtype=np.int64)
     runtimes: Floats = rows[kinds, chosen, above - 1]
     runtimes += share * (rows[kinds, chosen, above] - runtimes)
