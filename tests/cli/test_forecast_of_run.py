@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from unittest.mock import Mock
 
 import pytest
@@ -36,25 +37,29 @@ def log(tmp_path):
 
 def test_a_job_that_waits(log):
     """At its submission, unless another moment is named; at the end of the log all have ended."""
-    assert call(forecast, log, "3").splitlines()[0] == (
-        "then          starts in 11 min (11 min after its start), "
-        "between in 11 min and in 11 min four times in five"
+    assert re.match(
+        r"then +starts in \d+ min \(\d+ min after its start\), "
+        r"between in \d+ s and in \d+ min four times in five",
+        call(forecast, log, "3"),
     )
-    assert call(forecast, log, "3", "--at", "60s").startswith("then          starts in 10 min")
+    # The second ends at its limit, if it has not before.
+    assert re.match(r"then +starts in [\d.]+ s ", call(forecast, log, "3", "--at", "650s"))
     with pytest.raises(InputError, match="does not wait"):
         call(forecast, log, "3", "--at", "720s")
 
 
 def test_the_same_for_programs(log):
     """Times since the start of the run, as many futures as are asked for, another policy."""
-    answer = json.loads(call(forecast, log, "3", "--json", "--futures", "2"))["then"]
+    answer = json.loads(call(forecast, log, "3", "--json", "--futures", "40"))["then"]
     assert answer["job_id"] == "3"
     assert answer["made_seconds"] == 2.0
-    assert answer["start"] == {"p10": 660.0, "p50": 660.0, "p90": 660.0}
-    assert answer["end"]["p50"] == 720.0
+    # Nothing has ended yet: runtimes are drawn, up to what was requested.
+    start, end = answer["start"], answer["end"]
+    assert 2.0 < start["p10"] < 0.5 * start["p50"] < 0.5 * start["p90"] <= 330.0
+    assert start["p50"] < end["p50"] <= start["p50"] + 60.0
     assert (answer["never"], answer["misses"]) == (0.0, None)
     shortest = ("--policy", "easy(queue=requested),requested", "--at", "30s", "--json")
-    assert json.loads(call(forecast, log, "3", *shortest))["then"]["start"]["p50"] == 60.0
+    assert json.loads(call(forecast, log, "3", *shortest))["then"]["start"]["p90"] <= 60.0
 
 
 def test_a_job_that_runs(log):

@@ -11,7 +11,7 @@ import pytest
 from foresail.checks.rules import tiny_workload
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Uniform
-from foresail.explain.forecast import forecast_waiting
+from foresail.explain.forecast import draw_believed, forecast_waiting
 from foresail.explain.outlook import outlook_of
 from foresail.explain.run_forecast import controller_at, forecast_in_run, scenario_at
 from foresail.model.errors import InputError
@@ -46,10 +46,10 @@ def lived(folder, workload, policy, **options):
 
 def forecasts(records, now, policy=None, scenarios=1):
     scenario = scenario_at(records, now, policy)
-    controller = controller_at(records, now, scenario)
+    controller, _ = controller_at(records, now, scenario)
     return {
         each.job.job_id: forecast_in_run(
-            controller, scenario, each.job.job_id, now, scenarios=scenarios
+            controller, scenario, each.job.job_id, now, draw_believed, scenarios=scenarios
         )
         for each in controller.pending
     }
@@ -87,7 +87,7 @@ def test_it_is_what_a_planner_on_nodes_does_in_its_cycles(tmp_path):
     assert starts(found) == pytest.approx(happened)
     scenario = scenario_at(records, 20.0)
     assert scenario.conventions_in_force == IN_CYCLES
-    by_order = forecast_waiting(outlook_of(controller_at(records, 20.0, scenario)), scenarios=1)
+    by_order = forecast_waiting(outlook_of(controller_at(records, 20.0, scenario)[0]), scenarios=1)
     assert starts(by_order) != pytest.approx(happened)
 
 
@@ -105,10 +105,10 @@ def test_ranges_by_hand(tmp_path):
     """One job runs for 10 s to 100 s, evenly, and has run for 20; the other starts when it ends."""
     records, _ = lived(tmp_path, tiny_workload([(0, 4, 60, 200), (0, 4, 60, 200)]), "fcfs")
     scenario = scenario_at(records, 20.0)
-    controller = controller_at(records, 20.0, scenario)
+    controller, _ = controller_at(records, 20.0, scenario)
     for job_id in ("1", "2"):
         controller.state.believe_again(job_id, Uniform(10.0, 100.0), Uniform(10.0, 100.0))
-    found = forecast_in_run(controller, scenario, "2", 20.0, scenarios=400)
+    found = forecast_in_run(controller, scenario, "2", 20.0, draw_believed, scenarios=400)
     assert found.start.low == pytest.approx(28.0, abs=3.0)
     assert found.start.median == pytest.approx(60.0, abs=6.0)
     assert found.start.high == pytest.approx(92.0, abs=3.0)
@@ -121,10 +121,10 @@ def test_who_never_starts_is_told(tmp_path):
     table = made.jobs.with_columns(after_jobs=made.jobs["job_id"].replace({"1": None, "2": "1"}))
     records, _ = lived(tmp_path, made.with_jobs(table), "fcfs,requested")
     scenario = scenario_at(records, 2.0)
-    controller = controller_at(records, 2.0, scenario)
+    controller, _ = controller_at(records, 2.0, scenario)
     belief = Uniform(70.0, 80.0)
     controller.state.believe_again("1", belief, belief)
-    found = forecast_in_run(controller, scenario, "2", 2.0, scenarios=3)
+    found = forecast_in_run(controller, scenario, "2", 2.0, draw_believed, scenarios=3)
     assert (found.never, found.start.low, found.end.high) == (1.0, math.inf, math.inf)
 
 
@@ -149,4 +149,4 @@ def test_what_cannot_be_forecast_is_refused(tmp_path):
         scenario_at(records[1:], 1.0)
     scenario = scenario_at(records, 1e6)
     with pytest.raises(InputError, match="does not wait"):
-        forecast_in_run(controller_at(records, 1e6, scenario), scenario, "1", 1e6)
+        forecast_in_run(controller_at(records, 1e6, scenario)[0], scenario, "1", 1e6, draw_believed)

@@ -202,7 +202,7 @@ def forecast_of_run(
         decides = None if policy is None else parse_policy(policy)
         before = moments.learned_before(run) if decides is None else None
         scenario = replace(scenario_at(records, now, decides), learned_before=before)
-        controller = controller_at(records, now, scenario)
+        controller, forecaster = controller_at(records, now, scenario)
     zero = _zero(records)
     told: dict[str, Any] = {"job_id": job_id, "made_seconds": now - zero}
     running = controller.running.get(job_id)
@@ -213,7 +213,13 @@ def forecast_of_run(
     scenarios = SCENARIOS if futures is None else futures
     with doing(f"simulating {scenarios} futures") as entered:
         found = forecast_in_run(
-            controller, scenario, job_id, now, scenarios=scenarios, watch=entered.watch
+            controller,
+            scenario,
+            job_id,
+            now,
+            forecaster.draw,
+            scenarios=scenarios,
+            watch=entered.watch,
         )
     told |= {"start": _quantiles(found.start, zero), "end": _quantiles(found.end, zero)}
     return {**told, "never": found.never, "misses": found.misses}

@@ -110,14 +110,31 @@ class RunningForecast:
 
 
 Draw: TypeAlias = Callable[
-    [Sequence[Job], Sequence[RunningJob], float, int, int], tuple[Floats, Floats]
+    [Sequence[PendingJob], Sequence[RunningJob], float, int, int], tuple[Floats, Floats]
 ]
 """Draws runtimes of waiting and of running jobs now: how many of each, and by which seed; shapes
 (futures, waiting) and (futures, running)."""
 
 
+def draw_believed(
+    waiting: Sequence[PendingJob], running: Sequence[RunningJob], now: float, count: int, seed: int
+) -> tuple[Floats, Floats]:
+    """Draw runtimes as the policy's predictor believes, those of each job by themselves."""
+    of_waiting = np.empty((count, len(waiting)))
+    for at, pending in enumerate(waiting):  # of one after the other: there may be many
+        drawn = draw_runtimes((pending,), (), now, count, seed)
+        of_waiting[:, at] = drawn[pending.job.job_id]
+    drawn = draw_runtimes((), running, now, count, seed)
+    of_running = [drawn[each.job.job_id] for each in running]
+    return of_waiting, np.array(of_running).reshape(-1, count).T
+
+
 def forecast_waiting(
-    outlook: Outlook, *, scenarios: int = SCENARIOS, seed: int = 0, draw: Draw | None = None
+    outlook: Outlook,
+    *,
+    scenarios: int = SCENARIOS,
+    seed: int = 0,
+    draw: Draw = draw_believed,
 ) -> WaitingForecasts:
     """Forecast start and end of every waiting job, those that are held last: they never do.
 
@@ -134,7 +151,7 @@ def forecast_waiting(
     seed
         Equal seeds draw equal runtimes for equal jobs, so that outlooks can be compared.
     draw
-        Draws the runtimes; None: they are as the policy's predictor believes.
+        Draws the runtimes.
     """
     waiting, held = outlook.waiting, len(outlook.held)
     job_ids = [*(each.pending.job.job_id for each in waiting), *outlook.held]
@@ -143,11 +160,8 @@ def forecast_waiting(
         np.full(held, math.nan),
     ]
     if waiting:
-        if draw is None:
-            runtimes = _draw_believed(outlook, scenarios, seed)
-        else:
-            jobs = [each.pending.job for each in waiting]
-            runtimes = draw(jobs, outlook.running, outlook.now, scenarios, seed)
+        jobs = [each.pending for each in waiting]
+        runtimes = draw(jobs, outlook.running, outlook.now, scenarios, seed)
         drawn = _forecast_columns(outlook, *runtimes, np.random.default_rng([scenarios, seed]))
         columns = [np.concatenate(both, axis=-1) for both in zip(drawn, columns, strict=True)]
     return WaitingForecasts(dict(zip(job_ids, range(len(job_ids)), strict=True)), *columns)
@@ -188,20 +202,6 @@ def suggested_request(pending: PendingJob, risk: float) -> float:
     if not 0.0 < risk < 1.0:
         raise ValueError(risk)
     return pending.prediction.quantile(1.0 - risk)
-
-
-def _draw_believed(outlook: Outlook, scenarios: int, seed: int) -> tuple[Floats, Floats]:
-    """Runtimes as the policy's predictor believes, those of each job by themselves."""
-    lasting = np.empty((scenarios, len(outlook.waiting)))
-    for at, queued in enumerate(outlook.waiting):  # of one after the other: there may be many
-        pending = queued.pending
-        runtimes = draw_runtimes((pending,), (), outlook.now, scenarios, seed)
-        lasting[:, at] = runtimes[pending.job.job_id]
-    running = np.empty((scenarios, len(outlook.running)))
-    of_running = draw_runtimes((), outlook.running, outlook.now, scenarios, seed)
-    for at, each in enumerate(outlook.running):
-        running[:, at] = of_running[each.job.job_id]
-    return lasting, running
 
 
 def _forecast_columns(

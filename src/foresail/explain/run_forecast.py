@@ -18,8 +18,9 @@ import numpy as np
 
 from foresail.control.loop import Controller
 from foresail.control.policy import Policy, parse_policy
-from foresail.explain.forecast import WaitingForecast, ranges_of
+from foresail.explain.forecast import Draw, WaitingForecast, ranges_of
 from foresail.explain.run_snapshot import misfit
+from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.errors import InputError
 from foresail.model.outcome import GOES_BACK, Outcome
 from foresail.model.protocols import ProgressCallback
@@ -29,7 +30,7 @@ from foresail.record.run_fold import folded
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions
-from foresail.simulator.driver import draw_runtimes, simulate_forward
+from foresail.simulator.driver import simulate_forward
 
 SCENARIOS: Final = 100
 """Futures that are drawn unless another number is asked for."""
@@ -73,8 +74,10 @@ def scenario_at(records: Iterable[Record], now: float, policy: Policy | None = N
     return Scenario(None, decides, manifest.cluster, manifest.conventions, conditions)
 
 
-def controller_at(records: Iterable[Record], now: float, scenario: Scenario) -> Controller:
-    """A controller that stands where the run stood after its last step up to a time.
+def controller_at(
+    records: Iterable[Record], now: float, scenario: Scenario
+) -> tuple[Controller, StartForecaster]:
+    """Return how a run stood after its last step up to a time, and what was learned of it by then.
 
     Raises
     ------
@@ -82,11 +85,14 @@ def controller_at(records: Iterable[Record], now: float, scenario: Scenario) -> 
         If the log does not fit together, or jobs have begun in parts and the policy starts none.
     """
     controller = controller_of(scenario)
+    forecaster = StartForecaster()
     try:
-        controller.take_over(folded(_until(records, now), controller.compares_with))
+        run = folded(_until(records, now), controller.compares_with)
+        controller.take_over(run)
     except (KeyError, ImpossibleTransition) as error:
         raise misfit(error) from error
-    return controller
+    forecaster.catch_up(run.history)
+    return controller, forecaster
 
 
 def forecast_in_run(
@@ -94,6 +100,7 @@ def forecast_in_run(
     scenario: Scenario,
     job_id: str,
     now: float,
+    draw: Draw,
     *,
     scenarios: int = SCENARIOS,
     seed: int = 0,
@@ -111,6 +118,8 @@ def forecast_in_run(
         What is run: whose policy decides, and in which cycles.
     job_id, now
         Which job, and since when it is known that what runs has not ended.
+    draw
+        Draws the runtimes.
     scenarios, seed
         How many futures are drawn; equal seeds draw equal runtimes for equal jobs.
     watch
@@ -124,8 +133,10 @@ def forecast_in_run(
     pending = controller.state.pending_job(job_id)
     if pending is None:
         raise InputError("does not wait then", field="job", value=job_id, expected="one that does")
-    running = controller.running.values()
-    drawn = draw_runtimes(controller.pending, running, now, scenarios, seed)
+    waiting, running = tuple(controller.pending), tuple(controller.running.values())
+    of_waiting, of_running = draw(waiting, running, now, scenarios, seed)
+    drawn = {each.job.job_id: of for each, of in zip(waiting, of_waiting.T, strict=True)}
+    drawn |= {each.job.job_id: of for each, of in zip(running, of_running.T, strict=True)}
     policy = scenario.policy_in_force
     spans: list[tuple[float, float]] = []
     if watch is not None:

@@ -34,7 +34,7 @@ from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS
 from foresail.model.arrays import Floats
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
-from foresail.model.view import RunningJob
+from foresail.model.view import PendingJob, RunningJob
 from foresail.predictors.calibrated import Calibrated, CalibratedParameters
 from foresail.predictors.similar import Similar, SimilarParameters
 from foresail.record.job_life import EndedAttempt, JobHistory
@@ -219,7 +219,7 @@ class StartForecaster:
 
     def draw(
         self,
-        waiting: Sequence[Job],
+        waiting: Sequence[PendingJob],
         running: Sequence[RunningJob],
         now: float,
         count: int,
@@ -232,7 +232,7 @@ class StartForecaster:
         tuple
             Shapes (count, waiting) and (count, running).
         """
-        jobs = [*waiting, *(each.job for each in running)]
+        jobs = [*(each.job for each in waiting), *(each.job for each in running)]
         kinds: dict[Kind, int] = {}
         kind_of = [kinds.setdefault(_kind(job), len(kinds)) for job in jobs]
         some = dict(zip(kind_of, jobs, strict=True))
