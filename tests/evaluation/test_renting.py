@@ -15,7 +15,6 @@ from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.settings import SweepInputs, WaitingSetting
 from foresail.cloud.waiting.simulating import (
     Beliefs,
-    Forecast,
     Foresight,
     WaitingPolicy,
     simulate,
@@ -285,12 +284,7 @@ def test_jobs_do_not_wait_for_others():
 
 
 def test_what_cannot_be_asked():
-    """Forecasts by simulating forward, gpus that nobody counts."""
-    workload = made(0)
-    fixed, policy = FixedMachines(1, 8), waiting_policy("short-waits-wait", 400.0)
-    beliefs = Beliefs(workload.runtime_seconds, Forecast())
-    with pytest.raises(InputError, match="not forecast"):
-        under("easy", workload, fixed, policy, beliefs)
+    """Gpus that nobody counts."""
     gpus = made_workload(
         {"submit_seconds": [0.0, 1.0], "runtime_seconds": [1.0, 1.0], "gpus_per_task": [1.0, 0.0]}
     )

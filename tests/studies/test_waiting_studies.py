@@ -80,7 +80,7 @@ def test_a_log_is_run(tmp_path):
 def test_variants_are_measured():
     """One of each kind; NaN is nowhere."""
     base = Baseline(TRACE, LOAD, 3600.0, 60.0)
-    alone = ("oracle", "naive", "runtimes and waits 10 % off", "speculative, spot")
+    alone = ("oracle", "naive", "runtimes 10 % off", "speculative, spot")
     runs = [VariantRun(base, name) for name in alone]
     runs += [VariantRun(base, f"{kind} linear", "linear") for kind in ("waits by", "combined,")]
     for task in runs:

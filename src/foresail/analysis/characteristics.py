@@ -42,10 +42,7 @@ def analyse(
 
     ``log`` is what to call it; ``progress`` is called with how many are done, and of how many.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is no analysis of a name.
+    Raises ``UnknownNameError`` if there is no analysis of a name.
     """
     asked = chosen(names)
     findings = []
@@ -65,10 +62,7 @@ def analyse(
 def chosen(names: Sequence[str]) -> list[Entry]:
     """The analyses of these names; all of them, by section of the study, if none is named.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is no analysis of a name.
+    Raises ``UnknownNameError`` if there is no analysis of a name.
     """
     if names:
         return [find("analysis", name) for name in dict.fromkeys(names)]

@@ -62,10 +62,8 @@ class Findings:
 def findings_of(results: Results, rule: SelectionRule) -> Findings:
     """Return what the finished runs of a campaign say.
 
-    Raises
-    ------
-    InputError
-        If there is no campaign in the folder, nothing is finished, or the baseline is missing.
+    Raises ``InputError`` if there is no campaign in the folder, nothing is finished, or the
+    baseline is missing.
     """
     table = results.table()
     quantiles = results.quantiles()
@@ -140,10 +138,7 @@ _LOGS: Final = {
 def write_report(results: Results, rule: SelectionRule, *, command: str | None = None) -> Findings:
     """Write ``report.html`` and the CSV files into the campaign's folder.
 
-    Raises
-    ------
-    InputError
-        As ``findings_of``, or if the folder cannot be written to.
+    Raises ``InputError`` as ``findings_of``, or if the folder cannot be written to.
     """
     found = findings_of(results, rule)
     tables = {part.name: part.table for part in found.parts if isinstance(part, Figure)}

@@ -101,12 +101,8 @@ def policies_of(written: Sequence[str], *, triples: bool) -> tuple[str, ...]:
     The written ones come first. With ``triples`` the 128 heuristic triples and the two clairvoyant
     ones join them.
 
-    Raises
-    ------
-    InputError
-        If a policy is malformed.
-    UnknownNameError
-        If a policy has an unknown part.
+    Raises ``InputError`` if a policy is malformed; ``UnknownNameError`` if a policy has an unknown
+    part.
     """
     texts = [parse_policy(text).text for text in written]
     if triples:
@@ -148,10 +144,8 @@ class _CampaignFile(BaseModel):
 def read_plan(path: Path) -> CampaignPlan:
     """The plan in a campaign file; the paths of its logs count from the file's folder.
 
-    Raises
-    ------
-    InputError
-        If the file is not TOML, or a key is unknown or of another type; and as ``policies_of``.
+    Raises ``InputError`` if the file is not TOML, or a key is unknown or of another type; and as
+    ``policies_of``.
     """
     try:
         given = _CampaignFile.model_validate(toml_of(path))

@@ -176,10 +176,7 @@ class Run:
 def workload_digest(log: LogSource, filters: Sequence[str], *, one_pool: bool = False) -> str:
     """Digest of a log's bytes, how it is read, the filters, and what becomes of partitions.
 
-    Raises
-    ------
-    InputError
-        If the log cannot be read.
+    Raises ``InputError`` if the log cannot be read.
     """
     digest = hashlib.sha256()
     try:
@@ -200,10 +197,7 @@ def workload_digest(log: LogSource, filters: Sequence[str], *, one_pool: bool = 
 def runs_of(plan: CampaignPlan) -> tuple[Run, ...]:
     """Every policy on every log, the largest log first: it decides when the last worker ends.
 
-    Raises
-    ------
-    InputError
-        If a log cannot be read.
+    Raises ``InputError`` if a log cannot be read.
     """
     policies = {each: parse_policy(each) for each in plan.policies}
     one_pool = any(map(starts_apart, policies.values()))
@@ -232,10 +226,7 @@ def _run_of(row: Mapping[str, Any]) -> Run:
 class Results:
     """The files of a campaign's folder.
 
-    Raises
-    ------
-    InputError
-        If the folder cannot be made.
+    Raises ``InputError`` if the folder cannot be made.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -245,10 +236,7 @@ class Results:
     def begin(self, runs: Iterable[Run]) -> None:
         """Make these the runs of the campaign; what is finished of them stays.
 
-        Raises
-        ------
-        InputError
-            If the folder cannot be written to.
+        Raises ``InputError`` if the folder cannot be written to.
         """
         make_folder(self._runs)
         text = json.dumps([asdict(run) for run in runs], indent=0)
@@ -257,10 +245,7 @@ class Results:
     def planned(self) -> tuple[Run, ...]:
         """The runs of the campaign.
 
-        Raises
-        ------
-        InputError
-            If the folder holds no campaign.
+        Raises ``InputError`` if the folder holds no campaign.
         """
         path = self.folder / _PLAN_FILE
         try:
@@ -279,10 +264,7 @@ class Results:
     def keep(self, run: Run, measured: Measured) -> None:
         """Store a run's result, whole or not at all.
 
-        Raises
-        ------
-        InputError
-            If it cannot be written.
+        Raises ``InputError`` if it cannot be written.
         """
         content = {**asdict(run), "version": __version__, **asdict(measured)}
         write_whole(self._file(run), json.dumps(content).encode())
@@ -308,20 +290,14 @@ class Results:
     def table(self) -> pl.DataFrame:
         """A row per finished run of the plan, in its order: ``Run``, ``Measured`` but its lists.
 
-        Raises
-        ------
-        InputError
-            If the folder holds no campaign, or nothing of it is finished.
+        Raises ``InputError`` if the folder holds no campaign, or nothing of it is finished.
         """
         return _checked(self._finished(), self.folder).drop(_QUANTILES)
 
     def quantiles(self) -> pl.DataFrame:
         """``log``, ``policy`` and the two lists of quantiles of every finished run.
 
-        Raises
-        ------
-        InputError
-            As ``table``.
+        Raises ``InputError`` as ``table``.
         """
         return _checked(self._finished(), self.folder).select("log", "policy", *_QUANTILES)
 

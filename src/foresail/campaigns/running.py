@@ -56,12 +56,8 @@ def carry_out(
     Every result is stored in the campaign's folder when it arrives; ``preparing`` is called before
     a log is read, ``finished`` after a result was stored.
 
-    Raises
-    ------
-    InputError
-        If a log cannot be read or replayed, or the folder cannot be written to.
-    UnknownNameError
-        If a filter does not exist.
+    Raises ``InputError`` if a log cannot be read or replayed, or the folder cannot be written to;
+    ``UnknownNameError`` if a filter does not exist.
     """
     runs = runs_of(plan)
     results.begin(runs)
@@ -88,12 +84,8 @@ def carry_out(
 def prepared(log: LogSource, filters: Sequence[str]) -> Workload:
     """A log, read and cleaned, known to be replayable.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read or replayed, holds what cannot be, or a filter's parameters do not fit.
-    UnknownNameError
-        If a reader or filter does not exist.
+    Raises ``InputError`` if it cannot be read or replayed, holds what cannot be, or a filter's
+    parameters do not fit; ``UnknownNameError`` if a reader or filter does not exist.
     """
     options: dict[str, Any] = {}
     if log.processors is not None:
@@ -157,10 +149,7 @@ def in_processes(
     ``call`` is a function of a module; it, the hashable items and results are sent between at most
     so many processes, in each of which the plug-ins that are loaded here are loaded too.
 
-    Raises
-    ------
-    WorkerLostError
-        If a worker process dies. What was handed over by then is not lost.
+    Raises ``WorkerLostError`` if a worker process dies. What was handed over by then is not lost.
     """
     # Processes are spawned: a fork would copy the locks of Polars' and Numba's threads.
     executor = ProcessPoolExecutor(
@@ -212,10 +201,8 @@ class LocalPool:
     def replay(self, runs: Sequence[Run], results: Results) -> Iterator[tuple[Run, Measured]]:
         """Replay runs, the first ones first; results come as they are done.
 
-        Raises
-        ------
-        WorkerLostError
-            If a worker process dies. What was handed over by then is not lost.
+        Raises ``WorkerLostError`` if a worker process dies. What was handed over by then is not
+        lost.
         """
         placed = [(run, results.workload_folder(run.workload)) for run in runs]
         for (run, _), measured in in_processes(_replay, placed, self.workers):
@@ -243,15 +230,12 @@ class DaskPool:
     copies die with their workers, it is unpacked again from the bytes that the scheduler has. Runs
     of a worker that dies are repeated elsewhere.
 
+    Raises ``InputError`` if the extra is not installed.
+
     Parameters
     ----------
     address
         Of the scheduler, such as ``tcp://10.0.0.1:8786``.
-
-    Raises
-    ------
-    InputError
-        If the extra is not installed.
     """
 
     def __init__(self, address: str) -> None:
@@ -267,12 +251,8 @@ class DaskPool:
     def replay(self, runs: Sequence[Run], results: Results) -> Iterator[tuple[Run, Measured]]:
         """Replay runs, the first ones first; results come as they are done.
 
-        Raises
-        ------
-        InputError
-            If no scheduler answers at the address.
-        WorkerLostError
-            If a run's workers die again and again. What was handed over by then is not lost.
+        Raises ``InputError`` if no scheduler answers at the address; ``WorkerLostError`` if a run's
+        workers die again and again. What was handed over by then is not lost.
         """
         from distributed import KilledWorker, as_completed
 

@@ -47,16 +47,13 @@ def candidates(results: pl.DataFrame) -> tuple[str, ...]:
 def ranking(results: pl.DataFrame, rule: SelectionRule, policies: Sequence[str]) -> pl.DataFrame:
     """Policies by the rule, the best first; ties stay in the order given.
 
+    Raises ``InputError`` if the baseline was not replayed on every log of the table.
+
     Returns
     -------
     DataFrame
         Columns ``policy``, ``score`` (sum or mean ratio, smaller is better) and
         ``longest_wait_ratio`` (the worst over the logs). Policies that wait too long are left out.
-
-    Raises
-    ------
-    InputError
-        If the baseline was not replayed on every log of the table.
     """
     judged = _against(results, rule.baseline).filter(pl.col("policy").is_in(list(policies)))
     combined = (
@@ -82,16 +79,14 @@ def leave_one_out(
 
     ``results`` are of at least two logs; ``policies`` are by default all ``candidates``.
 
+    Raises ``InputError`` if there are fewer than two logs, the baseline is missing, or no policy
+    can be chosen.
+
     Returns
     -------
     DataFrame
         A row per log: ``log``, ``policy`` chosen, its ``average_bounded_slowdown``, the
         ``baseline``'s, the ``reduction`` (share of one), and ``longest_wait_ratio``.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two logs, the baseline is missing, or no policy can be chosen.
     """
     logs = results["log"].unique(maintain_order=True).to_list()
     if len(logs) < 2:

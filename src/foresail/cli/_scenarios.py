@@ -136,12 +136,9 @@ class ScenarioOptions:
     def scenarios(self, policies: Sequence[str]) -> list[Scenario]:
         """A scenario per policy, without its workload; refuses all that can be before it is read.
 
-        Raises
-        ------
-        InputError
-            If a value is out of range, options do not go together, or a file cannot be read.
-        UnknownNameError
-            If there are no such conventions, engine, or part of a policy.
+        Raises ``InputError`` if a value is out of range, options do not go together, or a file
+        cannot be read; ``UnknownNameError`` if there are no such conventions, engine, or part of a
+        policy.
         """
         from foresail.control.policy import parse_policy
         from foresail.model.event import CONVENTIONS

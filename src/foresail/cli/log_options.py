@@ -132,10 +132,8 @@ class MachineOptions(LogOptions):
     def on_machine(self, workload: Workload) -> Workload:
         """The log on a machine with these partitions, or on one pool.
 
-        Raises
-        ------
-        InputError
-            If both are asked for, the partitions are none, or not those of the machine.
+        Raises ``InputError`` if both are asked for, the partitions are none, or not those of the
+        machine.
         """
         from foresail.traces.partitions import in_one_pool, parse_partitions, with_partitions
 

@@ -70,10 +70,8 @@ COMMANDS: Final = {name: each for group in GROUPS.values() for name, each in gro
 def app_of(name: str) -> typer.Typer:
     """Import a command, or a group of them, as an app for Typer.
 
-    Raises
-    ------
-    InputError
-        If it is ``experiment``, and the distribution that brings it is not installed.
+    Raises ``InputError`` if it is ``experiment``, and the distribution that brings it is not
+    installed.
     """
     if name == "experiment":
         return _studies()

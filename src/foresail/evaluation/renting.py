@@ -38,7 +38,6 @@ from foresail.cloud.waiting.renting_scheduler import (
 from foresail.cloud.waiting.settings import Ranking
 from foresail.cloud.waiting.simulating import (
     Beliefs,
-    Forecast,
     Foresight,
     Simulated,
     WaitingPolicy,
@@ -71,6 +70,9 @@ REQUESTED = "requested"
 def believed_runtimes(workload: Workload, by: str) -> NDArray[np.float64]:
     """Seconds by job, shape (jobs,).
 
+    Raises ``InputError`` if the log has no limits, where these are asked for, or the short form is
+    malformed; ``UnknownNameError`` if there is no such predictor.
+
     Parameters
     ----------
     workload
@@ -78,13 +80,6 @@ def believed_runtimes(workload: Workload, by: str) -> NDArray[np.float64]:
     by
         ``known``: the truth. ``requested``: the users' limits. Else a predictor's short form: its
         medians, as it learns while jobs end. Jobs that it says nothing of are taken for endless.
-
-    Raises
-    ------
-    InputError
-        If the log has no limits, where these are asked for, or the short form is malformed.
-    UnknownNameError
-        If there is no such predictor.
     """
     if by == KNOWN:
         return workload.runtime_seconds
@@ -116,12 +111,8 @@ def told_quantiles(
 def static_order(order: str) -> OrderProgram:
     """An order that stays as it is from a job's submission on: without now, wait and probe.
 
-    Raises
-    ------
-    InputError
-        If the text is no such expression, or the order changes while jobs wait.
-    UnknownNameError
-        If it names a field or function that does not exist.
+    Raises ``InputError`` if the text is no such expression, or the order changes while jobs wait;
+    ``UnknownNameError`` if it names a field or function that does not exist.
     """
     program = compile_expression(order)
     if program.changes_with_time or program.follows_probes:
@@ -149,10 +140,7 @@ def waiting_ranks(
     ``order`` is a name, or an expression such as ``requested * cpus`` (see ``static_order``);
     ``believed_seconds`` are the believed runtimes, shape (jobs,): ``predicted`` and every quantile.
 
-    Raises
-    ------
-    InputError
-        If there is not one belief for each job; and what ``static_order`` raises.
+    Raises ``InputError`` if there is not one belief for each job; and what ``static_order`` raises.
     """
     program = static_order(order)
     believed = np.asarray(believed_seconds, dtype=np.float64)
@@ -243,25 +231,16 @@ class ReplayScheduling:
         A job that runs into the timeout delays others here, as reservations of a scheduler do, so
         that an oracle of waits spares it the wait alone. ``machine`` says nothing.
 
+        Raises ``InputError`` if jobs ask for gpus that the scheduler does not count, or it leaves
+        jobs waiting for ever.
+
         Parameters
         ----------
         jobs
             The first jobs of the log, or all.
         fixed, family, policy, beliefs, features_every
             As there.
-
-        Raises
-        ------
-        InputError
-            If waits are to be forecast, jobs ask for gpus that the scheduler does not count, or it
-            leaves jobs waiting for ever.
         """
-        if isinstance(beliefs.waits, Forecast):
-            raise InputError(
-                "waits under a scheduler are not forecast by simulating forward",
-                field="waits",
-                expected="known, unknown, or a model of waits",
-            )
         alone = Beliefs(beliefs.runtime_seconds, None, beliefs.delay_per_hour)
         rented = simulate_queue(
             jobs, replace(fixed, count=0), family, policy, alone, features_every=features_every

@@ -124,6 +124,9 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate a predictor on a log.
 
+    Raises ``InputError`` if nothing is known of any job, or the predictor is malformed or predicts
+    nothing; ``UnknownNameError`` if there is no such predictor, quantity or way of learning.
+
     Parameters
     ----------
     workload
@@ -144,13 +147,6 @@ def evaluate(
         ``level`` is drawn at random, always the same way, between the probability of less than the
         truth and of at most the truth where the truth is an atom of the belief, so that levels are
         uniform for a predictor that is right (Czado, Gneiting and Held 2009).
-
-    Raises
-    ------
-    InputError
-        If nothing is known of any job, or the predictor is malformed or predicts nothing.
-    UnknownNameError
-        If there is no such predictor, quantity or way of learning.
     """
     part = part_of("predictor", predictor) if isinstance(predictor, str) else predictor
     if learning not in LEARNING:

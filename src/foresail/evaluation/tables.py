@@ -99,10 +99,7 @@ def derived_runtimes(
 
     ``baseline`` is this predictor's evaluation on the runtime; the others learn as it did.
 
-    Raises
-    ------
-    InputError
-        If cpu use is not known of any job whose runtime is above zero.
+    Raises ``InputError`` if cpu use is not known of any job whose runtime is above zero.
     """
     cpu_time, cpu = (
         _by_job(workload, evaluate(workload, predictor, quantity=name, learning=baseline.learning))

@@ -72,10 +72,7 @@ def packed(values: NDArray[np.floating[Any]] | NDArray[np.integer[Any]]) -> dict
 def write_page(path: Path, page: str, tables: Mapping[str, pl.DataFrame]) -> None:
     """Write a page and the tables behind it, by the stem of their CSV files: all or none.
 
-    Raises
-    ------
-    InputError
-        If the folder, which is made unless it is there, cannot be written to.
+    Raises ``InputError`` if the folder, which is made unless it is there, cannot be written to.
     """
     with all_or_none(path.parent) as drafts:
         for name, table in tables.items():
@@ -106,12 +103,8 @@ def browser() -> str | None:
 def write_images(figures: Sequence[Figure], folder: Path) -> list[Path]:
     """Write ``<name>.png`` for each figure, 1000 pixels wide at double density, in light colours.
 
-    Raises
-    ------
-    ImageError
-        If kaleido or a browser is missing, or the browser fails.
-    InputError
-        If the folder cannot be written to.
+    Raises ``ImageError`` if kaleido or a browser is missing, or the browser fails; ``InputError``
+    if the folder cannot be written to.
     """
     if importlib.util.find_spec("kaleido") is None:
         raise ImageError(

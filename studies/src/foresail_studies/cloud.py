@@ -50,10 +50,7 @@ def markets(prices: str, machines: str) -> tuple[JointHistory, Mapping[str, Mach
     ``machines`` is a file with the capacity of each instance type; empty: those of 2015 that are
     known here.
 
-    Raises
-    ------
-    InputError
-        If a file cannot be read, or the capacity of a type is not known.
+    Raises ``InputError`` if a file cannot be read, or the capacity of a type is not known.
     """
     histories = load_histories(prices)
     known = (

@@ -20,12 +20,8 @@ _FILTERS: Final = ("drop_no_processors", "fill_processors", "drop_no_runtime")
 def generated(text: str, seed: int) -> Workload:
     """The workload of a generator's short form, such as ``e2e(hours=2,load=1.6)``.
 
-    Raises
-    ------
-    InputError
-        If the short form is malformed, or a parameter or the seed is out of its range.
-    UnknownNameError
-        If there is no such generator.
+    Raises ``InputError`` if the short form is malformed, or a parameter or the seed is out of its
+    range; ``UnknownNameError`` if there is no such generator.
     """
     part = part_of("generator", text)
     return generate(part.entry.name, part.parameters, seed)
@@ -35,12 +31,8 @@ def generated(text: str, seed: int) -> Workload:
 def log_of(text: str, seed: int) -> Workload:
     """The jobs of a log's path or of a generator's short form; kept for the next run.
 
-    Raises
-    ------
-    InputError
-        If the log cannot be read, or the short form is malformed.
-    UnknownNameError
-        If there is no such generator.
+    Raises ``InputError`` if the log cannot be read, or the short form is malformed;
+    ``UnknownNameError`` if there is no such generator.
     """
     if not Path(text).exists():
         return generated(text, seed)

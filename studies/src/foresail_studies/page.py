@@ -51,10 +51,7 @@ def study_page(report: StudyReport) -> str:
 def write_study_report(report: StudyReport, folder: Path) -> None:
     """Write ``report.html``, ``<name>.md``, ``summary.csv``, ``summary.json`` and ``runs.csv``.
 
-    Raises
-    ------
-    InputError
-        If the folder cannot be written to.
+    Raises ``InputError`` if the folder cannot be written to.
     """
     tables = {figure.name: figure.table for figure in report.figures}
     tables |= {"summary": report.summary, "runs": report.runs}

@@ -37,6 +37,9 @@ def perturbed(
 ) -> PerturbedBeliefs:
     """Beliefs N(runtime (1 + shift), runtime x spread), the shift drawn for each job.
 
+    Raises ``InputError`` if a parameter is not a finite number, the spread is negative, or a
+    runtime is not positive.
+
     Parameters
     ----------
     runtime_seconds
@@ -49,11 +52,6 @@ def perturbed(
         Where chance comes from.
     shift_deviation
         Standard deviation of the jobs' shifts, as a fraction; 0: all are shifted alike.
-
-    Raises
-    ------
-    InputError
-        If a parameter is not a finite number, the spread is negative, or a runtime is not positive.
     """
     if not math.isfinite(shift_percent):
         raise InputError("not a number", field="shift_percent", value=shift_percent)

@@ -183,10 +183,7 @@ def report_of(
 ) -> StudyReport:
     """Build the report of a study's finished runs; the arguments are the report's.
 
-    Raises
-    ------
-    InputError
-        If nothing is finished.
+    Raises ``InputError`` if nothing is finished.
     """
     runs = results.table(study)
     numbers = summary(study, runs)

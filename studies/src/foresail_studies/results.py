@@ -42,15 +42,12 @@ def key_of(task: Task) -> str:
 class StudyResults:
     """The files of a folder of studies.
 
+    Raises ``InputError`` if the folder cannot be made.
+
     Parameters
     ----------
     folder
         Where they are; the runs are in ``runs``.
-
-    Raises
-    ------
-    InputError
-        If the folder cannot be made.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -65,10 +62,7 @@ class StudyResults:
     def keep(self, case: GridPoint, measured: Measured) -> None:
         """Store what came of a case's task, whole or not at all.
 
-        Raises
-        ------
-        InputError
-            If it cannot be written.
+        Raises ``InputError`` if it cannot be written.
         """
         told: dict[str, Any] = asdict(case.task)  # type: ignore[call-overload]  # a dataclass
         known = {name: value if math.isfinite(value) else None for name, value in measured.items()}
@@ -78,10 +72,7 @@ class StudyResults:
     def table(self, study: Study) -> pl.DataFrame:
         """A row per finished case: ``group``, ``x``, ``system``, ``seed`` and what was measured.
 
-        Raises
-        ------
-        InputError
-            If nothing is finished, or a file is damaged.
+        Raises ``InputError`` if nothing is finished, or a file is damaged.
         """
         rows = [
             {
@@ -123,12 +114,8 @@ def carry_out_study(
 
     Every result is stored in the study's folder when it arrives, and ``finished`` is called then.
 
-    Raises
-    ------
-    WorkerLostError
-        If a worker process dies. What was finished is kept.
-    InputError
-        If a case cannot be run, or its result not be stored.
+    Raises ``WorkerLostError`` if a worker process dies. What was finished is kept; ``InputError``
+    if a case cannot be run, or its result not be stored.
     """
     missing = {
         key_of(case.task): case for case in study.cases if not results.is_finished(case.task)

@@ -25,10 +25,7 @@ def samples_of(attributes: Mapping[str, str]) -> NDArray[np.float64]:
     A scheduler with distributions takes their empirical distribution for the job's belief, one with
     points their mean.
 
-    Raises
-    ------
-    InputError
-        If the job carries none, or something else than numbers.
+    Raises ``InputError`` if the job carries none, or something else than numbers.
     """
     text = attributes.get(FEATURE)
     expected = "a workload of the generator e2e_sample"

@@ -187,10 +187,7 @@ class StudyParameters:
 def sizes_of(entry: Entry) -> type[StudyParameters]:
     """The parameters record of a registered study, which says how long it takes.
 
-    Raises
-    ------
-    InputError
-        If it is not one of a study.
+    Raises ``InputError`` if it is not one of a study.
     """
     if not issubclass(entry.parameters, StudyParameters):
         raise InputError(
@@ -204,10 +201,7 @@ def sizes_of(entry: Entry) -> type[StudyParameters]:
 def apart_from_full(part: PlugIn) -> tuple[str, ...]:
     """In which parameters a study differs from its full size, of those that its quick size sets.
 
-    Raises
-    ------
-    InputError
-        If it is not a study.
+    Raises ``InputError`` if it is not a study.
     """
     sizes = sizes_of(part.entry)
     full = {each.name: each.default for each in fields(sizes)}
@@ -217,12 +211,8 @@ def apart_from_full(part: PlugIn) -> tuple[str, ...]:
 def study_part(name: str, settings: Sequence[str], *, quick: bool) -> PlugIn:
     """A registered study with settings (``parameter=value``), which go before those of its size.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is no such study, or it has no such parameter.
-    InputError
-        If a setting is malformed or does not fit.
+    Raises ``UnknownNameError`` if there is no such study, or it has no such parameter;
+    ``InputError`` if a setting is malformed or does not fit.
     """
     entry = find("study", name)
     sizes = sizes_of(entry)

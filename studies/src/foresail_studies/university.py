@@ -41,10 +41,8 @@ _CORES: Final = np.array([1, 2, 4, 8, 16, 32], dtype=np.int64)
 class Runtimes:
     """Runtimes of jobs: the published shares and the published mean, whatever is set here.
 
-    Raises
-    ------
-    InputError
-        If it is not between three minutes and what makes the longest jobs no longer than six hours.
+    Raises ``InputError`` if it is not between three minutes and what makes the longest jobs no
+    longer than six hours.
     """
 
     middle_mean_seconds: float = 4791.666666666666

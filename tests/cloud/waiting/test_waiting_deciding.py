@@ -16,7 +16,6 @@ from foresail.cloud.waiting.kernels.waiting_choice import DelayCosts
 from foresail.cloud.waiting.renting_scheduler import ArrivalCase, ArrivalChoice
 from foresail.cloud.waiting.simulating import (
     Beliefs,
-    Forecast,
     WaitingPolicy,
     simulate,
     waiting_policy,
@@ -138,12 +137,3 @@ def test_as_the_simulation_decides():
     assert found.place[0] == FIXED
     assert [choice is ArrivalChoice.RENT for choice in chosen] == at_once.tolist()
     assert 10 < at_once.sum() < count - 10
-
-
-def test_the_wait_of_who_is_not_tried_is_forecast():
-    """On arrival: it would be longer than the limit, so that the job is rented a machine."""
-    jobs = TraceJobs(np.array([0.0, 1.0]), np.array([10_000.0, 5_000.0]), np.ones(2, np.int64))
-    told = Beliefs.true_runtimes(jobs, Forecast())
-    found = simulate(jobs, FixedMachines(1, 1), proportional_family(), TRYING, told)
-    assert found.place.tolist() == [FIXED, RENTED]
-    assert found.start_seconds.tolist() == [0.0, 1.0]

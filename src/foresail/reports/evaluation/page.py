@@ -276,10 +276,7 @@ def write_report(
     The evaluations are of this workload, the baseline first. Where the workload knows the cpu time
     of jobs, runtimes derived from it are scored as well.
 
-    Raises
-    ------
-    InputError
-        As ``evaluation_view``, or if the folder cannot be written to.
+    Raises ``InputError`` as ``evaluation_view``, or if the folder cannot be written to.
     """
     view = evaluation_view(evaluations)
     parts = figures(view)

@@ -60,10 +60,8 @@ class EvaluationView:
 def evaluation_view(evaluations: Sequence[Evaluation]) -> EvaluationView:
     """Compute what a report needs.
 
-    Raises
-    ------
-    InputError
-        If there is no evaluation, or one of another log or quantity than the first.
+    Raises ``InputError`` if there is no evaluation, or one of another log or quantity than the
+    first.
     """
     if not evaluations:
         raise InputError("a report needs an evaluation", value=0, expected="at least one")

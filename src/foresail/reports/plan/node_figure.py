@@ -183,10 +183,7 @@ def node_figure(use: pl.DataFrame, node: Node) -> Figure | MissingFigure:
 def write_node(figure: Figure, node: str, folder: Path, run: str, command: str) -> None:
     """Write ``node.html`` and the CSV file behind it into a folder, made unless it is there.
 
-    Raises
-    ------
-    InputError
-        If the folder cannot be written to.
+    Raises ``InputError`` if the folder cannot be written to.
     """
     title = f"{run}: {node} over time"
     body = (

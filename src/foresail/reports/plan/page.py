@@ -263,9 +263,6 @@ def plan_page(part: PlanPart, run: str, command: str | None = None) -> str:
 def write_plan(part: PlanPart, folder: Path, run: str, command: str | None = None) -> None:
     """Write ``plan.html`` and the CSV files behind it into a folder, made unless it is there.
 
-    Raises
-    ------
-    InputError
-        If the folder cannot be written to.
+    Raises ``InputError`` if the folder cannot be written to.
     """
     write_page(folder / "plan.html", plan_page(part, run, command), part.tables)

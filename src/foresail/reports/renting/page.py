@@ -57,10 +57,7 @@ class CloudPage:
 def write_cloud_page(page: CloudPage, folder: Path, *, command: str | None = None) -> Path:
     """Write ``report.html``, whose path is given, and a CSV file for each table and figure.
 
-    Raises
-    ------
-    InputError
-        If the folder, which is made unless it is there, cannot be written to.
+    Raises ``InputError`` if the folder, which is made unless it is there, cannot be written to.
     """
     tables = {part.name: part.table for part in page.parts if not isinstance(part, MissingFigure)}
     path = folder / "report.html"

@@ -73,10 +73,7 @@ def whole_nodes(workload: Workload) -> pl.Series:
 def jobs_of_log(workload: Workload) -> SourceJobs:
     """The jobs of a log whose runtime and width are known and positive.
 
-    Raises
-    ------
-    InputError
-        If there are none.
+    Raises ``InputError`` if there are none.
     """
     jobs = workload.jobs.with_columns(width=whole_nodes(workload))
     jobs = jobs.filter(

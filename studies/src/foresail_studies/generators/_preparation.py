@@ -76,10 +76,7 @@ def halves(
 ) -> Halves:
     """The source, or a population of so many jobs, ready to draw from.
 
-    Raises
-    ------
-    InputError
-        If the source has too few jobs, or its load is unknown and none is given.
+    Raises ``InputError`` if the source has too few jobs, or its load is unknown and none is given.
     """
     if parameters.source is None:
         calibration = CALIBRATIONS[parameters.calibration]

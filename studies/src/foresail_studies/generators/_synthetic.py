@@ -237,10 +237,7 @@ def synthesise(
     Each matter has a random stream of its own: workloads that differ in slacks alone have the same
     jobs, and the two parts come from the same classes.
 
-    Raises
-    ------
-    InputError
-        If the source cannot be read, or none of its jobs fits the machine.
+    Raises ``InputError`` if the source cannot be read, or none of its jobs fits the machine.
     """
     making, run, history = random.spawn(3)
     jobs = source or _source_jobs(parameters, making)

@@ -90,10 +90,8 @@ def segment(log: Workload, parameters: SegmentParameters, random: np.random.Gene
 
     Jobs without a known positive runtime, or wider than the machine, are left out of the segment.
 
-    Raises
-    ------
-    InputError
-        If no segment has a load near the one asked for, or the one asked for has too few jobs.
+    Raises ``InputError`` if no segment has a load near the one asked for, or the one asked for has
+    too few jobs.
     """
     drawing, *streams = random.spawn(5)
     jobs = log.jobs.with_columns(whole_nodes(log).alias("width"))

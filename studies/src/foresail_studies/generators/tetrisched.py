@@ -52,10 +52,7 @@ def draw_bytes(
     ``source`` is a SWIM sample to draw jobs from; without one they come from the quantiles that
     ``built_in`` names.
 
-    Raises
-    ------
-    InputError
-        If the source is no SWIM sample.
+    Raises ``InputError`` if the source is no SWIM sample.
     """
     if source is None:
         logs = np.interp(random.random(count), _LEVELS, np.log(_QUANTILES[built_in]))

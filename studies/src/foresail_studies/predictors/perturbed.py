@@ -70,10 +70,7 @@ class Perturbed:
     def predict(self, job: Job, now: float) -> Distribution:  # noqa: ARG002 - it has no date
         """The job's perturbed belief.
 
-        Raises
-        ------
-        InputError
-            If its real runtime was not revealed.
+        Raises ``InputError`` if its real runtime was not revealed.
         """
         if job.job_id not in self._beliefs:
             raise InputError(

@@ -25,10 +25,7 @@ class Sampled:
     def predict(self, job: Job, now: float) -> Distribution:  # noqa: ARG002 - it has no date
         """The empirical distribution of the job's samples.
 
-        Raises
-        ------
-        InputError
-            If what the job carries is not a list of numbers.
+        Raises ``InputError`` if what the job carries is not a list of numbers.
         """
         if FEATURE in job.attributes:
             return Empirical(samples_of(job.attributes))

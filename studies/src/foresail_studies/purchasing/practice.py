@@ -63,10 +63,7 @@ def ridge_beliefs(
 
     ``trained`` says which jobs to learn from, shape (jobs,); users and limits are in the workload.
 
-    Raises
-    ------
-    InputError
-        If there is none to learn from.
+    Raises ``InputError`` if there is none to learn from.
     """
     if not trained.any():
         raise InputError("no jobs to learn runtimes from", expected="jobs in the training period")
@@ -128,10 +125,7 @@ def with_error(hours: Floats, mean_error: float, seed: int) -> Floats:
 
     Errors are normal, and cut so that at least a twentieth of a runtime remains.
 
-    Raises
-    ------
-    InputError
-        If the error is negative.
+    Raises ``InputError`` if the error is negative.
     """
     if not mean_error >= 0.0:
         raise InputError("not an error", field="mean_error", value=mean_error, expected=">= 0")
@@ -144,10 +138,7 @@ def with_error(hours: Floats, mean_error: float, seed: int) -> Floats:
 class PracticeRequest:
     """Request to the practical policy.
 
-    Raises
-    ------
-    InputError
-        If the training period is not above 0.
+    Raises ``InputError`` if the training period is not above 0.
     """
 
     training_hours: float
@@ -185,10 +176,7 @@ def practise(
 
     It goes by what its own regression of runtimes, trained on the same period, believes.
 
-    Raises
-    ------
-    InputError
-        If there are no jobs before or after the end of the training period.
+    Raises ``InputError`` if there are no jobs before or after the end of the training period.
     """
     jobs, terms = bought_jobs(workload), published_terms(catalogue, mix)
     before = jobs.start_hours < request.training_hours

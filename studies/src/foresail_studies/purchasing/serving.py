@@ -58,10 +58,7 @@ def serve(
     (jobs,); or equally likely ones, shape (jobs, runtimes), of which the expected cost decides.
     ``elapsed_hours`` lie between the first job of the training period and the first of these.
 
-    Raises
-    ------
-    InputError
-        If there are no jobs, or a prediction is not above 0.
+    Raises ``InputError`` if there are no jobs, or a prediction is not above 0.
     """
     if not jobs.hours.size:
         raise InputError("no jobs after the training period", expected="a longer log")

@@ -61,10 +61,7 @@ def train(
     catalogue says are committed already are there until their last day, counted from the end of the
     training period, and less is reserved.
 
-    Raises
-    ------
-    InputError
-        If jobs ask for GPUs and none are on sale.
+    Raises ``InputError`` if jobs ask for GPUs and none are on sale.
     """
     repeated = replace(settings, extension="repeat")
     resources = resources_of(jobs, catalogue, settings.amounts, terms.customised_markup)

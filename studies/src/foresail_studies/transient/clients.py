@@ -34,10 +34,7 @@ _DRAWS: Final = 1 << 20
 class Clients:
     """Clients and the replicas that answer them; seconds.
 
-    Raises
-    ------
-    InputError
-        If a number is out of its range.
+    Raises ``InputError`` if a number is out of its range.
     """
 
     clients: int = 20

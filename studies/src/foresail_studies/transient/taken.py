@@ -23,10 +23,7 @@ def taken_at_random(
     There are ``revocations_per_minute`` of all machines together, in a stretch of so many seconds.
     Each machine is gone for ``absent_seconds``, and is not taken while it is.
 
-    Raises
-    ------
-    InputError
-        If a number is not as above.
+    Raises ``InputError`` if a number is not as above.
     """
     if machines < 1:
         raise InputError("no number of machines", value=machines, expected="1 or more")

@@ -88,10 +88,7 @@ class Trace:
     def another(self) -> Trace:
         """A generated year like this one, for models to learn from.
 
-        Raises
-        ------
-        InputError
-            If this is a log.
+        Raises ``InputError`` if this is a log.
         """
         if self.log:
             raise InputError("a log has no other year", value=self.log)

@@ -58,12 +58,8 @@ def learn_runtimes(kind: str, features: Floats, runtime_seconds: Floats) -> Runt
     ``kind`` is linear regression, a random forest, support vectors or a neural network. Learning
     support vectors takes a time that grows with the square of the rows.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is no such kind.
-    InputError
-        If scikit-learn is not installed.
+    Raises ``UnknownNameError`` if there is no such kind; ``InputError`` if scikit-learn is not
+    installed.
     """
     if kind not in RUNTIME_MODELS:
         raise UnknownNameError("runtime model", kind, RUNTIME_MODELS)

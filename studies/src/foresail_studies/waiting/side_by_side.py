@@ -10,7 +10,7 @@ import numpy as np
 
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.kernels.waiting_choice import WaitModel
-from foresail.cloud.waiting.simulating import Beliefs, Forecast, Foresight, WaitingPolicy
+from foresail.cloud.waiting.simulating import Beliefs, Foresight, WaitingPolicy
 from foresail.model.arrays import Floats
 from foresail_studies.waiting.learned import perturbed
 
@@ -47,8 +47,7 @@ def standard_variants(
     """The published variants of a compound policy, and those of the models that are given.
 
     All go by the baseline's thresholds. A model of waits gives SWW-ML, and with speculation the
-    combined variant; estimates of runtimes (by job) one variant with waits still foreseen, and one
-    with waits that are forecast from the same estimates, as published.
+    combined variant; estimates of runtimes (by job) one variant with waits still foreseen.
     """
     short = baseline.short_seconds
     tried = replace(baseline, short_seconds=0.0, speculation_seconds=short)
@@ -60,15 +59,11 @@ def standard_variants(
         Variant("oracle", baseline, foreseen),
         Variant("naive", baseline, truth),
         Variant("runtimes 10 % off", baseline, Beliefs(close, Foresight())),
-        Variant("runtimes and waits 10 % off", baseline, Beliefs(close, Forecast())),
         Variant("speculative", tried, foreseen),
         Variant("speculative, spot", tried, foreseen, lost, SPOT_PRICE),
     ]
     for name, estimates in runtime_estimates.items():
-        variants += [
-            Variant(f"runtimes by {name}", baseline, Beliefs(estimates, Foresight())),
-            Variant(f"runtimes and waits by {name}", baseline, Beliefs(estimates, Forecast())),
-        ]
+        variants.append(Variant(f"runtimes by {name}", baseline, Beliefs(estimates, Foresight())))
     for name, model in wait_models.items():
         told = Beliefs.true_runtimes(jobs, model)
         variants.append(Variant(f"waits by {name}", baseline, told))

@@ -48,7 +48,6 @@ from foresail.cloud.waiting.kernels.waiting_choice import (
 from foresail.cloud.waiting.kernels.waiting_choice import (
     RENT as RENTS,
 )
-from foresail.cloud.waiting.kernels.waiting_forecast import QUEUED, Forecaster, forecast, join_line
 from foresail.cloud.waiting.kernels.waiting_plan import MachinePlan, catch_up, extend, start_behind
 from foresail.kernels.compile import merged_part, part, unlocked_kernel
 
@@ -60,6 +59,8 @@ TRIED: Final = 3
 waited as long as it might; a rented one on which it was only tried, and ended."""
 AFTER_TRIAL: Final = 4
 """Added to the first three where speculation failed before."""
+QUEUED: Final = 8
+"""A job whose place has this code or a higher one is waiting."""
 _QUEUED_AFTER_TRIAL: Final = QUEUED + AFTER_TRIAL
 
 
@@ -74,8 +75,8 @@ class TraceColumns(NamedTuple):
     estimate: NDArray[np.float64]
     """Seconds that the job is believed to run for."""
     wait: NDArray[np.float64]
-    """Seconds that it is believed to wait for (NaN: to be forecast), or nothing at all where no job
-    has such a belief."""
+    """Seconds that it is believed to wait for (NaN: as planned), or nothing at all where no job has
+    such a belief."""
     delay: NDArray[np.float64]
     """Money that an hour's delay of it costs, or nothing at all where none costs any."""
     lost: NDArray[np.float64]
@@ -286,14 +287,11 @@ def _note_features(
 
 
 @part
-def _asks_for_waits(job: int, after_trial: bool, rules: WaitingRules, jobs: TraceColumns) -> bool:
+def _asks_for_waits(job: int, rules: WaitingRules, jobs: TraceColumns) -> bool:
     """True if the choice for a job that finds no machine depends on its wait."""
     if rules.waiting_seconds == np.inf and rules.weighing == 0:
         return False
-    if after_trial:
-        return True
-    tried = rules.speculation_seconds > 0.0 and jobs.estimate[job] < rules.untried_seconds
-    return not tried and jobs.estimate[job] >= rules.short_seconds
+    return bool(jobs.estimate[job] >= rules.short_seconds)
 
 
 @merged_part
@@ -394,7 +392,6 @@ def _place(
     machines: Machines,
     outcomes: Outcomes,
     room: Room,
-    ahead: Forecaster | None,
     plan: MachinePlan | None,
 ) -> None:
     """Choose where a job goes that has arrived, or come back from a failed speculative run."""
@@ -402,41 +399,19 @@ def _place(
     machine = _free_machine(job, strict, jobs, shapes, machines, room)
     _believe(job, now, machine >= 0, rules, model, jobs, shapes, room)
     limit = max(rules.waiting_seconds, rules.patience_seconds)
-    # Waits are forecast only where the choice depends on them: a forecast costs a simulation.
-    if ahead is not None and np.isnan(waits[0]):
-        waits[0] = 0.0
-        if machine < 0 and _asks_for_waits(job, after_trial, rules, jobs):
-            waits[0] = forecast(
-                job,
-                now,
-                limit,
-                strict,
-                room.links.rank,
-                jobs.shape,
-                shapes.asked,
-                outcomes.place,
-                outcomes.start,
-                outcomes.machine,
-                machines,
-                room.releases,
-                ahead,
-            )
-            ahead.wait[job] = waits[0]
     if plan is not None:
         if room.tally[_WAITING] == 0.0:
             catch_up(now, jobs.shape, shapes.asked, plan)
         if np.isnan(waits[0]):
             waits[0] = 0.0
-            if machine < 0 and _asks_for_waits(job, after_trial, rules, jobs):
+            if machine < 0 and _asks_for_waits(job, rules, jobs):
                 waits[0] = start_behind(asked, now + limit, jobs.shape, shapes.asked, plan) - now
                 plan.wait[job] = waits[0]
     choice = _choice(job, after_trial, machine >= 0, own_price, rules, jobs, asked, waits)
-    leaving = now + rules.patience_seconds if choice == WAIT else np.inf
     if plan is not None and choice in (START, WAIT):
+        leaving = now + rules.patience_seconds if choice == WAIT else np.inf
         extend(job, leaving, jobs.shape, shapes.asked, plan)
     _settle(job, machine, choice, now, after_trial, rules, jobs, shapes, machines, outcomes, room)
-    if ahead is not None and choice == WAIT:
-        join_line(job, leaving, room.links.rank, ahead)
 
 
 @part
@@ -480,7 +455,6 @@ def simulate_waiting(
     machines: Machines,
     outcomes: Outcomes,
     room: Room,
-    ahead: Forecaster | None,
     plan: MachinePlan | None,
 ) -> None:
     """Fill in ``outcomes``.
@@ -488,10 +462,9 @@ def simulate_waiting(
     At one instant, releases come first, then jobs that come back from trials, new jobs, and waits
     that expire. ``strict``: no job starts before one ahead in the queue. ``own_price`` is what
     a core-hour of a fixed machine costs beyond what is paid anyway. ``sizes`` are the distinct
-    machines: cores, bytes, thousandths of gpus. What fits no idle machine is rented one. ``ahead``
-    forecasts the waits that ``jobs`` leaves open, or ``plan`` does, where the queue is strict, the
-    runtimes are known and no job is tried; without them (None), the kernel is compiled without any
-    of that.
+    machines: cores, bytes, thousandths of gpus. What fits no idle machine is rented one. ``plan``
+    has the waits that ``jobs`` leaves open, where the queue is strict, the runtimes are known and
+    no job is tried; without it (None), the kernel is compiled without any of that.
     """
     coming = jobs.submit.size
     while True:
@@ -531,7 +504,6 @@ def simulate_waiting(
                     machines,
                     outcomes,
                     room,
-                    ahead,
                     plan,
                 )
                 # It came before those that wait, and may be the first of them.
