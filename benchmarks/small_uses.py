@@ -219,31 +219,21 @@ def _variation() -> None:
 
 
 def _waiting() -> None:
-    """Waiting policies of all kinds, told by oracles, forecasts and models, and their totals."""
+    """Waiting policies of all kinds, told by oracles and models, and their totals."""
     from foresail.cloud.waiting.jobs import FixedMachines, proportional_family
     from foresail.cloud.waiting.learning import linear_waits, predicted_waits, wait_rows
     from foresail.cloud.waiting.metrics import measured
     from foresail.cloud.waiting.queueing import blocking
     from foresail.cloud.waiting.renting_scheduler import ArrivalCase, decide
-    from foresail.cloud.waiting.simulating import (
-        Beliefs,
-        Forecast,
-        Foresight,
-        simulate,
-        waiting_policy,
-    )
+    from foresail.cloud.waiting.simulating import Beliefs, Foresight, simulate, waiting_policy
     from foresail_studies.stand_ins import university_year
 
     jobs = university_year(jobs=200)
     fixed, family = FixedMachines(1, own_price_per_core_hour=0.01), proportional_family()
     compound = waiting_policy("compound", 3600.0, 180.0)
     strict = replace(waiting_policy("njw", 3600.0), queue="strict-fcfs")
-    for policy, waits in (
-        (compound, Foresight()),
-        (compound, Forecast()),
-        (strict, Forecast()),
-    ):
-        beliefs = Beliefs.true_runtimes(jobs, waits)
+    for policy in (compound, strict):
+        beliefs = Beliefs.true_runtimes(jobs, Foresight())
         measured(simulate(jobs, fixed, family, policy, beliefs), fixed, policy)
     told = simulate(jobs, fixed, family, compound, Beliefs.true_runtimes(jobs), features_every=1)
     rows = wait_rows(told, compound)
