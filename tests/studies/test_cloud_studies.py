@@ -18,9 +18,9 @@ from foresail_studies.transient.capacity import DrawnPool, MarketPool
 from foresail_studies.transient.service import Minutes
 from foresail_studies.transient.windows import TrailingWindows
 from foresail_studies.waiting import _shared as _waiting
+from foresail_studies.waiting.logs import TraceRun
 from foresail_studies.waiting.models import Simulation
-from foresail_studies.waiting.trace import TraceRun
-from foresail_studies.waiting.workload import Below, Means
+from foresail_studies.waiting.workloads import Below, Means
 
 WITH_PRICES = ("synchronization-models", "transient-capacity", "transient-windows")
 NAMES = (

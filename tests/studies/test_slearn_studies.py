@@ -10,12 +10,14 @@ from foresail.control.policy import parse_policy
 from foresail.model.registry import entries
 from foresail.model.short_form import part_of
 from foresail_studies.slearn import _shared as slearn
-from foresail_studies.slearn.bins import BinTrial
-from foresail_studies.slearn.deadlines import DeadlineTrial
-from foresail_studies.slearn.distributions import DistributionTrial
-from foresail_studies.slearn.over_time import LoadTrial, TimelineTrial
-from foresail_studies.slearn.regimes import RegimeTrial
-from foresail_studies.slearn.variability import VariabilityTrial
+from foresail_studies.slearn.completion import BinTrial
+from foresail_studies.slearn.extensions import DeadlineTrial, RegimeTrial
+from foresail_studies.slearn.knowledge import (
+    DistributionTrial,
+    LoadTrial,
+    TimelineTrial,
+    VariabilityTrial,
+)
 from foresail_studies.study import study_part
 
 NAMES = sorted(entry.name for entry in entries("study") if entry.name.startswith("slearn"))

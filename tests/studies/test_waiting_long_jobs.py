@@ -12,7 +12,7 @@ from foresail.cloud.waiting.offers import customised_family, customised_of
 from foresail.cloud.waiting.simulating import Beliefs, WaitingPolicy, simulate
 from foresail.model.errors import InputError
 from foresail_studies.stand_ins import university_year
-from foresail_studies.waiting.long_jobs import long_jobs_of
+from foresail_studies.waiting.learned import long_jobs_of
 
 FAMILY = proportional_family()
 FIXED = FixedMachines(1, 1)

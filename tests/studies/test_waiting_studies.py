@@ -11,8 +11,8 @@ from foresail_studies.study import sizes_of, study_part
 from foresail_studies.waiting import _shared as _waiting
 from foresail_studies.waiting._shared import Week
 from foresail_studies.waiting._variants import Baseline, ModelScore, VariantRun
-from foresail_studies.waiting.delay import DelayRun
-from foresail_studies.waiting.trace import TraceRun
+from foresail_studies.waiting.logs import TraceRun
+from foresail_studies.waiting.settings import DelayRun
 
 NAMES = (
     "waiting-models", "waiting-trace", "waiting-variants", "waiting-delay", "waiting-beliefs",

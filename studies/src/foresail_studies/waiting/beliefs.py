@@ -29,8 +29,7 @@ from foresail_studies.study import (
     published,
 )
 from foresail_studies.waiting import _shared as waiting
-from foresail_studies.waiting.learned import perturbed
-from foresail_studies.waiting.long_jobs import long_jobs_of
+from foresail_studies.waiting.learned import long_jobs_of, perturbed
 
 _ORACLE: Final = "oracle"
 _CLOSE: Final = "10 % off"

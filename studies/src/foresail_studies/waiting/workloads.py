@@ -1,10 +1,13 @@
-"""Study ``waiting-google``: the variants of waiting policies on a week of Google's kind."""
+"""Studies ``waiting-google`` and ``waiting-workload``: on other jobs than the university's."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Final
+
+import numpy as np
 
 from foresail.model.errors import InputError, require, require_positive
 from foresail.model.registry import register
@@ -12,13 +15,22 @@ from foresail_studies.study import (
     Bound,
     GridPoint,
     Mean,
+    Measure,
     Study,
     StudyParameters,
     points_at,
     published,
 )
-from foresail_studies.waiting import _shared as waiting
 from foresail_studies.waiting import _variants as variants
+from foresail_studies.waiting._shared import (
+    RENTED_COST,
+    SOURCE,
+    WAIT,
+    YEAR,
+    Trace,
+    Week,
+    YearParameters,
+)
 from foresail_studies.waiting._variants import Baseline, ModelScore
 
 _MODELS: Final = "models of waits, by b (h), figure 7.10"
@@ -79,15 +91,15 @@ class WaitingGoogleParameters(StudyParameters):
 @register("study", "waiting-google", parameters=WaitingGoogleParameters)
 def waiting_google(parameters: WaitingGoogleParameters) -> Study:
     """Waiting policies without an oracle on a week of Google's kind (figures 7.10 to 7.12)."""
-    cases = [case for seed in range(parameters.seeds) for case in _cases(parameters, seed)]
+    cases = [case for seed in range(parameters.seeds) for case in _google_cases(parameters, seed)]
     jobs = "a log" if parameters.log else f"{100.0 * parameters.scale:g} % of the published cell"
     return Study(
         title="Do waiting policies without an oracle do as well on Google's jobs?",
-        source=f"{waiting.SOURCE}, figures 7.10 to 7.12",
+        source=f"{SOURCE}, figures 7.10 to 7.12",
         axis="b (h), t (min) or size (%)",
         measures=(
-            waiting.RENTED_COST,
-            waiting.WAIT,
+            RENTED_COST,
+            WAIT,
             variants.DEARER,
             variants.OF_TRIALS,
             variants.OF_WAITS,
@@ -100,7 +112,7 @@ def waiting_google(parameters: WaitingGoogleParameters) -> Study:
         ),
         drawn=("rented_to_fixed", "mean_wait_seconds", "correlation"),
         cases=tuple(cases),
-        claims=published(_claims(parameters)),
+        claims=published(_google_claims(parameters)),
         notes=(
             f"Jobs: {jobs}. Google's log of 2019 is not at hand: unless a log is given "
             "(--set log=FILE), the week is a stand-in, and says nothing of Google's jobs that was "
@@ -119,9 +131,9 @@ def waiting_google(parameters: WaitingGoogleParameters) -> Study:
     )
 
 
-def _cases(parameters: WaitingGoogleParameters, seed: int) -> list[GridPoint]:
+def _google_cases(parameters: WaitingGoogleParameters, seed: int) -> list[GridPoint]:
     log = "" if parameters.log is None else str(parameters.log)
-    week = waiting.Week(log, parameters.scale, seed)
+    week = Week(log, parameters.scale, seed)
     base = Baseline(week, parameters.percent, 3600.0 * _BASE_HOURS, 60.0 * _BASE_MINUTES)
     cases = [
         GridPoint(_MODELS, hours, model, seed, ModelScore(base, model, 3600.0 * hours))
@@ -137,12 +149,12 @@ def _cases(parameters: WaitingGoogleParameters, seed: int) -> list[GridPoint]:
     for hours in parameters.waiting_hours:
         cases += compared(_LONG_WAITS, hours, replace(base, waiting_seconds=3600.0 * hours), base)
     for scale in () if log else parameters.scales:
-        here = replace(base, trace=waiting.Week("", scale, seed))
+        here = replace(base, trace=Week("", scale, seed))
         cases += compared(_CELLS, 100.0 * scale, here, here)
     return cases
 
 
-def _claims(parameters: WaitingGoogleParameters) -> dict[str, Bound]:
+def _google_claims(parameters: WaitingGoogleParameters) -> dict[str, Bound]:
     def mean(measure: str, system: str, group: str, *x: float) -> Mean:
         return Mean(measure, system, group, x)
 
@@ -205,3 +217,141 @@ def _claims(parameters: WaitingGoogleParameters) -> dict[str, Bound]:
             )
         }
     return claims
+
+
+_JOBS: Final = Measure("jobs", "jobs below", "share")
+_WORK: Final = Measure("work", "work of the jobs below", "share")
+_RATE: Final = Measure("per_second", "jobs a second")
+_RUNTIME: Final = Measure("mean_runtime_seconds", "mean runtime", "duration")
+
+_GAPS: Final = "gaps between submissions (s), figure 6.12 a"
+_RUNTIMES: Final = "runtimes (min), figures 6.12 b and c, and 7.3"
+_MEANS: Final = "means"
+_EXPONENTIAL: Final = "exponential"
+_LIMITS: Final = {
+    _GAPS: (0.01, 0.1, 1.0, 10.0, 100.0),
+    _RUNTIMES: (0.1, 1.0, 3.0, 15.0, 60.0, 360.0, 1440.0, 5760.0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """Shares below a limit (seconds) of gaps or of runtimes; of jobs, or exponential ones."""
+
+    trace: Trace
+    of: str
+    limit_seconds: float
+    exponential: bool
+
+    def measure(self) -> Mapping[str, float]:
+        """Measure how many, and with runtimes how much work."""
+        jobs = self.trace.read()
+        runtimes = self.of == "runtimes"
+        values = jobs.runtime_seconds if runtimes else np.diff(jobs.submit_seconds)
+        mean = float(values.mean())
+        if self.exponential:
+            limit = self.limit_seconds / mean
+            share = -np.expm1(-limit)
+            work = share - limit * np.exp(-limit)
+            return {"jobs": float(share)} | ({"work": float(work)} if runtimes else {})
+        below = values < self.limit_seconds
+        found = {"jobs": float(below.mean())}
+        if runtimes:
+            done = float(jobs.runtime_seconds[below] @ jobs.cores[below])
+            found["work"] = done / jobs.core_seconds
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """Rate and mean runtime of jobs."""
+
+    trace: Trace
+
+    def measure(self) -> Mapping[str, float]:
+        """Both."""
+        jobs = self.trace.read()
+        return {
+            "per_second": len(jobs) / jobs.span_seconds,
+            "mean_runtime_seconds": float(jobs.runtime_seconds.mean()),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadParameters(YearParameters):
+    """Parameters of ``waiting-workload``."""
+
+    FILES: ClassVar[tuple[str, ...]] = ("log",)
+    QUICK: ClassVar[dict[str, str]] = {"seeds": "3", "jobs": "1000000"}
+    QUICK_MINUTES: ClassVar[float] = 0.2
+    FULL_MINUTES: ClassVar[float] = 4.0
+
+    seeds: int = 5
+
+    log: Path | None = None
+    """A log to look at as well."""
+
+
+@register("study", "waiting-workload", parameters=WorkloadParameters)
+def waiting_workload(parameters: WorkloadParameters) -> Study:
+    """Measure how jobs come and how long they run, beside exponential ones (6.12 and 7.3)."""
+    cases = [
+        case
+        for seed in range(parameters.seeds)
+        for case in _workload_cases(Trace("", parameters.jobs, seed), YEAR, seed)
+    ]
+    if parameters.log is not None:
+        log = Trace(str(parameters.log), 0, 0)
+        for seed in range(parameters.seeds):
+            cases += _workload_cases(log, parameters.log.name, seed)
+    return Study(
+        title="How far are real jobs from exponential ones?",
+        source=f"{SOURCE}, figures 6.12 and 7.3",
+        axis="below",
+        measures=(_JOBS, _WORK, _RATE, _RUNTIME),
+        drawn=("jobs", "work"),
+        cases=tuple(cases),
+        claims=published(*_workload_claims()),
+        notes=(
+            "The year is generated so as to have the published figures: that they hold here is "
+            "no finding, but says how near the year is to the log that is not public.",
+            "Google's log of figure 7.3 is not at hand. A log is the same in every seed.",
+        ),
+    )
+
+
+def _workload_cases(trace: Trace, called: str, seed: int) -> list[GridPoint]:
+    cases = [GridPoint(_MEANS, None, called, seed, Means(trace))]
+    for group, limits in _LIMITS.items():
+        of, unit = ("gaps", 1.0) if group == _GAPS else ("runtimes", 60.0)
+        systems = {called: False, f"{_EXPONENTIAL}, {called}": True}
+        cases += [
+            GridPoint(group, limit, system, seed, Below(trace, of, limit * unit, exponential))
+            for system, exponential in systems.items()
+            for limit in limits
+        ]
+    return cases
+
+
+def _workload_claims() -> tuple[dict[str, Bound], ...]:
+    year, exponential = YEAR, f"{_EXPONENTIAL}, {YEAR}"
+
+    def jobs(group: str, limit: float, system: str = year) -> Mean:
+        return Mean("jobs", system, group, (limit,))
+
+    gaps = {
+        "90 % of gaps are below a second (taken as: 85 % or more).": Bound(0.85, jobs(_GAPS, 1.0)),
+        "... far more than of exponential ones.": Bound(jobs(_GAPS, 1.0, exponential), 0.5),
+    }
+    runtimes = {
+        "60 % of jobs run for less than three minutes.": Bound(0.59, jobs(_RUNTIMES, 3.0)),
+        "... far more than of exponential ones.": Bound(
+            jobs(_RUNTIMES, 3.0, exponential), jobs(_RUNTIMES, 3.0), factor=0.5
+        ),
+        "96 % run for less than six hours.": Bound(0.955, jobs(_RUNTIMES, 360.0)),
+        "... and do little of the work (taken as: less than half).": Bound(
+            Mean("work", year, _RUNTIMES, (360.0,)), 0.5
+        ),
+        "0.11 % run for longer than 96 hours.": Bound(0.998, jobs(_RUNTIMES, 5760.0)),
+    }
+    return gaps, runtimes
