@@ -83,7 +83,7 @@ def belief_row(distribution: Distribution) -> NDArray[np.float64]:
         fill_log_normal_belief(*told, row)
         return row
     if isinstance(distribution, Quantiles):
-        return np.interp(_BELIEF_LEVELS, distribution.levels, distribution.values)
+        return np.interp(BELIEF_LEVELS, distribution.levels, distribution.values)
     return quantiles_at(distribution, _BELIEF_LEVELS)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from foresail.control.policy import Policy, is_compiled
 from foresail.model.cluster import Cluster, NamedPartitions
@@ -16,10 +16,10 @@ from foresail.scenario.own_requests import require_places_by_options
 from foresail.scenario.scenario import Scenario, says_speeds
 from foresail.schedulers.of_tasks.scheduler import QueuesTasks
 from foresail.simulator.conditions import IDEAL
-from foresail.simulator.replay import replay
-from foresail.traces.partitions import divided, few, in_one_pool, named_partitions
-from foresail.traces.schedule import Schedule, with_partitions
-from foresail.traces.workload import Workload
+
+if TYPE_CHECKING:  # tables: a service, which asks here what it may run, has none
+    from foresail.traces.schedule import Schedule
+    from foresail.traces.workload import Workload
 
 _NO_PARTITIONS: Final = "policies that start tasks apart know none"
 
@@ -145,6 +145,8 @@ def on_partitions(workload: Workload, *, one_pool: bool) -> Workload:
     InputError
         If partitions were given, and are to be one pool.
     """
+    from foresail.traces.partitions import divided, in_one_pool, named_partitions
+
     if one_pool and workload.partitions:
         raise InputError(_NO_PARTITIONS, field="--partitions")
     if one_pool and named_partitions(workload):
@@ -164,7 +166,7 @@ def _needs(scenario: Scenario) -> Iterator[Need]:
         yield Need.PLACES
     elif workload is not None and workload.partitions:
         yield Need.PARTITIONS
-        from foresail.simulator.replay import replays_apart  # tables: no live run needs them
+        from foresail.simulator.replay import replays_apart
 
         if not replays_apart(workload, scenario.policy, scenario.conventions):
             yield Need.TOGETHER
@@ -237,6 +239,8 @@ def run_scenario(scenario: Scenario, watch: ProgressCallback | None = None) -> S
         If there is no engine of this name, or a predictor looks at a column that a history does
         not have.
     """
+    from foresail.traces.schedule import with_partitions
+
     schedule = _carried_out(scenario, watch)
     jobs = scenario.jobs
     lost = tuple(each.words for each in jobs.meta.lost)
@@ -247,6 +251,9 @@ def run_scenario(scenario: Scenario, watch: ProgressCallback | None = None) -> S
 
 
 def _with_partitions_of_nodes(told: Schedule, jobs: Workload, cluster: Cluster) -> Schedule:
+    from foresail.traces.partitions import few, named_partitions
+    from foresail.traces.schedule import with_partitions
+
     named, known = named_partitions(jobs), NamedPartitions(cluster).records
     unknown = few(name for name in named if name not in known)
     if len(cluster.partitions) < 2 or known.keys().isdisjoint(named):
@@ -264,6 +271,8 @@ def _carried_out(scenario: Scenario, watch: ProgressCallback | None) -> Schedule
     if engine is TASK_REPLAY:
         return _named(_run_tasks(scenario, watch), engine)
     if engine is COMPILED_REPLAY:
+        from foresail.simulator.replay import replay
+
         schedule = replay(
             scenario.jobs,
             scenario.policy,

@@ -63,6 +63,10 @@ _ARENA_MAX: Final = -8
 
 _LARGE_BYTES: Final = 262_144
 
+_STATM: Final = Path("/proc/self/statm")
+_FEW_BYTES: Final = 40_000_000
+"""So much of files the service has in use, of which Linux says how much a process holds."""
+
 _MAPPING: Final = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(/\S*\.so\b)?")
 """The first line that Linux has of a mapping: from where to where, with which rights, of what."""
 
@@ -95,8 +99,10 @@ def let_go_of_libraries() -> None:
 
     Linux keeps them so as long as memory is plenty. Most were read once: 60 MB of LLVM's, to load
     kernels. What is needed again comes from the system's cache of files, and is the file's; pages
-    that were written to, as addresses are where a library begins, stay.
+    that were written to, as addresses are where a library begins, stay. Few are left as they are.
     """
+    if int(_STATM.read_text().split()[2]) * mmap.PAGESIZE < _FEW_BYTES:
+        return
     begin = end = "0"
     for line in Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace").splitlines():
         if mapping := _MAPPING.match(line):

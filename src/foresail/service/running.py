@@ -79,6 +79,9 @@ _TIDY_ALL_SECONDS: Final = 600.0
 """Looking for garbage among all jobs that are known stops everybody for a moment: that is done
 seldom, and among what is new often."""
 
+_LIBRARIES_SECONDS: Final = 10.0
+"""Kernels that answers need are loaded at any time."""
+
 _LONGEST_REST_SECONDS: Final = 0.02
 """After a step the daemon leaves interpreter and disk to others for as long as that took, or so
 long: what arrives meanwhile shares the next one."""
@@ -110,6 +113,7 @@ class RunningService:
         self._served = ServedAccounts(shared_account=configuration.shared_account)
         self._remarks: tuple[str, ...] = ()
         self._last_pass = self._last_tidy = self._last_tidy_of_all = time.monotonic()
+        self._last_library = self._last_pass
         self._metrics = ServiceMetrics()
         self._problem: str | None = None
         self._clock: RunClock | None = None
@@ -348,7 +352,9 @@ class RunningService:
             gc.freeze()
             if is_of_all:
                 give_back_free_memory()
-                let_go_of_libraries()
+        if now - self._last_library >= _LIBRARIES_SECONDS:
+            self._last_library = now
+            let_go_of_libraries()
         if now - self._last_pass >= self._configuration.cycle_seconds:
             self._last_pass = now
             if controller.state.startable:

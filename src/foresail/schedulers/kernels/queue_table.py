@@ -19,7 +19,7 @@ from foresail.kernels.borrowed import (
     integers_at,
 )
 from foresail.kernels.columns import CPUS, PER_CPU, REQUESTED, SUBMIT
-from foresail.kernels.compile import bare_kernel, merged_part, part
+from foresail.kernels.compile import bare_kernel, merged_part, part, unlocked_kernel
 from foresail.kernels.waiting_jobs import (
     CANDIDATE,
     DUE,
@@ -257,7 +257,7 @@ def fill_order(now: float, places: Floats) -> None:
     sort_all(at, now)
 
 
-@bare_kernel
+@unlocked_kernel
 def pass_over(now: float, soonest: float, free: float, changed: int, places: Floats) -> int:
     """Make the first ``changed`` changes and run the pass; returns how many slots are to start.
 
