@@ -8,12 +8,16 @@ import pytest
 
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
+from foresail.distributions.basic import Point
 from foresail.explain.outlook import outlook_of
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.cluster import Cluster
+from foresail.model.decision import Placement
 from foresail.model.event import Ended, Submitted
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
+from foresail.model.view import RunningJob
+from foresail.record.job_life import EndedAttempt, JobHistory
 from foresail.record.log import MemoryLog
 from foresail.record.records import Manifest
 
@@ -63,3 +67,33 @@ def test_a_new_application_is_unknown_until_some_of_it_have_ended(policy, reques
         found = sleepers.asked()
         assert found.low - 1.0 <= sleepers.start <= found.high + 1.0
         assert found.high < factor * found.low
+
+
+def ended(names):
+    """A forecaster that has seen jobs of one user of these names end, one after the other."""
+    history, forecaster = JobHistory(), StartForecaster()
+    for number, name in enumerate(names):
+        job = named(name, number)
+        history.submitted[job.job_id] = job
+        begin, placement = float(number), Placement(())
+        running = RunningJob(job, begin, number, placement, Point(60.0), begin + 60.0)
+        outcome = Outcome(job.job_id, begin, begin + 30.0)
+        history.past.append(EndedAttempt(running, outcome, 60.0))
+        forecaster.catch_up(history)
+        history.forget([job.job_id] if number % 3 == 0 else [])
+    forecaster.draw((), (), 1000.0, 1, 0)
+    return forecaster
+
+
+def named(name, number=0):
+    job = Job.gang(f"{name} {number}", float(number), 1, 600.0, "u")
+    return replace(job, name=name)
+
+
+def test_numbers_in_names_tell_applications_apart_unless_they_count_runs():
+    apart = ended([f"model{number % 2}" for number in range(12)])
+    assert apart.ended_alike(named("model1")) == 6
+    assert apart.ended_alike(named("model7")) == 0
+    counted = ended([f"run_{number}" for number in range(12)])
+    assert counted.ended_alike(named("run_99")) == 12
+    assert counted.ended_alike(named("other")) == 0

@@ -16,6 +16,7 @@ from collections import Counter, deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import takewhile
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -32,6 +33,7 @@ from foresail.explain.forecast import SCENARIOS, WaitingForecasts, forecast_wait
 from foresail.explain.outlook import Outlook
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS
 from foresail.model.arrays import Floats
+from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
 from foresail.model.view import PendingJob, RunningJob
@@ -47,6 +49,13 @@ _MOST_ALIKE: Final = 100
 
 _MOST_RELEARNED: Final = 20_000
 """Attempts that are learned at once, as after a restart: the latest."""
+
+_MOST_APPLICATIONS: Final = 20_000
+"""Applications that are remembered: those that have ended last."""
+
+_COUNTED_NAMES: Final = 5
+_COUNTED: Final = 0.8
+"""Numbers in names count runs where so many names, and of all that ended such a share, were new."""
 
 _LEVELS: Final = np.array(BELIEF_LEVELS)
 _VALUES: Final = np.array([normal_value(level) for level in BELIEF_LEVELS])
@@ -88,17 +97,19 @@ _LEAST: Final = 0.01
 the latest ends of an application, each counting so much less than the one after it."""
 
 Kind: TypeAlias = tuple[Hashable, ...]
+_News: TypeAlias = Job | tuple[Job, Outcome] | str
+"""A job that was submitted, one that has ended, or the id of one that will not run."""
 
 
 @lru_cache(maxsize=10_000)
-def _application(name: str) -> str:
-    """Return a job's name without its numbers: those count runs."""
-    return re.sub(r"\d+", "", name)
+def _stem(name: str) -> str:
+    """Return a job's name without its numbers."""
+    return re.sub(r"\d+", "#", name)
 
 
 def _groups(job: Job) -> tuple[Kind, Kind, Kind, Kind]:
     """Return the groups that a job has something in common with, from everybody on."""
-    name = job.requested_seconds if job.name is None else _application(job.name)
+    name = job.requested_seconds if job.name is None else job.name
     return (), (job.user,), (job.user, name), (job.user, name, job.cpus)
 
 
@@ -110,16 +121,16 @@ def _kind(job: Job) -> Kind:
 
 def _known_as(job: Job) -> Kind:
     """Return the application of a job, or else its user."""
-    return (job.user,) if job.name is None else (job.user, _application(job.name))
+    return (job.user,) if job.name is None else (job.user, job.name)
 
 
 class _Application:
     """Ended jobs of an application: what they took, and how well each belief foresaw it."""
 
-    __slots__ = ("ended", "mean", "scores", "squares", "weight")
+    __slots__ = ("ended", "mean", "names", "scores", "squares", "weight")
 
     def __init__(self) -> None:
-        self.ended = 0
+        self.ended = self.names = 0
         self.weight = self.mean = self.squares = 0.0
         self.scores = np.zeros(_SOURCES)
 
@@ -175,6 +186,7 @@ class _InFlight:
     """A job in flight, and what was believed of it at its submission."""
 
     job: Job
+    kind: Kind
     stated: _Belief
 
 
@@ -186,9 +198,10 @@ class StartForecaster:
     """
 
     def __init__(self) -> None:
-        self._news: deque[Job | tuple[Job, Outcome]] = deque()
+        self._news: deque[_News] = deque()
         self._last_submitted: tuple[float, frozenset[str]] = -np.inf, frozenset()
         self._last_ended: EndedAttempt | None = None
+        self._last_withdrawn = ""
         self._lock = threading.Lock()
         self._predictors = Similar(SimilarParameters()), Calibrated(CalibratedParameters())
         self._factor = CommonFactor()
@@ -205,7 +218,7 @@ class StartForecaster:
 
     def ended_alike(self, job: Job) -> int:
         """Return how many jobs of its application (without a name: of its user) have ended."""
-        application = self._applications.get(_known_as(job))
+        application = self._applications.get(_known_as(self._labelled(job)))
         return 0 if application is None else application.ended
 
     def forecast(
@@ -234,10 +247,11 @@ class StartForecaster:
         """
         jobs = [*(each.job for each in waiting), *(each.job for each in running)]
         kinds: dict[Kind, int] = {}
-        kind_of = [kinds.setdefault(_kind(job), len(kinds)) for job in jobs]
-        some = dict(zip(kind_of, jobs, strict=True))
         with self._lock:
             self._learn()
+            jobs = [self._labelled(job) for job in jobs]
+            kind_of = [kinds.setdefault(_kind(job), len(kinds)) for job in jobs]
+            some = dict(zip(kind_of, jobs, strict=True))
             beliefs = [self._believed(some[kind], now) for kind in range(len(kinds))]
         width = len(PRIOR)
         shares = np.array([each.shares for each in beliefs]).reshape(-1, width)[kind_of]
@@ -250,7 +264,7 @@ class StartForecaster:
         np.minimum(runtimes, np.maximum(limits, elapsed), out=runtimes)
         return runtimes[:, : len(waiting)], runtimes[:, len(waiting) :]
 
-    def _news_of(self, jobs: JobHistory) -> list[Job | tuple[Job, Outcome]]:
+    def _news_of(self, jobs: JobHistory) -> list[_News]:
         """Return what is new, in order of time."""
         latest, at_once = self._last_submitted
         news: list[tuple[float, int, Job, Outcome | None]] = []
@@ -280,7 +294,9 @@ class StartForecaster:
             self._last_ended = jobs.past[-1]
         news.reverse()
         news.sort(key=lambda each: each[:2])
-        return [job if outcome is None else (job, outcome) for _, _, job, outcome in news]
+        gone = list(takewhile(self._last_withdrawn.__ne__, reversed(jobs.withdrawn)))
+        self._last_withdrawn = gone[0] if gone else self._last_withdrawn
+        return [job if outcome is None else (job, outcome) for _, _, job, outcome in news] + gone
 
     def _learn(self) -> None:
         """Learn what has happened."""
@@ -289,9 +305,22 @@ class StartForecaster:
         while self._news:
             match self._news.popleft():
                 case Job() as job:
-                    self._submitted(job)
+                    self._submitted(self._labelled(job))
                 case job, outcome:
                     self._observe(job, outcome)
+                case str() as job_id:
+                    self._withdrawn(job_id)
+
+    def _labelled(self, job: Job) -> Job:
+        """Return a job by the name that tells most: without its numbers where these count runs."""
+        name = job.name
+        if name is None or (job.user, name) in self._applications:
+            return job
+        stem = _stem(name)
+        family = self._applications.get((job.user, stem))
+        if stem == name or family is None or family.names < _COUNTED_NAMES:
+            return job
+        return replace(job, name=stem) if family.names > _COUNTED * family.ended else job
 
     def _submitted(self, job: Job) -> None:
         self._submissions += 1
@@ -301,20 +330,35 @@ class StartForecaster:
         if self._alike[kind] >= _MOST_ALIKE or job.job_id in self._in_flight:
             return
         self._alike[kind] += 1
-        for predictor in self._predictors:
-            predictor.predict(job, job.submit_seconds)
-        self._in_flight[job.job_id] = _InFlight(job, self._believed(job, job.submit_seconds))
+        now = job.submit_seconds
+        stated = self._belief(job, [each.predict(job, now) for each in self._predictors])
+        self._in_flight[job.job_id] = _InFlight(job, kind, stated)
+
+    def _withdrawn(self, job_id: str) -> None:
+        known = self._left(job_id)
+        if known is not None:
+            for predictor in self._predictors:
+                predictor.withdrawn(known.job, known.job.submit_seconds)
+
+    def _left(self, job_id: str) -> _InFlight | None:
+        """Return what was kept of a job that is in flight no more."""
+        known = self._in_flight.pop(job_id, None)
+        if known is not None:
+            self._alike[known.kind] -= 1
+            if not self._alike[known.kind]:
+                del self._alike[known.kind]
+        return known
 
     def _observe(self, job: Job, outcome: Outcome) -> None:
+        known = self._in_flight.get(job.job_id)
+        asked = self._labelled(job) if known is None else known.job
         teaches = outcome.ended_because not in _TEACHES_NOTHING
-        belief = self._believed(job, outcome.end_seconds) if teaches else None
+        belief = self._believed(asked, outcome.end_seconds) if teaches else None
         for predictor in self._predictors:
-            predictor.observe(job, outcome)
+            predictor.observe(asked, outcome)
         if outcome.ended_because in GOES_BACK:
             return
-        known = self._in_flight.pop(job.job_id, None)
-        if known is not None:
-            self._alike[_kind(known.job)] -= 1
+        self._left(job.job_id)
         if belief is None:
             return
         runtime = outcome.preferred_runtime_seconds
@@ -322,28 +366,44 @@ class StartForecaster:
             self._first_seconds.append(runtime)
             if job.requested_seconds:
                 self._first_of_limit.append(min(runtime / job.requested_seconds, 1.0))
-        application = self._applications.setdefault(_known_as(job), _Application())
-        application.observe(runtime, belief.rows)
+        self._count(job, runtime, belief.rows)
         if known is not None and known.stated.is_known:
             levels = [_level(row, runtime) for row in known.stated.rows]
             value = normal_value(float(known.stated.weights @ levels))
             end = outcome.end_seconds
-            self._factor.observe(_groups(job), job.submit_seconds, end, value)
+            self._factor.observe(_groups(asked), job.submit_seconds, end, value)
+
+    def _count(self, job: Job, runtime_seconds: float, beliefs: Floats) -> None:
+        """Count the end of a job for its application, and for all named so but for numbers."""
+        own = _known_as(job)
+        is_new = own not in self._applications
+        names = {own} if job.name is None else {own, (job.user, _stem(job.name))}
+        for name in names:
+            application = self._applications.pop(name, None) or _Application()
+            application.observe(runtime_seconds, beliefs)
+            application.names += is_new
+            self._applications[name] = application
+        if len(self._applications) > _MOST_APPLICATIONS:
+            del self._applications[next(iter(self._applications))]
 
     def _believed(self, job: Job, now: float) -> _Belief:
         """Return what would be believed of the job were it submitted now."""
+        asked = replace(job, job_id=_NOBODY)
+        believed = []
+        for predictor in self._predictors:
+            believed.append(predictor.predict(asked, now))
+            predictor.withdrawn(asked, now)
+        return self._belief(job, believed)
+
+    def _belief(self, job: Job, believed: Sequence[Distribution]) -> _Belief:
+        """Return the belief of a job with what the predictors believe."""
         application = self._applications.get(_known_as(job))
         if application is None:
             everybody, user = self._factor.shares[:2]
             shares = everybody, user, _UNKNOWN, _UNKNOWN
             rows = np.array([self._first_row(job)] * _SOURCES)
             return _Belief(rows, np.full(_SOURCES, 1.0 / _SOURCES), shares, is_known=False)
-        asked = replace(job, job_id=_NOBODY)
-        rows = np.empty((_SOURCES, BELIEF_COLUMNS))
-        for row, predictor in zip(rows, self._predictors, strict=False):
-            row[:] = belief_row(predictor.predict(asked, now))
-            predictor.withdrawn(asked, now)
-        rows[_APPLICATION] = application.row()
+        rows = np.array([*map(belief_row, believed), application.row()])
         weights = application.weights(job.name is not None)
         return _Belief(rows, weights, self._factor.shares, is_known=True)
 
