@@ -24,6 +24,7 @@ from schedules import (
     Floats,
     Log,
     PastSchedule,
+    has_recorded_waits,
     load_log,
     on_smaller_machine,
     run_schedule,
@@ -35,7 +36,7 @@ from scoring import Score, crps, score
 from foresail.traces.workload import Workload
 
 _LIMITS, _PAST, _TREES = "schedule by limits", "past waits", "boosted trees"
-_JOINED = "ours and trees"
+_JOINED = "all three joined"
 _NEARLY_ALL = 0.999
 _FEW = 0.02
 _LOAD = 0.85
@@ -55,8 +56,10 @@ def main() -> int:
     for path in chosen.logs:
         workload, limited = load_log(path, chosen.jobs)
         said = "" if limited > _NEARLY_ALL else f"; {1.0 - limited:.0%} have no limit: a stand-in"
-        if chosen.recorded:
+        if chosen.recorded and has_recorded_waits(workload):
             _compare(f"{_name(path)}, recorded{said}", workload, RECORDED, chosen)
+        elif chosen.recorded:
+            print(f"{_name(path)}: the log records no waits")
         if policies and not _waiting(workload):
             workload = on_smaller_machine(workload, _LOAD)
             said += f"; a machine of {workload.processors} processors, that jobs wait"
@@ -82,13 +85,16 @@ def _compare(title: str, workload: Workload, policy: str, chosen: argparse.Names
     taken = workload if policy == RECORDED else with_limits(workload, limits)
     past = run_schedule(taken, policy, limits, Log())
     questions = questions_of(past, chosen.asked)
+    if not len(questions.jobs):
+        print(f"{title}: no job waits")
+        return
     answers = _answers_of_others(past, questions)
     answers |= answers_of_ours(
         taken, policy, past, questions, scenarios=chosen.scenarios, parts=[*PARTS]
     )
     known = questions.asked + questions.left
-    both = [answers[OURS], answers[_TREES]]
-    answers[_JOINED] = joined_waits(both, questions.left, questions.asked, known)
+    three = [answers[OURS], answers[_TREES], answers[_PAST]]
+    answers[_JOINED] = joined_waits(three, questions.left, questions.asked, known)
     _print(title, answers, questions)
     print(f"    {time.perf_counter() - begin:.0f} s", flush=True)
 
@@ -118,8 +124,10 @@ def _print(title: str, answers: dict[str, Floats], questions: Questions) -> None
         print(f"{when}; CRPS of the {compared.sum()} that all methods answered")
         for method, stated in answers.items():
             found = score(stated[some], questions.left[some])
-            sharpness = float(crps(stated[compared], questions.left[compared]).mean())
-            _print_line(method, replace(found, crps=sharpness))
+            if compared.any():
+                sharpness = float(crps(stated[compared], questions.left[compared]).mean())
+                found = replace(found, crps=sharpness)
+            _print_line(method, found)
 
 
 def _print_line(method: str, found: Score) -> None:

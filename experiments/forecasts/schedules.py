@@ -83,6 +83,11 @@ def load_log(path: Path, jobs: int) -> tuple[Workload, float]:
     return workload, float((table["requested_seconds"].fill_null(0.0) > 0.0).mean())
 
 
+def has_recorded_waits(workload: Workload) -> bool:
+    """Return whether the log says when its jobs started."""
+    return bool((workload.jobs["recorded_wait_seconds"].fill_null(-1.0) >= 0.0).mean() > 0.5)
+
+
 def stand_in_limits(jobs: pl.DataFrame) -> Floats:
     """Return the limits; where one is missing, the longest runtime so far of its user.
 
