@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.analysis.samples import MOST_POINTS, cumulative_shares, tukey_box, variation
+from foresail.analysis.columns import MOST_POINTS, cumulative_shares, tukey_box, variation
 from foresail.analysis.studies.interarrivals import asymptotic_p_value, distance_to_exponential
 
 VALUES = st.lists(

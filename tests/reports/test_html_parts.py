@@ -6,6 +6,8 @@ import polars as pl
 import pytest
 
 from foresail.reports.document import (
+    RankedColumn,
+    RankedTable,
     document,
     footer,
     further,
@@ -23,7 +25,6 @@ from foresail.reports.document import (
     user_name,
 )
 from foresail.reports.figure import Figure
-from foresail.reports.ranked_table import RankedColumn, RankedTable
 from foresail.reports.style import layout, named_styles
 from reading_pages import PageOutline, page_faults
 

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 
 from foresail.analysis.finding import Finding, Unavailable
 from foresail.analysis.studies.cpu_volatility import CpuVolatilityParameters, cpu_volatility
-from foresail.analysis.studies.usage_sampling import usage_sampling
+from foresail.analysis.studies.use import usage_sampling
 from foresail.analysis.variability import cpu_spread
 from foresail.analysis.volatility import (
     covering,

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from foresail.analysis.columns import cumulative_shares, quantile, share_of
 from foresail.analysis.finding import Answer, Plot, study_with_parameters
-from foresail.analysis.samples import cumulative_shares, quantile, share_of
 from foresail.analysis.volatility import (
     Filtered,
     deviation,

@@ -1,17 +1,28 @@
-"""Sizes of jobs: cumulative shares of cpus, memory, gpus, tasks and runtimes."""
+"""Sizes of jobs, and their outcomes: cumulative shares of requests and runtimes, by outcome."""
 
 from __future__ import annotations
 
 from typing import Final
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from foresail.analysis import columns
+from foresail.analysis.columns import (
+    DEFINITION,
+    NOT_TOLD,
+    OUTCOMES,
+    UNSUCCESSFUL,
+    cumulative_plot,
+    cumulative_shares,
+    known,
+    outcomes,
+    variation,
+)
 from foresail.analysis.finding import Answer, Plot, study
-from foresail.analysis.samples import cumulative_plot, cumulative_shares, known, variation
 from foresail.model.registry import register
-from foresail.model.words import count, duration, number, percent
+from foresail.model.words import count, duration, number, percent, signed
 from foresail.traces.workload import Workload
 
 _SMALL: Final = 0.0001
@@ -164,3 +175,220 @@ def job_durations(workload: Workload) -> Answer | str:
         (plot,),
         (f"{count(left_out, 'job')} of unknown runtime left out.",) if left_out else (),
     )
+
+
+@register("analysis", "outcome_breakdown")
+@study("How do jobs end?", "3.5")
+def outcome_breakdown(workload: Workload) -> Answer | str:
+    """Shares of jobs and of cpu time by outcome.
+
+    Spec section 10, W10 (dissertation, figure 3.7). Shares over the jobs whose outcome is known;
+    unknown work counts as none.
+    """
+    outcome = outcomes(workload)
+    if outcome is None:
+        return NOT_TOLD
+    work = np.nan_to_num(columns.cpus(workload) * columns.runtimes(workload))
+    ended = pl.DataFrame({"outcome": outcome, "work": work}).drop_nulls()
+    sums = ended.group_by("outcome").agg(jobs=pl.len(), work=pl.col("work").sum())
+    by_outcome = {row["outcome"]: row for row in sums.iter_rows(named=True)}
+    total = float(ended["work"].to_numpy().sum())
+    rows = []
+    for measure, whole in (("jobs", float(ended.height)), ("work", total)):
+        for name in OUTCOMES:
+            amount = by_outcome.get(name, {"jobs": 0, "work": 0.0})[measure]
+            said = "jobs" if measure == "jobs" else "cpu time"
+            rows.append((name, said, float(amount), amount / whole if whole else 0.0))
+    table = pl.DataFrame(rows, ["outcome", "of", "amount", "share"], orient="row")
+    share = {(name, of): part for name, of, _, part in rows}
+    unsuccessful = {of: sum(share[name, of] for name in UNSUCCESSFUL) for of in _MEASURES}
+    scalars = {
+        f"{name.replace(' ', '_')}_share_of_{of.replace(' ', '_')}": share[name, of]
+        for name in OUTCOMES
+        for of in _MEASURES
+    }
+    scalars |= {
+        "unsuccessful_share_of_jobs": unsuccessful["jobs"],
+        "unsuccessful_share_of_cpu_time": unsuccessful["cpu time"],
+    }
+    verdict = (
+        f"{percent(unsuccessful['jobs'])} of the jobs are unsuccessful and take "
+        f"{percent(unsuccessful['cpu time'])} of the cpu time; "
+        f"{percent(share['timed out', 'jobs'])} time out and take "
+        f"{percent(share['timed out', 'cpu time'])}."
+    )
+    unknown = len(workload) - ended.height
+    plot = Plot(
+        kind="bars",
+        table="outcomes",
+        x="outcome",
+        y="share",
+        x_label="outcome",
+        y_label="share of jobs, share of cpu time",
+        alternative=verdict,
+        series="of",
+        x_kind="category",
+        y_kind="share",
+    )
+    return Answer(
+        verdict,
+        scalars,
+        {"outcomes": table},
+        (plot,),
+        (DEFINITION, *([_left_out(unknown)] if unknown else [])),
+    )
+
+
+def _left_out(unknown: int) -> str:
+    return f"{count(unknown, 'job')} of unknown or partial outcome left out."
+
+
+_MEASURES: Final = ("jobs", "cpu time")
+
+
+@register("analysis", "sizes_by_outcome")
+@study("Are unsuccessful jobs larger?", "3.5")
+def sizes_by_outcome(workload: Workload) -> Answer | str:
+    """Cumulative shares of cpus asked for, successful and unsuccessful jobs apart.
+
+    Spec section 10, W11 (dissertation, figure 3.8). Sizes of the jobs whose size and outcome are
+    known.
+    """
+    outcome = outcomes(workload)
+    if outcome is None:
+        return NOT_TOLD
+    cpus = columns.cpus(workload)
+    sized = np.isfinite(cpus)
+    successful = cpus[sized & (outcome == "successful").fill_null(value=False).to_numpy()]
+    among = outcome.is_in(list(UNSUCCESSFUL)).fill_null(value=False).to_numpy()
+    unsuccessful = cpus[sized & among]
+    for sample, name in ((successful, "successful"), (unsuccessful, "unsuccessful")):
+        if not sample.size:
+            return f"No {name} job of known size."
+    scalars = {
+        "mean_cpus_successful": float(successful.mean()),
+        "mean_cpus_unsuccessful": float(unsuccessful.mean()),
+        "p50_cpus_successful": float(np.median(successful)),
+        "p50_cpus_unsuccessful": float(np.median(unsuccessful)),
+        "p90_cpus_successful": float(np.quantile(successful, 0.9)),
+        "p90_cpus_unsuccessful": float(np.quantile(unsuccessful, 0.9)),
+    }
+    scalars["unsuccessful_to_successful_mean"] = (
+        scalars["mean_cpus_unsuccessful"] / scalars["mean_cpus_successful"]
+    )
+    verdict = (
+        f"Unsuccessful jobs ask for {number(scalars['unsuccessful_to_successful_mean'])} times "
+        f"as many cpus in the mean; medians {number(scalars['p50_cpus_unsuccessful'])} and "
+        f"{number(scalars['p50_cpus_successful'])}."
+    )
+    table = pl.concat(
+        cumulative_shares(sample, "cpus").with_columns(outcome=pl.lit(name))
+        for name, sample in (("successful", successful), ("unsuccessful", unsuccessful))
+    )
+    plot = cumulative_plot(
+        "sizes",
+        "cpus",
+        "cpus of a job (log scale)",
+        "share of jobs that ask for no more",
+        verdict,
+        series="outcome",
+    )
+    return Answer(verdict, scalars, {"sizes": table}, (plot,), (DEFINITION,))
+
+
+_HOUR_SECONDS: Final = 3600.0
+_LEAST_DECADE: Final = -2
+_LEAST_JOBS: Final = 30
+"""A bin with fewer jobs is drawn but does not count for the trend."""
+
+
+@register("analysis", "success_by_cpu_hours")
+@study("Do longer, larger jobs fail more?", "3.5")
+def success_by_cpu_hours(workload: Workload) -> Answer | str:
+    """Share of successful jobs by decade of the cpu hours they took.
+
+    Spec section 10, W12 (dissertation, figure 3.9). Everything below 0.01 cpu hours is one bin.
+    Success of the jobs whose outcome, size and runtime are known.
+    """
+    outcome = outcomes(workload)
+    if outcome is None:
+        return NOT_TOLD
+    hours = columns.cpus(workload) * columns.runtimes(workload) / _HOUR_SECONDS
+    usable = np.isfinite(hours) & outcome.is_not_null().to_numpy()
+    if not usable.any():
+        return "No job's outcome, size and runtime are all known."
+    success = (outcome == "successful").fill_null(value=False).to_numpy()[usable]
+    decade = _decades(hours[usable])
+    bins = np.arange(_LEAST_DECADE - 1, decade.max() + 1)
+    jobs = np.bincount(decade - bins[0], minlength=bins.size)
+    successful = np.bincount((decade - bins[0])[success], minlength=bins.size)
+    table = pl.DataFrame(
+        {
+            "decade": bins,
+            "cpu_hours": [_said(int(each)) for each in bins],
+            "jobs": jobs,
+            "successful": successful,
+        }
+    ).with_columns(success=pl.when(pl.col("jobs") > 0).then(pl.col("successful") / pl.col("jobs")))
+    trend = table.filter(pl.col("jobs") >= _LEAST_JOBS)
+    scalars = {"success_share": float(success.mean())}
+    verdict = f"{percent(scalars['success_share'])} of the jobs succeed"
+    if trend.height >= 2:
+        slope = _slope(trend)
+        first, last = trend.row(0, named=True), trend.row(-1, named=True)
+        scalars |= {
+            "success_change_per_decade": slope,
+            "success_of_smallest": first["success"],
+            "success_of_largest": last["success"],
+        }
+        verdict = (
+            f"{percent(first['success'])} of the jobs of {first['cpu_hours']} cpu hours "
+            f"succeed, {percent(last['success'])} of those of {last['cpu_hours']}: "
+            f"{signed(number(100 * slope))} percentage points per decade."
+        )
+    else:
+        verdict += "; too few of other sizes to see a trend."
+    plot = Plot(
+        kind="bars",
+        table="decades",
+        x="cpu_hours",
+        y="success",
+        x_label="cpu hours of a job",
+        y_label="share of successful jobs",
+        alternative=verdict,
+        x_kind="category",
+        y_kind="share",
+    )
+    note = (
+        f"Trend: least squares over the decades of at least {_LEAST_JOBS} jobs, each weighted "
+        "by its jobs."
+    )
+    return Answer(verdict, scalars, {"decades": table}, (plot,), (DEFINITION, note))
+
+
+def _decades(hours: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Exponent of the decade's lower end; the first one takes all that is smaller."""
+    least = 10.0**_LEAST_DECADE
+    powers = np.floor(np.log10(np.maximum(hours, least)) + 1e-12).astype(np.int64)
+    return np.where(hours < least, _LEAST_DECADE - 1, powers)
+
+
+def _said(decade: int) -> str:
+    if decade < _LEAST_DECADE:
+        return f"< {_power(_LEAST_DECADE)}"
+    return f"{_power(decade)}–{_power(decade + 1)}"
+
+
+def _power(exponent: int) -> str:
+    """A power of ten, short enough to stand under a bar."""
+    for least, letter in ((9, "G"), (6, "M"), (3, "k")):
+        if exponent >= least:
+            return f"{10 ** (exponent - least)}{letter}"
+    return number(10.0**exponent)
+
+
+def _slope(table: pl.DataFrame) -> float:
+    decade = table["decade"].to_numpy().astype(np.float64)
+    success, weight = table["success"].to_numpy(), table["jobs"].to_numpy().astype(np.float64)
+    away = decade - np.average(decade, weights=weight)
+    return float((weight * away * success).sum() / (weight * away * away).sum())

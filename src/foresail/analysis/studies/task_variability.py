@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from foresail.analysis.columns import cumulative_shares, known, quantile
 from foresail.analysis.finding import Answer, Plot, study_with_parameters
-from foresail.analysis.samples import cumulative_shares, known, quantile
 from foresail.analysis.variability import (
     DAY_AND_HOUR,
     DAY_SECONDS,

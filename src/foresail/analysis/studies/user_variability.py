@@ -8,9 +8,8 @@ import numpy as np
 import polars as pl
 
 from foresail.analysis import columns
-from foresail.analysis.columns import UNSUCCESSFUL, outcomes
+from foresail.analysis.columns import UNSUCCESSFUL, cumulative_plot, cumulative_shares, outcomes
 from foresail.analysis.finding import Answer, study
-from foresail.analysis.samples import cumulative_plot, cumulative_shares
 from foresail.model.registry import register
 from foresail.model.words import count, number, percent
 from foresail.traces.workload import Workload

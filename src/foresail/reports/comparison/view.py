@@ -17,7 +17,7 @@ from foresail.metrics.partitions import PartitionSummary
 from foresail.metrics.summary import Summary, summaries
 from foresail.metrics.usage import Span, span
 from foresail.model.words import count, duration, number, percent
-from foresail.reports.ranked_table import RankedColumn, RankedTable
+from foresail.reports.document import RankedColumn, RankedTable
 from foresail.reports.style import PolicyStyle, policy_styles
 from foresail.traces.schedule import Schedule
 

@@ -16,6 +16,8 @@ from foresail.evaluation.scores import Scores, as_table
 from foresail.evaluation.tables import Derived, derived_runtimes
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.document import (
+    RankedColumn,
+    RankedTable,
     as_html,
     document,
     footer,
@@ -45,7 +47,6 @@ from foresail.reports.evaluation.view import (
     words_of,
 )
 from foresail.reports.figure import Figure, MissingFigure, write_page
-from foresail.reports.ranked_table import RankedColumn, RankedTable
 from foresail.reports.style import PolicyStyle
 from foresail.traces.measured import quantity
 from foresail.traces.workload import Workload

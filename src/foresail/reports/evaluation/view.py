@@ -16,7 +16,7 @@ from foresail.evaluation.tables import coverage_over_time, detail, learning_curv
 from foresail.metrics.statistics import DAY_SECONDS, WEEK_SECONDS
 from foresail.model.errors import InputError
 from foresail.model.words import count, duration, number, percent
-from foresail.reports.ranked_table import RankedColumn, RankedTable
+from foresail.reports.document import RankedColumn, RankedTable
 from foresail.reports.style import PolicyStyle, named_styles
 
 _FEWEST_WEEKS = 4
