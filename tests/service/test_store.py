@@ -18,11 +18,13 @@ from foresail.model.errors import InputError
 from foresail.service.session import StateFolder
 from foresail.service.store.database import DiskRoom
 from foresail.service.store.protocol import (
+    ForecastKind,
     ForecastRow,
     ForJob,
     ForNode,
     JobCommand,
     JobsWanted,
+    Judged,
     KeyedCall,
     NodeCommand,
     StoreUnavailable,
@@ -30,7 +32,18 @@ from foresail.service.store.protocol import (
     WholeStep,
 )
 from foresail.service.store.sql_store import SqlStore
-from foresail.service.store.tables import IDENTITY, LATEST, METADATA, RECORDS, ROOM, version_of
+from foresail.service.store.tables import (
+    FORECASTS,
+    IDENTITY,
+    LATEST,
+    METADATA,
+    RECORDS,
+    ROOM,
+    version_of,
+)
+
+RANGE_OF_FIRST = "made", "low", "median", "high", "drawn_low", "drawn_high"
+"""What an earlier version kept of each job's first forecast."""
 
 
 @pytest.fixture(scope="module")
@@ -130,12 +143,26 @@ def test_jobs_are_listed_in_pages(store):
     assert store.owners(["1", "9"]) == {"1": "ann"}
 
 
+def forecast_row(job_id, made, kind=ForecastKind.SUBMISSION, low=10.0):
+    """A forecast of so many seconds on, which was drawn a little narrower."""
+    drawn = made + low + 2.0, made + low + 9.0, made + low + 15.0
+    return ForecastRow(
+        job_id, made, kind, 7, made + low, made + low + 10.0, made + low + 20.0, *drawn
+    )
+
+
 def test_forecasts_are_judged_by_what_came_about(store):
-    submit(store, [1, 2, 3])
-    rows = [ForecastRow(str(number), 0.0, 10.0, 20.0, 30.0, 12.0, 25.0) for number in (1, 2, 3)]
-    store.keep_forecasts(rows[:2])
-    store.keep_forecasts([ForecastRow("1", 5.0, 0.0, 0.0, 0.0, 0.0, 0.0), rows[2]])
+    """Also those of jobs that wait though they should have started; not where too little was known.
+
+    The fifth was withdrawn in its range, the sixth after it; the seventh starts again.
+    """
+    submit(store, [1, 2, 3, 4, 5, 6, 7])
+    rows = [forecast_row(str(number), 0.0) for number in range(1, 8)]
+    later = forecast_row("2", 20.0, ForecastKind.WAITING, 100.0)
+    unknown = forecast_row("3", 1.0, ForecastKind.UNKNOWN)
+    store.keep_forecasts([*rows, later, unknown])
     began = {"attempt": 1, "low_seconds": 5.0, "high_seconds": 9.0, "state": "completed"}
+    gone = {"state": "withdrawn"}
     store.commit_step(
         WholeStep(
             [],
@@ -143,15 +170,29 @@ def test_forecasts_are_judged_by_what_came_about(store):
             {
                 "1": {**began, "start_seconds": 12.0, "end_seconds": 18.0},
                 "2": {**began, "start_seconds": 31.0, "end_seconds": 33.0},
+                "4": {"state": "held"},
+                "5": {**gone, "end_seconds": 29.0},
+                "6": {**gone, "end_seconds": 31.0},
+                "7": {**began, "start_seconds": 30.0, "attempt": 2, "state": "running"},
             },
         )
     )
-    starts, runtimes = store.judged_forecasts(), store.judged_runtimes()
-    assert (starts.told, starts.within, starts.below) == (2, 1, 0)
-    assert (runtimes.told, runtimes.within, runtimes.below) == (2, 1, 1)
-    assert len(store.spans(20.0, 10)) == 2
-    assert store.started_forecasts(9) == [(rows[0], 12.0), (rows[1], 31.0)]
-    assert store.started_forecasts(1) == [(rows[1], 31.0)]
+    assert store.judged_forecasts(29.0)[0] == Judged(3, 1, 0)
+    starts, by_horizon = store.judged_forecasts(32.0)
+    assert starts == Judged(4, 1, 0)
+    assert by_horizon[:3] == [Judged(4, 1, 0), Judged(1, 0, 1), Judged()]
+    assert store.judged_runtimes() == Judged(2, 1, 1)
+    assert len(store.spans(20.0, 10)) == 6
+    found = store.forecast_outcomes(99, 50.0)
+    assert [(each.forecast.job_id, each.seconds, each.has_started) for each in found[-3:]] == [
+        ("4", 50.0, False),
+        ("3", 50.0, False),
+        ("2", 31.0, True),
+    ]
+    assert found[-1].forecast == later
+    assert {each.forecast.job_id for each in found} == {"1", "2", "3", "4"}
+    assert store.forecast_outcomes(1, 50.0) == found[-1:]
+    assert store.last_forecasts() == {"3": 1.0, "4": 0.0}
 
 
 def test_tables_are_as_they_are_declared_whatever_version_has_made_them(opening):
@@ -174,10 +215,19 @@ def test_tables_are_as_they_are_declared_whatever_version_has_made_them(opening)
             index.drop(connection)
         connection.execute(text("ALTER TABLE records DROP COLUMN about"))
         connection.execute(text("ALTER TABLE progress DROP COLUMN records_left"))
+        connection.execute(text("DROP TABLE start_forecasts"))
+        columns = ", ".join(f"{name}_seconds FLOAT NOT NULL" for name in RANGE_OF_FIRST)
+        connection.execute(
+            text(f"CREATE TABLE forecasts (job_id VARCHAR PRIMARY KEY NOT NULL, {columns})")
+        )
+        connection.execute(text("INSERT INTO forecasts VALUES ('1', 1, 2, 3, 4, 2.5, 3.5)"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
     store.close()
     store = opening()
     assert differences(store) == []
+    with store.database.reading() as connection:
+        kept = connection.execute(select(FORECASTS)).one()
+    assert kept == ("1", 1.0, "submission", 0, 2.0, 3.0, 4.0, 2.5, 3.0, 3.5)
     with store.database.reading() as connection:
         subjects = connection.scalars(select(RECORDS.c.about).order_by(RECORDS.c.number))
         assert subjects.all() == ["7", ""]

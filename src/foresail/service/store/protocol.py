@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -155,30 +156,56 @@ class JobSpan:
     end_seconds: float | None
 
 
+class ForecastKind(StrEnum):
+    """Occasion of a forecast."""
+
+    SUBMISSION = "submission"
+    WAITING = "waiting"
+    """The job had waited for twice as long as at the forecast before."""
+    UNKNOWN = "unknown"
+    """Too little was known for a range to be stated: it is drawn all the same, but not judged."""
+
+
 @dataclass(frozen=True, slots=True)
 class ForecastRow:
     """Forecast of a start: Unix seconds at 10, 50 and 90 %, as of ``made_seconds``.
 
-    ``drawn_low_seconds`` and ``drawn_high_seconds`` are the range before it was corrected.
+    The ``drawn`` ones are those before it was corrected; ``waiting`` is how many jobs waited.
     """
 
     job_id: str
     made_seconds: float
+    kind: ForecastKind
+    waiting: int
     low_seconds: float
     median_seconds: float
     high_seconds: float
     drawn_low_seconds: float
+    drawn_median_seconds: float
     drawn_high_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastOutcome:
+    """Forecast of a start, and when that was, or until when it had not been."""
+
+    forecast: ForecastRow
+    seconds: float
+    has_started: bool
+
+
+HORIZONS_SECONDS: Final = (60.0, 600.0, 3_600.0, 21_600.0, math.inf)
+"""Forecasts are judged by how far off the middle of their range was: below the first, and so on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
     """Counts of things that were stated with a range of 80 %, and of their outcomes."""
 
-    told: int
-    """How many have come about."""
-    within: int
-    below: int
+    told: int = 0
+    """How many have come about, or should have."""
+    within: int = 0
+    below: int = 0
     """How many of these were in their range, and how many came before it began."""
 
 

@@ -20,6 +20,7 @@ from sqlalchemy import (
     case,
     func,
     insert,
+    literal,
     select,
     update,
 )
@@ -29,10 +30,13 @@ from foresail.live.cluster_plugin import UseSample
 from foresail.model.errors import InputError
 from foresail.service.store.database import Database
 from foresail.service.store.protocol import (
+    HORIZONS_SECONDS,
     LIVING_STATES,
     OUT_OF_MEMORY,
     AboutJob,
     Accepted,
+    ForecastKind,
+    ForecastOutcome,
     ForecastRow,
     JobSpan,
     JobsWanted,
@@ -65,6 +69,9 @@ _INSERT_REQUESTS: Final = insert(REQUESTS)
 _INSERT_JOBS: Final = insert(JOBS)
 _INSERT_RECORDS: Final = insert(RECORDS)
 _ONE_JOB: Final = select(JOBS).where(JOBS.c.job_id == bindparam("wanted"))
+_ONE_GROUP: Final[ColumnElement[int]] = literal(0)
+_OF_FORECAST: Final = FORECASTS.c.job_id == JOBS.c.job_id
+_WAITING: Final = ("pending", "held")
 _MOVE_ON: Final = update(PROGRESS).values(taken=bindparam("taken"))
 """What most calls read and write, made once."""
 
@@ -324,46 +331,75 @@ class SqlStore:
             return [JobSpan(*row) for row in rows]
 
     def keep_forecasts(self, rows: Sequence[ForecastRow]) -> None:
-        """Keep forecasts of starts; of a job that has one, the one before stays."""
-        ids = [each.job_id for each in rows]
+        """Keep forecasts of starts."""
         with self.database.writing() as connection:
-            known = set(
-                connection.scalars(select(FORECASTS.c.job_id).where(FORECASTS.c.job_id.in_(ids)))
-            )
-            fresh = [asdict(each) for each in rows if each.job_id not in known]
-            if fresh:
-                connection.execute(insert(FORECASTS), fresh)
+            connection.execute(insert(FORECASTS), [asdict(each) for each in rows])
 
-    def started_forecasts(self, limit: int) -> list[tuple[ForecastRow, float]]:
-        """The forecasts of the jobs that started last, with when they did, in that order."""
-        both = JOBS.join(FORECASTS, FORECASTS.c.job_id == JOBS.c.job_id)
-        wanted = select(FORECASTS, JOBS.c.start_seconds).select_from(both)
-        wanted = wanted.where(JOBS.c.start_seconds.is_not(None) & (JOBS.c.attempt == 1))
-        wanted = wanted.order_by(JOBS.c.start_seconds.desc()).limit(limit)
+    def last_forecasts(self) -> dict[str, float]:
+        """Return when the last forecast was made of each job that waits (Unix seconds), by id."""
+        wanted = select(FORECASTS.c.job_id, func.max(FORECASTS.c.made_seconds))
+        wanted = wanted.join(JOBS, _OF_FORECAST).where(JOBS.c.state.in_(_WAITING))
         with self.database.reading() as connection:
-            rows = [tuple(row) for row in connection.execute(wanted)]
-        return [(ForecastRow(*row[:-1]), row[-1]) for row in reversed(rows)]
+            rows = connection.execute(wanted.group_by(FORECASTS.c.job_id))
+            return {row[0]: row[1] for row in rows}
 
-    def judged_forecasts(self) -> Judged:
-        """Compare forecasts of starts with when jobs have started."""
-        told = FORECASTS.c
-        return self._judged(
-            JOBS.c.start_seconds,
-            told.low_seconds,
-            told.high_seconds,
-            JOBS.join(FORECASTS, told.job_id == JOBS.c.job_id),
-            JOBS.c.start_seconds.is_not(None) & (JOBS.c.attempt == 1),
+    def forecast_outcomes(self, limit: int, now: float) -> list[ForecastOutcome]:
+        """Return the latest forecasts, in order, with starts; of who waits, that it did not yet.
+
+        Left out are jobs that were started more than once, and those that never were and wait no
+        more.
+        """
+        first = JOBS.c.attempt == 1
+        waits = (JOBS.c.attempt == 0) & JOBS.c.state.in_(_WAITING)
+        wanted = select(FORECASTS, JOBS.c.start_seconds).join(JOBS, _OF_FORECAST)
+        wanted = wanted.where(first | waits).order_by(FORECASTS.c.made_seconds.desc())
+        with self.database.reading() as connection:
+            rows = [tuple(row) for row in connection.execute(wanted.limit(limit))]
+        return [
+            ForecastOutcome(
+                ForecastRow(row[0], row[1], ForecastKind(row[2]), *row[3:-1]),
+                now if row[-1] is None else row[-1],
+                row[-1] is not None,
+            )
+            for row in reversed(rows)
+        ]
+
+    def judged_forecasts(self, now: float) -> tuple[Judged, list[Judged]]:
+        """Compare ranges of starts with when jobs have started.
+
+        Who waits though its range has ended started after it. Returns that of all forecasts at
+        submission, and of all forecasts by horizon.
+        """
+        stated = FORECASTS.c
+        start = func.coalesce(JOBS.c.start_seconds, JOBS.c.end_seconds, now)
+        has_started = JOBS.c.start_seconds.is_not(None) & (JOBS.c.attempt == 1)
+        is_late = (JOBS.c.attempt == 0) & (start > stated.high_seconds) & (JOBS.c.state != "held")
+        came_about = (has_started | is_late) & (stated.kind != ForecastKind.UNKNOWN)
+        off = stated.median_seconds - stated.made_seconds
+        horizon = case(
+            *((off < seconds, number) for number, seconds in enumerate(HORIZONS_SECONDS[:-1])),
+            else_=len(HORIZONS_SECONDS) - 1,
+        )
+        both = JOBS.join(FORECASTS, _OF_FORECAST)
+        ranges = start, stated.low_seconds, stated.high_seconds, both
+        first = self._judged(*ranges, came_about & (stated.kind == ForecastKind.SUBMISSION))
+        by_horizon = self._judged(*ranges, came_about, horizon)
+        none = Judged()
+        return (
+            first.get(0, none),
+            [by_horizon.get(number, none) for number in range(len(HORIZONS_SECONDS))],
         )
 
     def judged_runtimes(self) -> Judged:
         """Compare believed runtimes with those of jobs that have completed."""
-        return self._judged(
+        found = self._judged(
             JOBS.c.end_seconds - JOBS.c.start_seconds,
             JOBS.c.low_seconds,
             JOBS.c.high_seconds,
             JOBS,
             JOBS.c.state == "completed",
         )
+        return found.get(0, Judged())
 
     def _judged(
         self,
@@ -372,15 +408,18 @@ class SqlStore:
         high: ColumnElement[float],
         rows: FromClause,
         came_about: ColumnElement[bool],
-    ) -> Judged:
+        group: ColumnElement[int] = _ONE_GROUP,
+    ) -> dict[int, Judged]:
+        """Return the comparisons by group."""
         counts = select(
+            group.label("grouped"),
             func.count(),
             func.sum(case((value.between(low, high), 1), else_=0)),
             func.sum(case((value < low, 1), else_=0)),
         )
+        counts = counts.select_from(rows).where(came_about).group_by("grouped")
         with self.database.reading() as connection:
-            row = connection.execute(counts.select_from(rows).where(came_about)).one()
-        return Judged(row[0], row[1] or 0, row[2] or 0)
+            return {row[0]: Judged(*row[1:]) for row in connection.execute(counts)}
 
     def owners(self, job_ids: Collection[str]) -> dict[str, str]:
         """Return the owners of these jobs, by id."""

@@ -99,18 +99,22 @@ SNAPSHOTS: Final = Table(
 """One row, or none: the records that matter of the log up to number ``end``."""
 
 FORECASTS: Final = Table(
-    "forecasts",
+    "start_forecasts",
     METADATA,
     Column("job_id", String, primary_key=True),
-    Column("made_seconds", Float, nullable=False),
+    Column("made_seconds", Float, primary_key=True),
+    Column("kind", String, nullable=False),
+    Column("waiting", Integer, nullable=False),
     Column("low_seconds", Float, nullable=False),
     Column("median_seconds", Float, nullable=False),
     Column("high_seconds", Float, nullable=False),
     Column("drawn_low_seconds", Float, nullable=False),
+    Column("drawn_median_seconds", Float, nullable=False),
     Column("drawn_high_seconds", Float, nullable=False),
 )
-"""The first forecast of each job's start: quantiles (10, 50, 90 %) in Unix seconds;
-and its range as it was drawn, before it was corrected."""
+"""Forecasts of each job's start, of ``kind`` ``submission`` when it came, ``waiting`` at each
+doubling of its wait, ``unknown`` where too little was known then: quantiles (10, 50, 90 %) in Unix
+seconds, and these as they were drawn, before they were corrected; and how many jobs waited."""
 
 SAMPLES: Final = Table(
     "samples",
@@ -182,7 +186,7 @@ AUDIT: Final = Table(
 """What was done to tokens and to the policy, and who was refused."""
 
 
-LATEST: Final = "0004"
+LATEST: Final = "0005"
 """The version that this Foresail reads and writes."""
 
 _VERSIONS: Final = Table(
@@ -277,7 +281,23 @@ def _add_records_left(connection: Connection) -> None:
     )
 
 
+def _add_later_forecasts(connection: Connection) -> None:
+    """Let there be several forecasts of a job."""
+    FORECASTS.create(connection)
+    ranges = "low_seconds, median_seconds, high_seconds"
+    connection.exec_driver_sql(
+        f"INSERT INTO {FORECASTS.name} SELECT job_id, made_seconds, 'submission', 0, {ranges}, "
+        "drawn_low_seconds, median_seconds, drawn_high_seconds FROM forecasts"
+    )
+    connection.exec_driver_sql("DROP TABLE forecasts")
+
+
 _CHANGES: Final[Mapping[str, Callable[[Connection], None]]] = MappingProxyType(
-    {"0001": _add_identity_and_room, "0002": _add_subjects, "0003": _add_records_left}
+    {
+        "0001": _add_identity_and_room,
+        "0002": _add_subjects,
+        "0003": _add_records_left,
+        "0004": _add_later_forecasts,
+    }
 )
 """By version: what makes the next one of it."""
