@@ -1,0 +1,337 @@
+"""Forecasts of the queue: drawn beside the daemon, kept in the store, corrected by how they held."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from foresail.control.loop import Controller
+from foresail.explain.forecast import SCENARIOS, Range, WaitingForecasts
+from foresail.explain.outlook import Outlook, outlook_of, with_arrivals
+from foresail.explain.start_calibration import MOST, AskedStart, StartCalibration
+from foresail.explain.start_forecaster import StartForecaster
+from foresail.model.errors import ForesailError, InputError
+from foresail.model.job import Job
+from foresail.record.job_life import JobHistory
+from foresail.service.overview import slowly
+from foresail.service.snapshots import SnapshotCache
+from foresail.service.store.protocol import (
+    HORIZONS_SECONDS,
+    ForecastKind,
+    ForecastOutcome,
+    ForecastRow,
+)
+from foresail.service.store.sql_store import SqlStore
+
+_LOG: Final = logging.getLogger("foresail.service")
+
+_FORECAST_SECONDS: Final = 2.0
+_REST: Final = 10.0
+"""Forecasts that nobody asked for are made no sooner than this, and than so many times as long
+after the last ones as these took."""
+
+_FEWEST_SCENARIOS: Final = 30
+_MOST_WORK: Final = SCENARIOS * 2_000
+"""Jobs times futures at most, unless there are fewer futures than the fewest."""
+
+_MANY: Final = 2_000
+"""Of fewer jobs forecasts take no time that counts: what took long has loaded kernels."""
+
+_QUICK_SECONDS: Final = 0.5
+_PATIENCE_SECONDS: Final = 1.5
+"""Forecasts that take longer than the former are made beside the question, which is answered by
+those of before, or waits for the first ones for so long."""
+
+_ROWS_AT_ONCE: Final = 1_000
+_CALIBRATION_SECONDS: Final = 10.0
+
+_AT_ONCE_SECONDS: Final = 1.0
+_DOUBLED_SECONDS: Final = 60.0
+"""Of jobs that start within the former nothing is kept, of others again at each doubling of their
+wait from the latter on."""
+
+_FEWEST_ENDED: Final = 5
+_WIDEST: Final = 20.0
+_SHORT_SECONDS: Final = 60.0
+"""Too little is known of a job if fewer of its application have ended, and its wait, some time added
+to it, may be so many times as long as it may be short."""
+
+_MOST_OUTCOMES: Final = 4 * MOST
+_LAST: Final = 200
+_FEWEST_LAST: Final = 30
+"""Of so many forecasts of a kind it is said how they held; of fewer than the latter nothing."""
+
+_DRAWING: Final = ThreadPoolExecutor(2, thread_name_prefix="forecasts")
+"""Kernels may be compiled here first, for minutes: nothing else waits for these threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastForecasts:
+    """Forecasts of which something is known by now."""
+
+    calibration: StartCalibration
+    held: Mapping[int, float]
+    """Share of the last ones that held, by horizon."""
+
+    @classmethod
+    def of(cls, outcomes: Sequence[ForecastOutcome]) -> PastForecasts:
+        """Compare forecasts, in the order in which they were made, with what came about."""
+        asked: list[AskedStart] = []
+        held: dict[int, list[bool]] = {}
+        for each in outcomes:
+            row, seconds = each.forecast, each.seconds
+            drawn = Range(row.drawn_low_seconds, row.drawn_median_seconds, row.drawn_high_seconds)
+            asked.append(
+                AskedStart(row.made_seconds, drawn, row.waiting, seconds, each.has_started)
+            )
+            is_known = each.has_started or seconds > row.high_seconds
+            if is_known and row.kind is not ForecastKind.UNKNOWN:
+                is_within = row.low_seconds <= seconds <= row.high_seconds
+                held.setdefault(horizon(row.median_seconds - row.made_seconds), []).append(
+                    is_within
+                )
+        return cls(
+            StartCalibration(asked[-MOST:]),
+            {
+                which: sum(some[-_LAST:]) / len(some[-_LAST:])
+                for which, some in held.items()
+                if len(some) >= _FEWEST_LAST
+            },
+        )
+
+
+def horizon(wait_seconds: float) -> int:
+    """Return the number of the horizon of a forecast wait."""
+    return next(at for at, most in enumerate(HORIZONS_SECONDS) if wait_seconds < most)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecasts:
+    """Forecasts made at a moment."""
+
+    outlook: Outlook
+    """How things stood."""
+    drawn: WaitingForecasts
+    """What was expected of jobs that waited, by id, as it came out."""
+    waiting: WaitingForecasts
+    """The same, corrected by how earlier forecasts have held."""
+    soonest: Mapping[str, Job]
+    """Those that should start at some time by id, in order of expected start."""
+    unknown: frozenset[str]
+    """Jobs of which too little is known for a range."""
+    held: Mapping[int, float]
+    """Share of the last forecasts that held, by horizon."""
+
+
+class QueueForecaster:
+    """Makes forecasts in threads of their own, one of the whole queue at a time.
+
+    The store keeps each job's forecast at its submission and at each doubling of its wait, asked
+    for or not, so that they can be judged.
+    """
+
+    def __init__(self, snapshots: SnapshotCache, store: SqlStore) -> None:
+        self._snapshots = snapshots
+        self._store = store
+        self._starts = StartForecaster()
+        self._latest: Forecasts | None = None
+        self._made_monotonic = -float("inf")
+        self._begun_monotonic = 0.0
+        self._seconds = self._cost_seconds = 0.0
+        self._making: asyncio.Task[Forecasts] | None = None
+        self._problem: InputError | None = None
+        self._kept: Mapping[str, float] | None = None
+        self._past = PastForecasts.of(())
+        self._past_monotonic = -float("inf")
+
+    async def keep_all(self) -> None:
+        """Keep forecasts of jobs that wait, whether anybody asks for them or not; for ever."""
+        submissions, due_seconds = -1, -math.inf
+        while True:
+            await asyncio.sleep(max(_FORECAST_SECONDS, _REST * self._seconds))
+            try:
+                now, latest, pending = await self._snapshots.ask(_standing)
+                if pending and (latest != submissions or now >= due_seconds):
+                    made = await self._begun()
+                    submissions, due_seconds = latest, self._next_due(made)
+            except ForesailError as error:  # those who ask hear of it
+                _LOG.debug("no forecast is kept: %s", error)
+            except Exception:
+                _LOG.exception("no forecast is kept")
+
+    async def latest(
+        self, waiting: Collection[str], patience_seconds: float = 1.0
+    ) -> Forecasts | None:
+        """The forecasts of all jobs that wait, if there are fresh ones, or can be soon.
+
+        Under a long queue they are made less often than every ``_FORECAST_SECONDS``; then the ones
+        of before are given. They are waited for a while if some of these jobs are not among them,
+        and the last ones were made, or these are being made, in so short a time. None: there are
+        none in time.
+        """
+        age = time.monotonic() - self._made_monotonic
+        latest = self._latest
+        lacks = latest is None or any(job_id not in latest.waiting for job_id in waiting)
+        least = 0.0 if lacks else _FORECAST_SECONDS
+        if self._making is None and age > max(least, 5.0 * self._cost_seconds):
+            self._begun()
+        hopeless = self._cost_seconds > patience_seconds
+        if self._making is not None:
+            patience_seconds -= time.monotonic() - self._begun_monotonic
+            hopeless = hopeless or patience_seconds <= 0.0
+        if self._making is not None and (lacks or age > 10.0 * _FORECAST_SECONDS) and not hopeless:
+            await asyncio.wait({self._making}, timeout=patience_seconds)
+        return self._latest
+
+    async def of_job(self, job_id: str) -> Forecasts | None:
+        """The forecasts of all jobs that wait, made now where that takes little.
+
+        Else those made last, which say when that was; None if the job is in none of them
+        in time.
+
+        Raises ``InputError`` if jobs of this policy and cluster cannot be forecast.
+        """
+        if self._latest is not None and self._cost_seconds < _QUICK_SECONDS:
+            return await self.ahead()
+        latest = await self.latest([job_id], _PATIENCE_SECONDS)
+        if self._problem is not None:
+            raise self._problem
+        return latest if latest is not None and job_id in latest.waiting else None
+
+    async def ahead(self, jobs: Sequence[Job] = (), *, arrivals: bool | None = None) -> Forecasts:
+        """The forecasts of all jobs that wait, made now.
+
+        Parameters
+        ----------
+        jobs
+            As if there were these as well, or some that wait were others.
+        arrivals
+            Whether with jobs to come; None: if the policy lets them overtake.
+
+        Raises
+        ------
+        InputError
+            If jobs of this policy and cluster cannot be forecast.
+        DaemonBusy
+            If nobody says how things stand.
+        """
+
+        def stands(controller: Controller, history: JobHistory) -> Outlook:
+            self._starts.catch_up(history)
+            outlook = outlook_of(controller, jobs)
+            are_drawn = outlook.backfills if arrivals is None else arrivals
+            return with_arrivals(outlook, controller, history) if are_drawn else outlook
+
+        outlook = await self._snapshots.ask(stands)
+        await self._look_back(outlook.now)
+        work = _DRAWING.submit(drawn_forecasts, outlook, self._starts, self._past)
+        return await asyncio.wrap_future(work)
+
+    async def _look_back(self, now: float) -> None:
+        """Know how earlier forecasts have held, as of not long ago."""
+        if time.monotonic() - self._past_monotonic > _CALIBRATION_SECONDS:
+            self._past_monotonic = time.monotonic()
+            outcomes = await slowly(self._store.forecast_outcomes, _MOST_OUTCOMES, now)
+            self._past = PastForecasts.of(outcomes)
+
+    def _begun(self) -> asyncio.Task[Forecasts]:
+        """Begin to make forecasts that are kept, if they are not being made."""
+        if self._making is None:
+            self._begun_monotonic = time.monotonic()
+            self._making = asyncio.create_task(self._make())
+            self._making.add_done_callback(self._made)
+        return self._making
+
+    async def _make(self) -> Forecasts:
+        made = await self.ahead()
+        self._seconds = time.monotonic() - self._begun_monotonic
+        self._cost_seconds = self._seconds if len(made.waiting) > _MANY else 0.0
+        before = self._kept
+        if before is None:
+            before = await slowly(self._store.last_forecasts)
+        rows = list(_due_rows(made, before))
+        for begin in range(0, len(rows), _ROWS_AT_ONCE):  # others write in between
+            await slowly(self._store.keep_forecasts, rows[begin : begin + _ROWS_AT_ONCE])
+        known = {**before, **{row.job_id: row.made_seconds for row in rows}}
+        self._kept = {job_id: known[job_id] for job_id in made.waiting if job_id in known}
+        return replace(made, drawn=made.waiting)
+
+    def _next_due(self, made: Forecasts) -> float:
+        """Return when the next forecast is to be kept of a job that waits."""
+        kept = self._kept or {}
+        return min(
+            (_due_seconds(each.pending.job, kept) for each in made.outlook.waiting),
+            default=math.inf,
+        )
+
+    def _made(self, task: asyncio.Task[Forecasts]) -> None:
+        self._making = None
+        self._made_monotonic = time.monotonic()
+        if task.cancelled():
+            return
+        error = task.exception()
+        self._problem = error if isinstance(error, InputError) else None
+        if error is None:
+            self._latest = task.result()
+        elif isinstance(error, ForesailError):
+            _LOG.info("no forecast is made now: %s", error)
+        else:
+            _LOG.error("no forecast could be made", exc_info=error)
+
+
+def _standing(controller: Controller, _: JobHistory) -> tuple[float, int, int]:
+    """Return the time, how many jobs were ever submitted, and how many wait."""
+    state = controller.state
+    return controller.now, state.submissions, sum(len(each.by_id) for each in state.pending_rosters)
+
+
+def _due_seconds(job: Job, kept: Mapping[str, float]) -> float:
+    """Return when a job's next forecast is to be kept, by when the last ones were made."""
+    last, submitted = kept.get(job.job_id), job.submit_seconds
+    if last is None:
+        return submitted + _AT_ONCE_SECONDS
+    return submitted + max(_DOUBLED_SECONDS, 2.0 * (last - submitted))
+
+
+def _due_rows(made: Forecasts, kept: Mapping[str, float]) -> Iterator[ForecastRow]:
+    """Yield what is to be kept of forecasts; nothing of jobs that may never start."""
+    now = made.outlook.now
+    for each in made.outlook.waiting:
+        job, job_id = each.pending.job, each.pending.job.job_id
+        stated, drawn = made.waiting[job_id].start, made.drawn[job_id].start
+        if _due_seconds(job, kept) > now or not math.isfinite(stated.high):
+            continue
+        kind = ForecastKind.WAITING if job_id in kept else ForecastKind.SUBMISSION
+        yield ForecastRow(
+            job_id,
+            now,
+            ForecastKind.UNKNOWN if job_id in made.unknown else kind,
+            len(made.waiting),
+            *(stated.low, stated.median, stated.high),
+            *(drawn.low, drawn.median, drawn.high),
+        )
+
+
+def drawn_forecasts(outlook: Outlook, starts: StartForecaster, past: PastForecasts) -> Forecasts:
+    """The forecasts of an outlook, of fewer futures the more jobs wait."""
+    scenarios = max(_FEWEST_SCENARIOS, min(SCENARIOS, _MOST_WORK // (1 + len(outlook.waiting))))
+    drawn = starts.forecast(outlook, scenarios=scenarios)
+    waiting = past.calibration.corrected(outlook.now, drawn)
+    medians = waiting.starts[1]
+    expected = np.argsort(medians, kind="stable")[: np.count_nonzero(np.isfinite(medians))]
+    jobs = [outlook.waiting[at].pending.job for at in expected.tolist()]
+    soonest = {job.job_id: job for job in jobs}
+    with np.errstate(invalid="ignore"):
+        waits = np.maximum(0.0, waiting.starts - outlook.now) + _SHORT_SECONDS
+        wide = np.flatnonzero(waits[2] > _WIDEST * waits[0]).tolist()
+    some = (outlook.waiting[at].pending.job for at in wide if at < len(outlook.waiting))
+    unknown = frozenset(job.job_id for job in some if starts.ended_alike(job) < _FEWEST_ENDED)
+    return Forecasts(outlook, drawn, waiting, soonest, unknown, past.held)
