@@ -154,6 +154,12 @@ def test_a_job_is_held_forecast_released_and_cancelled(typed):
     assert "no time limit" in typed("forecast", job, "--time", "soon", status=2)
     assert "one that ends" in typed("forecast", job, "--time", "0", status=2)
     assert "starts now" in typed("forecast", "--command", "true")
+    assert "before then 100 %" in typed("forecast", "--command", "true", "--before", "tomorrow")
+    tried = typed("forecast", "--command", "true", "--when-should-i-submit", "--time", "10min")
+    heading, *rows = tried.splitlines()
+    assert heading.split()[:4] == ["SUBMIT", "CPUS", "LIMIT", "STARTS"]
+    assert len(rows) == 10
+    assert {"now", "in"} == {row.split()[0] for row in rows}
     assert "if submitted" in typed("forecast", "--command", "true", "--in", "1h", "--json")
     typed("release", job)
     typed("cancel", job)
@@ -194,6 +200,8 @@ def test_the_cluster_at_a_glance(typed):
         (["submit", "--after", "99999", "--", "true"], "no such job"),
         (["forecast"], "a job's id"),
         (["forecast", "1", "--in", "x"], "--in"),
+        (["forecast", "1", "--before", "noonish"], "no moment"),
+        (["forecast", "1", "--when-should-i-submit", "--risk", "0.1"], "--risk"),
         (["submit", "misspelt.sh"], "misspelt.sh"),
         (["cancel", "first"], "no id of a job"),
         (["cancel"], "which jobs?"),

@@ -49,10 +49,17 @@ def test_a_waiting_a_running_and_a_held_job_are_forecast(queue):
     start = found["start"]
     assert time.time() < start["p10"] <= start["p50"] <= start["p90"]
     assert found["end"]["p50"] > start["p50"]
-    assert client.get(f"/v1/jobs/{narrow}/forecast").json()["misses"] == 1.0
-    assert client.get(f"/v1/jobs/{waits}/forecast?arrivals=true").status_code == 200
+    assert client.get(f"/v1/jobs/{narrow}/forecast").json()["misses"] > 0.5
+    assert found["sentence"].startswith("starts ")
+    chances = found["chances"]
+    assert 0.0 <= chances["within_hour"] <= 1.0
+    assert chances["before"] is None
+    asked = {"arrivals": False, "before": found["made_seconds"] + 1e6}
+    before = client.get(f"/v1/jobs/{waits}/forecast", params=asked).json()["chances"]["before"]
+    assert 0.9 < before <= 1.0
     running = client.get(f"/v1/jobs/{runs}/forecast").json()
     assert running["start"] is None
+    assert running["sentence"].startswith("ends ")
     assert running["overruns"] is not None
     never = client.get(f"/v1/jobs/{held}/forecast").json()
     assert (never["never"], never["start"]["p50"]) == (1.0, None)
@@ -129,7 +136,8 @@ def test_how_good_it_was_is_told(queue):
     client, _ = queue
     told = client.get("/v1/predictions").json()
     assert told["starts"]["stated"] == told["runtimes"]["stated"] == 0.8
-    assert told["starts"]["told"] >= 0
+    horizons = [each["below_seconds"] for each in told["starts_by_horizon"]]
+    assert horizons == [60.0, 600.0, 3600.0, 21600.0, None]
 
 
 def test_use_over_time_by_hand():

@@ -9,9 +9,11 @@ from types import SimpleNamespace
 from foresail.explain.forecast import Range, WaitingForecast
 from foresail.model.cluster import Cluster
 from foresail.model.job import Job
-from foresail.service import overview as module
+from foresail.service import forecaster as module
 from foresail.service.api.service import plan
-from foresail.service.overview import Forecasts, QueueForecaster, slowly
+from foresail.service.forecaster import Forecasts, PastForecasts, QueueForecaster, horizon
+from foresail.service.overview import slowly
+from foresail.service.store.protocol import ForecastKind, ForecastOutcome, ForecastRow
 
 SOON = Range(1.0, 2.0, 3.0)
 
@@ -19,12 +21,13 @@ SOON = Range(1.0, 2.0, 3.0)
 class SnapshotCache:
     """Is asked how things stand."""
 
-    def __init__(self):
+    def __init__(self, waiting):
         self.asked = 0
+        self.waiting = waiting
 
     async def ask(self, question):
         self.asked += 1
-        return SimpleNamespace(now=float(self.asked))
+        return SimpleNamespace(now=float(self.asked), waiting=self.waiting)
 
 
 class Store:
@@ -33,23 +36,29 @@ class Store:
     def __init__(self):
         self.given = []
 
-    def started_forecasts(self, most):
+    def forecast_outcomes(self, most, now):
         return []
 
+    def last_forecasts(self):
+        return {}
+
     def keep_forecasts(self, rows):
-        self.given.append(len(rows))
+        self.given.append([(row.job_id, row.kind) for row in rows])
 
 
 def forecaster(monkeypatch, seconds, jobs):
     """One whose forecasts take so long to draw."""
 
-    def drawn(outlook, calibration):
+    def drawn(outlook, starts, past):
         time.sleep(seconds)
         waiting = {job_id: WaitingForecast(SOON, SOON, 0.0, None) for job_id in jobs}
-        return Forecasts(outlook, waiting, waiting, {})
+        return Forecasts(outlook, waiting, waiting, {}, frozenset(), {})
 
-    monkeypatch.setattr(module, "_drawn", drawn)
-    snapshots = SnapshotCache()
+    monkeypatch.setattr(module, "drawn_forecasts", drawn)
+    waiting = [
+        SimpleNamespace(pending=SimpleNamespace(job=Job.gang(job_id, 0.0, 1))) for job_id in jobs
+    ]
+    snapshots = SnapshotCache(waiting)
     return QueueForecaster(snapshots, Store()), snapshots
 
 
@@ -85,7 +94,7 @@ def test_what_compiles_under_a_short_queue_keeps_nobody_from_later_forecasts(mon
     async def ask():
         made, _ = forecaster(monkeypatch, 0.2, ("1",))
         await made.of_job("1")
-        others = [asyncio.create_task(made.ahead(arrivals=False)) for _ in range(4)]
+        others = [asyncio.create_task(made.ahead()) for _ in range(4)]
         await asyncio.sleep(0.01)
         begin = time.monotonic()
         await slowly(int)
@@ -158,6 +167,81 @@ def test_forecasts_of_a_long_queue_are_kept_by_parts(monkeypatch):
         made, _ = forecaster(monkeypatch, 0.0, [str(number) for number in range(1_050)])
         for _ in range(2):
             await made.latest(["no such"])
-        return made._store.given
+        return [len(each) for each in made._store.given]
 
     assert asyncio.run(ask()) == [100] * 10 + [50]
+
+
+def test_forecasts_are_kept_at_submission_and_when_the_wait_has_doubled(monkeypatch):
+    """Asked for or not; the first after a second, others from a minute on."""
+    monkeypatch.setattr(module, "_FORECAST_SECONDS", 0.0)
+    monkeypatch.setattr(module, "_REST", 0.0)
+    monkeypatch.setattr(module, "_standing", None)
+    times = iter([0.5, 1.0, 59.0, 60.0, 100.0, 119.0, 120.0, 300.0, 500.0])
+
+    async def ask():
+        made, snapshots = forecaster(monkeypatch, 0.0, ("1",))
+        kept, looks = {}, []
+        for now in times:
+
+            async def asked(question, now=now):
+                if question is None:
+                    looks.append(now)
+                    return now, 1, 1
+                return SimpleNamespace(now=now, waiting=snapshots.waiting)
+
+            snapshots.ask = asked
+            keeping = asyncio.create_task(made.keep_all())
+            while looks.count(now) < 2:
+                await asyncio.sleep(0.001)
+            keeping.cancel()
+            kept[now] = [kind for rows in made._store.given for _, kind in rows]
+            made._store.given.clear()
+        return kept
+
+    kept = asyncio.run(ask())
+    assert {now: each for now, each in kept.items() if each} == {
+        1.0: [ForecastKind.SUBMISSION],
+        60.0: [ForecastKind.WAITING],
+        120.0: [ForecastKind.WAITING],
+        300.0: [ForecastKind.WAITING],
+    }
+
+
+def test_nothing_is_drawn_while_nothing_is_to_be_kept(monkeypatch):
+    monkeypatch.setattr(module, "_FORECAST_SECONDS", 0.0)
+    monkeypatch.setattr(module, "_REST", 0.0)
+    monkeypatch.setattr(module, "_standing", None)
+
+    async def ask():
+        made, snapshots = forecaster(monkeypatch, 0.0, ("1",))
+        drawn = []
+
+        async def asked(question):
+            if question is None:
+                return 10.0, 1, 1
+            drawn.append(question)
+            return SimpleNamespace(now=10.0, waiting=snapshots.waiting)
+
+        snapshots.ask = asked
+        keeping = asyncio.create_task(made.keep_all())
+        await asyncio.sleep(0.1)
+        keeping.cancel()
+        return len(drawn)
+
+    assert asyncio.run(ask()) == 1
+
+
+def test_of_the_last_of_each_horizon_is_known_how_they_held():
+    def outcome(made, seconds, *, has_started=True, kind=ForecastKind.SUBMISSION):
+        row = ForecastRow("1", made, kind, 1, *(made + each for each in (5, 10, 20) * 2))
+        return ForecastOutcome(row, made + seconds, has_started)
+
+    held = [outcome(1.0 * number, 10.0) for number in range(100)]
+    late = [outcome(100.0, 21.0, has_started=False)] * 50
+    open_yet = [outcome(200.0, 19.0, has_started=False)] * 50
+    unknown = [outcome(300.0, 900.0, kind=ForecastKind.UNKNOWN)] * 50
+    assert PastForecasts.of([*held, *late, *open_yet, *unknown]).held == {0: 2 / 3}
+    assert PastForecasts.of(held * 3 + late * 4).held == {0: 0.0}
+    assert PastForecasts.of(held[:20]).held == {}
+    assert [horizon(each) for each in (0.0, 59.0, 60.0, 1e9)] == [0, 0, 1, 4]

@@ -192,6 +192,7 @@ def test_forecasts_are_judged_by_what_came_about(store):
     assert found[-1].forecast == later
     assert {each.forecast.job_id for each in found} == {"1", "2", "3", "4"}
     assert store.forecast_outcomes(1, 50.0) == found[-1:]
+    assert len(store.forecast_outcomes(99, 5.0)) == len(found) - 3
     assert store.last_forecasts() == {"3": 1.0, "4": 0.0}
 
 

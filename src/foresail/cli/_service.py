@@ -12,6 +12,7 @@ import typer
 
 from foresail.cli.formats import print_table
 from foresail.client.connection import together
+from foresail.explain.start_words import UNKNOWN, Moments, range_cell, range_words
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.words import count, duration, listed, memory_size
 
@@ -107,19 +108,23 @@ def in_use(cluster: Mapping[str, Any]) -> str:
     )
 
 
-def starts_in(forecast: Mapping[str, Any] | None, now: float) -> str:
-    """The odds of a start: ``20 min (5 to 50 min)``; empty where there is no forecast."""
+def start_cell(forecast: Mapping[str, Any] | None, now: float) -> str:
+    """When a job should start, in a table: ``15:00 (14:10 to 16:30)``; empty if nothing is said."""
+    return _start(forecast, now, range_cell)
+
+
+def start_words(forecast: Mapping[str, Any] | None, now: float) -> str:
+    """The same in a sentence, as ``range_words`` says it."""
+    return _start(forecast, now, range_words)
+
+
+def _start(
+    forecast: Mapping[str, Any] | None, now: float, words: Callable[[Moments, float], str]
+) -> str:
     start = (forecast or {}).get("start")
-    if not start:
+    if forecast is None or not start:
         return ""
-    low, median, high = (start[key] for key in ("p10", "p50", "p90"))
-    if median is None:
-        return "at no known time"
-    if high is not None and high - now < 1.0:
-        return "now"
-    latest = "never" if high is None else duration(max(0.0, high - now))
-    soonest, likely = (duration(max(0.0, each - now)) for each in (low, median))
-    return spread(soonest, likely, latest)
+    return words(start, now) if forecast.get("is_known", True) else UNKNOWN
 
 
 def clock_time(unix_seconds: float) -> str:
@@ -212,7 +217,7 @@ def _row(group: Sequence[Mapping[str, Any]], now: float) -> tuple[str, ...]:
         clock(0.0 if start is None else (end or now) - start),
         "" if job.get("requested_seconds") is None else clock(job["requested_seconds"]),
         f"{job['cpus']:g}",
-        starts_in(job.get("forecast"), now),
+        start_cell(job.get("forecast"), now),
         str(job.get("places") or "") if is_running else why(job),
     )
 
@@ -263,7 +268,8 @@ def _show_queue(client: ServiceClient, address: str) -> None:
     if own or others:
         print_jobs([*own, *others])
         typer.echo(
-            "START: time until it should start (range that holds 4 times in 5); yours come first"
+            "START: when it should start, or in how long (range that holds 4 times in 5); "
+            "yours come first"
         )
     typer.echo("foresail submit SCRIPT, foresail jobs, foresail explain JOB, foresail --help")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from foresail.cli import _moments as moments
-from foresail.cli._service import runs_for, starts_in
+from foresail.cli._service import runs_for, start_cell, start_words
 from foresail.cli.formats import console, made_by, print_table, refuse
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
@@ -193,21 +193,22 @@ def print_wait(job: Mapping[str, Any], wait: Mapping[str, Any]) -> None:
     for sentence in _sentences(wait):
         typer.echo(sentence)
     before, in_all = wait["before"], max(0, (wait["place"] or 1) - 1)
-    _print_jobs("Runs now", "ends in", "end", wait["running"], wait["running_in_all"], wait)
-    _print_jobs("Goes before it", "starts in", "start", before, in_all, wait)
+    _print_jobs("Runs now", "ends", "end", wait["running"], wait["running_in_all"], wait)
+    _print_jobs("Goes before it", "starts", "start", before, in_all, wait)
     for each in wait["helps"]:
         typer.echo(f"What would help: {each['sentence']}.")
     typer.echo()
 
 
 def _sentences(wait: Mapping[str, Any]) -> Iterator[str]:
-    start = starts_in(wait["forecast"], wait["now_seconds"])
-    should = f"should start in {start}" if start[:1].isdigit() else f"should start {start}"
     if wait["place"] is not None:
-        place = f"It is number {wait['place']:,} of {wait['pending']:,} that may start"
-        yield f"{place}, and {should}." if start else f"{place}."
+        yield f"It is number {wait['place']:,} of {wait['pending']:,} that may start."
+    forecast = wait["forecast"]
+    start = start_words(forecast, wait["now_seconds"])
+    if forecast is not None and not forecast["is_known"]:
+        yield f"When it starts: {start}."
     elif start:
-        yield f"It {should}."
+        yield "; ".join((f"It should start {start}", *forecast["remarks"])) + "."
     limit, belief = wait["requested_seconds"], wait["belief"]
     asks = (
         "It asks for no time limit" if limit is None else f"It asks for {duration(limit)} at most"
@@ -233,7 +234,7 @@ def _print_jobs(
         (
             _ANOTHERS if each["job_id"] is None else f"{each['job_id']} ({each['name']})",
             f"{each['cpus']:g}",
-            starts_in({"start": each[key]}, wait["now_seconds"]),
+            start_cell({"start": each[key]}, wait["now_seconds"]),
         )
         for each in shown
     ]

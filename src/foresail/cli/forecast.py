@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from foresail.cli.formats import print_json, refuse
 from foresail.cli.log_options import Plugins
+from foresail.explain.start_words import UNKNOWN, Clock, by_clock, range_words
 from foresail.model.errors import InputError
-from foresail.model.words import duration, from_now
+from foresail.model.words import duration, from_now, percent
 
 if TYPE_CHECKING:
+    from foresail.client.service_client import ServiceClient
     from foresail.explain.forecast import Range
     from foresail.record.records import Record
-
-
-_Clock: TypeAlias = Callable[[float], str]
 
 
 def forecast(
@@ -46,8 +45,17 @@ def forecast(
     submitted_in: Annotated[
         str | None, typer.Option("--in", metavar="TIME", help="If it came so much later.")
     ] = None,
-    arrivals: Annotated[
-        bool, typer.Option("--arrivals", help="Expect jobs to come as they came before.")
+    arrivals: Annotated[bool, typer.Option(help="Expect jobs to come as they came before.")] = True,
+    before: Annotated[
+        str | None,
+        typer.Option(metavar="MOMENT", help="How likely it starts before this, such as 18:00."),
+    ] = None,
+    when_to_submit: Annotated[
+        bool,
+        typer.Option(
+            "--when-should-i-submit",
+            help="Try it with other sizes, limits and hours; first what should end first.",
+        ),
     ] = False,
     risk: Annotated[
         float | None,
@@ -72,7 +80,7 @@ def forecast(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     plugins: Plugins = None,
 ) -> None:
-    """Forecast when a job starts and ends: the middle, and the range of four times in five."""
+    """Forecast when a job starts and ends: a range that holds four times in five."""
     del plugins  # they are loaded
     if job_id is not None and job_of_run is not None:
         of_service: dict[str, object] = {
@@ -81,12 +89,14 @@ def forecast(
             "--cpus": cpus,
             "--time": requested_time,
             "--in": submitted_in,
-            "--arrivals": arrivals or None,
+            "--no-arrivals": None if arrivals else True,
+            "--before": before,
+            "--when-should-i-submit": when_to_submit or None,
             "--risk": risk,
         }
         refuse(of_service, "is asked of a service", "--at, --policy or --futures")
         told = forecast_of_run(Path(job_id), job_of_run, at, policy, futures)
-        _say({"then": told}, told["made_seconds"], _since_start, as_json=as_json)
+        _say({"then": told}, told["made_seconds"], _of_run, as_json=as_json)
         return
     from foresail.cli._service import connected
 
@@ -94,33 +104,105 @@ def forecast(
     if (job_id is None) is (command is None):
         raise InputError("one is needed", field="JOB", expected="a job's id, or --command")
     changes = _changes(cpus, requested_time, submitted_in)
+    how: dict[str, Any] = {"arrivals": arrivals, "before": _moment(before)}
+    given = {"command": command, "name": name}
+    job = {name: value for name, value in given.items() if value}
+    asked = {"job": job} if job_id is None else {"job_id": job_id}
     with connected() as client:
+        if when_to_submit:
+            options = {"--before": before, "--risk": risk, "--in": submitted_in}
+            refuse(options, "is tried by --when-should-i-submit", "--cpus or --time")
+            _show_tried(_tried(client, {**asked, "arrivals": arrivals}, changes), as_json=as_json)
+            return
         answers: dict[str, Any] = {}
         if job_id is None:
-            given = {"command": command, "name": name}
-            job = {name: value for name, value in given.items() if value}
-            told = client.what_if({"job": job, "arrivals": arrivals, **changes})
-            answers["if submitted"] = told["then"]
+            answers["if submitted"] = client.what_if({**asked, **how, **changes})["then"]
         elif changes:
-            both = client.what_if({"job_id": job_id, "arrivals": arrivals, **changes})
+            both = client.what_if({**asked, **how, **changes})
             answers["now"], answers["then"] = both["now"], both["then"]
         else:
-            answers["now"] = client.forecast(job_id, arrivals=arrivals)
+            answers["now"] = client.forecast(job_id, **how)
         if risk is not None and job_id is not None:
             answers["ask for"] = client.suggested_request(job_id, risk)
-    _say(answers, time.time(), _by_the_clock, as_json=as_json)
+    _say(answers, time.time(), by_clock, as_json=as_json)
 
 
-def _since_start(seconds: float) -> str:
-    return f"{duration(seconds)} after its start"
+def _moment(words: str | None) -> float | None:
+    """Unix seconds of a moment to come, as people type it."""
+    if words is None:
+        return None
+    from foresail.client.job_options import moment
+
+    try:
+        return moment(words)
+    except ValueError as error:
+        raise InputError("no moment", field="--before", value=words, expected=str(error)) from error
 
 
-def _by_the_clock(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+_HOURS: Final = (1, 2, 4, 8, 12, 24)
+_RISKY: Final = 0.1
+"""What needs longer than its limit more probably than this comes last, however soon it ends."""
+
+
+def _tried(
+    client: ServiceClient, asked: Mapping[str, Any], changes: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return what is expected of a job with one thing of it changed at a time, the best first.
+
+    Each has ``submitted_in`` (seconds), ``cpus``, ``requested_time`` (seconds or None) and
+    ``then``, a forecast.
+    """
+    job = {} if "job" in asked else client.job(asked["job_id"])
+    cpus, limit = job.get("cpus", 1), job.get("requested_seconds")
+    most = max((each["cpus"] for each in client.nodes()), default=client.cluster()["cpus"])
+    now = {"cpus": cpus, "requested_time": limit, "submitted_in": 0.0, **changes}
+    cpus, limit = now["cpus"], now["requested_time"]
+    tried = [now]
+    tried += [now | {"cpus": each} for each in (cpus // 2, 2 * cpus) if 1 <= each <= most]
+    if limit is not None:
+        tried += [now | {"requested_time": limit * factor} for factor in (0.5, 2.0)]
+    tried += [now | {"submitted_in": 3600.0 * hours} for hours in _HOURS]
+    found = []
+    for each in tried:
+        given = {name: value for name, value in each.items() if value}
+        found.append(each | {"then": client.what_if({**asked, **given})["then"]})
+
+    def rank(each: Mapping[str, Any]) -> tuple[bool, float, float]:
+        then = each["then"]
+        end, start = (then[name]["p50"] or math.inf for name in ("end", "start"))
+        return (then["overruns"] or 0.0) > _RISKY, end, start
+
+    return sorted(found, key=rank)
+
+
+def _show_tried(tried: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"tried": tried})
+        return
+    from foresail.cli._service import start_cell
+    from foresail.cli.formats import print_table
+
+    now = time.time()
+    rows = [
+        (
+            "now" if not each["submitted_in"] else from_now(each["submitted_in"]),
+            f"{each['cpus']:g}",
+            "none" if each["requested_time"] is None else duration(each["requested_time"]),
+            start_cell(each["then"], now),
+            start_cell({**each["then"], "start": each["then"]["end"]}, now),
+            percent(each["then"]["overruns"] or 0.0),
+        )
+        for each in tried
+    ]
+    print_table(("SUBMIT", "CPUS", "LIMIT", "STARTS", "ENDS", "NEEDS LONGER"), rows)
+
+
+def _of_run(seconds: float, _: float) -> str:
+    return f"{duration(seconds)} of the run"
 
 
 def _say(
-    answers: Mapping[str, Mapping[str, Any]], now: float, clock: _Clock, *, as_json: bool
+    answers: Mapping[str, Mapping[str, Any]], now: float, clock: Clock, *, as_json: bool
 ) -> None:
     if as_json:
         print_json(answers)
@@ -144,7 +226,7 @@ def _changes(
     return {name: value for name, value in changes.items() if value is not None}
 
 
-def _lines(answer: Mapping[str, Any], now: float, clock: _Clock) -> Iterator[str]:
+def _lines(answer: Mapping[str, Any], now: float, clock: Clock) -> Iterator[str]:
     if "risk" in answer:
         seconds = answer["requested_seconds"]
         share = f"needs longer with {100 * answer['risk']:g} %"
@@ -153,26 +235,29 @@ def _lines(answer: Mapping[str, Any], now: float, clock: _Clock) -> Iterator[str
             asked = duration(answer["requested_now_seconds"])
             yield f"{asked}, as it asks now: with {100 * answer['risk_now']:.0f} %"
         return
+    if not answer.get("is_known", True):
+        yield f"{UNKNOWN} of when it starts"
+        return
     for name in ("start", "end"):
         if answer.get(name):
-            yield f"{name}s {_range(answer[name], now, clock)}"
+            yield f"{name}s {range_words(answer[name], now, clock)}"
+    yield from answer.get("remarks", ())
+    chances = answer.get("chances")
+    if chances is not None:
+        moments = [("within an hour", "within_hour"), ("today", "today"), ("before then", "before")]
+        said = [
+            f"{words} {percent(chances[name])}"
+            for words, name in moments
+            if chances[name] is not None
+        ]
+        yield f"has started {', '.join(said)}"
     for name, words in (
         ("never", "never starts, as things stand"),
         ("overruns", "needs longer than it asked for"),
         ("misses", "misses its deadline"),
     ):
         if answer.get(name):
-            yield f"{words}: {100 * answer[name]:.0f} %"
-
-
-def _range(quantiles: Mapping[str, float | None], now: float, clock: _Clock) -> str:
-    """``in 20 min (5 min to 50 min)``, with the clock of the middle."""
-    low, median, high = (quantiles[key] for key in ("p10", "p50", "p90"))
-    if median is None or low is None:
-        return "at no known time"
-    middle = "now" if median - now < 1.0 else f"{from_now(median - now)} ({clock(median)})"
-    latest = "never" if high is None else from_now(max(0.0, high - now))
-    return f"{middle}, between {from_now(max(0.0, low - now))} and {latest} four times in five"
+            yield f"{words}: {percent(answer[name])}"
 
 
 def forecast_of_run(

@@ -262,20 +262,20 @@ def _drawn(client: ServiceClient, rows: int) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    from foresail.cli._service import in_use, now_of, starts_in, why
+    from foresail.cli._service import in_use, now_of, start_cell, why
 
     cluster = client.cluster()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=True)
     narrowed = partial(Text, no_wrap=True, overflow="ellipsis")
     shown = client.jobs(order="next", most=rows)
     # Columns that may wrap are narrowed first, and their cells do not wrap: ids stay whole.
-    for heading in ("job", "name", "user", "state", "for", "starts in", "why"):
+    for heading in ("job", "name", "user", "state", "for", "starts", "why"):
         table.add_column(heading, no_wrap=heading in ("job", "state", "for"))
     for job in shown:
         now, since = now_of(job), job.get("start_seconds") or job["submit_seconds"]
         table.add_row(
             *(job["job_id"], narrowed(job["name"]), narrowed(job["user"]), job["state"]),
             duration(max(0.0, now - since)),
-            *(narrowed(starts_in(job.get("forecast"), now)), narrowed(why(job))),
+            *(narrowed(start_cell(job.get("forecast"), now)), narrowed(why(job))),
         )
     return Group(Text(f"{cluster['policy']}\n{in_use(cluster)}"), table)

@@ -21,7 +21,7 @@ from foresail.cli._service import (
     members_of,
     now_of,
     runs_for,
-    starts_in,
+    start_words,
     why,
 )
 from foresail.cli.formats import print_json
@@ -105,12 +105,10 @@ def _require_one_node(client: ServiceClient, asked: AskedJobs) -> None:
 
 
 def _tell_start(client: ServiceClient, jobs: Sequence[Any]) -> None:
-    from foresail.cli._service import starts_in
-
     now = time.time()
     for job in jobs:
         forecast = client.what_if({"job": dict(job)})["then"]
-        typer.echo(f"would start: {starts_in(forecast, now) or 'at no known time'}")
+        typer.echo(f"would start: {start_words(forecast, now)}")
 
 
 def wait(jobs: JobIds) -> None:
@@ -228,9 +226,11 @@ def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
     yield "asks for", asked_for(job)
     for warning in job.get("warnings", ()):
         yield "note", warning
-    forecast = starts_in(job.get("forecast"), now)
+    forecast = start_words(job.get("forecast"), now)
     if forecast:
-        yield "starts in", forecast
+        yield "starts", forecast
+        for remark in job["forecast"]["remarks"]:
+            yield "", remark
     for name in ("submit", "start", "end"):
         at = job.get(f"{name}_seconds")
         if at is not None:

@@ -196,10 +196,13 @@ class ServiceClient:
         """Return why a job waits: its place, what runs and goes before it, and what would help."""
         return self._ask("GET", f"/v1/jobs/{quote(job_id)}/wait")
 
-    def forecast(self, job_id: str, *, arrivals: bool = False) -> Answer:
-        """Return when a job will start and end, by the odds; with jobs to come, if asked."""
+    def forecast(
+        self, job_id: str, *, arrivals: bool = True, before: float | None = None
+    ) -> Answer:
+        """Return when a job will start and end, by the odds, and whether before a moment."""
         path = f"/v1/jobs/{quote(job_id)}/forecast"
-        return self._ask("GET", path, params={"arrivals": arrivals})
+        asked = {} if before is None else {"before": before}
+        return self._ask("GET", path, params={"arrivals": arrivals, **asked})
 
     def what_if(self, asked: Mapping[str, Any]) -> Answer:
         """Return what would be if a job asked for something else, or were submitted."""

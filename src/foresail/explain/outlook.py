@@ -85,6 +85,8 @@ class Outlook:
         How much of the room each job takes that runs: nothing on nodes that are drained or down.
     held
         Ids of those, which start never as things stand.
+    has_order
+        Whether the scheduler has an order of its queue; else its plan stands in, then arrival.
     recent
         Jobs of which arrivals are drawn, in order of submission.
     """
@@ -98,6 +100,7 @@ class Outlook:
     waiting: tuple[QueuedJob, ...]
     held: frozenset[str] = frozenset()
     recent: tuple[RecentJob, ...] = ()
+    has_order: bool = True
 
     @property
     def cpus(self) -> dict[str, float]:
@@ -139,11 +142,17 @@ def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
     pending_jobs += map(controller.as_if_submitted, instead.values())
     planned = controller.plan
     waiting = [_queued(controller, each, planned, dues) for each in pending_jobs]
-    backfills = True
-    if controller.orders_queue is not None:
-        backfills = controller.orders_queue.backfills
+    orders = controller.orders_queue
     return Outlook(
-        controller.now, 0.0, room, backfills, running, tuple(taken), tuple(waiting), held
+        now=controller.now,
+        begin_seconds=0.0,
+        room=room,
+        backfills=orders is None or orders.backfills,
+        running=running,
+        taken=tuple(taken),
+        waiting=tuple(waiting),
+        held=held,
+        has_order=orders is not None,
     )
 
 

@@ -102,8 +102,8 @@ def _said(moments: Moments, now: float, clock: Clock) -> _Said | str:
     if high - now < 1.0:
         return "now"
     if high - now < _SOON_SECONDS:
-        words = (duration(float(round(max(0.0, each - now)))) for each in (low, median, high))
-        return _Said(*words, is_soon=True)
+        low, median, high = (float(round(max(0.0, each - now))) for each in (low, median, high))
+        return _Said(duration(low), duration(median), duration(high), is_soon=True)
     width = (median if math.isinf(high) else high) - low
     step = next(step for least, step in _STEPS if width >= least)
     first = math.floor(low / step) * step

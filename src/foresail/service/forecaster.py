@@ -1,4 +1,4 @@
-"""Forecasts of the queue: drawn beside the daemon, kept in the store, corrected by how they held."""
+"""Forecasts of the queue: drawn beside the daemon, kept, corrected by how they have held."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from foresail.model.errors import ForesailError, InputError
 from foresail.model.job import Job
 from foresail.record.job_life import JobHistory
 from foresail.service.overview import slowly
-from foresail.service.snapshots import SnapshotCache
+from foresail.service.snapshots import DaemonBusy, SnapshotCache
 from foresail.service.store.protocol import (
     HORIZONS_SECONDS,
     ForecastKind,
@@ -37,6 +37,9 @@ _FORECAST_SECONDS: Final = 2.0
 _REST: Final = 10.0
 """Forecasts that nobody asked for are made no sooner than this, and than so many times as long
 after the last ones as these took."""
+
+_PAUSE_SECONDS: Final = 10.0
+"""After forecasts that failed."""
 
 _FEWEST_SCENARIOS: Final = 30
 _MOST_WORK: Final = SCENARIOS * 2_000
@@ -61,8 +64,8 @@ wait from the latter on."""
 _FEWEST_ENDED: Final = 5
 _WIDEST: Final = 20.0
 _SHORT_SECONDS: Final = 60.0
-"""Too little is known of a job if fewer of its application have ended, and its wait, some time added
-to it, may be so many times as long as it may be short."""
+"""Too little is known of a job if fewer of its application have ended, and its longest wait is so
+many times its shortest one, some time added to both."""
 
 _MOST_OUTCOMES: Final = 4 * MOST
 _LAST: Final = 200
@@ -154,18 +157,18 @@ class QueueForecaster:
 
     async def keep_all(self) -> None:
         """Keep forecasts of jobs that wait, whether anybody asks for them or not; for ever."""
-        submissions, due_seconds = -1, -math.inf
+        submissions, due_seconds = -1, math.inf
         while True:
             await asyncio.sleep(max(_FORECAST_SECONDS, _REST * self._seconds))
             try:
                 now, latest, pending = await self._snapshots.ask(_standing)
                 if pending and (latest != submissions or now >= due_seconds):
-                    made = await self._begun()
-                    submissions, due_seconds = latest, self._next_due(made)
-            except ForesailError as error:  # those who ask hear of it
-                _LOG.debug("no forecast is kept: %s", error)
-            except Exception:
-                _LOG.exception("no forecast is kept")
+                    submissions, due_seconds = latest, math.inf
+                    due_seconds = self._next_due(await self._begun())
+            except DaemonBusy:
+                submissions = -1
+            except Exception:  # it has been logged where it was made
+                await asyncio.sleep(_PAUSE_SECONDS)
 
     async def latest(
         self, waiting: Collection[str], patience_seconds: float = 1.0
@@ -200,13 +203,17 @@ class QueueForecaster:
         Raises ``InputError`` if jobs of this policy and cluster cannot be forecast.
         """
         if self._latest is not None and self._cost_seconds < _QUICK_SECONDS:
-            return await self.ahead()
+            drawn, _ = await asyncio.wait(
+                {asyncio.create_task(self.ahead())}, timeout=_PATIENCE_SECONDS
+            )
+            if drawn:  # else kernels are being compiled
+                return drawn.pop().result()
         latest = await self.latest([job_id], _PATIENCE_SECONDS)
         if self._problem is not None:
             raise self._problem
         return latest if latest is not None and job_id in latest.waiting else None
 
-    async def ahead(self, jobs: Sequence[Job] = (), *, arrivals: bool | None = None) -> Forecasts:
+    async def ahead(self, jobs: Sequence[Job] = (), *, arrivals: bool = True) -> Forecasts:
         """The forecasts of all jobs that wait, made now.
 
         Parameters
@@ -214,7 +221,7 @@ class QueueForecaster:
         jobs
             As if there were these as well, or some that wait were others.
         arrivals
-            Whether with jobs to come; None: if the policy lets them overtake.
+            Whether with jobs to come, as they came before.
 
         Raises
         ------
@@ -227,13 +234,19 @@ class QueueForecaster:
         def stands(controller: Controller, history: JobHistory) -> Outlook:
             self._starts.catch_up(history)
             outlook = outlook_of(controller, jobs)
-            are_drawn = outlook.backfills if arrivals is None else arrivals
-            return with_arrivals(outlook, controller, history) if are_drawn else outlook
+            return with_arrivals(outlook, controller, history) if arrivals else outlook
 
         outlook = await self._snapshots.ask(stands)
         await self._look_back(outlook.now)
         work = _DRAWING.submit(drawn_forecasts, outlook, self._starts, self._past)
         return await asyncio.wrap_future(work)
+
+    def overruns(self, job: Job) -> float | None:
+        """Return the probability that a job needs all the time it requests; None without any."""
+        if job.requested_seconds is None:
+            return None
+        runtimes, _ = self._starts.draw([job], (), job.submit_seconds, SCENARIOS, 0)
+        return float((runtimes >= job.requested_seconds).mean())
 
     async def _look_back(self, now: float) -> None:
         """Know how earlier forecasts have held, as of not long ago."""

@@ -19,7 +19,7 @@ from foresail.control.loop import Controller
 from foresail.model.reason import Reason
 from foresail.record.job_life import JobHistory
 from foresail.service.snapshots import SnapshotCache
-from foresail.service.store.protocol import Judged, JobSpan
+from foresail.service.store.protocol import JobSpan
 from foresail.service.store.sql_store import SqlStore
 
 FRESH_SECONDS: Final = 2.0

@@ -45,6 +45,7 @@ from foresail.service.connections import (
     network_listener,
 )
 from foresail.service.feed import Feed
+from foresail.service.forecaster import QueueForecaster
 from foresail.service.inbox import Acceptance, Inbox
 from foresail.service.mail import MailHook
 from foresail.service.metrics import (
@@ -55,7 +56,7 @@ from foresail.service.metrics import (
     let_go_of_libraries,
     share_one_heap,
 )
-from foresail.service.overview import JobCounts, Overview, QueueForecaster
+from foresail.service.overview import JobCounts, Overview
 from foresail.service.retention import Retention
 from foresail.service.session import (
     GivenNumbers,

@@ -40,11 +40,34 @@ class ReasonAnswer(BaseModel):
     numbers: dict[str, float | str] = Field(examples=[{"cpus": 8, "free": 4}])
 
 
+class ChancesAnswer(BaseModel):
+    """Probabilities that a job has started by a moment."""
+
+    within_hour: float
+    today: float = Field(description="By midnight of the service's clock.")
+    before: float | None = Field(description="Before the moment asked about, if one was.")
+
+
 class ForecastAnswer(BaseModel):
     """Forecast of a waiting or running job; times are Unix seconds."""
 
     job_id: str
     made_seconds: float = Field(description="As things stood then.")
+    sentence: str = Field(
+        examples=["starts between 14:10 and 16:30, most likely about 15:00; 1 in 10 later"],
+        description="By the service's clock.",
+    )
+    is_known: bool = Field(
+        default=True, description="False: too little is known yet for its ranges to say anything."
+    )
+    remarks: list[str] = Field(
+        default_factory=list,
+        examples=[["mostly: how long job 17 runs"]],
+        description="What makes the range wide, and how far it can be relied on.",
+    )
+    chances: ChancesAnswer | None = Field(
+        default=None, description="That it has started by then; of one that waits."
+    )
     start: RangeAnswer | None = Field(default=None, description="Null for a job that runs.")
     end: RangeAnswer
     never: float | None = Field(
@@ -52,7 +75,7 @@ class ForecastAnswer(BaseModel):
     )
     overruns: float | None = Field(
         default=None,
-        description="Probability that it needs longer than requested; of one that runs.",
+        description="Probability that it needs longer than requested; not of one that waits.",
     )
     misses: float | None = Field(
         default=None, description="Probability that it misses its deadline."
@@ -140,18 +163,29 @@ class SuggestedRequestAnswer(BaseModel):
 class JudgedAnswer(BaseModel):
     """Comparison of stated ranges with what came about."""
 
-    told: int = Field(description="How many have come about.")
+    told: int = Field(description="How many have come about, or should have.")
     stated: float = Field(default=0.8, description="Share that should be in their range.")
     within: float | None = Field(description="Share that was.")
     below: float | None = Field(description="Share that came before its range began.")
     above: float | None = Field(description="Share that came after its range had ended.")
 
 
+class HorizonAnswer(JudgedAnswer):
+    """The same for starts that were forecast to be so far off."""
+
+    below_seconds: float | None = Field(
+        description="Off by less than this, and no less than that before; null for any more."
+    )
+
+
 class PredictionsAnswer(BaseModel):
     """Quality of past predictions."""
 
     runtimes: JudgedAnswer
-    starts: JudgedAnswer
+    starts: JudgedAnswer = Field(description="As forecast when jobs were submitted.")
+    starts_by_horizon: list[HorizonAnswer] = Field(
+        description="As forecast then and at each doubling of their wait."
+    )
 
 
 class JobAnswer(BaseModel):

@@ -349,7 +349,9 @@ def application(parts: ServiceParts) -> Gate:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         parts.feed.begin(asyncio.get_running_loop())
+        keeping = asyncio.create_task(parts.forecaster.keep_all())
         yield
+        keeping.cancel()
 
     app = _Described(
         title="Foresail",

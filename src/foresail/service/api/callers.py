@@ -24,9 +24,10 @@ from foresail.service.api.problems import CallRefused, request_id_of
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.connections import PEER
 from foresail.service.feed import Feed
+from foresail.service.forecaster import QueueForecaster
 from foresail.service.inbox import Acceptance
 from foresail.service.metrics import ServiceMetrics
-from foresail.service.overview import JobCounts, Overview, QueueForecaster
+from foresail.service.overview import JobCounts, Overview
 from foresail.service.session import ServedAccounts, StateFolder
 from foresail.service.snapshots import ClusterSnapshot, SnapshotCache
 from foresail.service.store.protocol import LIVING_STATES, JobsWanted, Row

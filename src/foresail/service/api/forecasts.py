@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from foresail.control.loop import Controller
-from foresail.explain.forecast import (
-    LEVELS,
-    Range,
-    WaitingForecast,
-    forecast_running,
-    suggested_request,
-)
+from foresail.explain.forecast import LEVELS, Range, forecast_running, suggested_request
 from foresail.explain.outlook import QueuedJob
 from foresail.explain.reason_words import reason_words
+from foresail.explain.start_words import UNKNOWN, chance_by, range_words
 from foresail.live.command_job import CommandJob
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import PendingJob
-from foresail.model.words import count, duration, from_now
+from foresail.model.words import count, duration, from_now, percent
 from foresail.service.api.answers import (
+    ChancesAnswer,
     ForecastAnswer,
     HelpAnswer,
+    HorizonAnswer,
     JobId,
     JudgedAnswer,
     PredictionsAnswer,
@@ -49,9 +47,9 @@ from foresail.service.api.callers import (
 from foresail.service.api.problems import CallRefused, api_router
 from foresail.service.api.service import running_bars, seen_by, waiting_bar
 from foresail.service.api.submissions import JobChecks, JobRequest
-from foresail.service.overview import Forecasts
+from foresail.service.forecaster import Forecasts, horizon
 from foresail.service.snapshots import ClusterSnapshot
-from foresail.service.store.protocol import Judged, Row
+from foresail.service.store.protocol import HORIZONS_SECONDS, Judged, Row
 
 router: Final = api_router("forecasts")
 
@@ -60,6 +58,9 @@ _ASKED: Final = "what-if"
 
 _Arrivals = Annotated[
     bool, Query(description="Whether jobs are expected to come as they came before.")
+]
+_Before = Annotated[
+    float | None, Query(description="Moment (Unix seconds) that it should have started before.")
 ]
 
 
@@ -75,12 +76,20 @@ class WhatIfRequest(BaseModel):
     submitted_in: Annotated[float, Field(ge=0, le=1e9)] | None = Field(
         None, description="As if it came so many seconds from now."
     )
-    arrivals: bool = False
+    arrivals: bool = True
+    before: float | None = Field(
+        None, description="Moment (Unix seconds) that it should have started before."
+    )
 
 
 @router.get("/jobs/{job_id}/forecast")
 async def forecast(
-    job_id: JobId, caller: AnyCaller, parts: Parts, *, arrivals: _Arrivals = False
+    job_id: JobId,
+    caller: AnyCaller,
+    parts: Parts,
+    *,
+    arrivals: _Arrivals = True,
+    before: _Before = None,
 ) -> ForecastAnswer:
     """Forecast when a job starts and ends."""
     row = await asyncio.to_thread(own_job, parts, caller, job_id)
@@ -89,7 +98,7 @@ async def forecast(
     else:
         require_waiting(row)
         forecasts = await (
-            parts.forecaster.ahead(arrivals=True) if arrivals else parts.forecaster.of_job(job_id)
+            parts.forecaster.of_job(job_id) if arrivals else parts.forecaster.ahead(arrivals=False)
         )
         if forecasts is None:
             raise CallRefused(
@@ -97,7 +106,7 @@ async def forecast(
                 "when jobs start is still being found out; ask again in a while",
                 headers={"Retry-After": "5"},
             )
-        answer = forecast_answer(forecasts, job_id)
+        answer = forecast_answer(forecasts, job_id, before)
     if answer is None:
         raise CallRefused(HTTPStatus.CONFLICT, f"job {job_id} has just changed: ask again")
     return answer
@@ -123,7 +132,8 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatI
         command = CommandJob.from_json(row["command"])
         asked = JobRequest.model_validate({**command.record(), **given})
         submitted = row["submit_seconds"]
-        now = forecast_answer(await parts.forecaster.ahead(arrivals=body.arrivals), command.job_id)
+        ahead = await parts.forecaster.ahead(arrivals=body.arrivals)
+        now = forecast_answer(ahead, command.job_id, body.before)
     else:
         assert body.job is not None
         asked = body.job.model_copy(update=given)
@@ -137,10 +147,11 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatI
     if body.submitted_in is not None:
         submitted = parts.now() + body.submitted_in
     job = command.specification(submitted)
-    forecasts = await parts.forecaster.with_others([job], arrivals=body.arrivals)
-    then = forecast_answer(forecasts, job.job_id)
+    forecasts = await parts.forecaster.ahead([job], arrivals=body.arrivals)
+    then = forecast_answer(forecasts, job.job_id, body.before)
     assert then is not None
-    return WhatIfAnswer(now=now, then=then)
+    overruns = await asyncio.to_thread(parts.forecaster.overruns, job)
+    return WhatIfAnswer(now=now, then=then.model_copy(update={"overruns": overruns}))
 
 
 @router.get("/jobs/{job_id}/suggested-request")
@@ -169,25 +180,80 @@ async def suggest(
 @router.get("/predictions")
 async def predictions(caller: AnyCaller, parts: Parts) -> PredictionsAnswer:  # noqa: ARG001
     """Return how good past predictions were: runtimes as believed, starts as forecast."""
+    starts, by_horizon = await parts.overview.judged_starts.get()
     return PredictionsAnswer(
-        runtimes=_judged(await parts.overview.judged_runtimes.get()),
-        starts=_judged(await parts.overview.judged_starts.get()),
+        runtimes=JudgedAnswer(**_judged(await parts.overview.judged_runtimes.get())),
+        starts=JudgedAnswer(**_judged(starts)),
+        starts_by_horizon=[
+            HorizonAnswer(**_judged(each), below_seconds=None if math.isinf(most) else most)
+            for most, each in zip(HORIZONS_SECONDS, by_horizon, strict=True)
+        ],
     )
 
 
-def forecast_answer(forecasts: Forecasts, job_id: str) -> ForecastAnswer | None:
-    """Return the forecast for a job that waited; None if it did not."""
-    found: WaitingForecast | None = forecasts.waiting.get(job_id)
+_DOUBTFUL: Final = 0.6
+"""Where fewer of the last ranges of a kind held, that is said with the next ones."""
+
+
+def forecast_answer(
+    forecasts: Forecasts, job_id: str, before: float | None = None
+) -> ForecastAnswer | None:
+    """Return the forecast for a job that waited; None if it did not.
+
+    Parameters
+    ----------
+    forecasts
+        Where it may be.
+    job_id
+        Which job.
+    before
+        A moment of which its chance to have started is asked for.
+    """
+    found = forecasts.waiting.get(job_id)
     if found is None:
         return None
+    now, is_known = forecasts.outlook.now, job_id not in forecasts.unknown
+    start = RangeAnswer.of(found.start)
+    moments = start.model_dump()
+    today = time.localtime(now)
+    midnight = time.mktime((*today[:2], today[2] + 1, 0, 0, 0, 0, 0, -1))
+
+    def chance(moment: float) -> float:
+        return round(chance_by(moments, found.never, now, moment), 3)
+
     return ForecastAnswer(
         job_id=job_id,
-        made_seconds=forecasts.outlook.now,
-        start=RangeAnswer.of(found.start),
+        made_seconds=now,
+        sentence=f"starts {range_words(moments, now)}" if is_known else UNKNOWN,
+        is_known=is_known,
+        remarks=[*_remarks(forecasts, job_id)] if is_known else [],
+        chances=ChancesAnswer(
+            within_hour=chance(now + 3_600.0),
+            today=chance(midnight),
+            before=None if before is None else chance(before),
+        )
+        if is_known
+        else None,
+        start=start,
         end=RangeAnswer.of(found.end),
         never=found.never,
         misses=found.misses,
     )
+
+
+def _remarks(forecasts: Forecasts, job_id: str) -> Iterator[str]:
+    """Yield what makes a range wide, and how far it can be relied on."""
+    median = forecasts.waiting[job_id].start.median
+    if math.isinf(median):
+        return
+    held = forecasts.held.get(horizon(median - forecasts.outlook.now), 1.0)
+    if held < _DOUBTFUL:
+        yield (
+            f"of the last starts that were forecast so far ahead only {percent(held)} were within "
+            "their range"
+        )
+    if not forecasts.outlook.has_order:
+        yield "may be off: this policy plans by no order of a queue that could be carried on"
 
 
 async def _of_running(parts: ServiceParts, job_id: str) -> ForecastAnswer | None:
@@ -196,10 +262,12 @@ async def _of_running(parts: ServiceParts, job_id: str) -> ForecastAnswer | None
         return None
     now = parts.now()
     found = forecast_running(running, now)
+    end = RangeAnswer.of(found.end)
     return ForecastAnswer(
         job_id=job_id,
         made_seconds=now,
-        end=RangeAnswer.of(found.end),
+        sentence=f"ends {range_words(end.model_dump(), now)}",
+        end=end,
         overruns=found.overruns,
         misses=found.misses,
     )
@@ -226,15 +294,12 @@ def require_waiting(row: Row) -> None:
         )
 
 
-def _judged(judged: Judged) -> JudgedAnswer:
+def _judged(judged: Judged) -> dict[str, Any]:
+    """Return the fields of ``JudgedAnswer``."""
     told = judged.told
-    above = told - judged.within - judged.below
-    return JudgedAnswer(
-        told=told,
-        within=judged.within / told if told else None,
-        below=judged.below / told if told else None,
-        above=above / told if told else None,
-    )
+    counts = {"within": judged.within, "below": judged.below}
+    counts["above"] = told - judged.within - judged.below
+    return {"told": told} | {name: each / told if told else None for name, each in counts.items()}
 
 
 _MOST_ROWS: Final = 20
@@ -279,7 +344,7 @@ async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
     if len(standing.startable) > _MOST_WAITING:
         forecasts = await parts.forecaster.of_job(job_id)
     else:
-        forecasts = await parts.forecaster.ahead(arrivals=False)
+        forecasts = await parts.forecaster.ahead()
     queue = [] if forecasts is None else await asyncio.to_thread(_queue, forecasts, standing)
     ids = [each.pending.job.job_id for each in queue]
     place = ids.index(job_id) if job_id in ids else None
@@ -361,7 +426,7 @@ async def _tried_helps(
     helps = []
     for words, changed in (*_fewer_cpus(command, free), *_shorter(command, pending)):
         asked = [changed.specification(pending.job.submit_seconds)]
-        otherwise = await parts.forecaster.with_others(asked, arrivals=False)
+        otherwise = await parts.forecaster.ahead(asked)
         if job_id not in otherwise.waiting:  # it has just started
             return []
         then, moment = otherwise.waiting[job_id].start.median, otherwise.outlook.now

@@ -370,7 +370,7 @@ async def _let_in(request: Request, parts: Parts) -> None:
 async def metrics(allowed: Annotated[None, Depends(_let_in)], parts: Parts) -> Response:  # noqa: ARG001
     """Cycles, queue, waits, coverage of predictions, deadlines, requests."""
     overview = parts.overview
-    snapshot, runtimes, starts, waiting = await asyncio.gather(
+    snapshot, runtimes, (starts, _), waiting = await asyncio.gather(
         parts.snapshots.look(),
         overview.judged_runtimes.get(),
         overview.judged_starts.get(),

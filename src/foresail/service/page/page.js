@@ -2,7 +2,7 @@
 
 import { planPicture, planWords, startRange, usagePicture, usageWords } from "./pictures.js";
 import { Refused, ask, follow, forgetToken, keepToken, tell, token, written } from "./service.js";
-import { clock, count, duration, element, percent } from "./words.js";
+import { clock, count, duration, element, percent, startWords } from "./words.js";
 
 const PAGE = 50;
 const LIVING = ["running", "pending", "held"];
@@ -200,7 +200,13 @@ async function showUsage() {
 
 async function showTrust() {
   const told = await ask("/v1/predictions");
-  const rows = [["Runtimes, before they were known", told.runtimes], ["Starts, when first forecast", told.starts]];
+  const rows = [["Runtimes, before they were known", told.runtimes], ["Starts, as forecast at submission", told.starts]];
+  let from = 0;
+  for (const each of told.starts_by_horizon) {
+    const to = each.below_seconds;
+    if (each.told) rows.push([`Starts ${to === null ? `${duration(from)} or more` : `${duration(from)} to ${duration(to)}`} ahead`, each]);
+    from = to;
+  }
   at("trust").tBodies[0].replaceChildren(...rows.map(([name, judged]) => element("tr", {},
     element("th", { scope: "row" }, name),
     ...[judged.told ? judged.told.toLocaleString("en") : "none yet", percent(judged.below), percent(judged.within),
@@ -243,7 +249,8 @@ function row(job, now, horizon) {
   const starts = element("td", { class: "starts" });
   const start = job.forecast?.start;
   if (start && job.state !== "running" && LIVING.includes(job.state)) {
-    starts.append(startRange(start, now, horizon), startWords(start, now));
+    if (job.forecast.is_known) starts.append(startRange(start, now, horizon), " ");
+    starts.append(startWords(job.forecast, now));
   } else if (job.state === "pending") starts.append(element("span", { class: "note" }, "being forecast"));
   else if (job.state === "running") starts.append("runs");
   return element("tr", {},
@@ -255,12 +262,6 @@ function row(job, now, horizon) {
     element("td", { class: "number roomy" }, duration((job.end_seconds ?? now) - begin)),
     starts,
     element("td", { class: "why roomy" }, job.reason?.sentence ?? job.because ?? (job.state === "pending" ? "has just come" : "")));
-}
-
-function startWords(start, now) {
-  if (start.p50 === null) return "at no known time";
-  const latest = start.p90 === null ? "never" : duration(start.p90 - now);
-  return ` in ${duration(start.p50 - now)} (${duration(start.p10 - now)} to ${latest})`;
 }
 
 for (const id of ["state", "user", "name"]) {
@@ -310,7 +311,8 @@ async function showJob() {
   const facts = [
     ["State", job.state + (job.exit_code === null ? "" : `, exit code ${job.exit_code}`)],
     ["Why", job.reason?.sentence ?? job.because],
-    ["Starts", job.forecast?.start && LIVING.includes(job.state) ? startWords(job.forecast.start, now) : null],
+    ["Starts", job.forecast?.start && LIVING.includes(job.state)
+      ? [startWords(job.forecast, now), ...job.forecast.remarks].join("; ") : null],
     ["Misses its deadline", percent(job.forecast?.misses) || null],
     ["Expected run", job.belief ? `${duration(job.belief.p50)} (${duration(job.belief.p10)} to ${duration(job.belief.p90)})` : null],
     ["Command", job.command], ["Directory", job.directory], ["Cpus", `${job.cpus}`],

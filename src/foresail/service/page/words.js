@@ -19,6 +19,26 @@ export function clock(unixSeconds) {
   return new Date(unixSeconds * 1000).toLocaleString([], { dateStyle: "short", timeStyle: "medium" });
 }
 
+// As foresail.explain.start_words says it, by the clock of who reads it.
+export function startWords({ start, is_known: isKnown }, now) {
+  if (!isKnown) return "too little is known yet";
+  const { p10: low, p50: median, p90: high } = start;
+  if (median === null) return "at no known time";
+  if (high !== null && high - now < 1) return "now";
+  const isSoon = high !== null && high - now < 600;
+  const today = new Date(now * 1000).toDateString();
+  const say = (moment) => {
+    if (isSoon) return duration(Math.round(moment - now));
+    const at = new Date(moment * 1000);
+    const day = at.toDateString() === today ? {} : { day: "numeric", month: "short" };
+    return at.toLocaleString([], { ...day, hour: "2-digit", minute: "2-digit" });
+  };
+  if (high !== null && say(low) === say(high)) return `${isSoon ? "in about" : "about"} ${say(median)}`;
+  const likely = `most likely about ${say(median)}; 1 in 10`;
+  if (high === null) return `not before ${say(low)}, ${likely} never`;
+  return `${isSoon ? `in ${say(low)} to` : `between ${say(low)} and`} ${say(high)}, ${likely} later`;
+}
+
 export function percent(share) {
   return share === null || share === undefined ? "" : `${Math.round(100 * share)} %`;
 }

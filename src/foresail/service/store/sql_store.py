@@ -346,13 +346,16 @@ class SqlStore:
     def forecast_outcomes(self, limit: int, now: float) -> list[ForecastOutcome]:
         """Return the latest forecasts, in order, with starts; of who waits, that it did not yet.
 
-        Left out are jobs that were started more than once, and those that never were and wait no
-        more.
+        Left out are jobs that were started more than once, those that never were and wait no more,
+        and those that have not waited for half as long as the shortest wait that was drawn.
         """
         first = JOBS.c.attempt == 1
-        waits = (JOBS.c.attempt == 0) & JOBS.c.state.in_(_WAITING)
+        half = (FORECASTS.c.made_seconds + FORECASTS.c.drawn_low_seconds) / 2.0
+        waits = (JOBS.c.attempt == 0) & JOBS.c.state.in_(_WAITING) & (half < now)
         wanted = select(FORECASTS, JOBS.c.start_seconds).join(JOBS, _OF_FORECAST)
-        wanted = wanted.where(first | waits).order_by(FORECASTS.c.made_seconds.desc())
+        wanted = wanted.where(first | waits).order_by(
+            FORECASTS.c.made_seconds.desc(), JOBS.c.number.desc()
+        )
         with self.database.reading() as connection:
             rows = [tuple(row) for row in connection.execute(wanted.limit(limit))]
         return [
