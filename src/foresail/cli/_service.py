@@ -109,12 +109,12 @@ def in_use(cluster: Mapping[str, Any]) -> str:
 
 
 def start_cell(forecast: Mapping[str, Any] | None, now: float) -> str:
-    """When a job should start, in a table: ``15:00 (14:10 to 16:30)``; empty if nothing is said."""
+    """Format when a job should start, in a table: ``15:00 (14:10 to 16:30)``; or nothing."""
     return _start(forecast, now, range_cell)
 
 
 def start_words(forecast: Mapping[str, Any] | None, now: float) -> str:
-    """The same in a sentence, as ``range_words`` says it."""
+    """Format the same in a sentence, as ``range_words`` says it."""
     return _start(forecast, now, range_words)
 
 

@@ -48,6 +48,9 @@ _MOST_WORK: Final = SCENARIOS * 2_000
 _MANY: Final = 2_000
 """Of fewer jobs forecasts take no time that counts: what took long has loaded kernels."""
 
+_LONGEST_SECONDS: Final = 20.0
+"""Nobody waits for longer."""
+
 _QUICK_SECONDS: Final = 0.5
 _PATIENCE_SECONDS: Final = 1.5
 """Forecasts that take longer than the former are made beside the question, which is answered by
@@ -228,9 +231,15 @@ class QueueForecaster:
         InputError
             If jobs of this policy and cluster cannot be forecast.
         DaemonBusy
-            If nobody says how things stand.
+            If nobody says how things stand, or they take long: kernels are being compiled.
         """
+        drawing = asyncio.create_task(self._draw(jobs, arrivals=arrivals))
+        done, _ = await asyncio.wait({drawing}, timeout=_LONGEST_SECONDS)
+        if not done:
+            raise DaemonBusy("what draws forecasts is being compiled; ask again in a while")
+        return drawing.result()
 
+    async def _draw(self, jobs: Sequence[Job], *, arrivals: bool) -> Forecasts:
         def stands(controller: Controller, history: JobHistory) -> Outlook:
             self._starts.catch_up(history)
             outlook = outlook_of(controller, jobs)
@@ -241,12 +250,15 @@ class QueueForecaster:
         work = _DRAWING.submit(drawn_forecasts, outlook, self._starts, self._past)
         return await asyncio.wrap_future(work)
 
-    def overruns(self, job: Job) -> float | None:
+    def overruns(self, forecasts: Forecasts, job_id: str) -> float | None:
         """Return the probability that a job needs all the time it requests; None without any."""
-        if job.requested_seconds is None:
+        waiting = (each.pending for each in forecasts.outlook.waiting)
+        pending = next(each for each in waiting if each.job.job_id == job_id)
+        requested = pending.job.requested_seconds
+        if requested is None:
             return None
-        runtimes, _ = self._starts.draw([job], (), job.submit_seconds, SCENARIOS, 0)
-        return float((runtimes >= job.requested_seconds).mean())
+        runtimes, _ = self._starts.draw([pending], (), forecasts.outlook.now, SCENARIOS, 0)
+        return float((runtimes >= requested).mean())
 
     async def _look_back(self, now: float) -> None:
         """Know how earlier forecasts have held, as of not long ago."""
@@ -264,7 +276,7 @@ class QueueForecaster:
         return self._making
 
     async def _make(self) -> Forecasts:
-        made = await self.ahead()
+        made = await self._draw((), arrivals=True)
         self._seconds = time.monotonic() - self._begun_monotonic
         self._cost_seconds = self._seconds if len(made.waiting) > _MANY else 0.0
         before = self._kept

@@ -150,7 +150,7 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatI
     forecasts = await parts.forecaster.ahead([job], arrivals=body.arrivals)
     then = forecast_answer(forecasts, job.job_id, body.before)
     assert then is not None
-    overruns = await asyncio.to_thread(parts.forecaster.overruns, job)
+    overruns = await asyncio.to_thread(parts.forecaster.overruns, forecasts, job.job_id)
     return WhatIfAnswer(now=now, then=then.model_copy(update={"overruns": overruns}))
 
 
