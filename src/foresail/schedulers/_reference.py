@@ -219,7 +219,8 @@ class _PartitionReference:
         """Drop the rows of jobs that are over here and in the run; the others keep their order."""
         at = self._at
         passages = at.passages[at.counters[tables.TAKEN] : at.counters[tables.PASSAGES]]
-        queue = at.queue[: at.counters[tables.WAITING]]
+        front = at.counters[tables.FRONT]
+        queue = at.queue[front : front + at.counters[tables.WAITING]]
         ends = at.ends[: at.counters[tables.RUNNING]]
         holders = at.releases[: at.counters[tables.RUNNING], HOLDER]
         found = at.found[: at.counters[tables.FOUND]]

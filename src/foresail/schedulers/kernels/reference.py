@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numba import types
 
-from foresail.kernels.compile import bare_kernel, merged_part, part
+from foresail.kernels.compile import bare_kernel, merged_part, part, unlocked_kernel
 from foresail.kernels.signatures import Shares
 from foresail.kernels.waiting_jobs import RELEASE_COLUMNS, hold, let_go
 from foresail.model.arrays import Floats, Integers
@@ -68,18 +68,19 @@ RUNNING: Final = 3
 FOUND: Final = 4
 ENTERED: Final = 5
 PASSED_OVER: Final = 6
-COUNTERS: Final = 7
+FRONT: Final = 7
+COUNTERS: Final = 8
 """How many passages there are and how many of them are taken; how many wait and run here; how many
 have had their turn; how many have entered, where rows are numbered so; how many that wait in front
-cannot start until a job leaves or ends."""
+cannot start until a job leaves or ends; where in ``queue`` the first one is that waits."""
 
 
 class ReferenceTables(NamedTuple):
     """The tables of the schedule.
 
-    ``queue`` has the rows of those that wait here, in order; ``releases`` are those that run here
-    by request (columns of ``foresail.kernels.waiting_jobs``), ``ends`` a heap of them by likely
-    end; ``found`` lists the rows whose turn has come.
+    ``queue`` has the rows of those that wait here, in order, from ``FRONT`` on; ``releases`` are
+    those that run here by request (columns of ``foresail.kernels.waiting_jobs``), ``ends`` a heap
+    of them by likely end; ``found`` lists the rows whose turn has come.
     """
 
     jobs: Floats
@@ -125,7 +126,8 @@ def _longest_wait(at: ReferenceTables, now: float) -> float:
 
     The first in line has waited so far; the last is likely to wait until the work ahead is done.
     """
-    first, last = at.jobs[at.queue[0]], at.jobs[at.queue[at.counters[WAITING] - 1]]
+    front = at.counters[FRONT]
+    first, last = at.jobs[at.queue[front]], at.jobs[at.queue[front + at.counters[WAITING] - 1]]
     ahead = (at.numbers[WORK] - _likely_work(last)) / at.numbers[CPUS]
     return float(max(at.numbers[LONGEST], now - first[SINCE], now - last[SINCE] + ahead))
 
@@ -180,10 +182,10 @@ def _leave(at: ReferenceTables, number: int, now: float) -> None:
         if job[ENDS] != math.inf:
             _move_end(at, number, max(now, job[BEGUN] + job[RUNTIME]))
     elif gone:
-        kept = 0
+        queue, kept = at.queue[at.counters[FRONT] :], 0
         for i in range(at.counters[WAITING]):
-            if at.queue[i] != number:
-                at.queue[kept] = at.queue[i]
+            if queue[i] != number:
+                queue[kept] = queue[i]
                 kept += 1
         if kept < at.counters[WAITING]:
             at.numbers[WORK] -= _likely_work(job)
@@ -224,8 +226,18 @@ def _pass(at: ReferenceTables, now: float) -> None:
 
     Those that were skipped since room was last freed are again: nothing is more for them.
     """
-    queue, jobs, waiting = at.queue, at.jobs, at.counters[WAITING]
-    kept = at.counters[PASSED_OVER]
+    jobs, waiting, begun = at.jobs, at.counters[WAITING], 0
+    kept, front = at.counters[PASSED_OVER], at.counters[FRONT]
+    while kept == 0 and begun < waiting:  # none of those behind has to move up
+        number = at.queue[front + begun]
+        if jobs[number, CPUS_HELD] > at.numbers[FREE]:
+            break
+        _start(at, number, now)
+        begun += 1
+    at.counters[FRONT] += begun
+    waiting -= begun
+    at.counters[WAITING] = waiting
+    queue = at.queue[front + begun :]
     head = queue[0] if kept > 0 else -1
     shadow, extra = -math.inf, 0.0
     for i in range(kept, waiting):
@@ -257,6 +269,18 @@ def _pass(at: ReferenceTables, now: float) -> None:
 
 
 @part
+def _enter(at: ReferenceTables, number: int) -> None:
+    """Put a job behind all that wait."""
+    front, waiting = at.counters[FRONT], at.counters[WAITING]
+    if front > 0 and front + waiting == at.queue.size:
+        for i in range(waiting):
+            at.queue[i] = at.queue[front + i]
+        front = at.counters[FRONT] = 0
+    at.queue[front + waiting] = number
+    at.counters[WAITING] += 1
+
+
+@part
 def _take_passages(at: ReferenceTables, what: float, now: float) -> int:
     """Take the passages of one kind until now; returns the first that is later."""
     row = int(at.counters[TAKEN])
@@ -268,8 +292,7 @@ def _take_passages(at: ReferenceTables, what: float, now: float) -> int:
             else:
                 if at.counters[WAITING] == 0:
                     at.numbers[WORK] = 0.0  # what was added and taken away again is not always
-                at.queue[at.counters[WAITING]] = number
-                at.counters[WAITING] += 1
+                _enter(at, number)
                 at.numbers[WORK] += _likely_work(at.jobs[number])
         row += 1
     return row
@@ -294,7 +317,7 @@ def settle(at: ReferenceTables, now: float) -> None:
             _pass(at, time)
 
 
-@bare_kernel
+@unlocked_kernel
 def settle_before(at: ReferenceTables, now: float) -> None:
     """Call ``settle`` from Python."""
     settle(at, now)
@@ -315,7 +338,7 @@ def next_turn(at: ReferenceTables) -> float:
         time = min(time, at.jobs[at.ends[0], ENDS])
     for i in range(waiting + passages - taken):
         if i < waiting:
-            number = at.queue[i]
+            number = at.queue[at.counters[FRONT] + i]
         elif at.passages[taken + i - waiting, WHAT] == ENTERS:
             number = int(at.passages[taken + i - waiting, NUMBER])
         else:
