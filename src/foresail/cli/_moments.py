@@ -85,5 +85,5 @@ def course_of(log: Path, at: str | None) -> RunCourse | None:
     records = list(read_log(log))
     if at is None and not any(isinstance(record, Decided) for record in records):
         return None
-    plan = PlanPart.of(snapshot_at(records, at, log, "--moment"))
+    plan = PlanPart.from_snapshot(snapshot_at(records, at, log, "--moment"))
     return RunCourse(plan, waiting_by_reason(waits_by_reason(records)))

@@ -180,7 +180,7 @@ class ScenarioOptions:
             engine_of(each)
         return scenarios
 
-    def of(self, workload: Workload, scenario: Scenario) -> Scenario:
+    def with_workload(self, workload: Workload, scenario: Scenario) -> Scenario:
         """The scenario of a workload; outages go on until its last job is submitted.
 
         Raises ``InputError`` if there are to be outages, and the workload has no nodes, or changes

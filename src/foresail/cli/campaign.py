@@ -12,7 +12,7 @@ import typer
 
 from foresail.cli._scenarios import ConventionsName, EnforceLimits
 from foresail.cli.formats import TableFormat, TableFormatOption, made_by, print_json
-from foresail.cli.log_options import FilterNames, Plugins
+from foresail.cli.log_options import CommandGroup, FilterNames, Plugins
 from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
@@ -23,12 +23,7 @@ if TYPE_CHECKING:
     from foresail.campaigns.running import Pool
     from foresail.campaigns.selection import SelectionRule
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-    help="Replay many policies on many logs, and choose by leave-one-out.",
-)
+app = CommandGroup("Replay many policies on many logs, and choose by leave-one-out.")
 
 Folder: TypeAlias = Annotated[Path, typer.Argument(metavar="DIR", help="A campaign's folder.")]
 Normalised: TypeAlias = Annotated[

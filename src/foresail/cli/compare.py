@@ -180,7 +180,7 @@ def _schedules_of(
     for number, each in enumerate(asked, start=1):
         of_how_many = f"policy {number} of {len(asked)}: " if len(asked) > 1 else ""
         with doing(f"{of_how_many}{each.policy.label}", said=in_days) as entered:
-            schedules.append(run_scenario(options.of(workload, each), entered.watch))
+            schedules.append(run_scenario(options.with_workload(workload, each), entered.watch))
     return workload, schedules
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from foresail.cli.log_options import CommandGroup
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 from foresail.model.words import count
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from foresail.service.store.database import Database
     from foresail.service.store.sql_store import SqlStore
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, add_completion=False)
+app = CommandGroup()
 
 _Source = Annotated[
     Path,

@@ -116,7 +116,7 @@ def _show(log: Path, run: Path, at: str | None, output: Path | None, png: bool) 
 
     with doing(f"reading {log.name}"):
         records = list(read_log(log))
-    part = PlanPart.of(moments.snapshot_at(records, at, log, "--at"))
+    part = PlanPart.from_snapshot(moments.snapshot_at(records, at, log, "--at"))
     if output is not None:
         command = made_by()
         with doing("writing the page"):

@@ -211,15 +211,30 @@ def _cleaned(
     return workload
 
 
-def group_of(package: str, folders: Iterable[str], summary: str) -> typer.Typer:
+class CommandGroup(typer.Typer):
+    """A group of commands, each of which may take records of options."""
+
+    def __init__(self, summary: str | None = None) -> None:
+        super().__init__(
+            no_args_is_help=True, rich_markup_mode=None, add_completion=False, help=summary
+        )
+
+    def named(self, name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+        """Register a command under this name."""
+
+        def register(command: Callable[..., None]) -> Callable[..., None]:
+            self.command(name)(with_option_records(command))
+            return command
+
+        return register
+
+
+def group_of(package: str, folders: Iterable[str], summary: str) -> CommandGroup:
     """The group of a package (its ``__name__`` and ``__path__``), without what begins with _."""
-    app = typer.Typer(
-        no_args_is_help=True, rich_markup_mode=None, add_completion=False, help=summary
-    )
+    app = CommandGroup(summary)
     for module in pkgutil.iter_modules(folders):
         if not module.name.startswith("_"):
-            command = importlib.import_module(f"{package}.{module.name}").command
-            app.command(module.name)(with_option_records(command))
+            app.named(module.name)(importlib.import_module(f"{package}.{module.name}").command)
     return app
 
 

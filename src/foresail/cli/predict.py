@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 import typer
 
 from foresail.cli.formats import Format, FormatOption, console, made_by, print_json
-from foresail.cli.log_options import LogOptions, Plugins, load, with_option_records
+from foresail.cli.log_options import CommandGroup, LogOptions, Plugins, load
 from foresail.cli.progress import doing, in_shares
 from foresail.model.errors import InputError, UnknownNameError
 
@@ -21,12 +21,7 @@ if TYPE_CHECKING:
     from foresail.traces.workload import Workload
 
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-    help="Evaluate predictors on logs; train, merge and show their state.",
-)
+app = CommandGroup("Evaluate predictors on logs; train, merge and show their state.")
 
 
 STANDARD: Final = ("requested", "recent", "quantile_regression", "similar", "history", "combined")
@@ -50,8 +45,7 @@ class LearnedWhen(StrEnum):
     IN_ORDER = "in_order"
 
 
-@app.command("evaluate")
-@with_option_records
+@app.named("evaluate")
 def evaluate(
     logs: Annotated[
         list[Path], typer.Argument(metavar="LOG [LOG ...]", help="Job logs, or workload folders.")
@@ -175,8 +169,7 @@ def _write(workload: Workload, evaluations: Sequence[Evaluation], folder: Path) 
     typer.echo(f"report: {folder / 'report.html'}", err=True)
 
 
-@app.command("train")
-@with_option_records
+@app.named("train")
 def train(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="A job log, or a workload folder.")],
     predictor: Annotated[
@@ -217,7 +210,7 @@ def train(
     typer.echo(f"{output}: {part.text} after {count(jobs, 'job')}")
 
 
-@app.command("merge")
+@app.named("merge")
 def merge(
     states: Annotated[
         list[Path], typer.Argument(metavar="STATE STATE [STATE ...]", help="Learned states.")
@@ -246,7 +239,7 @@ def merge(
     typer.echo(f"{output}: {part.text} of {len(states)} states")
 
 
-@app.command("show")
+@app.named("show")
 def show(
     state: Annotated[Path, typer.Argument(metavar="STATE", help="A learned state.")],
     output_format: FormatOption = Format.TABLE,

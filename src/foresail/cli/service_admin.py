@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from foresail.cli.formats import print_table
+from foresail.cli.log_options import CommandGroup
 from foresail.cli.progress import stop_showing
 from foresail.model.errors import InputError
 from foresail.model.words import duration, memory_size
@@ -123,11 +124,8 @@ def login(
         typer.echo(remark)
 
 
-token = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-    help="Create, list and revoke tokens; on the service's machine everybody may create their own.",
+token = CommandGroup(
+    "Create, list and revoke tokens; on the service's machine everybody may create their own."
 )
 
 

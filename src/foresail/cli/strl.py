@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from foresail.cli.formats import Format, FormatOption, print_json
+from foresail.cli.log_options import CommandGroup
 from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
@@ -17,11 +18,8 @@ if TYPE_CHECKING:
     from foresail.strl.solving import SolvedRequest
 
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-    help="Check, explain and solve files of requests in STRL, the space-time request language.",
+app = CommandGroup(
+    "Check, explain and solve files of requests in STRL, the space-time request language."
 )
 
 
@@ -31,7 +29,7 @@ RequestFile: TypeAlias = Annotated[
 ]
 
 
-@app.command("check")
+@app.named("check")
 def check(path: RequestFile, output_format: FormatOption = Format.TABLE) -> None:
     """Check requests: errors with line and column, what can never count, and sizes.
 
@@ -123,7 +121,7 @@ _WORDS = {
 }
 
 
-@app.command("explain")
+@app.named("explain")
 def explain(path: RequestFile) -> None:
     """Explain what is asked for, which alternatives there are, and what each is worth."""
     from foresail.strl.parser import read
@@ -133,7 +131,7 @@ def explain(path: RequestFile) -> None:
         typer.echo(line)
 
 
-@app.command("solve")
+@app.named("solve")
 def solve(
     path: RequestFile,
     slot: Annotated[

@@ -10,12 +10,12 @@ import typer
 
 from foresail.cli.formats import Format, FormatOption, print_json
 from foresail.cli.log_options import (
+    CommandGroup,
     LogOptions,
     LogPath,
     Plugins,
     ReaderOptions,
     read_log,
-    with_option_records,
 )
 from foresail.cli.progress import doing, in_bytes, reading
 from foresail.model.errors import InputError
@@ -28,12 +28,7 @@ if TYPE_CHECKING:
     from foresail.traces.workload import Oddity, Workload
 
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-    help="Inspect, validate, convert, filter, sample, generate and fetch workloads.",
-)
+app = CommandGroup("Inspect, validate, convert, filter, sample, generate and fetch workloads.")
 
 
 def write(workload: Workload, path: Path) -> None:
@@ -59,8 +54,7 @@ _COLUMNS = {
 }
 
 
-@app.command("inspect")
-@with_option_records
+@app.named("inspect")
 def inspect(
     path: LogPath,
     log_options: LogOptions = LogOptions(),
@@ -153,8 +147,7 @@ def _date(unix_seconds: float | None) -> str | None:
         return None
 
 
-@app.command("validate")
-@with_option_records
+@app.named("validate")
 def validate(
     path: LogPath,
     log_options: LogOptions = LogOptions(),
@@ -193,8 +186,7 @@ def _print_findings(report: ValidationReport) -> None:
         typer.echo(f"  remedy: {finding.remedy}")
 
 
-@app.command("convert")
-@with_option_records
+@app.named("convert")
 def convert(
     path: LogPath,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The workload folder.")],
@@ -215,8 +207,7 @@ def convert(
         typer.echo(f"dropped: {said}")
 
 
-@app.command("filter")
-@with_option_records
+@app.named("filter")
 def filter_log(
     path: Annotated[
         Path | None,
@@ -266,8 +257,7 @@ def _report(
     typer.echo(f"{output}: {count(jobs_after, 'job')} left of {jobs_before:,}")
 
 
-@app.command("sample")
-@with_option_records
+@app.named("sample")
 def sample(
     path: LogPath,
     output: Annotated[
@@ -316,7 +306,7 @@ def _part(
     return sample_fraction(workload, fraction, seed)
 
 
-@app.command("generate")
+@app.named("generate")
 def generate(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="The generator [list them all].")
@@ -372,7 +362,7 @@ def _generate(name: str, parameters: object, seed: int, output: Path) -> None:
             typer.echo(f"  {name.removeprefix(ACHIEVED).replace('_', ' ')}: {value}")
 
 
-@app.command("fetch")
+@app.named("fetch")
 def fetch(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="Name of the log [list them all].")

@@ -223,7 +223,7 @@ class JointHistory:
         )
         return np.asarray(covariance / np.outer(spread, spread))
 
-    def of(self, names: Sequence[str]) -> JointHistory:
+    def only(self, names: Sequence[str]) -> JointHistory:
         """The history of some of the types, in this order."""
         places = [self.names.index(name) for name in names]
         up, prices = self.up[:, places], self.prices[:, places]

@@ -81,7 +81,7 @@ ODD = {
 @pytest.mark.parametrize("name", ODD)
 def test_odd_moments_are_drawn_and_told(name):
     """A page with words, few marks, numbers that JSON can hold, and a table of what is drawn."""
-    part = PlanPart.of(ODD[name])
+    part = PlanPart.from_snapshot(ODD[name])
     marks = sum(len(t["x"]) for t in part.figure.traces if isinstance(t.get("x"), list))
     assert marks <= 10_000
     assert all(finding.endswith(".") for finding in part.figure.findings)
@@ -97,7 +97,7 @@ def test_odd_moments_are_drawn_and_told(name):
 
 def test_words_say_what_the_picture_shows(busy):
     """Who runs, waits and is late; each with the number behind it, and as text alternative."""
-    part = PlanPart.of(busy)
+    part = PlanPart.from_snapshot(busy)
     assert part.figure.findings == [
         "2 jobs run on 3 of 8 cpus; half of that should be free in 3 min.",
         "2 jobs wait; 1 of them planned, job next first, in 2 min.",
@@ -123,14 +123,14 @@ def test_words_say_what_the_picture_shows(busy):
 
 def test_nobody_waiting_is_a_designed_state():
     """It says so, and what to do."""
-    page = plan_page(PlanPart.of(ODD["nothing"]), "a run")
+    page = plan_page(PlanPart.from_snapshot(ODD["nothing"]), "a run")
     assert "No job waits at this moment." in page
     assert "--at" in page
 
 
 def test_files(busy, tmp_path):
     """A page and two tables whose numbers count from the start of the run."""
-    write_plan(PlanPart.of(busy), tmp_path / "new", "a run")
+    write_plan(PlanPart.from_snapshot(busy), tmp_path / "new", "a run")
     assert {path.name for path in (tmp_path / "new").iterdir()} == {
         "plan.html",
         "plan.csv",
@@ -146,11 +146,17 @@ def test_files(busy, tmp_path):
 
 def test_risk_is_told_apart_without_colour(busy):
     """A deadline that will rather be missed has a cross and a thick tick of its own."""
-    traces = {trace["name"]: trace for trace in reversed(PlanPart.of(busy).figure.traces)}
+    traces = {
+        trace["name"]: trace for trace in reversed(PlanPart.from_snapshot(busy).figure.traces)
+    }
     assert len(traces["crosses"]["x"]) == 1
     assert traces["crosses"]["x"][0] == pytest.approx(100.0 / 60.0, abs=1e-3)
     assert traces["deadline-risk"]["line"]["width"] > traces["deadline"]["line"]["width"]
-    named = [trace["name"] for trace in PlanPart.of(busy).figure.traces if trace.get("showlegend")]
+    named = [
+        trace["name"]
+        for trace in PlanPart.from_snapshot(busy).figure.traces
+        if trace.get("showlegend")
+    ]
     assert "deadline, chance below a half" in named
 
 
@@ -257,7 +263,7 @@ def test_many_partitions_share_bands():
         for rack in range(1, 51)
         for node in range(1, 11)
     ]
-    figure = PlanPart.of(moment(cluster, running=running)).figure
+    figure = PlanPart.from_snapshot(moment(cluster, running=running)).figure
     labels = figure.layout["yaxis"]["ticktext"]
     assert len(labels) <= 24
     assert any("–" in label or "…" in label for label in labels)
@@ -338,7 +344,7 @@ def test_waiting_time_is_a_table_of_bars():
 def test_the_picture_is_drawn_as_png(busy, tmp_path):
     """A real browser draws it, 2000 pixels wide."""
     pytest.importorskip("kaleido")
-    (path,) = write_images([PlanPart.of(busy).figure], tmp_path)
+    (path,) = write_images([PlanPart.from_snapshot(busy).figure], tmp_path)
     assert path.name == "plan.png"
     header = path.read_bytes()[:24]
     assert int.from_bytes(header[16:20], "big") == 2000
@@ -353,7 +359,9 @@ def test_a_moment_of_nothing_but_a_manifest():
 def test_names_do_not_hide_each_other():
     """Of bars over one another the largest is named; a name that has no room is left out."""
     crowd = [waits(f"job-{number}", 8, NOW + 300.0, mean=900.0) for number in range(6)]
-    figure = PlanPart.of(moment(racks(1, 8), waiting=[*crowd, waits("x" * 90, 8, NOW)])).figure
+    figure = PlanPart.from_snapshot(
+        moment(racks(1, 8), waiting=[*crowd, waits("x" * 90, 8, NOW)])
+    ).figure
     labels = next(trace for trace in figure.traces if trace["name"] == "labels")
     assert len(labels["text"]) == 1
     assert labels["text"][0].startswith(" job-")

@@ -137,7 +137,7 @@ def held_to(
 
     random = np.random.default_rng(_SEED)
     shuffled = shuffled_availability(history, planned, draws=_DRAWS, random=random)
-    together = correlated_pairs(history.of([each.type.name for each in planned.rented]))
+    together = correlated_pairs(history.only([each.type.name for each in planned.rented]))
     held = HeldToHistory(realised(history, planned), shuffled, together)
     machines = machines_of(history, planned)
     if batch is not None:

@@ -26,7 +26,7 @@ class MachineSizes:
     per_hour: Floats
 
     @classmethod
-    def of(cls, types: Iterable[InstanceType], per_hour: Iterable[float]) -> MachineSizes:
+    def from_types(cls, types: Iterable[InstanceType], per_hour: Iterable[float]) -> MachineSizes:
         """Some types at their prices."""
         kinds = tuple(types)
         cores, gib, gpus = np.array([(e.cores, e.memory_gib, e.gpus) for e in kinds]).T.copy()
@@ -35,13 +35,13 @@ class MachineSizes:
     def only(self, kept: NDArray[np.bool_]) -> MachineSizes:
         """Some of the types."""
         types = (each for each, keep in zip(self.types, kept, strict=True) if keep)
-        return MachineSizes.of(types, self.per_hour[kept])
+        return MachineSizes.from_types(types, self.per_hour[kept])
 
 
 def sizes_of(catalogue: PriceCatalogue) -> MachineSizes:
     """The machines of a catalogue, at the buyer's prices."""
     offers = catalogue.after_discounts().offers
-    return MachineSizes.of(
+    return MachineSizes.from_types(
         (offer.instance for offer in offers), (offer.on_demand_per_hour for offer in offers)
     )
 
@@ -183,7 +183,7 @@ class Amount:
     gib_per_gpu: float = 0.0
 
     @classmethod
-    def of(cls, units: Mapping[str, float], per_gpu: tuple[float, float]) -> Amount:
+    def from_units(cls, units: Mapping[str, float], per_gpu: tuple[float, float]) -> Amount:
         """Units by resource; where memory is not among them, 4 GiB for each core."""
         cores = units["cores"]
         gib = units.get("GiB", GIB_PER_CORE * cores)

@@ -281,7 +281,7 @@ def advised_machines(
     for years, price in report.terms.reserved:
         name = reserved_name(years)
         units = {resource: plan.units[name] for resource, plan in report.risk.items()}
-        found += machines_for(Amount.of(units, per_gpu), name, price, sizes)
+        found += machines_for(Amount.from_units(units, per_gpu), name, price, sizes)
     return tuple(found)
 
 

@@ -88,7 +88,7 @@ def correlated_offers(
 ) -> Offers:
     """Estimate as ``estimated_offers``, with the shocks under which the types fail together."""
     apart = estimated_offers(history, kinds, doubt_hours=doubt_hours)
-    part = history.of([each.name for each in apart.types])
+    part = history.only([each.name for each in apart.types])
     return Offers(apart.types, fitted_shocks(part, doubt_hours=doubt_hours))
 
 

@@ -232,13 +232,13 @@ class OwningAnswer:
     """For formulas: each policy and its thresholds with the number of machines at which the price
     is lowest, waiting not counted (s* of the literature), whether it was tried or not."""
 
-    def of(self, policy: str) -> list[FrontierPoint]:
+    def points_under(self, policy: str) -> list[FrontierPoint]:
         """The points of a policy."""
         return [point for point in self.points if point.policy == policy]
 
     def best_of(self, policy: str) -> FrontierPoint:
         """Return the cheapest of a policy's points with waiting at its value."""
-        return min(self.of(policy), key=lambda point: point.worth(self.worth.hour_value))
+        return min(self.points_under(policy), key=lambda point: point.worth(self.worth.hour_value))
 
 
 def answered(

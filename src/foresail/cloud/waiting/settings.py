@@ -56,7 +56,7 @@ class WaitingSetting:
     short_seconds: float | None
 
     @classmethod
-    def of(cls, policy: str, machines: int, waiting: float, short: float) -> WaitingSetting:
+    def having(cls, policy: str, machines: int, waiting: float, short: float) -> WaitingSetting:
         """Make a setting with those of the thresholds (seconds) that the policy has."""
         return cls(
             policy,
@@ -123,7 +123,7 @@ class Sweep:
     def settings(self) -> list[WaitingSetting]:
         """All that is to be tried, with what there is today; none twice."""
         tried = [
-            WaitingSetting.of(*each)
+            WaitingSetting.having(*each)
             for each in product(
                 self.policies, self.counts, self.waiting_seconds, self.short_seconds
             )
@@ -151,7 +151,9 @@ class Sweep:
         if self.owned is None:
             return None
         machines, policy = self.owned
-        return WaitingSetting.of(policy, machines, self.waiting_seconds[0], self.short_seconds[0])
+        return WaitingSetting.having(
+            policy, machines, self.waiting_seconds[0], self.short_seconds[0]
+        )
 
 
 def usual_counts(mean_machines: float, fixed_price: float, most: int) -> tuple[int, ...]:

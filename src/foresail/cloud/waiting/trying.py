@@ -161,7 +161,7 @@ class _WaitModels:
         self._learned: dict[tuple[int, float], WaitModel] = {}
         self._lock = Lock()
 
-    def of(self, setting: WaitingSetting) -> WaitModel:
+    def learned_for(self, setting: WaitingSetting) -> WaitModel:
         """The model for a setting's machines, where all wait as long as it lets them at most."""
         assert setting.waiting_seconds is not None
         key = (setting.machines, setting.waiting_seconds)
@@ -193,7 +193,7 @@ class _WaitModels:
 def _simulated(inputs: SweepInputs, models: _WaitModels, setting: WaitingSetting) -> TrialResult:
     waits: Foresight | WaitModel | None = None
     if inputs.learns and setting.policy in LEARN_WAITS:
-        waits = models.of(setting)
+        waits = models.learned_for(setting)
     elif inputs.waits == "known" and setting.policy in GO_BY_WAITS:
         waits = Foresight()
     simulated, fixed, policy = inputs.simulate(setting, waits)

@@ -213,7 +213,7 @@ class PlanPart:
     view: PlanView
 
     @classmethod
-    def of(cls, moment: RunSnapshot) -> PlanPart:
+    def from_snapshot(cls, moment: RunSnapshot) -> PlanPart:
         """Lay out and draw a moment."""
         figure, view = plan_figure(moment)
         return cls(figure, view)

@@ -51,7 +51,7 @@ class _Canvas:
     height: float
 
     @classmethod
-    def of(cls, view: PlanView) -> _Canvas:
+    def for_view(cls, view: PlanView) -> _Canvas:
         unit, seconds = time_unit(view.to_seconds - view.from_seconds)
         low, high = _HEIGHTS
         return cls(view, unit, seconds, min(max(low, _ROW_HEIGHT * view.lanes.count), high))
@@ -79,7 +79,7 @@ class _Canvas:
 def plan_figure(moment: RunSnapshot) -> tuple[Figure, PlanView]:
     """The picture of a moment, and what it was drawn from."""
     view = plan_view(moment, _COLUMNS)
-    canvas = _Canvas.of(view)
+    canvas = _Canvas.for_view(view)
     is_dense = is_too_dense(view, canvas.lane_pixels)
     traces = _by_bands(canvas) if is_dense else _by_jobs(canvas)
     figure = Figure(

@@ -189,7 +189,9 @@ def frontier_figure(answer: OwningAnswer) -> Figure:
     curves = []
     for style, name in zip(named_styles(names), names, strict=True):
         # Owning nothing is the level; a line to it would cross what nothing was tried for.
-        own = [each for each in answer.of(name) if each.machines or name == "no-jobs-wait"]
+        own = [
+            each for each in answer.points_under(name) if each.machines or name == "no-jobs-wait"
+        ]
         points = pareto(own, lambda each: (each.mean_wait_seconds, each.cost))
         marked = [at for at, point in enumerate(points) if point is answer.advised]
         words = [f"advised: {answer.advised.machines:,}"] * len(marked)
@@ -268,7 +270,7 @@ def _best_by_machines(answer: OwningAnswer) -> list[tuple[PolicyStyle, list[Fron
     found = []
     for style, policy in zip(named_styles(policies), policies, strict=True):
         best: dict[int, FrontierPoint] = {}
-        for point in answer.of(policy):
+        for point in answer.points_under(policy):
             other = best.get(point.machines)
             value = answer.worth.hour_value
             if other is None or point.worth(value) < other.worth(value):

@@ -272,7 +272,7 @@ def _lowest_prices(answer: OwningAnswer) -> list[str]:
 
 def _cautions(answer: OwningAnswer, asked: Circumstances) -> list[str]:
     said = []
-    same = [point.machines for point in answer.of(answer.advised.policy)]
+    same = [point.machines for point in answer.points_under(answer.advised.policy)]
     if answer.advised.machines == max(same) and len(set(same)) > 1:
         said.append("That is the largest number of machines that was tried: try more.")
     if asked.too_wide >= _SOME:

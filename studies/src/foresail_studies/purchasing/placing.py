@@ -137,6 +137,6 @@ def _each(fleet: Fleet) -> Iterator[InstanceType]:
 
 def _sizes(fleet: Fleet) -> MachineSizes:
     machines = fleet.machines
-    return MachineSizes.of(
+    return MachineSizes.from_types(
         (each.instance for each in machines), (each.on_demand_per_hour for each in machines)
     )

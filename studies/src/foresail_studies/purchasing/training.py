@@ -77,11 +77,11 @@ def train(
     for years, price in terms.reserved:
         name = reserved_name(years)
         amount = {resource: plan.mean_units(name) for resource, plan in plans.items()}
-        reserved += machines_for(Amount.of(amount, per_gpu), name, price, sizes)
+        reserved += machines_for(Amount.from_units(amount, per_gpu), name, price, sizes)
     # Schedules are of cores: GPUs are not scheduled.
     scheduled = {name: plans[name].mean_units(SCHEDULED) for name in plans if name != "GPUs"}
     at_peak = 1.0 if terms.scheduled is None else terms.scheduled.peak
-    found = machines_for(Amount.of(scheduled, (0.0, 0.0)), SCHEDULED, at_peak, sizes)
+    found = machines_for(Amount.from_units(scheduled, (0.0, 0.0)), SCHEDULED, at_peak, sizes)
     reserved += _with_windows(found, plans["cores"])
     return OnlinePolicy(catalogue, terms, settings, tuple(reserved), jobs.first_hour_of_week)
 
