@@ -10,6 +10,7 @@ from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, REQUESTED, S
 from foresail.model.cluster import Resources
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.job import Job, Stage
+from foresail.model.outcome import Outcome
 from foresail.model.registry import find
 from foresail.predictors.kernels.members import ANCHORS, point_belief
 from random_history import END, START, SUBMIT, History, random_history
@@ -224,3 +225,17 @@ def test_limits_that_bind_are_not_passed():
     rows = beliefs(built("calibrated", of="similar"), past)
     limits = np.array([job.requested_seconds for job in past.jobs])
     assert (rows.max(axis=1) <= limits + 1e-6).all()
+
+
+def test_many_that_were_submitted_at_once_do_not_move_quantiles_below_what_any_took():
+    """Each of three hundred ends is the same surprise, as of before the first of them."""
+    predictor = built("calibrated")
+    jobs = [Job.gang(f"{number}", 0.0, 1, 300.0, "u") for number in range(300)]
+    for job in jobs:
+        predictor.predict(job, 0.0)
+    for ended, job in enumerate(jobs[:200], start=1):
+        predictor.observe(job, Outcome(job.job_id, float(ended), ended + 1.0))
+        if ended in (4, 40, 200):
+            belief = predictor.predict(Job.gang("new", float(ended), 1, 300.0, "u"), float(ended))
+            assert 0.6 < belief.quantile(0.1) <= belief.quantile(0.5) < 1.5
+            predictor.withdrawn(Job.gang("new", 0.0, 1, 300.0, "u"), float(ended))

@@ -167,9 +167,10 @@ _SMALLEST_STEP: Final = 0.005
 
 _UNDER_WAY: Final = _RECORD
 _USER_OVERRUNS: Final = _UNDER_WAY + 1
-USER_COLUMNS: Final = _USER_OVERRUNS + OVERRUN_BINS
-"""A user's own columns: the record, how many jobs were predicted and have not ended, and how far
-the user's jobs run past their limits."""
+_SHORTEST: Final = _USER_OVERRUNS + OVERRUN_BINS
+USER_COLUMNS: Final = _SHORTEST + 1
+"""A user's own columns: the record, how many jobs were predicted and have not ended, how far
+the user's jobs run past their limits, and the shortest runtime seen (once a job has ended)."""
 
 _COUNTED: Final = BELIEF_COLUMNS
 _GROUP: Final = BELIEF_COLUMNS + 1
@@ -265,9 +266,12 @@ def _move(inputs: PredictorInputs, job: NDArray[np.float64], user: NDArray[np.fl
     for i in range(BELIEF_COLUMNS):
         logarithms[i] = math.log(belief[i] + 1.0)
     longest = STRETCH * own[LONGEST]
+    # Many that were submitted before any ended move shifts by the same surprise again and again.
+    shortest = user[_SHORTEST] / STRETCH
     for i in range(BELIEF_COLUMNS):
         asked = _asked_at(logarithms, _LOGITS[i] + shifts[i])
         moved = math.exp(asked + slope * shifts[i]) - 1.0
+        moved = max(moved, min(shortest, belief[i]))
         belief[i] = min(max(moved, 0.0), max(belief[i], longest), furthest)
     for a in range(_LEVELS):
         job[_STATED + a] = belief[_PLACES[a]]
@@ -340,6 +344,8 @@ def observe(inputs: PredictorInputs) -> None:
         return
     own = model[_OWN : _OWN + OWN_SIZE]
     own[LONGEST] = max(own[LONGEST], runtime)
+    if user[_ENDED] == 0.0 or runtime < user[_SHORTEST]:
+        user[_SHORTEST] = runtime
     limit = inputs.specs[inputs.slot, REQUESTED]
     count_overrun(runtime, limit, own[_OVERRUNS : _OVERRUNS + OVERRUN_BINS])
     queue = _queue_overruns(inputs)
