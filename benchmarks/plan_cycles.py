@@ -17,7 +17,7 @@ from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision
 from foresail.model.event import IN_CYCLES
 from foresail.model.outcome import Outcome
-from foresail.model.protocols import Predictor
+from foresail.model.protocols import Predictor, Scheduler
 from foresail.model.registry import find
 from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation
 from foresail.schedulers._planning.core import CycleRecord, PlanAhead
@@ -38,7 +38,7 @@ def keep_nothing(scheduler: PlanAhead, view: ClusterView) -> None:
     del scheduler, view
 
 
-class Watched:
+class Watched(Scheduler):
     """A scheduler that plans ahead, with the record and the processor time of every cycle.
 
     ``keeper`` is shown the scheduler and what it saw after each.

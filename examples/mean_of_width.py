@@ -10,13 +10,14 @@ from foresail.distributions.basic import Point
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.protocols import Predictor
 from foresail.model.registry import NoParameters, register
 
 HOUR_SECONDS = 3600.0
 
 
 @register("predictor", "mean_of_width")
-class MeanOfWidth:
+class MeanOfWidth(Predictor):
     """Predicts the mean runtime of the user's completed jobs with as many cpus."""
 
     def __init__(self, _: NoParameters) -> None:

@@ -12,6 +12,7 @@ from foresail.checks.rules import tiny_workload
 from foresail.control.loop import Controller
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, Start
+from foresail.model.protocols import Scheduler
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import find, register
 from foresail.model.view import ClusterView, PendingJob
@@ -27,7 +28,7 @@ class ShortestLikelyParameters:
 
 
 @register("scheduler", "shortest_likely", parameters=ShortestLikelyParameters)
-class ShortestLikely:
+class ShortestLikely(Scheduler):
     """Starts jobs in order of a quantile of their predicted runtime; whatever fits, starts."""
 
     def __init__(self, parameters: ShortestLikelyParameters) -> None:

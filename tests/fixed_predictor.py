@@ -10,6 +10,7 @@ import numpy as np
 from foresail.control.policy import PlugIn, Policy, parse_policy
 from foresail.distributions.basic import Point
 from foresail.kernels.signatures import PredictorState, PredictorSteps
+from foresail.model.protocols import Predictor
 from foresail.model.registry import Entry
 from foresail.predictors import clairvoyant
 from foresail.predictors.kernels.request import ignore
@@ -23,7 +24,7 @@ class FixedParameters:
     seconds: tuple[float, ...] = ()
 
 
-class Fixed:
+class Fixed(Predictor):
     """Predicts what it was told; jobs are named ``1``, ``2``, ... in order of submission."""
 
     def __init__(self, parameters: FixedParameters) -> None:

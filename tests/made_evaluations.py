@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from foresail.model.protocols import Predictor
 from foresail.model.registry import Entry, NoParameters
 from foresail.model.short_form import PlugIn, part_of
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
@@ -40,7 +41,7 @@ def as_part(predictor: object, name: str = "given") -> PlugIn:
     return PlugIn(Entry("predictor", name, lambda _: predictor, NoParameters), NoParameters())
 
 
-class Objects:
+class Objects(Predictor):
     """A predictor whose compiled steps nobody can see."""
 
     def __init__(self, text: str) -> None:

@@ -9,6 +9,7 @@ from foresail.model.decision import Decision, Placement, PlannedStart, Preempt, 
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.protocols import Predictor, Scheduler
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import ClusterView
 
@@ -17,7 +18,7 @@ def _others(view: ClusterView) -> set[str]:
     return {each.name for each in view.cluster.partitions} - {"all"}
 
 
-class Fcfs:
+class Fcfs(Scheduler):
     """Starts jobs in order of arrival until one does not fit; all in one partition ``all``."""
 
     def decide(self, view: ClusterView) -> Decision:
@@ -38,7 +39,7 @@ class Fcfs:
         return Decision(tuple(starts), reasons=reasons)
 
 
-class Easy:
+class Easy(Scheduler):
     """EASY backfilling as the textbook has it, with its reservation as the plan."""
 
     def decide(self, view: ClusterView) -> Decision:
@@ -87,7 +88,7 @@ class Easy:
         )
 
 
-class Scripted:
+class Scripted(Scheduler):
     """Gives prepared decisions, one per pass, and nothing after them."""
 
     def __init__(self, *decisions: Decision) -> None:
@@ -99,7 +100,7 @@ class Scripted:
         return self.decisions.pop(0) if self.decisions else Decision()
 
 
-class PreemptsOnce:
+class PreemptsOnce(Scheduler):
     """FCFS that stops the running jobs it is told to, once each, when somebody waits."""
 
     def __init__(self, *job_ids: str) -> None:
@@ -113,7 +114,7 @@ class PreemptsOnce:
         return Decision(decision.starts, stop, reasons=decision.reasons)
 
 
-class Requested:
+class Requested(Predictor):
     """Believes the user's limit, and a day without one."""
 
     def predict(self, job: Job, now: float) -> Distribution:
@@ -123,7 +124,7 @@ class Requested:
         pass
 
 
-class Constant:
+class Constant(Predictor):
     """Believes one number, and notes in ``heard`` what it is told."""
 
     def __init__(self, seconds: float) -> None:
@@ -142,7 +143,7 @@ class Constant:
         self.heard.append((kind, job.job_id, outcome.end_seconds))
 
 
-class Oracle:
+class Oracle(Predictor):
     """Knows the truth, openly."""
 
     def reveal(self, runtime_seconds: Mapping[str, float]) -> None:

@@ -23,7 +23,7 @@ from foresail.traces.workload import Workload
 _ROUNDS = 3
 
 
-class _Timed:
+class _Timed(Scheduler):
     """Another scheduler, timed; it hides ``ignores_time``, so it is asked in every cycle."""
 
     def __init__(self, inner: Scheduler) -> None:

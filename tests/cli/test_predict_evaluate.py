@@ -87,9 +87,10 @@ def test_a_plugin_and_a_quantity(foresail, log, tmp_path):
     plugin = tmp_path / "always.py"
     plugin.write_text(
         "from foresail.distributions.basic import Point\n"
+        "from foresail.model.protocols import Predictor\n"
         "from foresail.model.registry import NoParameters, register\n"
         "@register('predictor', 'always_one')\n"
-        "class Always:\n"
+        "class Always(Predictor):\n"
         "    '''One.'''\n"
         "    def __init__(self, parameters: NoParameters): pass\n"
         "    def predict(self, job, now): return Point(1.0)\n"

@@ -27,6 +27,7 @@ from foresail.model.event import (
 )
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.protocols import Scheduler
 from foresail.model.reason import ReasonCode
 from foresail.record.job_life import TRANSITIONS, ImpossibleTransition, JobState
 from foresail.record.records import Manifest
@@ -413,7 +414,7 @@ def test_nothing_new_starts_on_a_drained_node_and_coming_up_does_not_change_that
     assert [*loop.running] == ["1"]
 
 
-class Looking:
+class Looking(Scheduler):
     """Starts jobs where it is told to, and keeps what it was shown."""
 
     def __init__(self, nodes):

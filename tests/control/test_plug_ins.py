@@ -12,10 +12,11 @@ from made_scenarios import simulate
 
 PLUG_IN = '''\
 from foresail.model.decision import Decision, Placement, Start
+from foresail.model.protocols import Scheduler
 from foresail.model.registry import register
 
 
-class Bad:
+class Bad(Scheduler):
     """Decides as it should not."""
 
     def __init__(self, how):
@@ -56,8 +57,8 @@ def plug_in(tmp_path):
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ("raises", r"scheduler Bad of bad.py fails at 0 s in line 13: ZeroDivisionError"),
-        ("exits", r"scheduler Bad of bad.py fails at 0 s in line 15: SystemExit"),
+        ("raises", r"scheduler Bad of bad.py fails at 0 s in line 14: ZeroDivisionError"),
+        ("exits", r"scheduler Bad of bad.py fails at 0 s in line 16: SystemExit"),
         ("none", r"scheduler Bad of bad.py decides nothing that can be read at 0 s.*a Decision"),
         ("nothing", r"scheduler Bad of bad.py started none of 2 jobs; expected"),
         (

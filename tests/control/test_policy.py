@@ -25,7 +25,7 @@ PARAMETERS = {
     "conservative": {"queue": st.sampled_from(ORDERS)},
     "guarded": {"likely": st.sampled_from(["q25", "max(q10, 5)"]), "patience": st.floats(0.0, 9.0)},
     "fcfs": {},
-    "recent": {"k": st.integers(1, 5), "partial": st.booleans(), "whole_seconds": st.booleans()},
+    "recent": {"k": st.integers(1, 5), "whole_seconds": st.booleans()},
     "regression": {"over": st.sampled_from(["squared", "linear"])},
     "clairvoyant": {},
     "requested": {},

@@ -12,6 +12,7 @@ from foresail.model.event import Ended, EstimateExpired, Submitted
 from foresail.model.free_resources import Slowdowns
 from foresail.model.outcome import Outcome
 from foresail.model.preference import Preference, PreferenceKind
+from foresail.model.protocols import Predictor
 from foresail.model.registry import find
 from planning_problems import job, racks
 from toys import Scripted
@@ -21,7 +22,7 @@ ELSEWHERE = Placement((("r2", 1),), (("n21", 1),))
 PREFERRED = Placement((("r1", 1),), (("n11", 1),))
 
 
-class Believing:
+class Believing(Predictor):
     """Predicts a uniform belief, and keeps what it is told."""
 
     def __init__(self):

@@ -15,6 +15,7 @@ from foresail.model.event import (
     Submitted,
 )
 from foresail.model.job import Job, Stage
+from foresail.model.protocols import Scheduler
 from foresail.model.reason import Reason, ReasonCode
 from toys import Constant, Doubling
 
@@ -22,7 +23,7 @@ GIB = 2.0**30
 A_NODE = Resources(4.0, 8 * GIB, 2.0)
 
 
-class WhatFits:
+class WhatFits(Scheduler):
     """Starts what fits on the first node that has room; of all others it says: no room."""
 
     def decide(self, view):

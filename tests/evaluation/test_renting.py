@@ -25,6 +25,7 @@ from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Point
 from foresail.evaluation.renting import ReplayScheduling
 from foresail.model.errors import InputError
+from foresail.model.protocols import Predictor
 from foresail.simulator.replay import replay
 from made_evaluations import as_part, made_workload, random_jobs
 
@@ -196,7 +197,7 @@ def test_nothing_lost_and_never_too_much(seed, name, scheduler, count):
     assert 0.0 <= result.rented_work <= 1.0
 
 
-class Witness:
+class Witness(Predictor):
     """A predictor that keeps what it is told of ends."""
 
     def __init__(self) -> None:

@@ -13,13 +13,14 @@ from foresail.evaluation.replaying import evaluate
 from foresail.evaluation.scores import PINBALL_LEVELS, as_table, pinball, scores
 from foresail.evaluation.tables import expert_wins, learning_curve, reliability, worst_users
 from foresail.model.errors import InputError
+from foresail.model.protocols import Predictor
 from made_evaluations import as_part, made_workload, random_jobs
 from toys import Constant
 
 WEEK = 604_800.0
 
 
-class Right:
+class Right(Predictor):
     """Knows the distribution that each user's runtimes are drawn from, not the runtimes."""
 
     def __init__(self, spread: float) -> None:
@@ -32,7 +33,7 @@ class Right:
         pass
 
 
-class Remembers:
+class Remembers(Predictor):
     """Believes the last runtime it heard of, and 100 at first."""
 
     def __init__(self) -> None:

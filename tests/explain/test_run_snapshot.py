@@ -18,6 +18,7 @@ from foresail.model.errors import InputError
 from foresail.model.event import IN_CYCLES, PREDICTSIM, STANDARD, Cancelled, Ended, Submitted, Tick
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
+from foresail.model.protocols import Scheduler
 from foresail.model.reason import ReasonCode
 from foresail.record.beliefs import LEVELS, belief_of, kept
 from foresail.record.log import JsonLinesLog, LogClock, MemoryLog
@@ -327,7 +328,7 @@ def test_plans_that_slide_are_told_once():
     assert starts == {"2": 125.0, "3": 125.0}
 
 
-class _Slots:
+class _Slots(Scheduler):
     """Starts the first job, and plans the others in slots of a minute from now."""
 
     def decide(self, view):

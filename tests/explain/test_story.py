@@ -18,6 +18,7 @@ from foresail.model.errors import InputError
 from foresail.model.event import IN_CYCLES, Cancelled, Ended, NodeAdded, NodeDown, Submitted
 from foresail.model.job import Dependency, DependencyKind, Job, StartConditions
 from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.protocols import Scheduler
 from foresail.model.reason import Reason, ReasonCode
 from foresail.record.log import JsonLinesLog, MemoryLog
 from foresail.record.records import Decided, EventTaken, Instructed, Manifest, Predicted
@@ -54,7 +55,7 @@ def test_the_story_of_a_job_that_waits_and_outlives_its_estimate():
     ]
 
 
-class NotBefore:
+class NotBefore(Scheduler):
     """Starts what waits from a time on, and says nothing before."""
 
     def __init__(self, seconds):
@@ -245,7 +246,7 @@ def contested():
 NODES = Cluster((Partition("all", Resources(1.0), (Node("n1", Resources(1.0)),)),))
 
 
-class Patient:
+class Patient(Scheduler):
     """One job at a time, on the only node."""
 
     def decide(self, view):

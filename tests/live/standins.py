@@ -17,10 +17,11 @@ from foresail.live.run_directory import RunDirectory, RunSettings
 from foresail.live.session import SessionResult
 from foresail.model.decision import Decision, Placement, Start
 from foresail.model.errors import ForesailError
+from foresail.model.protocols import Predictor, Scheduler
 from foresail.scenario import by_daemon
 
 
-class FirstFit:
+class FirstFit(Scheduler):
     """Starts whatever fits, in order of arrival."""
 
     def decide(self, view):
@@ -33,7 +34,7 @@ class FirstFit:
         return Decision(tuple(starts))
 
 
-class LastRuntime:
+class LastRuntime(Predictor):
     """Predicts the runtime that a job of the same user had last, a tenth of a second at first."""
 
     def __init__(self):

@@ -304,7 +304,7 @@ def jobs_come_and_go(controller, seconds=300):
     "policy",
     [
         "easy(order=shortest),recent,incremental",
-        "conservative,recent(k=3,partial=true),doubling",
+        "conservative,recent(k=3),doubling",
         "foresail",
     ],
 )

@@ -20,6 +20,7 @@ from foresail.model.decision import Decision, Placement, Start
 from foresail.model.errors import InputError
 from foresail.model.event import HistoryOutcome
 from foresail.model.outcome import EndedBecause
+from foresail.model.protocols import Scheduler
 from foresail.record.log_text import read_log
 from foresail.record.records import EventTaken
 from foresail.scenario import by_daemon
@@ -355,7 +356,7 @@ def test_the_next_job_starts_as_soon_as_one_ends(tmp_path):
     assert gaps.median() < 0.02 + 5 * usual
 
 
-class StartsNowhere:
+class StartsNowhere(Scheduler):
     """Would start each job in a partition that there is not."""
 
     def decide(self, view):
@@ -363,7 +364,7 @@ class StartsNowhere:
         return Decision(tuple(Start(each.job.job_id, elsewhere) for each in view.pending))
 
 
-class NeverStarts:
+class NeverStarts(Scheduler):
     def decide(self, view):
         return Decision()
 

@@ -23,7 +23,7 @@ def controller_of(manifest: Manifest) -> Controller:
     "policy",
     [
         "easy(order=shortest),recent,incremental",
-        "conservative,recent(k=3,partial=true),doubling",
+        "conservative,recent(k=3),doubling",
         "sjf",
     ],
 )

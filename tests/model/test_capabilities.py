@@ -1,121 +1,73 @@
-"""What schedulers and predictors can is found by what they have; a wrapper can what its own can."""
+"""What schedulers and predictors do beside deciding: their methods, and a wrapper its own one's."""
 
-from dataclasses import fields
+import inspect
 
 import pytest
 
 from foresail.control.policy import parse_policy
 from foresail.model.decision import Decision
-from foresail.model.protocols import (
-    SchedulerOfScheduler,
-    capabilities_of_predictor,
-    capabilities_of_scheduler,
-)
+from foresail.model.protocols import Predictor, Scheduler, SchedulerWrapper
 
 
-class Plain:
+class Plain(Scheduler):
     def decide(self, view):
         return Decision()
 
 
-class Planning(Plain):
-    ignores_time = True
+class OfAllKinds(Plain):
+    """Answers whatever it is asked, and by that does whatever a scheduler can."""
 
-    def planned_seconds(self, pending):
-        return 7.0
+    starts_tasks = ignores_time = places_by_options = backfills = True
+    last = "report"
 
+    def answer(self, *_):
+        return "answer"
 
-class Promising(Planning):
-    last = None
-
-    def reserve(self, pending, earliest_seconds, now, cluster):
-        return None
-
-    def release(self, job_id, now):
-        pass
-
-    def take_over(self, promised, cluster):
-        pass
+    planned_seconds = place_in_queue = reserve = release = take_over = memory = answer
+    remember = reference = watch_use = part_ended = went_back = sizes = compiled = answer
 
 
-class Wrapping(SchedulerOfScheduler):
-    def decide(self, view):
-        return self._scheduler.decide(view)
+FLAGS = ("takes_reservations", "compares", "ignores_time", "places_by_options", "backfills")
 
 
-class WrappingInTime(Wrapping):
-    ignores_time = False
+def test_a_wrapper_does_what_its_own_one_does():
+    """All but to start tasks and to be compiled, and what only those who start tasks do."""
+    wrapped = SchedulerWrapper(SchedulerWrapper(OfAllKinds()))
+    assert all(getattr(wrapped, flag) for flag in FLAGS)
+    assert wrapped.last == "report"
+    assert not any((wrapped.starts_tasks, wrapped.is_compiled))
+    plain = SchedulerWrapper(Plain())
+    assert not any(getattr(plain, flag) for flag in FLAGS)
+    methods = [
+        name
+        for name, method in vars(Scheduler).items()
+        if inspect.isfunction(method) and name not in {"decide", "part_ended", "sizes"}
+    ]
+    for name in methods:
+        arguments = [None] * (len(inspect.signature(getattr(wrapped, name)).parameters))
+        got = getattr(wrapped, name)(*arguments)
+        assert got in ("answer", None)
+        assert name in vars(SchedulerWrapper)
 
 
-def told(scheduler):
-    can = capabilities_of_scheduler(scheduler)
-    return (
-        can.plans_runtimes is not None,
-        can.takes_reservations is not None,
-        can.reports_cycles is not None,
-        can.ignores_time,
-    )
+def test_who_says_nothing_else_does_nothing_else():
+    """A scheduler of ``decide`` alone and a predictor of two methods have all others."""
 
+    class Silent(Predictor):
+        def predict(self, job, now):
+            return None
 
-CASES = [
-    (Plain(), (False, False, False, False)),
-    (Planning(), (True, False, False, True)),
-    (Promising(), (True, True, True, True)),
-]
-
-
-@pytest.mark.parametrize(("scheduler", "expected"), CASES)
-def test_a_scheduler_and_what_wraps_it_can_the_same(scheduler, expected):
-    assert told(scheduler) == told(Wrapping(scheduler)) == expected
-    assert told(Wrapping(Wrapping(scheduler))) == expected
-    assert told(WrappingInTime(scheduler)) == (*expected[:3], False)
-
-
-def test_what_is_asked_of_a_wrapper_its_own_one_answers():
-    can = capabilities_of_scheduler(Wrapping(Planning()))
-    assert can.plans_runtimes.planned_seconds(None) == 7.0
-    with pytest.raises(AttributeError):
-        _ = Wrapping(Planning()).compiled
-
-
-class OfAllKinds(Promising):
-    """Has all that any capability asks for."""
-
-    starts_tasks = places_by_options = backfills = True
-    place_in_queue = memory = remember = reference = watch_use = Promising.release
-    part_ended = went_back = sizes = compiled = Promising.release
-
-
-def test_a_wrapper_can_all_but_start_tasks_and_be_compiled():
-    """No capability is forgotten: what is not handed on is named here."""
-    own, wrapping = OfAllKinds(), Wrapping(OfAllKinds())
-    can, handed_on = capabilities_of_scheduler(own), capabilities_of_scheduler(wrapping)
-    assert all(getattr(can, each.name) for each in fields(can))
-    lost = {each.name for each in fields(can) if not getattr(handed_on, each.name)}
-    assert lost == {"observes_tasks", "tells_sizes", "starts_tasks", "is_compiled"}
-
-
-def test_predictors_by_what_they_have():
-    class Watching:
-        def started(self, job, now):
+        def observe(self, job, outcome):
             pass
 
-    plain, watching = capabilities_of_predictor(Plain()), capabilities_of_predictor(Watching())
-    assert (plain.watches_starts, plain.refreshes_predictions) == (None, None)
-    assert watching.watches_starts is not None
-    assert watching.refreshes_predictions is None
-
-
-def test_who_keeps_only_some_of_a_state_keeps_none():
-    class Forgetting:
-        def snapshot(self):
-            pass
-
-        def restore(self, known):
-            pass
-
-    assert capabilities_of_predictor(Forgetting()).keeps_state is None
-    assert capabilities_of_predictor(parse_policy("easy,recent").build()[1]).keeps_state is not None
+    silent = Silent()
+    flags = ("refreshes_predictions", "needs_truth", "needs_real_use", "keeps_state", "is_compiled")
+    assert not any(getattr(silent, flag) for flag in flags)
+    assert silent.started(None, 0.0) is silent.snapshot() is None
+    scheduler = Plain()
+    assert scheduler.memory() is scheduler.last is scheduler.reference(None) is None
+    assert scheduler.sizes() == ()
+    assert parse_policy("easy,recent").build()[1].keeps_state
 
 
 @pytest.mark.parametrize(("predictor", "needs_truth"), [("clairvoyant", True), ("recent", False)])

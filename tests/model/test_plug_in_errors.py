@@ -17,10 +17,11 @@ LOG = "; MaxProcs: 4\n1 0 -1 100 2 -1 -1 2 200 -1 1 1 1 -1 1 -1 -1 -1\n"
 
 HEAD = """\
 from foresail.distributions.basic import Point
+from foresail.model.protocols import Predictor
 from foresail.model.registry import register
 
 @register("{family}", "{name}")
-class Plug:
+class Plug(Predictor):
     \"\"\"Has a mistake.\"\"\"
 
     def __init__(self, parameters):
@@ -112,7 +113,7 @@ def test_a_mistake_in_the_file(tmp_path, family):
 def test_an_answer_of_no_use(tmp_path, family):
     """What returns nothing raises nothing itself: it is named, with the line where it begins."""
     said, plug_in = call(tmp_path, family, "return None")
-    number = 1 + plug_in.read_text().splitlines().index("class Plug:")
+    number = 1 + plug_in.read_text().splitlines().index("class Plug(Predictor):")
     assert f"{plug_in}, line {number - 1}: Plug" in said
     assert " returns what cannot be used: " in said
     assert ("Short" in said) == (family == "correction")  # which of the two is not known

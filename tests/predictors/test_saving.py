@@ -14,7 +14,6 @@ import pytest
 from foresail.distributions.summary import summarise
 from foresail.kernels.columns import USER
 from foresail.model.errors import InputError
-from foresail.model.protocols import WatchesStarts
 from foresail.model.registry import entries, find
 from foresail.predictors.clairvoyant import Clairvoyant
 from foresail.predictors.history import History, HistoryParameters
@@ -49,7 +48,7 @@ def told(predictor, past, events):
     for now, kind, i in events:
         if kind == SUBMIT:
             rows.append(summarise(predictor.predict(past.jobs[i], now)))
-        elif kind == START and isinstance(predictor, WatchesStarts):
+        elif kind == START:
             predictor.started(past.jobs[i], now)
         elif kind == END:
             predictor.observe(past.jobs[i], past.outcome(i))
@@ -278,8 +277,7 @@ def test_jobs_in_flight_can_be_forgotten(name):
     running = [replace(past.jobs[0], job_id=f"new{i}", submit_seconds=1e6) for i in range(100)]
     for job in running:
         predictor.predict(job, 1e6)
-    if isinstance(predictor, WatchesStarts):
-        predictor.started(running[0], 1e6)
+    predictor.started(running[0], 1e6)
     predictor.forget_in_flight()
     assert predictor.snapshot().in_flight == ()
     again = replace(past.jobs[1], job_id="new0", submit_seconds=1e6)

@@ -12,7 +12,7 @@ from foresail.kernels.signatures import CompiledPredictor
 from foresail.model.errors import InputError
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.protocols import NeedsTruth, Predictor, WatchesStarts
+from foresail.model.protocols import Predictor
 from foresail.model.registry import entries, find
 from random_history import END, START, SUBMIT, random_history
 
@@ -31,7 +31,11 @@ VARIANTS = [
 ]
 LEARNERS = [(name, changes) for name, changes in VARIANTS if name != "clairvoyant"]
 REFRESHING = [
-    *(each for each in LEARNERS if hasattr(find("predictor", each[0]).build, "refreshed")),
+    *(
+        each
+        for each in LEARNERS
+        if find("predictor", each[0]).build.refreshed is not Predictor.refreshed
+    ),
     ("combined", {"members": ("calibrated", "recent")}),
     ("calibrated", {"of": "history"}),
 ]
@@ -48,7 +52,7 @@ def summaries_of_object(predictor, past):
     for now, kind, i in past.events:
         if kind == SUBMIT:
             rows[i] = summarise(predictor.predict(past.jobs[i], now))
-        elif kind == START and isinstance(predictor, WatchesStarts):
+        elif kind == START:
             predictor.started(past.jobs[i], now)
         elif kind == END:
             predictor.observe(past.jobs[i], past.outcome(i))
@@ -74,7 +78,7 @@ def test_object_and_steps_agree(name, changes):
     as_object, as_steps = built(name, changes), built(name, changes)
     assert isinstance(as_object, Predictor)
     assert isinstance(as_object, CompiledPredictor)
-    if isinstance(as_object, NeedsTruth):
+    if as_object.needs_truth:
         truth = {job.job_id: past.runtime[i] for i, job in enumerate(past.jobs)}
         as_object.reveal(truth)
         as_steps.reveal(truth)
@@ -103,7 +107,7 @@ def test_predictions_stay_within_the_limit(name, changes):
     """No quantile of any prediction is beyond a limit that the user gave."""
     past = random_history(seed=13, jobs=200)
     predictor = built(name, changes)
-    if isinstance(predictor, NeedsTruth):
+    if predictor.needs_truth:
         predictor.reveal({job.job_id: past.runtime[i] for i, job in enumerate(past.jobs)})
     rows = summaries_of_object(predictor, past)
     limits = past.specs()[:, REQUESTED]

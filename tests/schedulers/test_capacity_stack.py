@@ -16,7 +16,6 @@ from foresail.control.policy import parse_policy
 from foresail.model.cluster import Cluster, Resources
 from foresail.model.errors import ForesailError
 from foresail.model.event import IN_CYCLES, STANDARD
-from foresail.model.protocols import TakesReservations
 from foresail.model.view import Rejection, Reservation
 from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.schedulers._planning.valuing import utility_decay
@@ -245,7 +244,7 @@ def test_who_asks_for_reservations(name):
     cluster = racks(2)
     asked = waiting((job("a", 2, deadline=20.0), 10.0), (job("b", 1, deadline=20.0), 12.0))
     scheduler = parse_policy(name).scheduler.build()
-    assert isinstance(scheduler, TakesReservations)
+    assert scheduler.takes_reservations
     assert scheduler.reserve(asked[0], 0.0, 0.0, cluster) == Reservation("a", 8.0, 20.0, 2)
     assert isinstance(scheduler.reserve(asked[1], 0.0, 0.0, cluster), Rejection)
     scheduler.release("a", 1.0)

@@ -16,6 +16,7 @@ from foresail.model.cluster import Cluster, Partition, Resources
 from foresail.model.event import PREDICTSIM, STANDARD, Cancelled, Ended, EstimateExpired, Submitted
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.protocols import Predictor, Scheduler
 from foresail.model.reason import ReasonCode
 from foresail.model.roster import Roster
 from foresail.record.log import MemoryLog
@@ -42,7 +43,7 @@ CLUSTER = Cluster(
 )
 
 
-class Witness:
+class Witness(Scheduler):
     """Compares every decision with that of a scheduler that knows of no earlier view."""
 
     def __init__(self, build):
@@ -65,7 +66,7 @@ class Witness:
         return fresh if self.compared % 3 == 0 else self._following.decide(view)
 
 
-class Wavering:
+class Wavering(Predictor):
     """Believes something else whenever it is asked."""
 
     def __init__(self, draw):

@@ -13,6 +13,7 @@ from foresail.control.loop import Controller
 from foresail.control.policy import is_compiled, parse_policy
 from foresail.model.cluster import Cluster
 from foresail.model.errors import ForesailError
+from foresail.model.protocols import Scheduler
 from foresail.model.reason import ReasonCode
 from foresail.model.registry import entries
 from foresail.model.view import PendingJob
@@ -97,7 +98,7 @@ def test_easy_that_underestimates_does_delay_the_head():
     assert simulate(limited(1), policy).meta.counters["delayed_heads"] > 0
 
 
-class Watched:
+class Watched(Scheduler):
     """A scheduler, and a function that is shown every view with the decision made of it."""
 
     def __init__(self, scheduler, watch) -> None:

@@ -29,7 +29,7 @@ BROKEN = """
 from foresail.model.registry import register
 
 @register("scheduler", "broken")
-class Broken:
+class Broken(Scheduler):
     def __init__(self, parameters=None):
         pass
 

@@ -15,6 +15,7 @@ from foresail.control.loop import Controller
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, Preempt, Start
 from foresail.model.event import PREDICTSIM, STANDARD, Conventions
+from foresail.model.protocols import Scheduler
 from foresail.simulator.engine import simulate_events
 from foresail.traces import schema
 from toys import Constant, Doubling, Easy, Fcfs, Oracle, PreemptsOnce, Requested
@@ -154,7 +155,7 @@ job = st.tuples(
 workloads = st.lists(job, max_size=12).map(lambda jobs: sorted(jobs, key=lambda row: row[0]))
 
 
-class Rogue:
+class Rogue(Scheduler):
     """Wishes for whatever Hypothesis draws: unknown, running, half and doubled jobs."""
 
     def __init__(self, draw) -> None:

@@ -16,7 +16,7 @@ from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, Start
 from foresail.model.event import IN_CYCLES, PREDICTSIM, STANDARD, Ended, Submitted
 from foresail.model.job import Job
-from foresail.model.protocols import NeedsTruth
+from foresail.model.protocols import Predictor
 from foresail.record.records import EventTaken, Manifest
 from foresail.record.run_fold import RunFold
 from foresail.simulator.conditions import IDEAL, ClusterConditions, random_outages
@@ -72,7 +72,7 @@ def lived(made, cluster, build, conventions=STANDARD, conditions=IDEAL, **option
 def refolded(log, told, build, conventions, truth):
     """A fresh controller that goes on from what the first records lead to."""
     controller = Controller(log.controller.cluster, *build(), conventions)
-    if isinstance(controller.predictor, NeedsTruth):
+    if controller.predictor.needs_truth:
         controller.predictor.reveal(truth)
     fold = RunFold(controller.compares_with)
     for record in log.records[:told]:
@@ -210,7 +210,7 @@ def test_what_is_given_nothing_of():
     assert list(simulate_forward(fork, {"a": math.inf, "b": 1.0})) == []
 
 
-class Believes:
+class Believes(Predictor):
     """One belief about all jobs."""
 
     def __init__(self, belief):

@@ -28,6 +28,7 @@ from foresail.model.event import (
 )
 from foresail.model.free_resources import FreeResources
 from foresail.model.outcome import Allocation
+from foresail.model.protocols import Scheduler
 from foresail.model.reason import ReasonCode
 from foresail.model.registry import entries
 from foresail.record.log import MemoryLog
@@ -225,7 +226,7 @@ def test_stages_that_no_partition_holds_wait_for_ever():
     assert schedule.meta.counters["never_started"] == 1
 
 
-class Never:
+class Never(Scheduler):
     """Starts nobody, and would not have noticed if anything had happened."""
 
     def __init__(self):

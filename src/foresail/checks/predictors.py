@@ -13,7 +13,7 @@ from foresail.distributions.basic import Point
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.protocols import Predictor, capabilities_of_predictor
+from foresail.model.protocols import Predictor
 from foresail.model.registry import Entry
 
 _LEVELS: Final = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
@@ -147,15 +147,14 @@ def preempted_attempts(make: Make) -> None:
 def asked_again(make: Make) -> None:
     """To be asked again about a job that waits, if it can be, teaches nothing."""
     unasked, asked = _trained(make), _trained(make)
-    again = capabilities_of_predictor(asked).refreshes_predictions
-    if again is None:
+    if not asked.refreshes_predictions:
         return
     victim = _job("victim", submit=8e6)
     for predictor in (unasked, asked):
         predictor.predict(victim, 8e6)
         for job, outcome in _history()[:20]:
             predictor.observe(job, outcome)
-    again.refreshed(victim, 8e6 + 1.0)
+    asked.refreshed(victim, 8e6 + 1.0)
     for predictor in (unasked, asked):
         predictor.observe(victim, Outcome("victim", 8e6 + 1.0, 8e6 + 500.0))
     _demand_same(unasked, asked)
@@ -164,9 +163,8 @@ def asked_again(make: Make) -> None:
 def restored(make: Make) -> None:
     """A fresh instance restored from a snapshot, if it has any, believes the same."""
     trained, fresh = _trained(make), make()
-    keeper = capabilities_of_predictor(trained).keeps_state
-    if keeper is not None:
-        fresh.restore(keeper.snapshot())
+    if trained.keeps_state:
+        fresh.restore(trained.snapshot())
         _demand_same(trained, fresh)
 
 
@@ -292,18 +290,15 @@ def _history() -> list[tuple[Job, Outcome]]:
 
 def _revealed(predictor: Predictor) -> Predictor:
     """The predictor; an oracle is handed the truth of every job that the rules ask about."""
-    oracle = capabilities_of_predictor(predictor).needs_truth
-    if oracle is not None:
+    if predictor.needs_truth:
         truth = {job.job_id: outcome.runtime_seconds for job, outcome in _history()}
-        oracle.reveal(truth | dict.fromkeys(("new", "bare", "victim"), 100.0))
+        predictor.reveal(truth | dict.fromkeys(("new", "bare", "victim"), 100.0))
     return predictor
 
 
 def _start(predictor: Predictor, job: Job, now: float) -> None:
-    """Report a start to the predictor, if it wants to know."""
-    watcher = capabilities_of_predictor(predictor).watches_starts
-    if watcher is not None:
-        watcher.started(job, now)
+    """Report a start to the predictor."""
+    predictor.started(job, now)
 
 
 def _trained(make: Make) -> Predictor:

@@ -31,7 +31,7 @@ from foresail.model.event import PREDICTSIM, STANDARD
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
-from foresail.model.protocols import Scheduler, capabilities_of_scheduler
+from foresail.model.protocols import Predictor, Scheduler
 from foresail.model.registry import Entry
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.simulator.engine import simulate_events
@@ -87,7 +87,7 @@ def fits_the_cluster(make: Make) -> None:
     """Every start and preemption passes the decision check: room, gangs whole, known jobs."""
     scheduler = make()
     for view in _views():
-        if capabilities_of_scheduler(scheduler).starts_tasks:  # no partitions are named to it
+        if scheduler.starts_tasks:  # no partitions are named to it
             view = replace(view, pending=tuple(_anywhere(each) for each in view.pending))
         refusals = _refusals(view, scheduler.decide(view))
         demand(not refusals, f"at {view.now:g} s, of {len(view.pending)} jobs: {refusals[:3]}")
@@ -126,7 +126,7 @@ def view_unchanged(make: Make) -> None:
 
 def ignores_time_if_it_says_so(make: Make) -> None:
     """One that says so decides the same whatever the time: it is not asked in between."""
-    if capabilities_of_scheduler(make()).ignores_time:
+    if make().ignores_time:
         scheduler = make()
         for view in _views():
             later = scheduler.decide(replace(view, now=view.now + 1000.0))
@@ -185,7 +185,7 @@ def runs_to_the_end(make: Make) -> None:
 
 def tasks_run_once_and_in_order(make: Make) -> None:
     """One that starts tasks runs each of them once, behind the stages before it, where is room."""
-    if not capabilities_of_scheduler(make()).starts_tasks:
+    if not make().starts_tasks:
         return
     schedule = _in_parts(make())
     counters, rows = schedule.meta.counters, schedule.jobs
@@ -213,7 +213,7 @@ def tasks_run_once_and_in_order(make: Make) -> None:
 
 def same_parts_same_decision(make: Make) -> None:
     """One that starts tasks decides the same of the same view of these, and leaves it as it was."""
-    if not capabilities_of_scheduler(make()).starts_tasks:
+    if not make().starts_tasks:
         return
     asked_again = _AskedAgain(make)
     _in_parts(asked_again)
@@ -238,7 +238,7 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-class _AskedAgain:
+class _AskedAgain(Scheduler):
     """A scheduler that starts tasks, each decision of which is made three times."""
 
     starts_tasks: Literal[True] = True
@@ -283,7 +283,7 @@ def _jobs_with_tasks() -> Workload:
     return replace(tiny_workload(rows, _PROCESSORS), tasks=table)
 
 
-class _Request:
+class _Request(Predictor):
     """Believes the limit."""
 
     def predict(self, job: Job, now: float) -> Distribution:

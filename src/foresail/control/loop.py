@@ -52,15 +52,7 @@ from foresail.model.event import (
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, EndedBecause, Unit, unit_of
-from foresail.model.protocols import (
-    Correction,
-    OrdersQueue,
-    Predictor,
-    ReferenceSchedule,
-    Scheduler,
-    capabilities_of_predictor,
-    capabilities_of_scheduler,
-)
+from foresail.model.protocols import Correction, Predictor, ReferenceSchedule, Scheduler
 from foresail.model.reason import Reason
 from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation, RunningJob
 from foresail.record.beliefs import differ
@@ -119,10 +111,10 @@ class Controller:
     empty cluster has no room for waits for ever, with a reason. An attempt that was preempted or
     lost is observed by the predictor as such: its runtime is only a lower bound, which must not be
     learned as a completed one; the job keeps its prediction and goes back to its place in the
-    queue. A job whose stages and tasks start apart lives in parts, under a scheduler
-    that starts these (``StartsTasks``); it is observed once, when its last part has ended, and ends
-    with it. If one fails, the job has failed, and what runs of it is stopped. Where nodes come
-    and go, a job may be too wide for what is left, and no longer so once others have come.
+    queue. A job whose stages and tasks start apart lives in parts, under a scheduler that starts
+    these (``starts_tasks``); it is observed once, when its last part has ended, and ends with it.
+    If one fails, the job has failed, and what runs of it is stopped. Where nodes come and go, a job
+    may be too wide for what is left, and no longer so once others have come.
 
     Parameters
     ----------
@@ -148,23 +140,18 @@ class Controller:
         self.correction = correction
         self.conventions = conventions
         self.counters = Counters()
-        can = self.scheduler_can = capabilities_of_scheduler(scheduler)
-        learner = self.predictor_can = capabilities_of_predictor(predictor)
         self.first_refusal: Refusal | None = None
-        observers = (learner.observes_tasks, can.observes_tasks)
-        self._observe_tasks = [each for each in observers if each is not None]
         self._reservations: dict[str, Reservation | Rejection] = {}
         self._learned_of: set[str | None] = set()
         self._has_news = True
         self._room_came = True
         self._touched: dict[str, bool] | None = None
         self._let_through = False
-        self.compares_with = can.compares_with
         writes = log is not None and not isinstance(log, NullLog)
         self._state = State(
             cluster,
-            starts_tasks=can.starts_tasks,
-            reference=None if can.compares_with is None else can.compares_with.reference(cluster),
+            starts_tasks=scheduler.starts_tasks,
+            reference=scheduler.reference(cluster),
             history=JobHistory() if writes else None,
         )
         self._reasons = WaitingReasons(self._state)
@@ -222,9 +209,9 @@ class Controller:
         return self._reservations
 
     @property
-    def orders_queue(self) -> OrdersQueue | None:
-        """The scheduler, if it can tell the order in which it tries jobs."""
-        return self.scheduler_can.orders_queue
+    def compares_with(self) -> Scheduler | None:
+        """The scheduler, if it compares with another schedule."""
+        return self.scheduler if self.scheduler.compares else None
 
     @property
     def draining(self) -> bool:
@@ -295,14 +282,13 @@ class Controller:
             self._state.history = None
         else:
             self._log.take_over(run, self._reasons)
-        if self.scheduler_can.remembers is not None and run.memory is not None:
-            self.scheduler_can.remembers.remember(run.memory, run.remembered_on)
-        if self.scheduler_can.takes_reservations is not None:
-            promised = [each for each in run.promised if each.end_seconds > run.now]
-            self.scheduler_can.takes_reservations.take_over(promised, run.state.cluster)
+        if run.memory is not None:
+            self.scheduler.remember(run.memory, run.remembered_on)
+        promised = [each for each in run.promised if each.end_seconds > run.now]
+        self.scheduler.take_over(promised, run.state.cluster)
 
     def _require_fit(self, has_parts: bool) -> None:
-        if has_parts and not self.scheduler_can.starts_tasks:
+        if has_parts and not self.scheduler.starts_tasks:
             raise InputError(
                 "jobs that have begun in parts cannot go on as a whole",
                 field="scheduler",
@@ -331,18 +317,18 @@ class Controller:
         twin._learned_of, twin._has_news = set(self._learned_of), self._has_news
         twin._let_through, twin._room_came = self._let_through, self._room_came
         twin._touched = copy(self._touched)
-        here, there = self.scheduler_can.remembers, twin.scheduler_can.remembers
-        if here is not None and there is not None and type(here) is type(there):
-            there.remember(here.memory(), self.cluster)
-        if twin.scheduler_can.takes_reservations is not None:
-            promised = [
-                answer
-                for job_id, answer in self._reservations.items()
-                if isinstance(answer, Reservation)
-                and answer.end_seconds > self._now
-                and self._state.of(job_id) in (JobState.PENDING, JobState.RUNNING)
-            ]
-            twin.scheduler_can.takes_reservations.take_over(promised, self.cluster)
+        if type(self.scheduler) is type(scheduler):
+            kept = self.scheduler.memory()
+            if kept is not None:
+                scheduler.remember(kept, self.cluster)
+        promised = [
+            answer
+            for job_id, answer in self._reservations.items()
+            if isinstance(answer, Reservation)
+            and answer.end_seconds > self._now
+            and self._state.of(job_id) in (JobState.PENDING, JobState.RUNNING)
+        ]
+        scheduler.take_over(promised, self.cluster)
         return twin
 
     def _reference_after(self, other: Controller) -> ReferenceSchedule | None:
@@ -402,11 +388,9 @@ class Controller:
             self._schedule()
         if self._head is not None and not self._state.startable:
             self._planned, self._head = (), None
-        if self.scheduler_can.tells_sizes is not None:
-            sizes = self.scheduler_can.tells_sizes.sizes()
-            if self._log is not None:
-                self._log.sized(sizes)
+        sizes = self.scheduler.sizes()
         if self._log is not None:
+            self._log.sized(sizes)
             self._log.end(self._instructions)
         return self._instructions
 
@@ -482,7 +466,7 @@ class Controller:
                 self.predictor.observe(event.job, event.outcome)
                 return False
             case Tick():
-                return self._has_news or not self.scheduler_can.ignores_time
+                return self._has_news or not self.scheduler.ignores_time
             case _:
                 self._state.apply(event, self._now)
         return not self._passes_per_tick
@@ -513,11 +497,8 @@ class Controller:
         if not mean >= 0.0:  # it may be no number
             raise no_time(self.predictor, job.job_id, mean)
         pending = PendingJob(job, self._state.submissions, prediction, mean)
-        if self.scheduler_can.plans_runtimes is not None:
-            planned = self.scheduler_can.plans_runtimes.planned_seconds(pending)
-            if planned != pending.planned_seconds:
-                pending = replaced(pending, planned_seconds=planned)
-        return pending
+        planned = self.scheduler.planned_seconds(pending)
+        return pending if planned == mean else replaced(pending, planned_seconds=planned)
 
     def _submit(self, event: Submitted) -> None:
         job = event.job
@@ -532,15 +513,13 @@ class Controller:
 
     def _reserved(self, pending: PendingJob) -> PendingJob:
         """The job with the answer to its request for a reservation, if it makes one."""
-        if self.scheduler_can.takes_reservations is None or pending.job.deadline_seconds is None:
+        if pending.job.deadline_seconds is None or not self.scheduler.takes_reservations:
             return pending
         answer: Reservation | Rejection | None = Rejection("the cluster has no room for it")
         if self._state.free.could_hold(pending.job):
             earliest = earliest_begin(pending.job, self._state, self._reservations, self._now)
             usable = self._state.usable_cluster
-            answer = self.scheduler_can.takes_reservations.reserve(
-                pending, earliest, self._now, usable
-            )
+            answer = self.scheduler.reserve(pending, earliest, self._now, usable)
         if answer is not None:
             self._reservations[pending.job.job_id] = answer
         return replaced(pending, reservation=answer)
@@ -554,17 +533,15 @@ class Controller:
 
     def _release(self, job_id: str) -> None:
         """Whatever is left of a job's reservation is free again."""
-        if self.scheduler_can.takes_reservations and isinstance(
-            self._reservations.get(job_id), Reservation
-        ):
-            self.scheduler_can.takes_reservations.release(job_id, self._now)
+        if isinstance(self._reservations.get(job_id), Reservation):
+            self.scheduler.release(job_id, self._now)
 
     def _end(self, event: Ended) -> None:
         end = self._state.end(event.outcome, self._now)
         job, outcome = end.running.job, end.outcome
         if end.parts is not None:
-            for observer in self._observe_tasks:
-                observer.part_ended(job, outcome)
+            self.predictor.part_ended(job, outcome)
+            self.scheduler.part_ended(job, outcome)
             if end.parts.because is outcome.ended_because:
                 self._stop_rest(end.parts)
             if end.whole is None:
@@ -575,9 +552,9 @@ class Controller:
             self._release(job.job_id)
         self._withdraw(end.withdrawn)
         self.predictor.observe(job, outcome)
-        if goes_back and self.scheduler_can.observes_restarts is not None:
-            self.scheduler_can.observes_restarts.went_back(job, outcome)
-        if self.predictor_can.refreshes_predictions is not None:
+        if goes_back:
+            self.scheduler.went_back(job, outcome)
+        if self.predictor.refreshes_predictions:
             self._learned_of.add(job.user)
 
     def _cancel(self, event: Cancelled) -> None:
@@ -597,12 +574,8 @@ class Controller:
         pending = self._state.pending_job(job_id)
         withdrawn = self._state.cancel(job_id, self._now, by)
         if pending is not None and job_id in self._state.ended:
-            self._tell_withdrawn(pending.job)
+            self.predictor.withdrawn(pending.job, self._now)
         self._withdraw(withdrawn)
-
-    def _tell_withdrawn(self, job: Job) -> None:
-        if self.predictor_can.watches_withdrawals is not None:
-            self.predictor_can.watches_withdrawals.withdrawn(job, self._now)
 
     def _stop_rest(self, parts: PartsOfJob) -> None:
         """Stop what runs of a job that has failed."""
@@ -624,12 +597,10 @@ class Controller:
 
     def _refresh_predictions(self) -> None:
         """Let the predictor change its mind about waiting jobs of users whose jobs have ended."""
-        if self.predictor_can.refreshes_predictions is not None:
+        if self.predictor.refreshes_predictions:
             for pending in self._state.startable_roster.in_order():
                 if pending.job.user in self._learned_of:
-                    belief = self.predictor_can.refreshes_predictions.refreshed(
-                        pending.job, self._now
-                    )
+                    belief = self.predictor.refreshed(pending.job, self._now)
                     self._state.believe(pending.job.job_id, belief)
                     if self._log is not None and differ(belief, pending.prediction):
                         self._log.predicted(replaced(pending, prediction=belief))
@@ -643,7 +614,7 @@ class Controller:
             if each.predecessor_ended is EndedBecause.COMPLETED:
                 because += "; it was to run only after a failure"
             self._release(each.job.job_id)
-            self._tell_withdrawn(each.job)
+            self.predictor.withdrawn(each.job, self._now)
             self._state.note_withdrawn(each.job.job_id, because)
             self._instructions.append(Withdraw(each.job.job_id, because))
 
@@ -769,15 +740,11 @@ class Controller:
 
     def _tell_solution(self, log: StepLog) -> None:
         """Record how well the scheduler says that it solved the pass, and what it keeps of it."""
-        last = (
-            None
-            if self.scheduler_can.reports_cycles is None
-            else self.scheduler_can.reports_cycles.last
-        )
+        last, kept = self.scheduler.last, self.scheduler.memory()
         if last is not None:
             log.solved(last)
-        if self.scheduler_can.remembers is not None:
-            log.remembered(self.scheduler_can.remembers.memory())
+        if kept is not None:
+            log.remembered(kept)
 
     def _carry_out(self, verdict: Verdict) -> None:
         state, now, instructions = self._state, self._now, self._instructions
@@ -787,8 +754,8 @@ class Controller:
             again = running.attempt > 1
             instructions.append(replaced(start, attempt=running.attempt) if again else start)
             self._wake(running)
-            if self.predictor_can.watches_starts is not None and state.begins_its_job(running):
-                self.predictor_can.watches_starts.started(running.job, now)
+            if state.begins_its_job(running):
+                self.predictor.started(running.job, now)
         self._let_through = len(state.waiting_for) < dependent
         for preempt in verdict.preemptions:
             attempt = state.running[unit_of(preempt)].attempt

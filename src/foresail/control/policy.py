@@ -19,12 +19,9 @@ from typing import Final
 
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.protocols import (
-    ComparesWith,
     Correction,
     Predictor,
     Scheduler,
-    capabilities_of_predictor,
-    capabilities_of_scheduler,
 )
 from foresail.model.registry import Entry, entries, find, find_quickly, installed_packages
 from foresail.model.short_form import PlugIn, make_part, name_and_settings, split
@@ -123,17 +120,18 @@ class Policy:
     @property
     def starts_tasks(self) -> bool:
         """Return whether its scheduler starts stages and tasks of a job by themselves."""
-        return capabilities_of_scheduler(self.scheduler.build()).starts_tasks
+        return bool(self.scheduler.build().starts_tasks)
 
     @property
     def needs_truth(self) -> bool:
         """Return whether its predictor is an oracle."""
-        return capabilities_of_predictor(self.predictor.build()).needs_truth is not None
+        return bool(self.predictor.build().needs_truth)
 
     @property
-    def compares_with(self) -> ComparesWith | None:
-        """Return what its scheduler compares with, if it does with anything."""
-        return capabilities_of_scheduler(self.scheduler.build()).compares_with
+    def compares_with(self) -> Scheduler | None:
+        """Return its scheduler, if it compares with another schedule."""
+        scheduler: Scheduler = self.scheduler.build()
+        return scheduler if scheduler.compares else None
 
     def in_cycles(self, cycle_seconds: float) -> Policy:
         """Return the policy with the length of a cycle set in the parts that ask for it."""
@@ -157,11 +155,7 @@ def _told(part: PlugIn, cycle_seconds: float) -> PlugIn:
 def is_compiled(policy: Policy) -> bool:
     """Return whether all three parts of a policy have compiled steps."""
     scheduler, predictor, correction = policy.build()
-    return (
-        capabilities_of_scheduler(scheduler).is_compiled
-        and capabilities_of_predictor(predictor).is_compiled
-        and hasattr(correction, "compiled")
-    )
+    return scheduler.is_compiled and predictor.is_compiled and hasattr(correction, "compiled")
 
 
 def parse_policy(text: str) -> Policy:

@@ -55,7 +55,6 @@ from foresail.model.event import HistoryOutcome
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.protocols import capabilities_of_scheduler
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_events import run_by_events
 from foresail.scenario.running import COMPILED_REPLAY, engine_of, run_scenario
@@ -249,7 +248,7 @@ class ReplayScheduling:
         if not held.any():
             return rented
         scheduler = self.policy.scheduler.build()
-        counts_cpus = capabilities_of_scheduler(scheduler).is_compiled
+        counts_cpus = scheduler.is_compiled
         if counts_cpus and self._asks_for_gpus:
             raise InputError("this scheduler counts no gpus", field="scheduler", value=self.name)
         table = self.workload.jobs.head(len(jobs)).filter(pl.Series(held))

@@ -23,7 +23,7 @@ from foresail.kernels.signatures import (
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
-from foresail.model.protocols import Predictor, ProgressCallback, capabilities_of_predictor
+from foresail.model.protocols import Predictor, ProgressCallback
 from foresail.model.short_form import PlugIn, part_of
 from foresail.model.words import count
 from foresail.predictors.training import (
@@ -165,17 +165,16 @@ def evaluate(
         )
     order = order_of_events(workload, known, learning)
     built = part.build()
-    can = capabilities_of_predictor(built)
-    if can.needs_truth is not None:
+    if built.needs_truth:
         ids = workload.jobs["job_id"].to_list()
-        can.needs_truth.reveal(dict(zip(ids, truth.tolist(), strict=True)))
+        built.reveal(dict(zip(ids, truth.tolist(), strict=True)))
     expert = built if isinstance(built, TellsExpert) else None
-    if can.is_compiled:
+    if built.is_compiled:
         column = -1 if expert is None else expert.expert_column
         replayed = _replay_steps(built, column, workload, order, truth, watch)
     else:
         replayed = _replay_objects(built, workload, order, truth, watch)
-    experts = () if expert is None or not can.is_compiled else expert.expert_names
+    experts = () if expert is None or not built.is_compiled else expert.expert_names
     jobs = _jobs(workload, truth, replayed, experts).filter(pl.Series(known))
     predicted = jobs.filter(pl.col("predicted").is_not_nan())
     if predicted.is_empty():
@@ -256,7 +255,6 @@ def _replay_objects(
     cost = np.zeros(len(jobs), np.int64)
     start = np.full(len(jobs), math.nan)
     belief = np.zeros(BELIEF_COLUMNS)
-    watches = capabilities_of_predictor(predictor).watches_starts
     events = zip(order.kind.tolist(), order.slot.tolist(), order.time.tolist(), strict=True)
     taken = 0
     if watch is not None:
@@ -271,8 +269,7 @@ def _replay_objects(
             continue
         if kind == START:
             start[slot] = now
-            if watches is not None:
-                watches.started(job, now)
+            predictor.started(job, now)
         else:
             amount = float(truth[slot])
             outcome = _Amount(job.job_id, start[slot], now, amount=amount)  # type: ignore[call-arg] # a field of its own

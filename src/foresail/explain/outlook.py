@@ -142,17 +142,16 @@ def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
     pending_jobs += map(controller.as_if_submitted, instead.values())
     planned = controller.plan
     waiting = [_queued(controller, each, planned, dues) for each in pending_jobs]
-    orders = controller.orders_queue
     return Outlook(
         now=controller.now,
         begin_seconds=0.0,
         room=room,
-        backfills=orders is None or orders.backfills,
+        backfills=controller.scheduler.backfills is not False,
         running=running,
         taken=tuple(taken),
         waiting=tuple(waiting),
         held=held,
-        has_order=orders is not None,
+        has_order=controller.scheduler.backfills is not None,
     )
 
 
@@ -233,7 +232,6 @@ def _partition(controller: Controller, job: Job) -> str | None:
 
 def _place(controller: Controller, pending: PendingJob, starts: Mapping[str, float]) -> float:
     """By the scheduler's own order, else by its plan (seconds by job id), else by arrival."""
-    orders = controller.orders_queue
-    if orders is not None:
-        return orders.place_in_queue(pending, controller.now)
+    if controller.scheduler.backfills is not None:
+        return controller.scheduler.place_in_queue(pending, controller.now)
     return starts.get(pending.job.job_id, controller.now + 1e9 + pending.arrival)

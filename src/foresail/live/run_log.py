@@ -23,7 +23,7 @@ from typing import Final, Protocol
 from foresail.control.loop import Controller
 from foresail.model.errors import InputError
 from foresail.model.event import Submitted
-from foresail.model.protocols import ComparesWith
+from foresail.model.protocols import Scheduler
 from foresail.model.whole_files import write_durably
 from foresail.record.compaction import Compaction
 from foresail.record.job_life import ImpossibleTransition
@@ -263,7 +263,7 @@ def _end_without_marks(content: bytes, path: Path) -> int:
     return len(content) if submitted <= predicted else len(content) - size
 
 
-def _known(content: bytes, path: Path, compares_with: ComparesWith | None) -> KnownRun:
+def _known(content: bytes, path: Path, compares_with: Scheduler | None) -> KnownRun:
     """Read the records of whole steps: those of a snapshot first, and what follows it."""
     snapshot = read_snapshot(snapshot_path(path), content)
     known, begin = KnownRun(RunFold(compares_with)), 0

@@ -191,7 +191,7 @@ class Stage:
     """Names of the stages that must have ended first."""
     together: bool = True
     """Whether its tasks need each other, and so start together. Those that do not may start one by
-    one, under schedulers that do so (``StartsTasks``); any other starts them together too."""
+    one, under schedulers that do so (``starts_tasks``); any other starts them together too."""
 
     @property
     def total(self) -> Resources:
@@ -229,7 +229,7 @@ class Job:
     """Where it runs best; None if all nodes are alike to it."""
     options: tuple[PlacementOption, ...] = ()
     """Where it may run, and nowhere else; none if it says nothing of that. Only schedulers that
-    place jobs by options (``PlacesByOptions``) are given jobs with some."""
+    place jobs by options (``places_by_options``) are given jobs with some."""
     conditions: StartConditions | None = None
     """What else must hold before it may start; None if nothing."""
 

@@ -1,12 +1,13 @@
-"""Protocols that plug-ins satisfy. One method or two each; everything else is theirs."""
+"""Bases of predictors and schedulers, and protocols of what else is plugged in.
+
+A predictor says two things, a scheduler one; all their other methods do nothing here, and are
+overridden by those that need them. Who wraps a scheduler derives from ``SchedulerWrapper``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
-from itertools import chain
-from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from foresail.model.cluster import Cluster, Resources
 from foresail.model.decision import Decision
@@ -22,40 +23,29 @@ ProgressCallback: TypeAlias = Callable[[Progress], None]
 """Is given the progress when the computation begins."""
 
 
-@runtime_checkable
-class Predictor(Protocol):
+class Predictor:
     """Says how long a job will run, as a distribution, and learns from every attempt that ended."""
 
     def predict(self, job: Job, now: float) -> Distribution:
         """Belief about the runtime (seconds) of a job that has not run yet."""
-        ...
+        raise NotImplementedError
 
     def observe(self, job: Job, outcome: Outcome) -> None:
-        """Learn from one attempt that ended; called once per attempt, in order of ending."""
-        ...
+        """Learn from one attempt that ended; called once per attempt, in order of ending.
 
+        A job of several parts is observed once, when the last of it has ended: the runtimes of
+        tasks are none of jobs.
+        """
+        raise NotImplementedError
 
-@runtime_checkable
-class WatchesWithdrawals(Protocol):
-    """A predictor that also wants to know which jobs will not run, of those it was asked about."""
+    def started(self, job: Job, now: float) -> None:
+        """Note that a job's attempt starts."""
 
     def withdrawn(self, job: Job, now: float) -> None:
         """Note that a job that waited is gone: cancelled, or after one that did not complete."""
-        ...
 
-
-@runtime_checkable
-class WatchesStarts(Protocol):
-    """A predictor that also wants to know which jobs are running."""
-
-    def started(self, job: Job, now: float) -> None:
-        """Called when a job's attempt starts."""
-        ...
-
-
-@runtime_checkable
-class RefreshesPredictions(Protocol):
-    """A predictor that changes its mind about waiting jobs as others end."""
+    def part_ended(self, job: Job, outcome: Outcome) -> None:
+        """Note that a stage of a job, or some tasks, have ended (``outcome.allocation``)."""
 
     def refreshed(self, job: Job, now: float) -> Distribution:
         """Belief about a job that still waits; asked when a job of the same user has ended.
@@ -63,114 +53,47 @@ class RefreshesPredictions(Protocol):
         Nothing is learned by being asked: whether and how often it was, what is observed afterwards
         teaches the same. An event log keeps only those beliefs that differ from the one before.
         """
-        ...
-
-
-@runtime_checkable
-class NeedsTruth(Protocol):
-    """An oracle: a predictor that is handed the real runtimes openly, before a replay begins."""
+        raise NotImplementedError
 
     def reveal(self, runtime_seconds: Mapping[str, float]) -> None:
-        """Receive the real runtime of every job by job id."""
-        ...
-
-
-@runtime_checkable
-class NeedsRealUse(Protocol):
-    """An oracle that is handed what tasks really use, before a simulation begins."""
+        """Receive the real runtime of every job by job id, before a replay, if it is an oracle."""
 
     def reveal_use(self, used: Mapping[str, Mapping[str, float]]) -> None:
-        """Receive what each job's tasks use, by job id and name of the quantity."""
-        ...
-
-
-@runtime_checkable
-class KeepsState(Protocol):
-    """A predictor whose whole knowledge can be handed to a fresh one of its kind."""
+        """Receive what each job's tasks really use, by job id and name of the quantity."""
 
     def snapshot(self) -> Any:
-        """All that it knows."""
-        ...
+        """All that it knows, for a fresh one of its kind to ``restore``."""
 
     def restore(self, known: Any) -> None:
         """Know what the other one knew, jobs that were running then among it."""
-        ...
 
     def forget_in_flight(self) -> None:
         """Forget which jobs wait and run: they are another run's."""
-        ...
 
+    @property
+    def refreshes_predictions(self) -> bool:
+        """Return whether it changes its mind about waiting jobs as others end."""
+        return type(self).refreshed is not Predictor.refreshed
 
-@runtime_checkable
-class Scheduler(Protocol):
-    """Says what to start now, what is planned, and why the others wait."""
+    @property
+    def needs_truth(self) -> bool:
+        """Return whether it is an oracle, which is handed the real runtimes openly."""
+        return type(self).reveal is not Predictor.reveal
 
-    def decide(self, view: ClusterView) -> Decision:
-        """Pure: the same view gives the same decision; the view is not changed."""
-        ...
+    @property
+    def needs_real_use(self) -> bool:
+        """Return whether it is an oracle that is handed what tasks really use."""
+        return type(self).reveal_use is not Predictor.reveal_use
 
+    @property
+    def keeps_state(self) -> bool:
+        """Return whether its whole knowledge can be handed to a fresh one of its kind."""
+        return type(self).snapshot is not Predictor.snapshot
 
-@runtime_checkable
-class WatchesUse(Protocol):
-    """A scheduler that looks at what runs: what each task uses just now, as a cluster measures it.
-
-    What it has looked at is not in the event log; what it keeps of it, it reports (``Remembers``).
-    """
-
-    def watch_use(self, measured: Callable[[], Mapping[Allocation, Resources]]) -> None:
-        """Receive the means to measure, before a simulation begins: use of each task, on average.
-
-        Of an allocation that uses nothing yet nothing is said.
-        """
-        ...
-
-
-@runtime_checkable
-class PlansRuntimes(Protocol):
-    """A scheduler that plans with another runtime than the prediction's mean."""
-
-    def planned_seconds(self, pending: PendingJob) -> float:
-        """Runtime to plan with, asked once at submission, when ``pending`` carries the mean."""
-        ...
-
-
-@runtime_checkable
-class OrdersQueue(Protocol):
-    """A scheduler that starts jobs of a queue in the order of a number of each."""
-
-    backfills: bool
-    """Whether jobs may overtake if the first that waits is not delayed."""
-
-    def place_in_queue(self, pending: PendingJob, now: float) -> float:
-        """Jobs of lower numbers come first, as far as that does not depend on other jobs."""
-        ...
-
-
-@runtime_checkable
-class TakesReservations(Protocol):
-    """A scheduler that promises capacity to jobs with deadlines when they are submitted.
-
-    What it has promised is its own; the answers stand on the jobs of every view. Its decisions
-    follow from these, not from its memory.
-    """
-
-    def reserve(
-        self, pending: PendingJob, earliest_seconds: float, now: float, cluster: Cluster
-    ) -> Reservation | Rejection | None:
-        """The answer to a job with a deadline, asked once at submission; None: it takes none.
-
-        Before ``earliest_seconds`` jobs that it waits for are not expected to have ended. The
-        cluster has no nodes that are down or drained.
-        """
-        ...
-
-    def release(self, job_id: str, now: float) -> None:
-        """A job that was promised something has ended, or never will run."""
-        ...
-
-    def take_over(self, promised: Sequence[Reservation], cluster: Cluster) -> None:
-        """Keep to what was promised, in this order, before a run was interrupted."""
-        ...
+    @property
+    def is_compiled(self) -> bool:
+        """Return whether it has steps for the compiled replay (``foresail.kernels.signatures``)."""
+        return hasattr(self, "compiled")
 
 
 class CycleReport(Protocol):
@@ -212,29 +135,6 @@ class CycleReport(Protocol):
         ...
 
 
-@runtime_checkable
-class ReportsCycles(Protocol):
-    """A scheduler that says how well it solved its last decision; None if no job waited."""
-
-    @property
-    def last(self) -> CycleReport | None:
-        """Return the report of the last decision."""
-        ...
-
-
-@runtime_checkable
-class Remembers(Protocol):
-    """A scheduler whose decisions follow from views and from what it kept of the one before."""
-
-    def memory(self) -> Mapping[str, Any]:
-        """Return what it keeps from the last decision for the next: plain values, as in JSON."""
-        ...
-
-    def remember(self, memory: Mapping[str, Any], cluster: Cluster) -> None:
-        """Go on from what another one kept, on this cluster."""
-        ...
-
-
 class ReferenceSchedule(Protocol):
     """Schedule that another scheduler would have made of the same jobs, as far as known.
 
@@ -273,77 +173,173 @@ class ReferenceSchedule(Protocol):
         ...
 
 
-@runtime_checkable
-class ComparesWith(Protocol):
-    """A scheduler that looks at what another one would have done: at ``due`` of pending jobs."""
+class Scheduler:
+    """Says what to start now, what is planned, and why the others wait."""
 
-    def reference(self, cluster: Cluster) -> ReferenceSchedule:
-        """The schedule that it compares with, on this cluster, before the first job."""
-        ...
+    ignores_time: bool = False
+    """Whether there is nothing new to say until something has happened: decisions follow from the
+    jobs, what is free and what is known of runtimes, whatever the time is. A tick that nothing but
+    time has led up to needs no pass then."""
 
+    starts_tasks: bool = False
+    """Whether stages start when those before them have ended, and tasks one by one. It is shown
+    what of a job may start (``PendingJob.startable``). To any other scheduler such a job is shown,
+    and started, as a whole."""
 
-@runtime_checkable
-class IgnoresTime(Protocol):
-    """A scheduler that has nothing new to say until something has happened.
+    places_by_options: bool = False
+    """Whether jobs with options of their own (``Job.options``) run in these only."""
 
-    Its decision follows from the jobs, what is free and what it knows of runtimes, whatever the
-    time is: a tick that nothing but time has led up to needs no pass. Of value to schedulers in
-    cycles; one that plans ahead, or that values a start by the clock, is none of these.
-    """
+    backfills: bool | None = None
+    """Whether jobs may overtake if the first that waits is not delayed; None: jobs do not start in
+    the order of a number of each, ``place_in_queue``."""
 
-    ignores_time: Literal[True]
+    def decide(self, view: ClusterView) -> Decision:
+        """Pure: the same view gives the same decision; the view is not changed."""
+        raise NotImplementedError
 
+    @property
+    def last(self) -> CycleReport | None:
+        """Report on how well the last decision was solved; None if no job waited."""
+        return None
 
-@runtime_checkable
-class StartsTasks(Protocol):
-    """A scheduler that starts stages when those before them have ended, and tasks one by one.
+    def planned_seconds(self, pending: PendingJob) -> float:
+        """Runtime to plan with, asked once at submission, when ``pending`` carries the mean."""
+        return pending.planned_seconds
 
-    It is shown what of a job may start (``PendingJob.startable``). To any other one such a job is
-    shown, and started, as a whole.
-    """
+    def place_in_queue(self, pending: PendingJob, now: float) -> float:
+        """Jobs of lower numbers come first, as far as that does not depend on other jobs."""
+        raise NotImplementedError
 
-    starts_tasks: Literal[True]
+    def reserve(
+        self, pending: PendingJob, earliest_seconds: float, now: float, cluster: Cluster
+    ) -> Reservation | Rejection | None:
+        """The answer to a job with a deadline, asked once at submission; None: it takes none.
 
+        Before ``earliest_seconds`` jobs that it waits for are not expected to have ended. The
+        cluster has no nodes that are down or drained. What was promised is the scheduler's own; the
+        answers stand on the jobs of every view, and decisions follow from these, not from memory.
+        """
 
-@runtime_checkable
-class TellsSizes(Protocol):
-    """A scheduler that learns how large a job is from some of its tasks, and says so."""
+    def release(self, job_id: str, now: float) -> None:
+        """A job that was promised something has ended, or never will run."""
+
+    def take_over(self, promised: Sequence[Reservation], cluster: Cluster) -> None:
+        """Keep to what was promised, in this order, before a run was interrupted."""
+
+    def memory(self) -> Mapping[str, Any] | None:
+        """Return what it keeps from the last decision for the next: plain values, as in JSON.
+
+        None: decisions follow from views alone.
+        """
+
+    def remember(self, memory: Mapping[str, Any], cluster: Cluster) -> None:
+        """Go on from what another one kept, on this cluster."""
+
+    def reference(self, cluster: Cluster) -> ReferenceSchedule | None:
+        """The schedule that it compares with (``due`` of pending jobs), before the first job."""
+
+    def watch_use(self, measured: Callable[[], Mapping[Allocation, Resources]]) -> None:
+        """Receive the means to measure, before a simulation begins: use of each task, on average.
+
+        Of an allocation that uses nothing yet nothing is said. What was seen is not in the event
+        log; what is kept of it is in ``memory``.
+        """
+
+    def part_ended(self, job: Job, outcome: Outcome) -> None:
+        """Note that a stage of a job, or some tasks, have ended (``outcome.allocation``)."""
+
+    def went_back(self, job: Job, outcome: Outcome) -> None:
+        """Note that an attempt of a whole job was lost or stopped, and the job waits again."""
 
     def sizes(self) -> Sequence[JobSize]:
         """Return the sizes of jobs that have got a queue, or another one, since last asked."""
-        ...
-
-
-@runtime_checkable
-class PlacesByOptions(Protocol):
-    """A scheduler that runs jobs with options of their own (``Job.options``) in these only."""
+        return ()
 
     @property
-    def places_by_options(self) -> bool:
-        """Return whether it does so with the parameters that it has."""
-        ...
+    def takes_reservations(self) -> bool:
+        """Return whether capacity is promised to jobs with deadlines when they are submitted."""
+        return type(self).reserve is not Scheduler.reserve
+
+    @property
+    def compares(self) -> bool:
+        """Return whether it looks at what another scheduler would have done."""
+        return type(self).reference is not Scheduler.reference
+
+    @property
+    def is_compiled(self) -> bool:
+        """Return whether it has a pass for the compiled replay (``kernels.signatures``)."""
+        return hasattr(self, "compiled")
 
 
-@runtime_checkable
-class ObservesTasks(Protocol):
-    """A scheduler or a predictor that observes each part of a job that has ended.
+class SchedulerWrapper(Scheduler):
+    """The base of a scheduler that asks another one: what that one does, it does too.
 
-    A predictor's ``observe`` gets such a job once, when the last of it has ended: the
-    runtimes of tasks are none of jobs.
+    Not that it starts tasks: who changes another's decision changes starts of whole jobs. A
+    subclass overrides what is to be otherwise.
     """
 
-    def part_ended(self, job: Job, outcome: Outcome) -> None:
-        """A stage of the job, or some of its tasks, have ended: those of ``outcome.allocation``."""
-        ...
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self.ignores_time = scheduler.ignores_time
+        self.places_by_options = scheduler.places_by_options
+        self.backfills = scheduler.backfills
 
+    @property
+    def last(self) -> CycleReport | None:
+        """The other one's report."""
+        return self._scheduler.last
 
-@runtime_checkable
-class ObservesRestarts(Protocol):
-    """A scheduler that observes whole jobs that were lost or stopped and begin anew."""
+    @property
+    def takes_reservations(self) -> bool:
+        """Return whether the other one does."""
+        return self._scheduler.takes_reservations
+
+    @property
+    def compares(self) -> bool:
+        """Return whether the other one does."""
+        return self._scheduler.compares
+
+    def planned_seconds(self, pending: PendingJob) -> float:
+        """Ask the other one, as in all that follows."""
+        return self._scheduler.planned_seconds(pending)
+
+    def place_in_queue(self, pending: PendingJob, now: float) -> float:
+        """The place in the other one's queue."""
+        return self._scheduler.place_in_queue(pending, now)
+
+    def reserve(
+        self, pending: PendingJob, earliest_seconds: float, now: float, cluster: Cluster
+    ) -> Reservation | Rejection | None:
+        """The other one's answer."""
+        return self._scheduler.reserve(pending, earliest_seconds, now, cluster)
+
+    def release(self, job_id: str, now: float) -> None:
+        """Hand on that a job is promised nothing any more."""
+        self._scheduler.release(job_id, now)
+
+    def take_over(self, promised: Sequence[Reservation], cluster: Cluster) -> None:
+        """Hand on what was promised."""
+        self._scheduler.take_over(promised, cluster)
+
+    def memory(self) -> Mapping[str, Any] | None:
+        """Return what the other one keeps."""
+        return self._scheduler.memory()
+
+    def remember(self, memory: Mapping[str, Any], cluster: Cluster) -> None:
+        """Hand on what another one kept."""
+        self._scheduler.remember(memory, cluster)
+
+    def reference(self, cluster: Cluster) -> ReferenceSchedule | None:
+        """The schedule that the other one compares with."""
+        return self._scheduler.reference(cluster)
+
+    def watch_use(self, measured: Callable[[], Mapping[Allocation, Resources]]) -> None:
+        """Hand on the means to measure."""
+        self._scheduler.watch_use(measured)
 
     def went_back(self, job: Job, outcome: Outcome) -> None:
-        """An attempt of a job that does not live in parts has ended, and the job waits again."""
-        ...
+        """Hand on that a job waits again."""
+        self._scheduler.went_back(job, outcome)
 
 
 @runtime_checkable
@@ -368,115 +364,3 @@ class Correction(Protocol):
             How many corrections this job has had before (0 at the first).
         """
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulerCapabilities:
-    """Capabilities of a scheduler beside deciding: itself, as one that can, or None.
-
-    ``is_compiled``: it has a pass for the compiled replay (``foresail.kernels.signatures``).
-    """
-
-    plans_runtimes: PlansRuntimes | None
-    orders_queue: OrdersQueue | None
-    takes_reservations: TakesReservations | None
-    reports_cycles: ReportsCycles | None
-    remembers: Remembers | None
-    observes_tasks: ObservesTasks | None
-    observes_restarts: ObservesRestarts | None
-    tells_sizes: TellsSizes | None
-    compares_with: ComparesWith | None
-    watches_use: WatchesUse | None
-    ignores_time: bool
-    starts_tasks: bool
-    places_by_options: bool
-    is_compiled: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PredictorCapabilities:
-    """Capabilities of a predictor beside predicting and learning: itself, or None.
-
-    ``is_compiled``: it has steps for the compiled replay (``foresail.kernels.signatures``).
-    """
-
-    watches_starts: WatchesStarts | None
-    watches_withdrawals: WatchesWithdrawals | None
-    refreshes_predictions: RefreshesPredictions | None
-    observes_tasks: ObservesTasks | None
-    needs_truth: NeedsTruth | None
-    needs_real_use: NeedsRealUse | None
-    keeps_state: KeepsState | None
-    is_compiled: bool
-
-
-def capabilities_of_scheduler(scheduler: Scheduler) -> SchedulerCapabilities:
-    """Return a scheduler's capabilities, by what it has; to be asked once."""
-    return SchedulerCapabilities(
-        plans_runtimes=_if_it_can(scheduler, PlansRuntimes),
-        orders_queue=_if_it_can(scheduler, OrdersQueue),
-        takes_reservations=_if_it_can(scheduler, TakesReservations),
-        reports_cycles=_if_it_can(scheduler, ReportsCycles),
-        remembers=_if_it_can(scheduler, Remembers),
-        observes_tasks=_if_it_can(scheduler, ObservesTasks),
-        observes_restarts=_if_it_can(scheduler, ObservesRestarts),
-        tells_sizes=_if_it_can(scheduler, TellsSizes),
-        compares_with=_if_it_can(scheduler, ComparesWith),
-        watches_use=_if_it_can(scheduler, WatchesUse),
-        ignores_time=getattr(scheduler, "ignores_time", False),
-        starts_tasks=getattr(scheduler, "starts_tasks", False),
-        places_by_options=getattr(scheduler, "places_by_options", False),
-        is_compiled=hasattr(scheduler, "compiled"),
-    )
-
-
-def capabilities_of_predictor(predictor: Predictor) -> PredictorCapabilities:
-    """Return a predictor's capabilities, by what it has; to be asked once."""
-    return PredictorCapabilities(
-        watches_starts=_if_it_can(predictor, WatchesStarts),
-        watches_withdrawals=_if_it_can(predictor, WatchesWithdrawals),
-        refreshes_predictions=_if_it_can(predictor, RefreshesPredictions),
-        observes_tasks=_if_it_can(predictor, ObservesTasks),
-        needs_truth=_if_it_can(predictor, NeedsTruth),
-        needs_real_use=_if_it_can(predictor, NeedsRealUse),
-        keeps_state=_if_it_can(predictor, KeepsState),
-        is_compiled=hasattr(predictor, "compiled"),
-    )
-
-
-def _if_it_can(part: Any, capability: type) -> Any:
-    """The part, if it has all that the protocol of a capability asks for.
-
-    Not by ``isinstance``, which since Python 3.12 overlooks what a wrapper forwards.
-    """
-    return part if all(hasattr(part, name) for name in _asked_for(capability)) else None
-
-
-@cache
-def _asked_for(capability: type) -> tuple[str, ...]:
-    """Names of what a protocol asks for, as it declares them."""
-    declared = (*vars(capability), *vars(capability).get("__annotations__", ()))
-    return tuple(name for name in declared if not name.startswith("_"))
-
-
-class SchedulerOfScheduler:
-    """The base of a scheduler that asks another one: what that one can, it can too.
-
-    Not that it starts tasks: who changes another's decision changes starts of whole jobs. A
-    subclass overrides what is to be otherwise.
-    """
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _FORWARDED:
-            return getattr(self._scheduler, name)
-        raise AttributeError(name, name=name, obj=self)
-
-
-_NOT_OF_TASKS: Final = (
-    *(PlansRuntimes, OrdersQueue, TakesReservations, ReportsCycles, Remembers, ComparesWith),
-    *(WatchesUse, ObservesRestarts, PlacesByOptions, IgnoresTime),
-)
-_FORWARDED: Final = frozenset(chain.from_iterable(map(_asked_for, _NOT_OF_TASKS)))

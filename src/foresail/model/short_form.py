@@ -11,10 +11,12 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.protocols import Predictor, Scheduler
 from foresail.model.registry import Entry, find
 
 _UNIT_SECONDS: Final = {"s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)")
+_BASES: Final = {"scheduler": Scheduler, "task_scheduler": Scheduler, "predictor": Predictor}
 _FORM: Final = "name or name(parameter=value,...)"
 
 
@@ -36,8 +38,22 @@ class PlugIn:
         return f"{self.entry.name}({','.join(changed)})" if changed else self.entry.name
 
     def build(self) -> Any:
-        """A fresh instance."""
-        return self.entry.build(self.parameters)
+        """A fresh instance.
+
+        Raises
+        ------
+        InputError
+            If it is a scheduler or predictor that does not derive from the base of these.
+        """
+        built = self.entry.build(self.parameters)
+        base = _BASES.get(self.entry.family)
+        if base is not None and not isinstance(built, base):
+            raise InputError(
+                f"{self.entry.name} is no {base.__name__.lower()}",
+                field=type(built).__qualname__,
+                expected=f"a class that derives from {base.__module__}.{base.__name__}",
+            )
+        return built
 
 
 def part_of(family: str, text: str) -> PlugIn:

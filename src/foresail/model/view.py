@@ -135,11 +135,11 @@ class PendingJob:
     """A job that waits; ``arrival`` numbers submissions, so that ties have one order.
 
     ``planned_seconds`` is the runtime to plan with: the scheduler's own choice where it has one
-    (``PlansRuntimes``), else the prediction's mean. ``reservation`` is the answer to its request
-    for one (``TakesReservations``); None if it never asked. ``startable`` is what of it may start
-    now where its stages or tasks start apart (only ``StartsTasks`` are shown that), by stage, some
-    of the job running already, maybe; empty: it starts as a whole. ``due`` is what a schedule that
-    the scheduler compares with (``ComparesWith``) has said of the job; None as long as it has not.
+    (``planned_seconds``), else the prediction's mean. ``reservation`` is the answer to its request
+    for one (``reserve``); None if it never asked. ``startable`` is what of it may start now where
+    its stages or tasks start apart (only who ``starts_tasks`` is shown that), by stage, some of the
+    job running already, maybe; empty: it starts as a whole. ``due`` is what a schedule that the
+    scheduler compares with (``reference``) has said of the job; None as long as it has not.
     """
 
     job: Job

@@ -20,7 +20,6 @@ from foresail.kernels.compile import Step
 from foresail.kernels.signatures import CompiledPredictor, PredictorState, PredictorSteps
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
-from foresail.model.protocols import capabilities_of_predictor
 from foresail.model.short_form import part_of
 from foresail.predictors.kernels import members
 from foresail.predictors.kernels.members import point_belief
@@ -56,8 +55,7 @@ def member(text: str, field: str) -> CompiledPredictor:
         that named it.
     """
     built = part_of("predictor", text).build()
-    can = capabilities_of_predictor(built)
-    if can.needs_truth is not None or not can.is_compiled:
+    if built.needs_truth or not built.is_compiled:
         raise InputError(
             "cannot be a member of another predictor",
             field=field,

@@ -19,6 +19,7 @@ from foresail.kernels.signatures import (
 from foresail.model.errors import InputError
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
+from foresail.model.protocols import Predictor
 from foresail.model.registry import NoParameters, register
 from foresail.predictors.kernels.request import ignore
 
@@ -30,7 +31,7 @@ def predict(inputs: PredictorInputs) -> None:
 
 
 @register("predictor", "clairvoyant")
-class Clairvoyant:
+class Clairvoyant(Predictor):
     """Predicts the real runtime (an upper bound for comparison: needs the truth revealed)."""
 
     def __init__(self, _: NoParameters) -> None:

@@ -16,6 +16,7 @@ from foresail.model.distribution import Distribution
 from foresail.model.errors import UnknownNameError
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.protocols import Predictor
 from foresail.model.registry import register
 from foresail.predictors.history import HistoryParameters, HistoryPredictor
 from foresail.predictors.kernels.request import DAY_SECONDS
@@ -118,7 +119,7 @@ class UsageHistoryParameters(HistoryParameters):
 
 
 @register("predictor", "usage", parameters=UsageHistoryParameters)
-class UsageHistory:
+class UsageHistory(Predictor):
     """DSPredict: cpu, memory and work of a job's tasks from histories; the runtime follows."""
 
     def __init__(self, parameters: UsageHistoryParameters) -> None:
@@ -155,7 +156,7 @@ class UsageHistory:
 
 
 @register("predictor", "actual_usage", parameters=UsageHistoryParameters)
-class ActualUsage:
+class ActualUsage(Predictor):
     """An oracle: what each job's tasks really use on average (or at most), and their work."""
 
     def __init__(self, parameters: UsageHistoryParameters) -> None:

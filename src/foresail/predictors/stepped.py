@@ -51,6 +51,7 @@ from foresail.kernels.signatures import PredictorState, PredictorSteps
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
+from foresail.model.protocols import Predictor
 from foresail.predictors.kernels.request import ignore
 
 """What is assumed of a job when neither its limit nor any runtime of its user is known."""
@@ -101,7 +102,7 @@ class PredictorSnapshot:
     """Rows of slots, up to the last in use."""
 
 
-class SteppedPredictor:
+class SteppedPredictor(Predictor):
     """A predictor whose whole behaviour is three compiled steps over a state of arrays."""
 
     def __init__(self, steps: PredictorSteps, layout: Layout) -> None:

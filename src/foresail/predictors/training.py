@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from foresail.kernels.columns import SUBMIT
 from foresail.model.errors import UnknownNameError
 from foresail.model.outcome import Outcome
-from foresail.model.protocols import Predictor, ProgressCallback, capabilities_of_predictor
+from foresail.model.protocols import Predictor, ProgressCallback
 from foresail.predictors.kernels.history_table import ATTRIBUTES
 from foresail.traces.measured import used_by_job
 from foresail.traces.workload import Workload
@@ -98,9 +98,7 @@ def train(
     runtime = workload.runtime_seconds
     known = np.isfinite(runtime) & (runtime >= 0.0)
     jobs = list(workload.specifications())
-    capabilities = capabilities_of_predictor(predictor)
     used = used_by_job(workload) if workload.usage is not None else {}
-    watcher = capabilities.watches_starts
     order = order_of_events(workload, known, learning)
     events = zip(order.kind.tolist(), order.slot.tolist(), order.time.tolist(), strict=True)
     position = 0
@@ -111,8 +109,7 @@ def train(
         if kind == SUBMISSION:
             predictor.predict(job, time)
         elif kind == START:
-            if watcher is not None:
-                watcher.started(job, time)
+            predictor.started(job, time)
         else:
             start = time - float(runtime[slot]) if learning == "on_completion" else time
             end = start + float(runtime[slot])

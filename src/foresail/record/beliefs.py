@@ -17,7 +17,7 @@ from foresail.distributions.summary import quantiles_at
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
-from foresail.model.protocols import Predictor, capabilities_of_predictor
+from foresail.model.protocols import Predictor
 from foresail.record.records import Predicted
 
 LEVELS: Final = (
@@ -210,8 +210,6 @@ class JobBeliefs:
 
 def teach(predictor: Predictor, calls: Iterable[PredictorCall]) -> Mapping[str, JobBeliefs]:
     """Make all calls to a fresh predictor, in order; returns what it believes of each job."""
-    can = capabilities_of_predictor(predictor)
-    refreshes, watches = can.refreshes_predictions, can.watches_starts
     beliefs: dict[str, JobBeliefs] = {}
     for call in calls:
         job = call.job
@@ -220,15 +218,15 @@ def teach(predictor: Predictor, calls: Iterable[PredictorCall]) -> Mapping[str, 
             case Asked(now=now):
                 belief = predictor.predict(job, now)
                 beliefs[job_id] = JobBeliefs(belief, belief)
-            case AskedAgain(now=now) if refreshes is not None:
-                latest = refreshes.refreshed(job, now)
+            case AskedAgain(now=now) if predictor.refreshes_predictions:
+                latest = predictor.refreshed(job, now)
                 beliefs[job_id] = replace(beliefs[job_id], latest=latest)
-            case Started(now=now) if watches is not None:
-                watches.started(job, now)
-            case JobWithdrawn(now=now) if can.watches_withdrawals is not None:
-                can.watches_withdrawals.withdrawn(job, now)
-            case ObservedPart(outcome=outcome) if can.observes_tasks is not None:
-                can.observes_tasks.part_ended(job, outcome)
+            case Started(now=now):
+                predictor.started(job, now)
+            case JobWithdrawn(now=now):
+                predictor.withdrawn(job, now)
+            case ObservedPart(outcome=outcome):
+                predictor.part_ended(job, outcome)
             case Observed(outcome=outcome):
                 predictor.observe(job, outcome)
                 if job_id in beliefs:  # should it go back to the queue, it is with its first belief

@@ -26,7 +26,7 @@ from foresail.model.event import (
 )
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, Outcome, unit_of
-from foresail.model.protocols import ComparesWith, Predictor, Scheduler, capabilities_of_scheduler
+from foresail.model.protocols import Predictor, Scheduler
 from foresail.model.view import PendingJob, Rejection, Reservation
 from foresail.record.beliefs import (
     Asked,
@@ -69,7 +69,7 @@ class Counters:
     """Counters of a controller's decisions.
 
     ``passes`` in which a job could start (ticks without news pass by a scheduler that
-    ``IgnoresTime``); ``corrections``; ``refusals``: parts of decisions that
+    ``ignores_time``); ``corrections``; ``refusals``: parts of decisions that
     were let through to no job; ``delayed_heads``: passes after which the job planned first is the
     same as before and its planned start is later.
     """
@@ -94,7 +94,7 @@ class Counters:
                     setattr(self, name, count)
 
 
-def folded(records: Iterable[Record], compares_with: ComparesWith | None = None) -> RunFold:
+def folded(records: Iterable[Record], compares_with: Scheduler | None = None) -> RunFold:
     """Fold records into the state of a run, for one that goes on from there.
 
     Raises
@@ -131,7 +131,7 @@ class RunFold:
         compares with another schedule. None: none follows.
     """
 
-    def __init__(self, compares_with: ComparesWith | None = None) -> None:
+    def __init__(self, compares_with: Scheduler | None = None) -> None:
         self._compares_with = compares_with
         self._begin(Cluster(()), "", starts_tasks=False)
 
@@ -211,15 +211,12 @@ class RunFold:
 
     def report_ends(self, scheduler: Scheduler) -> None:
         """Report ended parts, and restarts, to a fresh scheduler that observes these."""
-        can = capabilities_of_scheduler(scheduler)
         for call in self.predictor_calls:
             match call:
-                case ObservedPart(job=job, outcome=outcome) if can.observes_tasks is not None:
-                    can.observes_tasks.part_ended(job, outcome)
-                case Observed(job=job, outcome=outcome) if (
-                    can.observes_restarts is not None and outcome.ended_because in GOES_BACK
-                ):
-                    can.observes_restarts.went_back(job, outcome)
+                case ObservedPart(job=job, outcome=outcome):
+                    scheduler.part_ended(job, outcome)
+                case Observed(job=job, outcome=outcome) if outcome.ended_because in GOES_BACK:
+                    scheduler.went_back(job, outcome)
 
     @property
     def promised(self) -> tuple[Reservation, ...]:

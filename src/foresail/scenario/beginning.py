@@ -17,7 +17,7 @@ from foresail.model.distribution import Distribution
 from foresail.model.event import IN_CYCLES, Ended, EstimateExpired, Submitted, Tick
 from foresail.model.job import DeadlineValue, Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.protocols import Scheduler, capabilities_of_predictor
+from foresail.model.protocols import Predictor, Scheduler
 from foresail.record.log import EventLog
 from foresail.record.records import Manifest
 from foresail.scenario.scenario import Scenario
@@ -39,7 +39,7 @@ def controller_of(
     policy, before = scenario.policy_in_force, scenario.learned_before
     own, predictor, correction = policy.build()
     decides = own if scheduler is None else scheduler
-    if before is not None and capabilities_of_predictor(predictor).needs_truth is None:
+    if before is not None and not predictor.needs_truth:
         before.teach(policy, predictor)
     conventions = scenario.conventions_in_force
     return Controller(scenario.cluster, decides, predictor, correction, conventions, log=log)
@@ -76,7 +76,7 @@ _MANY: Final = 20
 _SECONDS: Final = 60.0
 
 
-class _SameBelief:
+class _SameBelief(Predictor):
     """Predictor that believes of every job what one with history might."""
 
     _belief: Final = Histogram.of([60.0, 300.0, 900.0, 3_600.0])

@@ -11,7 +11,7 @@ from foresail.model.decision import Start
 from foresail.model.errors import InputError
 from foresail.model.event import Ended, HistoryOutcome, Submitted
 from foresail.model.job import Job
-from foresail.model.protocols import Predictor, capabilities_of_predictor
+from foresail.model.protocols import Predictor
 from foresail.predictors.saving import load_state
 from foresail.predictors.training import train
 from foresail.record.log_text import read_log
@@ -44,13 +44,7 @@ class SavedState:
     def teach(self, policy: Policy, predictor: Predictor) -> None:
         """All that the file holds; jobs that were running then are another run's."""
         load_state(self.path, predictor, policy.predictor.text)
-        _forget_in_flight(predictor)
-
-
-def _forget_in_flight(predictor: Predictor) -> None:
-    keeper = capabilities_of_predictor(predictor).keeps_state
-    if keeper is not None:
-        keeper.forget_in_flight()
+        predictor.forget_in_flight()
 
 
 @dataclass(frozen=True)
@@ -78,11 +72,10 @@ class EarlierRun:
             raise InputError(
                 "has a job that was not submitted", source=self.event_log, value=error.args[0]
             ) from error
-        _forget_in_flight(predictor)
+        predictor.forget_in_flight()
 
     def _tell(self, predictor: Predictor) -> None:
         submitted: dict[str, Job] = {}
-        watcher = capabilities_of_predictor(predictor).watches_starts
         for record in read_log(self.event_log):
             match record:
                 case EventTaken(event=Submitted(time=now, job=job)):
@@ -92,7 +85,7 @@ class EarlierRun:
                     predictor.observe(submitted[outcome.job_id], outcome)
                 case EventTaken(event=HistoryOutcome(job=job, outcome=outcome)):
                     predictor.observe(job, outcome)
-                case Instructed(time=now, instruction=Start(job_id=job_id)) if watcher is not None:
-                    watcher.started(submitted[job_id], now)
+                case Instructed(time=now, instruction=Start(job_id=job_id)):
+                    predictor.started(submitted[job_id], now)
                 case _:
                     pass

@@ -12,7 +12,6 @@ from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.event import NodeChange
 from foresail.model.preference import PlacementOption
-from foresail.model.protocols import capabilities_of_scheduler
 from foresail.strl.own_requests import RequestPlaces, own_options
 
 if TYPE_CHECKING:  # a service begins sooner without what only workloads need
@@ -23,7 +22,7 @@ _WHO_DOES = "tetrisched or 3sigma, or jobs without strl"
 
 def places_of_requests(policy: Policy, cluster: Cluster) -> RequestPlaces | None:
     """Return the places that requests may name on a cluster; None if the policy takes none."""
-    takes = capabilities_of_scheduler(policy.scheduler.build()).places_by_options
+    takes = policy.scheduler.build().places_by_options
     return RequestPlaces.on(cluster) if takes else None
 
 
@@ -35,7 +34,7 @@ def require_places_by_options(policy: Policy, source: object) -> None:
     InputError
         If the policy's scheduler is one.
     """
-    if not capabilities_of_scheduler(policy.scheduler.build()).places_by_options:
+    if not policy.scheduler.build().places_by_options:
         raise InputError(
             "this scheduler would run jobs where their own STRL does not let them",
             source=source,

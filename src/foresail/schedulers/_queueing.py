@@ -27,6 +27,7 @@ from foresail.model.cluster import Cluster
 from foresail.model.construction import quickly_made
 from foresail.model.decision import Decision, Placement, PlannedStart, Start
 from foresail.model.errors import InputError, require
+from foresail.model.protocols import Scheduler
 from foresail.model.reason import AlikeReasons, Reason, ReasonCode
 from foresail.model.roster import FloatColumn, LateTuple
 from foresail.model.view import ClusterView, PendingJob
@@ -68,7 +69,7 @@ class Orders:
         require(self.age_limit_seconds > 0, self, "age_limit_seconds", "seconds above 0")
 
 
-class QueueScheduler:
+class QueueScheduler(Scheduler):
     """A scheduler whose behaviour is a compiled pass over ordered arrays.
 
     With ``keeps_plan`` each pass is handed the reservations of the one before. It makes at most
@@ -76,7 +77,7 @@ class QueueScheduler:
     would have done with them.
     """
 
-    backfills = True
+    backfills: bool | None = True
 
     def __init__(
         self,

@@ -20,6 +20,7 @@ from foresail.model.distribution import Distribution
 from foresail.model.errors import require, require_share
 from foresail.model.job import Job, Stage
 from foresail.model.outcome import Allocation, Outcome
+from foresail.model.protocols import Scheduler
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import register
 from foresail.model.view import ClusterView, PendingJob, RunningJob
@@ -90,14 +91,14 @@ class DistSchedParameters:
 
 
 @register("scheduler", "distsched", parameters=DistSchedParameters)
-class DistSched:
+class DistSched(Scheduler):
     """Packs tasks by distributions of their use: the most expected value first, risks bounded.
 
     Where tasks may start apart they do. Where nodes are not shared, a task uses what it asked for;
     where they are not known, each partition counts as one. Source: paper 000, chapter 5.
     """
 
-    starts_tasks: Literal[True] = True
+    starts_tasks = True
 
     def __init__(self, parameters: DistSchedParameters) -> None:
         self._parameters = parameters

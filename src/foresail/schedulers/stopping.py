@@ -12,6 +12,7 @@ from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, PlannedStart, Preempt, Start
 from foresail.model.errors import require_positive
 from foresail.model.job import Job
+from foresail.model.protocols import Scheduler
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import NoParameters, register
 from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation, RunningJob
@@ -87,7 +88,7 @@ def no_room(cpus: float, free: float) -> Reason:
 
 
 @register("scheduler", "priority")
-class Priority:
+class Priority(Scheduler):
     """Jobs with deadlines first, stopping the youngest others for them; no runtimes are asked for.
 
     The baseline ``Prio`` of 3Sigma, whose rules its source leaves open (spec 3sigma-distsched
@@ -97,7 +98,7 @@ class Priority:
     is left. It never waits for preferred nodes and gives no job up.
     """
 
-    ignores_time: Literal[True] = True
+    ignores_time = True
 
     def __init__(self, parameters: NoParameters) -> None:
         del parameters
@@ -140,7 +141,7 @@ class CapacityParameters:
 
 
 @register("scheduler", "capacity", parameters=CapacityParameters)
-class CapacityStack:
+class CapacityStack(Scheduler):
     """Reserved jobs from the start of their reservation; all others in a queue on what is left.
 
     The baseline Rayon/CapacityScheduler of TetriSched, as spec tetrisched section 9 models it. A

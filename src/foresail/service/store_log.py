@@ -13,7 +13,7 @@ from foresail.model.decision import Placement, Start, Withdraw
 from foresail.model.errors import InputError
 from foresail.model.event import Cancelled, Ended, Held, Released, Submitted
 from foresail.model.outcome import GOES_BACK, EndedBecause
-from foresail.model.protocols import ComparesWith
+from foresail.model.protocols import Scheduler
 from foresail.model.words import by_whom
 from foresail.record.job_life import JobHistory
 from foresail.record.log_text import record_line
@@ -30,7 +30,7 @@ _LOG: Final = logging.getLogger("foresail.service")
 _PENDING: Final = {"state": "pending", "start_seconds": None, "places": None}
 
 
-def recovered(store: SqlStore, compares_with: ComparesWith | None = None) -> KnownRun:
+def recovered(store: SqlStore, compares_with: Scheduler | None = None) -> KnownRun:
     """Recover the run from the store's event log: its snapshot first, and what follows that.
 
     One that this version cannot read is done without. ``compares_with`` is what the scheduler that

@@ -235,8 +235,7 @@ def simulate_forward(
     InputError
         If an outage or a change is of a node that does not exist, or a node is added that does.
     """
-    if controller.predictor_can.needs_truth is not None:
-        controller.predictor_can.needs_truth.reveal(runtime_seconds)
+    controller.predictor.reveal(runtime_seconds)
 
     def job_of(job_id: str) -> Job:
         return controller.state.submitted_job(job_id).job

@@ -153,11 +153,9 @@ def simulate_events(
     """
     began = time.perf_counter()
     truth = workload.truth()
-    predictor, scheduler = controller.predictor_can, controller.scheduler_can
-    if predictor.needs_truth is not None:
-        predictor.needs_truth.reveal(truth)
-    if predictor.needs_real_use is not None:
-        predictor.needs_real_use.reveal_use(used_by_job(workload))
+    controller.predictor.reveal(truth)
+    if controller.predictor.needs_real_use:
+        controller.predictor.reveal_use(used_by_job(workload))
     capacity = capacity_over_time(controller.cluster, conditions)
 
     def job_of(job_id: str) -> Job:
@@ -189,8 +187,7 @@ def simulate_events(
             enforces_limits=enforce_limits,
             told=None if used is None else news.append,
         )
-        if scheduler.watches_use is not None:
-            scheduler.watches_use.watch_use(execution.measured)
+        controller.scheduler.watch_use(execution.measured)
     else:
         in_parts = controller.state.starts_tasks
         runtime_of = runtimes_of_allocations(workload) if in_parts else _of_whole_jobs(truth)

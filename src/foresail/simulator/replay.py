@@ -21,7 +21,7 @@ from foresail.kernels.signatures import CompiledCorrection, CompiledPredictor
 from foresail.model.errors import InputError
 from foresail.model.event import STANDARD, Conventions
 from foresail.model.outcome import EndedBecause
-from foresail.model.protocols import Progress, ProgressCallback, capabilities_of_predictor
+from foresail.model.protocols import Progress, ProgressCallback
 from foresail.schedulers.kernels.waiting_queue import SLOTS, follows_probes
 from foresail.simulator.kernels import partitions_loop
 from foresail.simulator.kernels import replay_loop as _loop
@@ -64,7 +64,7 @@ def steps_of(policy: Policy) -> tuple[Step, ...]:
     if not is_compiled(policy):
         return ()
     scheduler, predictor, _ = policy.build()
-    refreshes = capabilities_of_predictor(predictor).refreshes_predictions is not None
+    refreshes = predictor.refreshes_predictions
     of_loop = _loop.parts_for(cast("Any", scheduler).compiled(), refreshes)
     return (*of_loop, *steps_of_parts(policy))
 
@@ -122,10 +122,9 @@ def replay_arrays(
             expected="the event engine for policies with parts that are not compiled",
         )
     scheduler, predictor, correction = policy.build()
-    oracle = capabilities_of_predictor(predictor).needs_truth
-    if oracle is not None:
+    if predictor.needs_truth:
         ids = workload.jobs["job_id"].to_list()
-        oracle.reveal(dict(zip(ids, runtime.tolist(), strict=True)))
+        predictor.reveal(dict(zip(ids, runtime.tolist(), strict=True)))
     specs = workload.specs
     steps, state = cast("CompiledPredictor", predictor).compiled(specs, workload.feature_names)
     correct, correction_parameters = cast("CompiledCorrection", correction).compiled()
@@ -190,7 +189,7 @@ def replays_apart(workload: Workload, policy: Policy, conventions: Conventions) 
         and workload.jobs["partition"].is_in([*workload.partitions]).fill_null(value=False).all()
         and not follows_probes(compiled)
         and compiled.shares is None
-        and capabilities_of_predictor(predictor).refreshes_predictions is None
+        and not predictor.refreshes_predictions
     )
 
 

@@ -26,7 +26,7 @@ from foresail.kernels.signatures import (
 from foresail.model.cluster import Partition
 from foresail.model.errors import InputError
 from foresail.model.outcome import EndedBecause
-from foresail.model.protocols import Predictor, ProgressCallback, capabilities_of_predictor
+from foresail.model.protocols import Predictor, ProgressCallback
 from foresail.predictors.training import END, SUBMISSION, order_of_events
 from foresail.schedulers.kernels import task_jobs
 from foresail.schedulers.kernels.task_jobs import TaskJobs
@@ -187,8 +187,7 @@ class _Asked:
 
         What the history says of its beliefs is added to ``proved``.
         """
-        can = capabilities_of_predictor(predictor)
-        if not can.is_compiled:
+        if not predictor.is_compiled:
             raise InputError(
                 "the predictor has no compiled steps",
                 value=type(predictor).__name__,
@@ -197,9 +196,9 @@ class _Asked:
         both = workload if history is None else _with_history(workload, history)
         known = [stages] if history is None else [stages, task_stages(history)]
         specs, features = _stage_specs(both, known)
-        if can.needs_truth is not None:
+        if predictor.needs_truth:
             means = np.concatenate([each.stage_seconds / each.width for each in known])
-            can.needs_truth.reveal({str(slot): mean for slot, mean in enumerate(means.tolist())})
+            predictor.reveal({str(slot): mean for slot, mean in enumerate(means.tolist())})
         steps, state = cast("CompiledPredictor", predictor).compiled(specs, features)
         asked = cls(_addresses(steps), _inputs(specs, state))
         if history is not None:

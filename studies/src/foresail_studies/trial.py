@@ -15,7 +15,7 @@ import polars as pl
 from foresail.control.policy import Policy, parse_policy
 from foresail.metrics.summary import deadline_metrics
 from foresail.model.decision import Decision
-from foresail.model.protocols import Predictor, Scheduler, capabilities_of_predictor
+from foresail.model.protocols import Predictor, Scheduler
 from foresail.model.short_form import part_of
 from foresail.model.view import ClusterView
 from foresail.predictors.stepped import PredictorSnapshot, SteppedPredictor
@@ -106,9 +106,8 @@ class _LearnedHistory:
 
     def teach(self, policy: Policy, predictor: Predictor) -> None:
         """Teach a predictor as if it had been there."""
-        keeper = capabilities_of_predictor(predictor).keeps_state
-        if keeper is not None:
-            keeper.restore(_learned(self.generator, self.seed, policy.predictor.text))
+        if predictor.keeps_state:
+            predictor.restore(_learned(self.generator, self.seed, policy.predictor.text))
         else:
             train(generated(self.generator, self.seed), predictor)
 
@@ -143,7 +142,7 @@ def metrics_of(schedule: Schedule) -> dict[str, float]:
 
 def _prediction_cost(workload: Workload, predictor: Predictor) -> dict[str, float]:
     """Return the milliseconds of a prediction after all was learned; empty for oracles."""
-    if capabilities_of_predictor(predictor).needs_truth is not None:
+    if predictor.needs_truth:
         return {}
     took = []
     for job in workload.specifications():

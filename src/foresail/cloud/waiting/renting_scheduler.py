@@ -15,7 +15,7 @@ from foresail.cloud.waiting.kernels import waiting_choice as kernel
 from foresail.cloud.waiting.kernels.waiting_choice import WaitingRules
 from foresail.model.arrays import Floats
 from foresail.model.decision import Decision, TickAt, Withdraw
-from foresail.model.protocols import Scheduler, SchedulerOfScheduler
+from foresail.model.protocols import Scheduler, SchedulerWrapper
 from foresail.model.view import ClusterView, PendingJob
 
 
@@ -159,7 +159,7 @@ class ClusterState:
         return job_id in self._waiting and job_id not in self._around.started
 
 
-class Renting(SchedulerOfScheduler):
+class Renting(SchedulerWrapper):
     """Asks a scheduler first, and a waiting policy about what that does not start.
 
     A job that comes and is not started in the same pass waits, is rented a machine, or is tried on
@@ -180,10 +180,9 @@ class Renting(SchedulerOfScheduler):
         Who is asked.
     """
 
-    ignores_time = False
-
     def __init__(self, scheduler: Scheduler, rules: WaitingRules, advisor: Advisor) -> None:
         super().__init__(scheduler)
+        self.ignores_time = False
         self.sent: list[Sent] = []
         self._rules = rules
         self._advisor = advisor

@@ -17,6 +17,7 @@ from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, PlannedStart, Preempt, Start, TickAt, Withdraw
 from foresail.model.errors import InputError
 from foresail.model.job import Job
+from foresail.model.protocols import Scheduler
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation
 from foresail.schedulers._planning.assigning import Starting, likely_placement, starting
@@ -105,7 +106,7 @@ _HOPELESS: Final = "it can gain nothing any more, and hopeless_jobs=drop"
 _OVER: Final = "no start that its STRL is worth something for is left"
 
 
-class PlanAhead:
+class PlanAhead(Scheduler):
     """Chooses starts, now and later, of all waiting jobs together by their expected value.
 
     It begins each cycle with the plan and the prices of the last one. The same views one after the
@@ -116,10 +117,10 @@ class PlanAhead:
     """
 
     places_by_options = True
+    last: CycleRecord | None = None
 
     def __init__(self, parameters: PlanAheadParameters) -> None:
         self.parameters = parameters
-        self.last: CycleRecord | None = None
         self._places = CellMap(Cluster(()))
         self._carried: tuple[Carried, ...] = ()
         find_solver(parameters.solver)

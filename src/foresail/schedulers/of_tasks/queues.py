@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from foresail.model.decision import Decision, Start
 from foresail.model.errors import require_at_least
@@ -53,7 +52,7 @@ class TaskFifo(QueuesTasks):
     """
 
     starts_gangs = True
-    ignores_time: Literal[True] = True
+    ignores_time = True
 
     def __init__(self, _: NoParameters) -> None:
         one = QueueParameters(queues=1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from foresail.model.decision import Decision, Start
 from foresail.model.errors import require, require_positive
 from foresail.model.job import Job, JobSize, Stage
 from foresail.model.outcome import GOES_BACK, Outcome
+from foresail.model.protocols import Scheduler
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import ClusterView, PendingJob, TaskNumbers
 from foresail.schedulers._placing import FreeRoom, Rooms
@@ -121,13 +122,13 @@ def without_pilots(
     )
 
 
-class QueuesTasks:
+class QueuesTasks(Scheduler):
     """A scheduler of tasks that start apart whose queues are those of the kernels.
 
     ``starts_gangs`` says whether ``decide`` also starts jobs whose tasks start together.
     """
 
-    starts_tasks: Literal[True] = True
+    starts_tasks = True
     starts_gangs = False
 
     def __init__(self, compiled: CompiledTaskScheduler) -> None:

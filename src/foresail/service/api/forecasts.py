@@ -335,7 +335,7 @@ async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
         state = controller.state
         reason = controller.reasons_of([job_id]).get(job_id)
         pending = state.pending_job(job_id)
-        has_order = controller.orders_queue is not None
+        has_order = controller.scheduler.backfills is not None
         return _Standing(pending, reason, frozenset(state.startable), has_order)
 
     snapshot = await current_snapshot(parts)

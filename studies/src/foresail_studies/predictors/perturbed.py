@@ -14,6 +14,7 @@ from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError, require, require_at_least
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
+from foresail.model.protocols import Predictor
 from foresail.model.registry import register
 from foresail_studies.perturbation import perturbed
 
@@ -40,7 +41,7 @@ class PerturbedParameters:
 
 
 @register("predictor", "perturbed", parameters=PerturbedParameters)
-class Perturbed:
+class Perturbed(Predictor):
     """Predicts a normal distribution about the real runtime, shifted (needs the truth revealed).
 
     Source: 3Sigma, figure 4.9; spec 3sigma-distsched section 6.3 and A-20.

@@ -7,13 +7,14 @@ from foresail.distributions.empirical import Empirical
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
+from foresail.model.protocols import Predictor
 from foresail.model.registry import NoParameters, register
 from foresail.predictors.kernels.request import DAY_SECONDS
 from foresail_studies.runtime_samples import FEATURE, samples_of
 
 
 @register("predictor", "sampled")
-class Sampled:
+class Sampled(Predictor):
     """Predicts the samples that jobs carry (generator ``e2e_sample``); without any, the limit.
 
     Source: 3Sigma, figure 4.11 (E2E-SAMPLE-n); spec 3sigma-distsched section 6.3.
