@@ -15,6 +15,7 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, Start, TickAt
+from foresail.model.protocols import Scheduler
 from foresail.model.view import ClusterView
 from foresail.record.records import Record
 from foresail.simulator.engine import simulate_events
@@ -51,7 +52,7 @@ class PastSchedule:
     """When anything happened."""
 
 
-class StartsAsRecorded:
+class StartsAsRecorded(Scheduler):
     """A scheduler that starts every job when the log says, however full the machine is."""
 
     def __init__(self, starts: dict[str, float]) -> None:
