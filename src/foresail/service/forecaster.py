@@ -48,7 +48,7 @@ _MOST_WORK: Final = SCENARIOS * 2_000
 _MANY: Final = 2_000
 """Of fewer jobs forecasts take no time that counts: what took long has loaded kernels."""
 
-_LONGEST_SECONDS: Final = 20.0
+_LONGEST_SECONDS: Final = 8.0
 """Nobody waits for longer."""
 
 _QUICK_SECONDS: Final = 0.5
@@ -251,11 +251,14 @@ class QueueForecaster:
         return await asyncio.wrap_future(work)
 
     def overruns(self, forecasts: Forecasts, job_id: str) -> float | None:
-        """Return the probability that a job needs all the time it requests; None without any."""
+        """Return the probability that a job needs all the time it requests.
+
+        None if that is nothing, or the job is held.
+        """
         waiting = (each.pending for each in forecasts.outlook.waiting)
-        pending = next(each for each in waiting if each.job.job_id == job_id)
-        requested = pending.job.requested_seconds
-        if requested is None:
+        pending = next((each for each in waiting if each.job.job_id == job_id), None)
+        requested = None if pending is None else pending.job.requested_seconds
+        if pending is None or requested is None:
             return None
         runtimes, _ = self._starts.draw([pending], (), forecasts.outlook.now, SCENARIOS, 0)
         return float((runtimes >= requested).mean())
