@@ -189,10 +189,7 @@ def _end_with(sentinel: int) -> None:
 class LocalPool:
     """Runs on worker processes of this machine.
 
-    Parameters
-    ----------
-    workers
-        How many.
+    ``workers``: how many.
     """
 
     def __init__(self, workers: int) -> None:
@@ -232,10 +229,7 @@ class DaskPool:
 
     Raises ``InputError`` if the extra is not installed.
 
-    Parameters
-    ----------
-    address
-        Of the scheduler, such as ``tcp://10.0.0.1:8786``.
+    ``address``: of the scheduler, such as ``tcp://10.0.0.1:8786``.
     """
 
     def __init__(self, address: str) -> None:

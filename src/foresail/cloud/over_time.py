@@ -23,11 +23,8 @@ _MOST_HOURS: Final = _MOST_YEARS * 8760
 def require_within_horizon(workload: Workload) -> None:
     """Refuse a log that lasts for more hours than can be planned one by one.
 
-    Parameters
-    ----------
-    workload
-        From its first submission to the last end, were there always room; jobs without a submit
-        time or a runtime do not count.
+    ``workload``: from its first submission to the last end, were there always room; jobs without a
+    submit time or a runtime do not count.
     """
     timed = workload.jobs.select("job_id", "submit_seconds", "runtime_seconds").filter(
         pl.all_horizontal(pl.col("submit_seconds", "runtime_seconds").is_finite())

@@ -44,10 +44,7 @@ class StudyResults:
 
     Raises ``InputError`` if the folder cannot be made.
 
-    Parameters
-    ----------
-    folder
-        Where they are; the runs are in ``runs``.
+    ``folder``: where they are; the runs are in ``runs``.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from foresail.cli.cloud._prices import numbers_of
+from foresail.cli.cloud._options import numbers_of
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 

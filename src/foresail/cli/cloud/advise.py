@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from foresail.cli.cloud._options import PicturedAnswerOptions, naming_options
-from foresail.cli.cloud._prices import (
+from foresail.cli.cloud._options import (
     STANDARD_FILTERS,
     Filters,
+    PicturedAnswerOptions,
     PriceOptions,
     echo,
+    naming_options,
     prices_of,
     print_numbers,
     require_jobs,

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from foresail.cli.cloud._options import PicturedAnswerOptions, naming_options
-from foresail.cli.cloud._prices import (
+from foresail.cli.cloud._options import (
     STANDARD_FILTERS,
     Filters,
+    PicturedAnswerOptions,
     PriceOptions,
+    naming_options,
     numbers_of,
     prices_of,
     show,

@@ -7,8 +7,14 @@ from typing import Annotated, Final
 
 import typer
 
-from foresail.cli.cloud._options import PicturedAnswerOptions
-from foresail.cli.cloud._prices import STANDARD_FILTERS, Filters, show, times_of, trace_jobs
+from foresail.cli.cloud._options import (
+    STANDARD_FILTERS,
+    Filters,
+    PicturedAnswerOptions,
+    show,
+    times_of,
+    trace_jobs,
+)
 from foresail.cli.log_options import LogOptions
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from foresail.cli.cloud._options import AnswerOptions
-from foresail.cli.cloud._prices import print_numbers
+from foresail.cli.cloud._options import AnswerOptions, print_numbers
 from foresail.cli.formats import Format, print_json, refuse
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError, UnknownNameError

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from foresail.cli.cloud._options import AnswerOptions, naming_options
-from foresail.cli.cloud._prices import echo, print_numbers
+from foresail.cli.cloud._options import AnswerOptions, echo, naming_options, print_numbers
 from foresail.cli.cloud._transient import (
     LONGEST_WAIT_SECONDS,
     checked,

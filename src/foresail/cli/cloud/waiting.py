@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from foresail.cli.cloud._options import PicturedAnswerOptions
-from foresail.cli.cloud._prices import (
+from foresail.cli.cloud._options import (
     STANDARD_FILTERS,
     Filters,
+    PicturedAnswerOptions,
     PriceOptions,
     prices_of,
     show,

@@ -399,6 +399,7 @@ def _place(
     machine = _free_machine(job, strict, jobs, shapes, machines, room)
     _believe(job, now, machine >= 0, rules, model, jobs, shapes, room)
     limit = max(rules.waiting_seconds, rules.patience_seconds)
+    # A wait that is open is that of the plan, which is asked only where the choice depends on it.
     if plan is not None:
         if room.tally[_WAITING] == 0.0:
             catch_up(now, jobs.shape, shapes.asked, plan)
