@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +20,7 @@ PARTS = {
     "as the policy believes": (False, False, False),
     "learned beside": (True, False, False),
     "and a common factor": (True, True, False),
-    "and jobs to come": (True, True, True),
+    "ours as drawn": (True, True, True),
 }
 """Ours without parts: whether beliefs are learned beside the policy's, whether what is unknown of
 many is drawn once, and whether jobs to come are drawn."""
@@ -61,7 +60,6 @@ class _Forecasters:
         self._alone._factor.shares = (0.0,) * 4
         self._alone._factor.update = lambda: None  # type: ignore[method-assign]
         self._parts = parts
-        self.seconds = 0.0
 
     def forecasts(
         self, log: Log, now: float, scenarios: int, recorded: float | None
@@ -80,12 +78,10 @@ class _Forecasters:
             learned, common, arrivals = PARTS[name]
             outlook = coming if arrivals else bare
             forecaster = self.whole if common else self._alone
-            begin = time.perf_counter()
             if learned:
                 found[name] = forecaster.forecast(outlook, scenarios=scenarios)
             else:
                 found[name] = forecast_waiting(outlook, scenarios=scenarios)
-            self.seconds += time.perf_counter() - begin
         return found
 
 
@@ -142,7 +138,6 @@ def answers_of_ours(
 
     log = Log(ask)
     run_schedule(workload, policy, past.limits, log)
-    print(f"    {forecasters.seconds:.0f} s of forecasts", flush=True)
     return answers
 
 

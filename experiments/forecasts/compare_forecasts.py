@@ -51,10 +51,12 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=5_000, help="the first so many of each log")
     parser.add_argument("--asked", type=int, default=200, help="jobs that are asked of, twice each")
     parser.add_argument("--scenarios", type=int, default=200, help="futures of each forecast")
+    parser.add_argument("--processors", type=int, help="of machines whose logs do not say so")
+    parser.add_argument("--parts", action="store_true", help="ours without parts, too")
     chosen = parser.parse_args()
     policies = chosen.policy or ([] if chosen.recorded else ["easy", "foresail"])
     for path in chosen.logs:
-        workload, limited = load_log(path, chosen.jobs)
+        workload, limited = load_log(path, chosen.jobs, chosen.processors)
         said = "" if limited > _NEARLY_ALL else f"; {1.0 - limited:.0%} have no limit: a stand-in"
         if chosen.recorded and has_recorded_waits(workload):
             _compare(f"{_name(path)}, recorded{said}", workload, RECORDED, chosen)
@@ -89,8 +91,9 @@ def _compare(title: str, workload: Workload, policy: str, chosen: argparse.Names
         print(f"{title}: no job waits")
         return
     answers = _answers_of_others(past, questions)
+    parts = [*PARTS] if chosen.parts else [*PARTS][-1:]
     answers |= answers_of_ours(
-        taken, policy, past, questions, scenarios=chosen.scenarios, parts=[*PARTS]
+        taken, policy, past, questions, scenarios=chosen.scenarios, parts=parts
     )
     known = questions.asked + questions.left
     three = [answers[OURS], answers[_TREES], answers[_PAST]]

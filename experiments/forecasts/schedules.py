@@ -71,9 +71,9 @@ class StartsAsRecorded(Scheduler):
         )
 
 
-def load_log(path: Path, jobs: int) -> tuple[Workload, float]:
+def load_log(path: Path, jobs: int, processors: int | None = None) -> tuple[Workload, float]:
     """Load the first jobs of a log that fit on its machine, and the share that has a limit."""
-    workload = load_workload(path)
+    workload = load_workload(path, processors=processors)
     machine = workload.processors
     table = workload.jobs.with_columns(cpus=pl.col("tasks") * pl.col("cpus_per_task")).filter(
         pl.col("runtime_seconds") > 0.0, pl.col("cpus") <= machine
