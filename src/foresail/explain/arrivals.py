@@ -3,97 +3,118 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from foresail.explain.outlook import Outlook
-from foresail.model.arrays import Floats
+from foresail.explain.outlook import Outlook, RecentJob
+from foresail.model.arrays import Floats, Integers
 
 HOUR: Final = 3600.0
 _DAY_HOURS: Final = 24
+_WEEK_HOURS: Final = 7 * _DAY_HOURS
+_SAME_DAY_WEIGHT: Final = 3.0
+"""Of the same hour of the same day of the week, against that of another day."""
+
 _FURTHEST: Final = 10.0
-"""They are drawn for so many times as long as there have been any."""
+"""Jobs are drawn for so many times as long as there have been any."""
 
 _MOST_ARRIVALS: Final = 2_000
-
-COLUMNS: Final = (
-    *("home", "width", "planned", "likely", "ready", "place", "runtime"),
-    *("memory", "gpus"),
-)
-HOME, WIDTH, PLANNED, LIKELY, READY, PLACE, RUNTIME, *OTHERS = range(len(COLUMNS))
-AMOUNTS: Final = ("cpus", "memory_bytes", "gpus")
-"""Names of what is in the columns of width and of others."""
+_SESSION_SECONDS: Final = 1_200.0
+"""A job that a user submits so soon after another is of the same session, of an hour at most."""
 
 
-class JobsToCome:
-    """Jobs to come, drawn in blocks of an hour, or of all there has been while that is shorter.
+@dataclass(frozen=True, slots=True)
+class DrawnArrivals:
+    """Jobs that come in each future, shapes (futures, most that come in one).
 
-    Parameters
-    ----------
-    now
-        From when on.
-    blocks
-        The jobs of past blocks as ``COLUMNS``, the latest block first; ``READY`` is the time
-        since the block began.
-    block_seconds
-        How long one is.
-    horizon_seconds
-        How far ahead they are drawn.
+    ``seconds`` ascend, infinite behind the last; ``numbers`` are those of like jobs among the
+    recent ones of the outlook.
     """
 
-    def __init__(
-        self, now: float, blocks: Sequence[Floats], block_seconds: float, horizon_seconds: float
-    ) -> None:
-        self._now = now
-        self._blocks = blocks
-        self._block_seconds = block_seconds
-        self._ahead = math.ceil(horizon_seconds / block_seconds) if blocks else 0
-
-    def one(self, random: np.random.Generator) -> Floats:
-        """The arrivals of one future, shape (jobs, columns)."""
-        parts = [np.zeros((0, len(COLUMNS)))]
-        for ahead in range(self._ahead):
-            alike = range(_DAY_HOURS - 1 - ahead % _DAY_HOURS, len(self._blocks), _DAY_HOURS)
-            past = alike if alike and self._block_seconds == HOUR else range(len(self._blocks))
-            drawn = self._blocks[past[int(random.integers(len(past)))]].copy()
-            drawn[:, READY] += self._now + ahead * self._block_seconds
-            parts.append(drawn)
-        return np.concatenate(parts)[:_MOST_ARRIVALS]
+    seconds: Floats
+    numbers: Integers
 
 
-def arrivals_of(
-    outlook: Outlook, number_of: Mapping[str | None, int], horizon_seconds: float
-) -> JobsToCome:
-    """Return the jobs to come up to a horizon, of the outlook's recent ones."""
-    past_seconds = outlook.now - outlook.begin_seconds
-    if not outlook.recent or past_seconds <= 0.0:
-        return JobsToCome(outlook.now, (), HOUR, 0.0)
-    block = min(HOUR, past_seconds)
+def draw_arrivals(
+    outlook: Outlook, futures: int, horizon_seconds: float, random: np.random.Generator
+) -> DrawnArrivals:
+    """Draw the jobs that come up to a horizon.
+
+    For every hour to come, the sessions that users began in the same hour of a past day, that of
+    the same day of the week more likely; while the run is young, all that there has been takes the
+    place of the hours. Jobs that can go before none that waits are left out.
+    """
+    now, past_seconds = outlook.now, outlook.now - outlook.begin_seconds
+    numbers = np.array([at for at, each in enumerate(outlook.recent) if _counts(outlook, each)])
+    if not numbers.size or past_seconds <= 0.0:
+        return DrawnArrivals(np.zeros((futures, 0)), np.zeros((futures, 0), np.int64))
+    block_seconds = min(HOUR, past_seconds)
+    blocks = math.floor(past_seconds / block_seconds)
+    submitted, begun = _sessions(outlook)
+    block = np.ceil((now - begun[numbers]) / block_seconds).astype(np.int64) - 1
+    since = submitted[numbers] - (now - (block + 1) * block_seconds)
+    order = np.lexsort((since, block))
+    first = np.searchsorted(block[order], np.arange(blocks + 1))
     horizon_seconds = min(horizon_seconds, _FURTHEST * past_seconds)
-    blocks: list[list[tuple[float, ...]]] = [[] for _ in range(math.floor(past_seconds / block))]
-    for each in outlook.recent:
-        ago = outlook.now - each.submit_seconds
-        number = math.ceil(ago / block) - 1
-        if 0 <= number < len(blocks):
-            since = (number + 1) * block - ago
-            blocks[number].append(
-                (
-                    number_of[each.partition],
-                    each.needs.cpus,
-                    each.planned_seconds,
-                    each.likely_seconds,
-                    since,
-                    each.place,
-                    each.runtime_seconds,
-                    each.needs.memory_bytes,
-                    each.needs.gpus,
-                )
-            )
-    return JobsToCome(
-        outlook.now,
-        [np.array(rows).reshape(-1, len(COLUMNS)) for rows in blocks],
-        block,
-        horizon_seconds,
-    )
+    longest = math.ceil(since.max() / block_seconds) - 1 if blocks > 1 else 0
+    ahead = np.arange(-longest, math.ceil(horizon_seconds / block_seconds))
+    drawn = np.stack([_drawn(each, blocks, futures, random) for each in ahead.tolist()], axis=1)
+    counts = first[drawn + 1] - first[drawn]
+    total = int(counts.sum())
+    before = np.repeat(np.cumsum(counts) - counts.ravel(), counts.ravel())
+    rows = order[np.repeat(first[drawn].ravel(), counts.ravel()) + np.arange(total) - before]
+    in_future = np.repeat(np.arange(futures), counts.sum(axis=1))
+    seconds = now + np.repeat(np.tile(ahead, futures), counts.ravel()) * block_seconds + since[rows]
+    comes = (seconds >= now) & (seconds < now + horizon_seconds)
+    rows, in_future, seconds = rows[comes], in_future[comes], seconds[comes]
+    return _by_future(futures, in_future, seconds, numbers[rows])
+
+
+def _counts(outlook: Outlook, recent: RecentJob) -> bool:
+    """Return whether a job that comes could start before one that waits."""
+    last = max((each.place for each in outlook.waiting), default=-math.inf)
+    return outlook.backfills or recent.place < last
+
+
+def _sessions(outlook: Outlook) -> tuple[Floats, Floats]:
+    """Return when recent jobs were submitted, and when the first job of their session was."""
+    submitted = np.array([each.submit_seconds for each in outlook.recent])
+    begun = submitted.copy()
+    latest: dict[str | None, int] = {}
+    for at, each in enumerate(outlook.recent):
+        user = each.pending.job.user
+        before = latest.get(user)
+        is_soon = before is not None and submitted[at] - submitted[before] < _SESSION_SECONDS
+        if before is not None and is_soon and submitted[at] - begun[before] < HOUR:
+            begun[at] = begun[before]
+        latest[user] = at
+    return submitted, begun
+
+
+def _drawn(ahead: int, blocks: int, futures: int, random: np.random.Generator) -> Integers:
+    """Draw the numbers of past blocks, the latest is 0, for one that begins so many from now.
+
+    Sessions that have begun go on as others did, for their own end is not known.
+    """
+    alike = np.arange(_DAY_HOURS - 1 - ahead % _DAY_HOURS, blocks, _DAY_HOURS)
+    over = min(max(0, -ahead), blocks - 1)
+    alike = alike[alike >= over]
+    if not alike.size:
+        return random.integers(over, blocks, size=futures)
+    weights = np.where((alike + 1 + ahead) % _WEEK_HOURS == 0, _SAME_DAY_WEIGHT, 1.0)
+    return random.choice(alike, size=futures, p=weights / weights.sum())
+
+
+def _by_future(futures: int, of: Integers, seconds: Floats, numbers: Integers) -> DrawnArrivals:
+    """Return a row of arrivals for each future, in order of time."""
+    order = np.lexsort((seconds, of))
+    counts = np.bincount(of, minlength=futures)
+    place = np.arange(of.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    most = min(int(counts.max(initial=0)), _MOST_ARRIVALS)
+    kept = order[place < most]
+    found = DrawnArrivals(np.full((futures, most), math.inf), np.zeros((futures, most), np.int64))
+    at = of[kept], place[place < most]
+    found.seconds[at], found.numbers[at] = seconds[kept], numbers[kept]
+    return found

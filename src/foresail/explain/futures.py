@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.explain.arrivals import (
-    AMOUNTS,
-    COLUMNS,
-    HOME,
-    HOUR,
-    LIKELY,
-    OTHERS,
-    PLACE,
-    PLANNED,
-    READY,
-    RUNTIME,
-    WIDTH,
-    arrivals_of,
-)
+from foresail.explain.arrivals import HOUR, DrawnArrivals, draw_arrivals
 from foresail.explain.kernels.forward import ANYWHERE, Futures, blank_scratch, fill_starts
-from foresail.explain.outlook import Outlook, QueuedJob
+from foresail.explain.outlook import Outlook, QueuedJob, RecentJob
+from foresail.explain.replayed_futures import ReplayedFutures, is_replayable
 from foresail.model.arrays import Floats
 from foresail.model.cluster import Resources
 from foresail.model.job import DependencyKind
@@ -53,34 +41,94 @@ def starts_in_futures(
     random
         Jobs to come are drawn by it, if the outlook has any to draw from.
     """
-    return _Simulated(outlook, lasting, running_ends, random).starts()
+    horizon = _horizon(outlook, lasting, running_ends)
+    arrivals = draw_arrivals(outlook, len(lasting), horizon, random)
+    predecessors = _predecessors(outlook.waiting, outlook.running, len(outlook.waiting))
+    if not predecessors["before"].size and is_replayable(outlook):
+        comes = _runtimes(outlook, arrivals, lasting, running_ends)
+        replayed = ReplayedFutures(outlook, arrivals, comes)
+        return _in_threads(
+            len(lasting), lambda first, last: replayed.starts(lasting, running_ends, first, last)
+        )
+    return _Simulated(outlook, lasting, running_ends, arrivals).starts()
+
+
+def _in_threads(futures: int, starts: Callable[[int, int], Floats]) -> Floats:
+    """Return the starts in all futures, some in each thread."""
+    bounds = np.linspace(0, futures, _THREADS + 1).astype(int).tolist()
+    with ThreadPoolExecutor(_THREADS) as threads:
+        return np.concatenate([*threads.map(starts, bounds[:-1], bounds[1:])])
+
+
+def _runtimes(
+    outlook: Outlook, arrivals: DrawnArrivals, lasting: Floats, running_ends: Floats
+) -> Floats:
+    """Return how long jobs that come run: as long as the like, in the same future."""
+    begun = np.array([each.start_seconds for each in outlook.running])
+    known = np.array([each.runtime_seconds for each in outlook.recent], dtype=np.float64)
+    drawn = np.concatenate((lasting, running_ends - begun), axis=1)
+    ids = [each.pending.job.job_id for each in outlook.waiting]
+    ids += [each.job.job_id for each in outlook.running]
+    place = {job_id: at for at, job_id in enumerate(ids)}
+    same = np.array([place.get(each.pending.job.job_id, 0) for each in outlook.recent], np.int64)
+    if not arrivals.numbers.size:
+        return np.zeros(arrivals.numbers.shape)
+    alike = np.take_along_axis(drawn, same[arrivals.numbers], axis=1)
+    found = known[arrivals.numbers]
+    return np.where(np.isnan(found), alike, found)
+
+
+def _horizon(outlook: Outlook, lasting: Floats, running_ends: Floats) -> float:
+    """Return how far ahead arrivals matter (seconds): twice the time that all work takes."""
+    mean = lasting.mean(axis=0)
+    asked = [each.pending.job.total for each in outlook.waiting]
+    room = sum(outlook.room.values(), Resources())
+    taken = [
+        float(mean @ np.array([getattr(each, name) for each in asked])) / there
+        for name in _AMOUNTS
+        if (there := getattr(room, name)) > 0.0
+    ]
+    ends = running_ends.mean(axis=0) if outlook.running else np.zeros(1)
+    left = max(0.0, float(ends.max()) - outlook.now)
+    return min(_LONGEST_HORIZON, HOUR + left + 2.0 * max(taken, default=0.0))
+
+
+_COLUMNS: Final = (
+    *("home", "width", "planned", "likely", "ready", "place", "runtime"),
+    *("memory", "gpus"),
+)
+_HOME, _WIDTH, _PLANNED, _LIKELY, _READY, _PLACE, _RUNTIME, *_OTHERS = range(len(_COLUMNS))
+_AMOUNTS: Final = ("cpus", "memory_bytes", "gpus")
+"""Names of what is in the columns of width and of others."""
 
 
 class _Simulated:
     """Futures of an outlook, by their runtimes."""
 
     def __init__(
-        self, outlook: Outlook, lasting: Floats, running_ends: Floats, random: np.random.Generator
+        self, outlook: Outlook, lasting: Floats, running_ends: Floats, arrivals: DrawnArrivals
     ) -> None:
-        self._outlook, self._random = outlook, random
+        self._outlook, self._arrivals = outlook, arrivals
         self._waiting, self._running = outlook.waiting, outlook.running
         self._lasting, self._running_ends = lasting, running_ends
         names: list[str | None] = [*outlook.cpus]
         self._number = {name: number for number, name in enumerate(names)} | {None: ANYWHERE}
-        self._known = self._columns()
-        self._arrivals = arrivals_of(outlook, self._number, self._horizon())
+        self._known = self._columns(outlook.waiting)
+        self._known[_LIKELY] = [each.likely_seconds for each in outlook.waiting]
+        self._known[_READY] = [each.ready_seconds for each in outlook.waiting]
+        self._past = self._columns(outlook.recent)
+        self._to_come = _runtimes(outlook, arrivals, lasting, running_ends)
 
-    def _columns(self) -> Floats:
-        """Return what all futures share of the waiting jobs, shape (columns, 1, jobs)."""
-        columns = np.zeros((len(COLUMNS), 1, len(self._waiting)))
-        columns[HOME] = [self._number[each.partition] for each in self._waiting]
-        asked = [each.pending.job.total for each in self._waiting]
-        for column, name in zip((WIDTH, *OTHERS), AMOUNTS, strict=True):
+    def _columns(self, jobs: Sequence[QueuedJob] | Sequence[RecentJob]) -> Floats:
+        """Return what all futures share of jobs, shape (columns, jobs)."""
+        columns = np.zeros((len(_COLUMNS), len(jobs)))
+        columns[_HOME] = [self._number[each.partition] for each in jobs]
+        asked = [each.pending.job.total for each in jobs]
+        for column, name in zip((_WIDTH, *_OTHERS), _AMOUNTS, strict=True):
             columns[column] = [getattr(each, name) for each in asked]
-        columns[PLANNED] = [each.pending.planned_seconds for each in self._waiting]
-        columns[LIKELY] = [each.likely_seconds for each in self._waiting]
-        columns[READY] = [each.ready_seconds for each in self._waiting]
-        columns[PLACE] = [each.place for each in self._waiting]
+        columns[_PLANNED] = [each.pending.planned_seconds for each in jobs]
+        columns[_LIKELY] = columns[_PLANNED]
+        columns[_PLACE] = [each.place for each in jobs]
         return columns
 
     def starts(self) -> Floats:
@@ -110,30 +158,30 @@ class _Simulated:
 
     def _futures(self, lot: slice) -> Futures:
         outlook, waiting, running = self._outlook, self._waiting, self._running
-        count = len(self._lasting[lot])
-        of_arrivals = [self._arrivals.one(self._random) for _ in range(count)]
-        most = max(len(each) for each in of_arrivals)
+        numbers, seconds = self._arrivals.numbers[lot], self._arrivals.seconds[lot]
+        count, most = numbers.shape
         known = len(waiting)
-        columns = np.zeros((len(COLUMNS), count, known + most))
-        columns[READY] = columns[PLACE] = math.inf
-        columns[:, :, :known] = self._known
-        columns[RUNTIME, :, :known] = self._lasting[lot]
+        columns = np.zeros((len(_COLUMNS), count, known + most))
+        columns[:, :, :known] = self._known[:, None, :]
+        columns[_RUNTIME, :, :known] = self._lasting[lot]
+        if most:
+            columns[:, :, known:] = self._past[:, numbers]
+            columns[_READY, :, known:] = seconds
+            columns[_RUNTIME, :, known:] = self._to_come[lot]
         due = np.full(known + most, math.inf)  # those to come go first never
         due[:known] = [each.due_seconds for each in waiting]
-        for future, each in enumerate(of_arrivals):
-            columns[:, future, known : known + len(each)] = each.T
-        counted = [other for other in OTHERS if columns[other].any()]
+        counted = [other for other in _OTHERS if columns[other].any()]
         return Futures(
             now=outlook.now,
             cpus=np.array([*outlook.cpus.values()], dtype=np.float64),
             backfills=outlook.backfills,
-            home=columns[HOME],
-            widths=columns[WIDTH],
-            planned=columns[PLANNED],
-            likely=columns[LIKELY],
-            ready=columns[READY],
-            runtimes=columns[RUNTIME],
-            order=np.argsort(columns[PLACE], axis=1, kind="stable"),
+            home=columns[_HOME],
+            widths=columns[_WIDTH],
+            planned=columns[_PLANNED],
+            likely=columns[_LIKELY],
+            ready=columns[_READY],
+            runtimes=columns[_RUNTIME],
+            order=np.argsort(columns[_PLACE], axis=1, kind="stable"),
             running_home=np.array(
                 [self._number[each.placement.tasks_by_partition[0][0]] for each in running],
                 dtype=np.int64,
@@ -151,26 +199,12 @@ class _Simulated:
             **_predecessors(waiting, running, known + most),
         )
 
-    def _horizon(self) -> float:
-        """Return how far ahead arrivals matter (seconds): twice the time that all work takes."""
-        lasting = self._lasting.mean(axis=0)
-        asked = [each.pending.job.total for each in self._waiting]
-        room = sum(self._outlook.room.values(), Resources())
-        taken = [
-            float(lasting @ np.array([getattr(each, name) for each in asked])) / there
-            for name in AMOUNTS
-            if (there := getattr(room, name)) > 0.0
-        ]
-        ends = self._running_ends.mean(axis=0) if self._running else np.zeros(1)
-        left = max(0.0, float(ends.max()) - self._outlook.now)
-        return min(_LONGEST_HORIZON, HOUR + left + 2.0 * max(taken, default=0.0))
-
 
 def _amounts(columns: Sequence[int], of: Iterable[Resources]) -> Floats:
     """Return requests or totals of resources beside cpus, shape (columns, those)."""
     rows = [(each.memory_bytes, each.gpus) for each in of]
-    table = np.array(rows, dtype=np.float64).reshape(-1, len(OTHERS))
-    return np.ascontiguousarray(table.T[[OTHERS.index(column) for column in columns]])
+    table = np.array(rows, dtype=np.float64).reshape(-1, len(_OTHERS))
+    return np.ascontiguousarray(table.T[[_OTHERS.index(column) for column in columns]])
 
 
 def _predecessors(

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final, Protocol, cast, runtime_checkable
 
 from foresail.control.loop import Controller
+from foresail.kernels.signatures import CompiledCorrection, CompiledScheduler
 from foresail.model.cluster import NamedPartitions, Resources
 from foresail.model.construction import quickly_made
 from foresail.model.errors import InputError
+from foresail.model.event import Conventions
 from foresail.model.job import Job
 from foresail.model.view import PendingJob, RunningJob
-from foresail.record.job_life import EndedAttempt, JobHistory
+from foresail.record.job_life import JobHistory
 from foresail.record.state import State
+from foresail.schedulers.kernels.reference import ReferenceTables
 
 MOST_RECENT: Final = 2_000
 """Of how many of the latest jobs arrivals are drawn."""
@@ -51,18 +54,60 @@ class QueuedJob:
 
 @dataclass(frozen=True, slots=True)
 class RecentJob:
-    """A job that has ended: what came, and may come again.
+    """A job that has come, the like of which may come again.
 
-    ``partition`` is as of one that waits, ``place`` what it would be if it were submitted now.
+    Parameters
+    ----------
+    pending
+        As it would wait had it been submitted now, with what was believed of it then.
+    partition, place
+        As of a job that waits.
+    submit_seconds
+        When it came.
+    runtime_seconds
+        How long it ran; None for one that waits or runs still, whose draws tell.
     """
 
-    submit_seconds: float
-    needs: Resources
+    pending: PendingJob
     partition: str | None
-    runtime_seconds: float
-    planned_seconds: float
-    likely_seconds: float
     place: float
+    submit_seconds: float
+    runtime_seconds: float | None
+
+
+@runtime_checkable
+class ReplayedReference(Protocol):
+    """A schedule that a scheduler compares with, as the compiled replay has it."""
+
+    def standing(self) -> Iterable[tuple[ReferenceTables, Mapping[str, int]]]:
+        """Yield a copy of the tables of each partition, and the row of each job by its id."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRule:
+    """The rule by which a run starts jobs, where the compiled replay follows it.
+
+    Parameters
+    ----------
+    scheduler, correction
+        Its parts.
+    conventions
+        The order of things at the same instant.
+    initial_seconds
+        Runtimes that were planned with at first of the jobs that run, in their order.
+    plan
+        Planned starts (seconds) by job id.
+    references
+        By partition, what it compares with: the tables, and the row of each job by its id.
+    """
+
+    scheduler: CompiledScheduler
+    correction: CompiledCorrection
+    conventions: Conventions
+    initial_seconds: tuple[float, ...]
+    plan: Mapping[str, float]
+    references: tuple[tuple[ReferenceTables, Mapping[str, int]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +134,8 @@ class Outlook:
         Whether the scheduler has an order of its queue; else its plan stands in, then arrival.
     recent
         Jobs of which arrivals are drawn, in order of submission.
+    rule
+        By which jobs are started; None: by their places, as ``backfills`` says.
     """
 
     now: float
@@ -101,6 +148,7 @@ class Outlook:
     held: frozenset[str] = frozenset()
     recent: tuple[RecentJob, ...] = ()
     has_order: bool = True
+    rule: QueueRule | None = None
 
     @property
     def cpus(self) -> dict[str, float]:
@@ -152,6 +200,28 @@ def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
         waiting=tuple(waiting),
         held=held,
         has_order=controller.scheduler.backfills is not None,
+        rule=_rule(controller),
+    )
+
+
+def _rule(controller: Controller) -> QueueRule | None:
+    correction, reference = controller.correction, controller.state.reference
+    if (
+        not isinstance(correction, CompiledCorrection)
+        or not controller.scheduler.is_compiled
+        or not (reference is None or isinstance(reference, ReplayedReference))
+    ):
+        return None
+    return QueueRule(
+        cast("Any", controller.scheduler).compiled(),
+        correction,
+        controller.conventions,
+        tuple(
+            controller.state.submitted_job(each.job.job_id).planned_seconds
+            for each in controller.state.running_roster.in_order()
+        ),
+        controller.plan,
+        () if reference is None else tuple(reference.standing()),
     )
 
 
@@ -167,33 +237,50 @@ def _by_arrival(pending: PendingJob) -> int:
 
 
 def with_arrivals(outlook: Outlook, controller: Controller, jobs: JobHistory) -> Outlook:
-    """The same, with the latest jobs that have ended, of which arrivals are drawn."""
-    latest = sorted(jobs.past[-MOST_RECENT:], key=_submitted)
-    first: dict[str, EndedAttempt] = {each.job.job_id: each for each in latest}
-    planned = controller.plan
-    recent = tuple(_recent(controller, each, planned) for each in first.values() if each.job.cpus)
-    begin = min((job.submit_seconds for job in jobs.submitted.values()), default=outlook.now)
-    return replace(outlook, begin_seconds=begin, recent=recent)
+    """The same, with the latest jobs that have come, of which arrivals are drawn."""
+    latest = jobs.past[-MOST_RECENT:]
+    came: dict[str, tuple[PendingJob, float | None]] = {}
+    for each in latest:
+        pending = PendingJob(each.job, 0, each.running.prediction, each.planned_seconds)
+        came[each.job.job_id] = pending, each.outcome.runtime_seconds
+    for runs in outlook.running:
+        planned = controller.state.submitted_job(runs.job.job_id).planned_seconds
+        came[runs.job.job_id] = PendingJob(runs.job, 0, runs.prediction, planned), None
+    for queued in outlook.waiting:
+        came[queued.pending.job.job_id] = queued.pending, None
+    begin = outlook.now
+    if len(latest) < len(jobs.past):  # all that came since then are known
+        begin = jobs.past[-MOST_RECENT - 1].outcome.end_seconds
+    elif jobs.submitted:
+        begin = next(iter(jobs.submitted.values())).submit_seconds
+    planned_starts = controller.plan
+    recent = [
+        _recent(controller, pending, runtime, planned_starts)
+        for job_id, (pending, runtime) in came.items()
+        if pending.job.cpus and job_id in jobs.submitted
+    ]
+    recent.sort(key=_submitted)
+    return replace(outlook, begin_seconds=begin, recent=tuple(recent))
 
 
-def _submitted(attempt: EndedAttempt) -> float:
-    return attempt.job.submit_seconds
+def _submitted(recent: RecentJob) -> float:
+    return recent.submit_seconds
 
 
 def _recent(
-    controller: Controller, attempt: EndedAttempt, starts: Mapping[str, float]
+    controller: Controller,
+    pending: PendingJob,
+    runtime_seconds: float | None,
+    starts: Mapping[str, float],
 ) -> RecentJob:
-    job = replace(attempt.job, submit_seconds=controller.now)
-    belief, planned = attempt.running.prediction, attempt.planned_seconds
-    pending = PendingJob(job, controller.state.submissions, belief, planned)
+    job = replace(pending.job, submit_seconds=controller.now)
+    now = replace(pending, job=job, arrival=controller.state.submissions)
     return RecentJob(
-        submit_seconds=attempt.job.submit_seconds,
-        needs=job.total,
-        partition=_partition(controller, job),
-        runtime_seconds=attempt.outcome.runtime_seconds,
-        planned_seconds=planned,
-        likely_seconds=planned,
-        place=_place(controller, pending, starts),
+        pending,
+        _partition(controller, job),
+        _place(controller, now, starts),
+        pending.job.submit_seconds,
+        runtime_seconds,
     )
 
 

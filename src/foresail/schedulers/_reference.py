@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -103,6 +103,11 @@ class EasyReference:
     def copy(self) -> EasyReference:
         """Another one that goes on from here by itself."""
         return copy.deepcopy(self)
+
+    def standing(self) -> Iterator[tuple[tables.ReferenceTables, Mapping[str, int]]]:
+        """Yield a copy of the tables of each partition, and the row of each job by its id."""
+        for part in self._parts:
+            yield part.standing()
 
 
 class _PartitionReference:
@@ -203,6 +208,13 @@ class _PartitionReference:
         return [
             (self._job_ids[number], Due(*row)) for number, row in zip(numbers, rows, strict=True)
         ]
+
+    def standing(self) -> tuple[tables.ReferenceTables, Mapping[str, int]]:
+        """Return a copy of the tables, and the row of each job by its id."""
+        named = self._at._asdict().items()
+        at = self._at._replace(**{name: table.copy() for name, table in named})
+        at.counters[tables.ENTERED] = len(self._job_ids)
+        return at, dict(self._number_of)
 
     def _drop_taken(self) -> None:
         """Make room for passages; those of the present instant are still to be taken."""

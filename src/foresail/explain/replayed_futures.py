@@ -1,0 +1,280 @@
+"""Futures of one partition by the compiled replay: the scheduler's own passes decide them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from foresail.distributions.summary import summarise
+from foresail.explain.arrivals import DrawnArrivals
+from foresail.explain.kernels.replayed import (
+    ToCome,
+    enter_queue,
+    fill_replayed,
+    keep_belief,
+)
+from foresail.explain.outlook import Outlook, QueueRule
+from foresail.kernels.calling import step_address
+from foresail.kernels.columns import (
+    CPUS,
+    REQUESTED,
+    SPEC_COLUMNS,
+    SUBMIT,
+    SUMMARY_COLUMNS,
+    nearest_grain,
+    whole_grain,
+)
+from foresail.kernels.signatures import PredictorState
+from foresail.kernels.waiting_jobs import DUE, LATEST, PLANNED, RESERVATION, SUBMITTED
+from foresail.model.arrays import Floats, Integers
+from foresail.model.job import Job
+from foresail.model.view import PendingJob, RunningJob
+from foresail.schedulers.kernels import reference as easy
+from foresail.schedulers.kernels.waiting_queue import NOW, WAITS
+from foresail.simulator.kernels import replay_loop as loop
+
+_MOST_WITH_RESERVATIONS: Final = 100
+"""Of more jobs that wait, reservations for all of them would take minutes."""
+
+_MOST_WAITING: Final = 10_000
+"""Of more, every pass would look at too many."""
+
+
+def is_replayable(outlook: Outlook) -> bool:
+    """Return whether the replay knows all that such futures depend on.
+
+    It does not know several partitions, memory and gpus, jobs that wait for others, nor, where the
+    scheduler compares with another schedule, jobs that may start later than others that come.
+    """
+    rule = outlook.rule
+    if rule is None or len(outlook.room) != 1:
+        return False
+    reserves = math.isinf(rule.scheduler.most_reserved)
+    if len(outlook.waiting) > (_MOST_WITH_RESERVATIONS if reserves else _MOST_WAITING):
+        return False
+    pendings = [each.pending for each in outlook.waiting]
+    pendings += [each.pending for each in outlook.recent]
+    if any(each.job.total.memory_bytes or each.job.total.gpus for each in pendings):
+        return False
+    is_late = any(each.ready_seconds > outlook.now for each in outlook.waiting)
+    return not (rule.references and is_late)
+
+
+class ReplayedFutures:
+    """How things stand in the one partition of an outlook, as tables of the compiled replay.
+
+    Slots are those of jobs in what the scheduler compares with, if it does; then of other jobs that
+    run, and that wait, by arrival; then of those to come.
+
+    Parameters
+    ----------
+    outlook
+        One that ``is_replayable``.
+    arrivals
+        What comes in each future.
+    runtimes
+        How long these run, of the same shape.
+    """
+
+    def __init__(self, outlook: Outlook, arrivals: DrawnArrivals, runtimes: Floats) -> None:
+        rule, (room,) = outlook.rule, outlook.room.values()
+        assert rule is not None
+        self._rule, self._outlook = rule, outlook
+        self._cpus = whole_grain(nearest_grain(room.cpus))
+        slot_of = dict(rule.references[0][1]) if rule.references else {}
+        entered = set(slot_of)
+        first = int(rule.references[0][0].counters[easy.ENTERED]) if rule.references else 0
+        self._columns = [at for at, each in enumerate(outlook.waiting) if self._fits(each.pending)]
+        queued = [outlook.waiting[at] for at in self._columns]
+        jobs = [each.job for each in outlook.running] + [each.pending.job for each in queued]
+        for job in jobs:
+            if job.job_id not in slot_of:
+                slot_of[job.job_id] = first
+                first += 1
+        slots = np.array([slot_of[job.job_id] for job in jobs], np.int64)
+        self._first = first
+        self._running, self._waiting = np.split(slots, [len(outlook.running)])
+        later = np.array(
+            [
+                each.ready_seconds > outlook.now
+                or (bool(rule.references) and each.pending.job.job_id not in entered)
+                for each in queued
+            ],
+            dtype=np.bool_,
+        )
+        ready = np.array([each.ready_seconds for each in queued])[later]
+        self._kinds: dict[tuple[str | None, float | None], int] = {}
+        self._submissions = self._to_come(arrivals, runtimes, self._waiting[later], ready)
+        self._known = self._standing([each.pending for each in queued], int(later.sum()))
+        enter_queue(self._known, self._waiting[~later], self._running)
+
+    def _fits(self, pending: PendingJob) -> bool:
+        return whole_grain(pending.job.cpus) <= self._cpus
+
+    def _kind(self, job: Job) -> int:
+        return self._kinds.setdefault((job.user, job.requested_seconds), len(self._kinds))
+
+    def _to_come(
+        self, arrivals: DrawnArrivals, runtimes: Floats, slots: Integers, ready: Floats
+    ) -> ToCome:
+        """Jobs to come, those among them that are known but may not start yet."""
+        seconds, rows = arrivals.seconds, arrivals.numbers
+        if slots.size:
+            count = len(runtimes)
+            known = np.broadcast_to(ready, (count, slots.size))
+            seconds = np.concatenate((known, seconds), axis=1)
+            rows = np.concatenate((np.broadcast_to(-1 - slots, known.shape), rows), axis=1)
+            runtimes = np.concatenate((np.zeros(known.shape), runtimes), axis=1)
+            order = np.argsort(seconds, axis=1, kind="stable")
+            seconds = np.take_along_axis(seconds, order, axis=1)
+            rows = np.take_along_axis(rows, order, axis=1)
+            runtimes = np.take_along_axis(runtimes, order, axis=1)
+        recent = [each.pending for each in self._outlook.recent] if arrivals.numbers.size else []
+        specs, summaries = _specified([each.job for each in recent]), _summaries(recent)
+        kinds = np.array([self._kind(each.job) for each in recent], np.int64)
+        return ToCome(seconds, rows, runtimes, specs, summaries, _widths(recent), kinds)
+
+    def _standing(self, waiting: Sequence[PendingJob], later: int) -> loop.Replay:
+        """Return tables with rows of all that is known; ``later`` are to be submitted still."""
+        outlook, rule = self._outlook, self._rule
+        running = outlook.running
+        count = self._first + self._submissions.seconds.shape[1] + 1
+        specs = np.full((count, SPEC_COLUMNS), -1.0)
+        specs[-1, SUBMIT] = math.inf
+        slots = np.concatenate((self._running, self._waiting))
+        jobs = [*(each.job for each in running), *(each.job for each in waiting)]
+        specs[slots] = _specified(jobs)
+        kinds = np.zeros(count, np.int64)
+        kinds[slots] = [self._kind(job) for job in jobs]
+        kinds[-1] = len(self._kinds)  # so that there are as many rows
+        width = np.zeros(count)
+        width[self._running] = [whole_grain(each.cpus) for each in outlook.taken]
+        width[self._waiting] = _widths(waiting)
+        free = self._cpus - float(width[self._running].sum())
+        machine = _machine(rule, free)
+        state = PredictorState(np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)))
+        at = loop.idle(specs, width, np.zeros(count), kinds, rule.scheduler, machine, state)
+        at.queue.summaries[self._running] = _summaries(running)
+        at.queue.summaries[self._waiting] = _summaries(waiting)
+        table = at.queue.jobs
+        table[-1, WAITS] = 1.0  # where looking for the first that waits ends
+        table[self._waiting, PLANNED] = [each.planned_seconds for each in waiting]
+        table[self._waiting, loop.INITIAL] = table[self._waiting, PLANNED]
+        planned = [rule.plan.get(each.job.job_id, math.nan) for each in waiting]
+        table[self._waiting, RESERVATION] = planned
+        limit = rule.scheduler.age_limit_seconds
+        table[self._waiting, DUE] = table[self._waiting, SUBMITTED] + limit
+        dues = [(slot, each.due) for slot, each in zip(self._waiting, waiting, strict=True)]
+        for slot, due in dues:
+            if due is not None:
+                table[slot, [DUE, LATEST]] = due.due_seconds, due.latest_seconds
+        table[self._running, loop.START] = [each.start_seconds for each in running]
+        table[self._running, loop.EXPECTED] = [each.expected_end_seconds for each in running]
+        table[self._running, PLANNED] = (
+            table[self._running, loop.EXPECTED] - table[self._running, loop.START]
+        )
+        table[self._running, loop.INITIAL] = [
+            each.slowdown * planned
+            for each, planned in zip(running, rule.initial_seconds, strict=True)
+        ]
+        table[self._running, loop.CORRECTIONS] = [each.corrections for each in running]
+        counters = at.queue.counters
+        counters[[loop.RUNNING, loop.STARTED, loop.STARTED_BEFORE]] = len(running)
+        counters[loop.PASS_DUE] = 1
+        counters[loop.PHASE] = loop.ENDS
+        at.queue.numbers[NOW] = outlook.now
+        if rule.references:
+            reference = _with_room(rule.references[0][0], count)
+            reference.counters[easy.ENTERED] = self._first - later
+            at = at._replace(reference=reference)
+        return at._replace(arrivals=np.zeros(self._submissions.seconds.shape[1], np.int64))
+
+    def starts(self, lasting: Floats, running_ends: Floats, first: int, last: int) -> Floats:
+        """Return when waiting jobs start in the futures from ``first`` to before ``last``."""
+        found = np.full((len(lasting), len(self._outlook.waiting)), math.inf)
+        starts = np.empty((len(lasting), len(self._columns)))
+        fill_replayed(
+            self._known,
+            _copied(self._known),
+            self._submissions,
+            self._running,
+            running_ends,
+            self._waiting,
+            np.ascontiguousarray(lasting[:, self._columns]),
+            self._first,
+            first,
+            last,
+            starts,
+        )
+        found[:, self._columns] = starts
+        return found[first:last]
+
+
+def _machine(rule: QueueRule, free: float) -> Floats:
+    keeps = step_address(keep_belief)
+    correct, parameters = rule.correction.compiled()
+    steps = loop.Steps(keeps, keeps, keeps, 0.0, step_address(correct))
+    return loop.machine_numbers(free, steps, rule.conventions, parameters, rule.scheduler.shares)
+
+
+def _specified(jobs: Sequence[Job]) -> Floats:
+    """Return rows of jobs as orders see them."""
+    specs = np.full((len(jobs), SPEC_COLUMNS), -1.0)
+    specs[:, SUBMIT] = [each.submit_seconds for each in jobs]
+    specs[:, CPUS] = [each.cpus for each in jobs]
+    requested = [each.requested_seconds for each in jobs]
+    specs[:, REQUESTED] = [math.inf if each is None else each for each in requested]
+    return specs
+
+
+def _widths(pendings: Sequence[PendingJob]) -> Floats:
+    return np.array([whole_grain(each.job.cpus) for each in pendings])
+
+
+def _summaries(believed: Sequence[PendingJob] | Sequence[RunningJob]) -> Floats:
+    """Return summary rows of beliefs; many jobs share one."""
+    rows = {id(each.prediction): each.prediction for each in believed}
+    found = {key: summarise(belief) for key, belief in rows.items()}
+    table = [found[id(each.prediction)] for each in believed]
+    return np.array(table).reshape(-1, SUMMARY_COLUMNS)
+
+
+def _with_room(at: easy.ReferenceTables, count: int) -> easy.ReferenceTables:
+    """Return a copy with room for so many jobs, each of which may enter and leave."""
+    left = at.passages[at.counters[easy.TAKEN] : at.counters[easy.PASSAGES]]
+    counters = at.counters.copy()
+    counters[[easy.TAKEN, easy.PASSAGES]] = 0, len(left)
+    jobs = easy.blank_rows(count)
+    entered = at.counters[easy.ENTERED]
+    jobs[:entered] = at.jobs[:entered]
+    passages = np.zeros((len(left) + 2 * count, left.shape[1]))
+    passages[: len(left)] = left
+    return easy.ReferenceTables(
+        jobs=jobs,
+        passages=passages,
+        queue=np.resize(at.queue, at.queue.size + count),
+        releases=np.resize(at.releases, (count + 1, at.releases.shape[1])),
+        ends=np.resize(at.ends, count + 1),
+        found=np.resize(at.found, count),
+        numbers=at.numbers.copy(),
+        counters=counters,
+    )
+
+
+def _copied(at: loop.Replay) -> loop.Replay:
+    """Return tables of the same shapes and contents."""
+    queue = at.queue._replace(
+        **{name: table.copy("K") for name, table in at.queue._asdict().items()}
+    )
+    tables = at.reference._asdict().items()
+    reference = at.reference._replace(**{name: table.copy() for name, table in tables})
+    return at._replace(
+        queue=queue,
+        reference=reference,
+        machine=at.machine.copy(),
+        ends=at.ends.copy(),
+        arrivals=at.arrivals.copy(),
+    )
