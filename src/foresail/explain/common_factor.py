@@ -23,7 +23,7 @@ from foresail.model.arrays import Floats
 PRIOR: Final = (0.06, 0.35, 0.5, 0.6)
 """Shares of the variance that jobs of one group have in common, from everybody to the narrowest."""
 
-_PRIOR_JOBS: Final = 100.0
+_PRIOR_JOBS: Final = 50.0
 _MOST_COUNTED: Final = 400.0
 _LARGEST: Final = 0.99
 _REMEMBERED: Final = 4_000

@@ -42,7 +42,9 @@ from foresail.predictors.similar import Similar, SimilarParameters
 from foresail.record.job_life import EndedAttempt, JobHistory
 
 _UPDATED_EVERY: Final = 500
-"""Submissions after which it is estimated anew what jobs have in common."""
+_FIRST_UPDATE: Final = 20
+"""Submissions after which it is estimated anew what jobs have in common: at first so many, then
+once there are a quarter more, and at least once in the former number."""
 
 _MOST_ALIKE: Final = 100
 """Jobs of one kind in flight that predictors know of each; what others take is learned as well."""
@@ -205,7 +207,7 @@ class StartForecaster:
         self._lock = threading.Lock()
         self._predictors = Similar(SimilarParameters()), Calibrated(CalibratedParameters())
         self._factor = CommonFactor()
-        self._submissions = 0
+        self._submissions, self._next_update = 0, _FIRST_UPDATE
         self._in_flight: dict[str, _InFlight] = {}
         self._alike: Counter[Kind] = Counter()
         self._applications: dict[Kind, _Application] = {}
@@ -324,8 +326,9 @@ class StartForecaster:
 
     def _submitted(self, job: Job) -> None:
         self._submissions += 1
-        if self._submissions % _UPDATED_EVERY == 0:
+        if self._submissions >= self._next_update:
             self._factor.update()
+            self._next_update += min(_UPDATED_EVERY, self._submissions // 4)
         kind = _kind(job)
         if self._alike[kind] >= _MOST_ALIKE or job.job_id in self._in_flight:
             return
