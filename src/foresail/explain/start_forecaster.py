@@ -91,12 +91,14 @@ _GOLDEN: Final = 0.5 * (math.sqrt(5.0) - 1.0)
 _NOBODY: Final = ""
 """Beliefs that runtimes are drawn from, each in its share of the futures."""
 
+_OF_USER: Final = 0.3
 _FORGETS: Final = 0.9
 _NEAR_RATIO: Final = 1.15
 _NEAR_SECONDS: Final = 0.1
 _LEAST: Final = 0.01
 """Beliefs are weighed by the probability that they gave to about what came, at least so much, in
-the latest ends of an application, each counting so much less than the one after it."""
+the latest ends of an application, each counting so much less than the one after it; less where all
+that is known is the user, whose jobs differ."""
 
 Kind: TypeAlias = tuple[Hashable, ...]
 _News: TypeAlias = Job | tuple[Job, Outcome] | str
@@ -153,7 +155,8 @@ class _Application:
 
     def weights(self, is_named: bool) -> Floats:
         """Shares of the futures in which each belief is drawn from."""
-        weights = np.exp(self.scores - self.scores.max())
+        scores = self.scores if is_named else _OF_USER * self.scores
+        weights = np.exp(scores - scores.max())
         if not is_named:
             weights[_APPLICATION] = 0.0
         result: Floats = weights / weights.sum()
