@@ -137,7 +137,7 @@ def test_what_is_released_and_what_is_kept(ends):
 def _start(controller, job_id):
     """As a scheduling pass would."""
     width = int(controller.state.submitted_job(job_id).job.cpus)
-    controller._state.start(job_id, Placement.whole("all", width), 0.0)
+    controller.state.start(job_id, Placement.whole("all", width), 0.0)
 
 
 @pytest.mark.parametrize(

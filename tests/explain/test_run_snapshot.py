@@ -49,8 +49,8 @@ class Spied(Controller):
                 "waiting": {each.job.job_id: each for each in self.pending},
                 "plan": dict(self.plan),
                 "reasons": self.reasons(),
-                "stopping": frozenset(self._state.stopping),
-                "idle": sum(room.cpus for room in self._state.free.by_partition().values()),
+                "stopping": frozenset(self.state.stopping),
+                "idle": sum(room.cpus for room in self.state.free.by_partition().values()),
             }
         )
         return told

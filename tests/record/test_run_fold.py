@@ -98,7 +98,7 @@ def wishes(state):
 
 
 def of_controller(controller):
-    state = controller._state
+    state = controller.state
     return (
         state.pending(),
         dict(state.running),

@@ -57,15 +57,8 @@ class ServiceEvent:
 class ServiceClient:
     """A connection to a service; to be closed, or entered.
 
-    Parameters
-    ----------
-    connection
-        Where it is, and as whom.
-    patience_seconds
-        How long a service that does not answer is asked again: it may be about to be restarted.
-        What is asked for twice is done once.
-    timeout_seconds
-        How long one answer may take.
+    A service that does not answer is asked again for ``patience_seconds``, as it may be about to be
+    restarted; what is asked for twice is done once. One answer may take ``timeout_seconds``.
     """
 
     def __init__(
@@ -112,19 +105,11 @@ class ServiceClient:
     ) -> list[Answer]:
         """Submit jobs, all or none; returns them as they were accepted, durably.
 
-        Parameters
-        ----------
-        jobs
-            The fields of each, as in a jobs file; ``after`` may name ids, and names among these.
-        client_key
-            The caller's own name for this call; asked again, it is answered as before.
+        Fields are as in a jobs file; ``after`` may name ids, and names among these. ``client_key``
+        is the caller's own name for this call; asked again, it is answered as before.
 
-        Raises
-        ------
-        ServiceRefusal
-            If a field is wrong, with its name, or it is too much.
-        NoAnswer
-            If the service cannot be reached.
+        Raises ``ServiceRefusal`` if a field is wrong, with its name, or it is too much, and
+        ``NoAnswer`` if the service cannot be reached.
         """
         headers = {"Idempotency-Key": client_key or uuid.uuid4().hex}
         answer = self._ask("POST", "/v1/jobs", json={"jobs": list(jobs)}, headers=headers)

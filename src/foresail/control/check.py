@@ -42,18 +42,9 @@ def check_decision(
     Starts are taken in the scheduler's order, each on what the ones before it left. A preemption
     frees nothing yet: the job holds its resources until the cluster reports that it has ended.
 
-    Parameters
-    ----------
-    decision
-        What the scheduler wants.
-    startable
-        Pending jobs whose dependencies have ended, by id; where they start in parts, with those.
-    running
-        What runs: whole jobs by id, parts of others as such.
-    stopping
-        Part of it that was preempted earlier.
-    free
-        What is free before the decision; not changed.
+    ``startable`` are pending jobs whose dependencies have ended, by id; where they start in parts,
+    with those. ``running`` are whole jobs by id, and parts of others as such; ``stopping`` those of
+    them that were preempted earlier. ``free`` is not changed.
     """
     if not (decision.starts or decision.preemptions or decision.withdrawals):
         return NOTHING_DECIDED

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Final
+from typing import Final, get_args
 
 from foresail.control.check import NOTHING_DECIDED, Verdict, check_decision
 from foresail.control.departures import Departures, earliest_begin
@@ -38,13 +38,9 @@ from foresail.model.event import (
     Event,
     Held,
     HistoryOutcome,
-    NodeAdded,
-    NodeChanged,
-    NodeDown,
-    NodeDrained,
+    NodeEvent,
     NodeRemoved,
-    NodeResumed,
-    NodeUp,
+    OperatorEvent,
     Released,
     Submitted,
     Tick,
@@ -61,42 +57,16 @@ from foresail.record.log import EventLog, NullLog
 from foresail.record.run_fold import Counters, RunFold
 from foresail.record.state import State
 
-_ENDS_FIRST: Final[Mapping[type[Event], int]] = {
-    ClockRead: 0,
-    HistoryOutcome: 0,
-    Ended: 1,
-    NodeDown: 2,
-    NodeUp: 2,
-    NodeAdded: 2,
-    NodeChanged: 2,
-    NodeRemoved: 2,
-    NodeDrained: 2,
-    NodeResumed: 2,
-    EstimateExpired: 3,
-    Cancelled: 4,
-    Submitted: 5,
-    Held: 6,
-    Released: 6,
-    Tick: 7,
-}
-_SUBMISSIONS_FIRST: Final[Mapping[type[Event], int]] = {
-    ClockRead: 0,
-    HistoryOutcome: 0,
-    EstimateExpired: 1,
-    Cancelled: 2,
-    Submitted: 3,
-    Held: 4,
-    Released: 4,
-    Ended: 5,
-    NodeDown: 6,
-    NodeUp: 6,
-    NodeAdded: 6,
-    NodeChanged: 6,
-    NodeRemoved: 6,
-    NodeDrained: 6,
-    NodeResumed: 6,
-    Tick: 7,
-}
+
+def _ranked(*groups: Iterable[type[Event]]) -> Mapping[type[Event], int]:
+    return {kind: rank for rank, group in enumerate(groups) for kind in group}
+
+
+_KNOWN: Final = (ClockRead, HistoryOutcome)
+_OF_NODES: Final = get_args(NodeEvent | OperatorEvent)
+_JOBS: Final = ((EstimateExpired,), (Cancelled,), (Submitted,), (Held, Released))
+_ENDS_FIRST: Final = _ranked(_KNOWN, (Ended,), _OF_NODES, *_JOBS, (Tick,))
+_SUBMISSIONS_FIRST: Final = _ranked(_KNOWN, *_JOBS, (Ended,), _OF_NODES, (Tick,))
 
 
 class Controller:
@@ -116,14 +86,8 @@ class Controller:
     If one fails, the job has failed, and what runs of it is stopped. Where nodes come and go, a job
     may be too wide for what is left, and no longer so once others have come.
 
-    Parameters
-    ----------
-    cluster, scheduler, predictor, correction
-        What to run on, and the three parts of a policy.
-    conventions
-        The order of things at the same instant.
-    log
-        Where records of everything go.
+    ``conventions`` give the order of things at the same instant; records of everything go to
+    ``log``.
     """
 
     def __init__(
@@ -141,24 +105,27 @@ class Controller:
         self.conventions = conventions
         self.counters = Counters()
         self.first_refusal: Refusal | None = None
-        self._reservations: dict[str, Reservation | Rejection] = {}
+        self.reservations: dict[str, Reservation | Rejection] = {}
+        """The answer to every job that has asked for a reservation, by id; to be read only."""
         self._learned_of: set[str | None] = set()
         self._has_news = True
         self._room_came = True
         self._touched: dict[str, bool] | None = None
         self._let_through = False
         writes = log is not None and not isinstance(log, NullLog)
-        self._state = State(
+        self.state = State(
             cluster,
             starts_tasks=scheduler.starts_tasks,
             reference=scheduler.reference(cluster),
             history=JobHistory() if writes else None,
         )
-        self._reasons = WaitingReasons(self._state)
+        """State of waiting, running and ended jobs; to be read only."""
+        self._reasons = WaitingReasons(self.state)
         self._log: StepLog | None = None
         if log is not None and writes:
-            self._log = StepLog(log, self._state, self._reasons)
-        self._now = 0.0
+            self._log = StepLog(log, self.state, self._reasons)
+        self.now = 0.0
+        """Time (seconds) of the last step."""
         self._departures: Departures | None = None
         self._planned: Sequence[PlannedStart] = ()
         self._head: PlannedStart | None = None
@@ -169,44 +136,24 @@ class Controller:
         self._passes_per_tick = conventions.passes == "per_tick"
 
     @property
-    def _reference(self) -> ReferenceSchedule | None:
-        """The schedule that the scheduler compares with, if it does."""
-        return self._state.reference
-
-    @property
     def cluster(self) -> Cluster:
         """Return the nodes and capacity that jobs run on."""
-        return self._state.cluster
-
-    @property
-    def state(self) -> State:
-        """Return the state of waiting, running and ended jobs; to be read only."""
-        return self._state
-
-    @property
-    def now(self) -> float:
-        """Time (seconds) of the last step."""
-        return self._now
+        return self.state.cluster
 
     @property
     def pending(self) -> tuple[PendingJob, ...]:
         """All pending jobs, those that may not start yet (or ever) among them, by arrival."""
-        return tuple(self._state.pending())
+        return tuple(self.state.pending())
 
     @property
     def running(self) -> Mapping[Unit, RunningJob]:
         """Return what runs, whole jobs by id, in order of start; to be read only."""
-        return self._state.running
+        return self.state.running
 
     @property
     def plan(self) -> dict[str, float]:
         """Planned start (seconds) by job id, as the last scheduling pass left it."""
         return {each.job_id: each.start_seconds for each in self._planned}
-
-    @property
-    def reservations(self) -> Mapping[str, Reservation | Rejection]:
-        """The answer to every job that has asked for a reservation, by id; to be read only."""
-        return self._reservations
 
     @property
     def compares_with(self) -> Scheduler | None:
@@ -236,12 +183,12 @@ class Controller:
 
         Jobs that others wait for are kept. What predictors and schedulers have learned, they keep.
         """
-        job_ids = self._state.long_ended(latest)
+        job_ids = self.state.long_ended(latest)
         if not job_ids:
             return
-        self._state.forget(job_ids)
+        self.state.forget(job_ids)
         for job_id in job_ids:
-            self._reservations.pop(job_id, None)
+            self.reservations.pop(job_id, None)
         if self._log is not None:
             self._log.forgotten(job_ids)
 
@@ -252,34 +199,30 @@ class Controller:
         what was asked and learned since; the scheduler is handed what it kept and had promised. The
         fold, made with ``compares_with``, has brought up to date what it compares with.
 
-        Raises
-        ------
-        InputError
-            If jobs live in parts, and the scheduler does not start these.
-        ValueError
-            If only one of the two, scheduler or fold, compares with another schedule.
+        Raises ``InputError`` if jobs live in parts, and the scheduler does not start these,
+        ``ValueError`` if only one of the two, scheduler or fold, compares with another schedule.
         """
         self._require_fit(run.has_parts)
         if run.compares is (self.compares_with is None):
             raise ValueError("the fold was made for a scheduler that compares otherwise")
         run.teach(self.predictor)
         run.report_ends(self.scheduler)
-        self._state = run.state
+        self.state = run.state
         if run.state.reference is not None:
             for job_id, due in run.state.reference.found(run.plan.made_at):
                 run.state.falls_due(job_id, due)
         self._has_news, self._room_came = run.has_news, run.room_came
         self._touched = {} if len(run.state.cluster.partitions) > 1 else None
         self.counters = run.counters
-        self._reservations = run.reservations
+        self.reservations = run.reservations
         self._reasons = WaitingReasons(run.state)
         self._reasons.draining = run.draining
-        self._now = run.now
+        self.now = run.now
         self._planned = run.plan.planned()
         self._head = next((each for each in self._planned if each.job_id == run.plan.head), None)
         self._learned_of = set(run.learned_of)
         if self._log is None:
-            self._state.history = None
+            self.state.history = None
         else:
             self._log.take_over(run, self._reasons)
         if run.memory is not None:
@@ -304,15 +247,15 @@ class Controller:
         the same kind is handed what this one keeps, and any that promises what was promised.
         """
         twin = Controller(self.cluster, scheduler, predictor, correction, self.conventions)
-        twin._require_fit(self._state.has_parts)
+        twin._require_fit(self.state.has_parts)
         reference = twin._reference_after(self)
-        twin._state = self._state.copy()
-        twin._state.reference = reference
+        twin.state = self.state.copy()
+        twin.state.reference = reference
         twin.counters = replace(self.counters)
-        twin._reservations = dict(self._reservations)
-        twin._reasons = WaitingReasons(twin._state)
+        twin.reservations = dict(self.reservations)
+        twin._reasons = WaitingReasons(twin.state)
         twin._reasons.draining = self.draining
-        twin._now = self._now
+        twin.now = self.now
         twin._planned, twin._head = self._planned, self._head
         twin._learned_of, twin._has_news = set(self._learned_of), self._has_news
         twin._let_through, twin._room_came = self._let_through, self._room_came
@@ -323,22 +266,22 @@ class Controller:
                 scheduler.remember(kept, self.cluster)
         promised = [
             answer
-            for job_id, answer in self._reservations.items()
+            for job_id, answer in self.reservations.items()
             if isinstance(answer, Reservation)
-            and answer.end_seconds > self._now
-            and self._state.of(job_id) in (JobState.PENDING, JobState.RUNNING)
+            and answer.end_seconds > self.now
+            and self.state.of(job_id) in (JobState.PENDING, JobState.RUNNING)
         ]
         scheduler.take_over(promised, self.cluster)
         return twin
 
     def _reference_after(self, other: Controller) -> ReferenceSchedule | None:
         """Return the other's reference schedule if it compares with the same, else a new one."""
-        reference = self._reference
+        reference = self.state.reference
         if reference is None:
             return None
-        if other._reference is not None and type(self.scheduler) is type(other.scheduler):
-            return other._reference.copy()
-        state = other._state
+        if other.state.reference is not None and type(self.scheduler) is type(other.scheduler):
+            return other.state.reference.copy()
+        state = other.state
         running = [each.job.job_id for each in state.running_roster.in_order()]
         for job_id in [*running, *state.startable]:
             reference.entered(state.submitted_job(job_id), other.now)
@@ -349,29 +292,18 @@ class Controller:
     def step(self, now: float, events: Iterable[Event]) -> list[Instruction]:
         """Take the events of one instant and say what the cluster is to do about them.
 
-        Parameters
-        ----------
-        now
-            Seconds from the workload's origin, never earlier than in the step before.
-        events
-            What happened since that step, in any order but for submissions, which arrive in the
-            order given. An expired estimate of a job that has ended, or whose estimate has been
-            corrected since, is no longer news and is skipped.
+        ``now`` is seconds from the workload's origin, never earlier than in the step before;
+        ``events`` have happened since that step, in any order but for submissions, which arrive in
+        the order given. An expired estimate of a job that has ended, or whose estimate has been
+        corrected since, is no longer news and is skipped. Instructions are to be carried out in
+        the order returned.
 
-        Returns
-        -------
-        list of Instruction
-            In the order in which they are to be carried out.
-
-        Raises
-        ------
-        ImpossibleTransition
-            If an event cannot have happened; the message has the job's story.
+        Raises ``ImpossibleTransition`` if an event cannot have happened, with the job's story.
         """
-        self._now = now
+        self.now = now
         self._instructions = []
         self._let_through = False
-        if self._state.begin_step(now):
+        if self.state.begin_step(now):
             self._has_news, self._touched = True, None
         ordered = list(events)
         if len(ordered) > 1:
@@ -386,7 +318,7 @@ class Controller:
             asked = asked or asks
         if asked and not self._passes_per_event:
             self._schedule()
-        if self._head is not None and not self._state.startable:
+        if self._head is not None and not self.state.startable:
             self._planned, self._head = (), None
         sizes = self.scheduler.sizes()
         if self._log is not None:
@@ -402,8 +334,8 @@ class Controller:
         may begin then, and at once for those that a start has let through.
         """
         if self._let_through:
-            return self._now
-        state = self._state
+            return self.now
+        state = self.state
         reference, begin = state.reference, state.next_begin_seconds
         if reference is None or self.draining or not state.startable:
             return begin
@@ -414,12 +346,12 @@ class Controller:
 
         None: under this scheduler none ever does.
         """
-        if self._reference is None:
+        if self.state.reference is None:
             return None
-        foreseen = dict(self._reference.copy().found(math.inf))
+        foreseen = dict(self.state.reference.copy().found(math.inf))
         dues = (
             (job_id, each.due or foreseen.get(job_id))
-            for job_id, each in self._state.startable.items()
+            for job_id, each in self.state.startable.items()
         )
         return {job_id: due.due_seconds for job_id, due in dues if due is not None}
 
@@ -429,14 +361,14 @@ class Controller:
 
     def reasons_of(self, job_ids: Iterable[str]) -> dict[str, Reason]:
         """Return the reasons of some jobs, of those that wait, by job id; for few of many."""
-        pending_job = self._state.pending_job
+        pending_job = self.state.pending_job
         return self._reasons.of([each for job_id in job_ids if (each := pending_job(job_id))])
 
     def _rank(self, event: Event) -> tuple[int, int]:
         """The place of an event as the conventions order them; ends by start, all else as given."""
         order = 0
         if isinstance(event, Ended):
-            running = self._state.running.get(unit_of(event.outcome))
+            running = self.state.running.get(unit_of(event.outcome))
             order = 0 if running is None else running.start_order
         return self._ranks[type(event)], order
 
@@ -444,7 +376,7 @@ class Controller:
         """Handle one event; returns whether it asks for a scheduling pass."""
         kind = type(event)
         if kind is ClockRead:
-            self._state.apply(event, self._now)
+            self.state.apply(event, self.now)
             return False
         if kind is not Tick:
             self._has_news = True
@@ -457,7 +389,7 @@ class Controller:
             case Submitted():
                 self._submit(event)
             case EstimateExpired():
-                self._state.apply(event, self._now)
+                self.state.apply(event, self.now)
                 self._correct(unit_of(event))
                 return False
             case Cancelled():
@@ -468,7 +400,7 @@ class Controller:
             case Tick():
                 return self._has_news or not self.scheduler.ignores_time
             case _:
-                self._state.apply(event, self._now)
+                self.state.apply(event, self.now)
         return not self._passes_per_tick
 
     def _touch(self, event: Event, touched: dict[str, bool]) -> None:
@@ -478,9 +410,9 @@ class Controller:
         records: Sequence[str] = ()
         match event:
             case Submitted(job=job) if not job.after:
-                records = self._state.free.records_of(job.partition)
-            case Ended(outcome=outcome) if not self._state.waiting_for:
-                running = self._state.running.get(unit_of(outcome))
+                records = self.state.free.records_of(job.partition)
+            case Ended(outcome=outcome) if not self.state.waiting_for:
+                running = self.state.running.get(unit_of(outcome))
                 if running is not None and outcome.ended_because not in GOES_BACK:
                     records = [name for name, _ in running.placement.tasks_by_partition]
         if records:
@@ -492,18 +424,18 @@ class Controller:
 
     def as_if_submitted(self, job: Job) -> PendingJob:
         """A job as it would wait had it just been submitted; nothing comes of it."""
-        prediction = self.predictor.predict(job, self._now)
+        prediction = self.predictor.predict(job, self.now)
         mean = prediction.mean()
         if not mean >= 0.0:  # it may be no number
             raise no_time(self.predictor, job.job_id, mean)
-        pending = PendingJob(job, self._state.submissions, prediction, mean)
+        pending = PendingJob(job, self.state.submissions, prediction, mean)
         planned = self.scheduler.planned_seconds(pending)
         return pending if planned == mean else replaced(pending, planned_seconds=planned)
 
     def _submit(self, event: Submitted) -> None:
         job = event.job
         pending = self._reserved(self.as_if_submitted(job))
-        withdrawn = self._state.submit(pending, self._now)
+        withdrawn = self.state.submit(pending, self.now)
         if self._log is not None:
             self._log.predicted(pending)
         if pending.reservation is not None:
@@ -516,12 +448,12 @@ class Controller:
         if pending.job.deadline_seconds is None or not self.scheduler.takes_reservations:
             return pending
         answer: Reservation | Rejection | None = Rejection("the cluster has no room for it")
-        if self._state.free.could_hold(pending.job):
-            earliest = earliest_begin(pending.job, self._state, self._reservations, self._now)
-            usable = self._state.usable_cluster
-            answer = self.scheduler.reserve(pending, earliest, self._now, usable)
+        if self.state.free.could_hold(pending.job):
+            earliest = earliest_begin(pending.job, self.state, self.reservations, self.now)
+            usable = self.state.usable_cluster
+            answer = self.scheduler.reserve(pending, earliest, self.now, usable)
         if answer is not None:
-            self._reservations[pending.job.job_id] = answer
+            self.reservations[pending.job.job_id] = answer
         return replaced(pending, reservation=answer)
 
     def _tell_reservation(self, job_id: str, answer: Reservation | Rejection) -> None:
@@ -533,11 +465,11 @@ class Controller:
 
     def _release(self, job_id: str) -> None:
         """Whatever is left of a job's reservation is free again."""
-        if isinstance(self._reservations.get(job_id), Reservation):
-            self.scheduler.release(job_id, self._now)
+        if isinstance(self.reservations.get(job_id), Reservation):
+            self.scheduler.release(job_id, self.now)
 
     def _end(self, event: Ended) -> None:
-        end = self._state.end(event.outcome, self._now)
+        end = self.state.end(event.outcome, self.now)
         job, outcome = end.running.job, end.outcome
         if end.parts is not None:
             self.predictor.part_ended(job, outcome)
@@ -561,20 +493,20 @@ class Controller:
         """End a job that waits; what runs of one is stopped."""
         job_id = event.job_id
         self._leave_queue(job_id, event.by)
-        if job_id in self._state.running:
+        if job_id in self.state.running:
             self._stop(job_id)
-        parts = self._state.parts_of(job_id)
+        parts = self.state.parts_of(job_id)
         if parts is not None:
             self._stop_rest(parts)
-        if job_id not in self._state.cancelled:
+        if job_id not in self.state.cancelled:
             self._release(job_id)
 
     def _leave_queue(self, job_id: str, by: str = "") -> None:
         """A job that waits will not run, nor will those that depend on it."""
-        pending = self._state.pending_job(job_id)
-        withdrawn = self._state.cancel(job_id, self._now, by)
-        if pending is not None and job_id in self._state.ended:
-            self.predictor.withdrawn(pending.job, self._now)
+        pending = self.state.pending_job(job_id)
+        withdrawn = self.state.cancel(job_id, self.now, by)
+        if pending is not None and job_id in self.state.ended:
+            self.predictor.withdrawn(pending.job, self.now)
         self._withdraw(withdrawn)
 
     def _stop_rest(self, parts: PartsOfJob) -> None:
@@ -584,24 +516,24 @@ class Controller:
 
     def _stop(self, unit: Unit) -> None:
         """Stop what runs, once."""
-        if unit not in self._state.stopping:
-            running = self._state.running[unit]
+        if unit not in self.state.stopping:
+            running = self.state.running[unit]
             self._instruct(
                 Preempt(running.job.job_id, running.attempt, running.stage, running.tasks)
             )
 
     def _instruct(self, instruction: Instruction) -> None:
         """Give an instruction from which nothing follows but what the state notes."""
-        self._state.apply(instruction, self._now)
+        self.state.apply(instruction, self.now)
         self._instructions.append(instruction)
 
     def _refresh_predictions(self) -> None:
         """Let the predictor change its mind about waiting jobs of users whose jobs have ended."""
         if self.predictor.refreshes_predictions:
-            for pending in self._state.startable_roster.in_order():
+            for pending in self.state.startable_roster.in_order():
                 if pending.job.user in self._learned_of:
-                    belief = self.predictor.refreshed(pending.job, self._now)
-                    self._state.believe(pending.job.job_id, belief)
+                    belief = self.predictor.refreshed(pending.job, self.now)
+                    self.state.believe(pending.job.job_id, belief)
                     if self._log is not None and differ(belief, pending.prediction):
                         self._log.predicted(replaced(pending, prediction=belief))
         self._learned_of.clear()
@@ -614,8 +546,8 @@ class Controller:
             if each.predecessor_ended is EndedBecause.COMPLETED:
                 because += "; it was to run only after a failure"
             self._release(each.job.job_id)
-            self.predictor.withdrawn(each.job, self._now)
-            self._state.note_withdrawn(each.job.job_id, because)
+            self.predictor.withdrawn(each.job, self.now)
+            self.state.note_withdrawn(each.job.job_id, because)
             self._instructions.append(Withdraw(each.job.job_id, because))
 
     def _correct(self, unit: Unit) -> None:
@@ -623,15 +555,15 @@ class Controller:
 
         An estimate that its correction does not raise (the request has been reached) stays.
         """
-        state = self._state
+        state = self.state
         running = state.running.get(unit)
-        if running is None or running.expected_end_seconds > self._now:
+        if running is None or running.expected_end_seconds > self.now:
             return
         initial = running.slowdown * state.submitted_job(running.job.job_id).planned_seconds
         prediction = running.prediction
         if running.slowdown != 1.0:
             prediction = prediction.scaled(running.slowdown)
-        while running.expected_end_seconds <= self._now:
+        while running.expected_end_seconds <= self.now:
             current = state.estimates[unit]
             estimate = self.correction.correct(
                 running.job, prediction, initial, current, running.corrections
@@ -649,20 +581,20 @@ class Controller:
     def _wake(self, running: RunningJob) -> None:
         end = running.expected_end_seconds
         if end < math.inf:
-            self._state.wakes[running.unit] = end
+            self.state.wakes[running.unit] = end
             self._instructions.append(WakeAt(running.job.job_id, end, running.stage, running.tasks))
 
     def _schedule(self) -> None:
         """One scheduling pass, if any job may start."""
-        state = self._state
+        state = self.state
         touched = self._touched
         self._touched = {} if len(state.cluster.partitions) > 1 else None
         if self._reasons.draining or not state.startable:
             self._note_plan(_NOTHING)
             return
         self.counters.passes += 1
-        if state.reference is not None:
-            self._tell_dues(state.reference)
+        for job_id, due in () if state.reference is None else state.reference.found(self.now):
+            state.falls_due(job_id, due)
         if self._learned_of:
             self._refresh_predictions()
         free, running = self._visible()
@@ -670,7 +602,7 @@ class Controller:
             decision = self._decide(free, running, touched)
             verdict = check_decision(decision, state.startable, state.running, state.stopping, free)
         except (Exception, SystemExit) as error:
-            raise blamed(self.scheduler, error, self._now) from error
+            raise blamed(self.scheduler, error, self.now) from error
         if verdict.refusals:
             self.first_refusal = self.first_refusal or verdict.refusals[0]
             self.counters.refusals += len(verdict.refusals)
@@ -692,11 +624,6 @@ class Controller:
         for tick in decision.ticks:
             self._instruct(tick)
 
-    def _tell_dues(self, reference: ReferenceSchedule) -> None:
-        """Note what the scheduler compares with has said of jobs."""
-        for job_id, due in reference.found(self._now):
-            self._state.falls_due(job_id, due)
-
     def foresee(self, removals: Iterable[NodeRemoved]) -> Departures:
         """Know beforehand which nodes go, those that say from when on; what follows from that."""
         departures = Departures(removals)
@@ -710,16 +637,16 @@ class Controller:
         touched: Mapping[str, bool] | None,
     ) -> Decision:
         """Ask the scheduler; what it said before need not be kept."""
-        state, departures = self._state, self._departures
+        state, departures = self.state, self._departures
         self._reasons.of_pass = {}
         shown: Sequence[PendingJob] = state.startable_roster.listed()
         kept_back, leaving = _NO_REASONS, _NOTHING_LEAVES
         if departures is not None:
-            shown, kept_back = departures.shown(shown, state, self._now)
-            leaving = departures.leaving(self._now)
+            shown, kept_back = departures.shown(shown, state, self.now)
+            leaving = departures.leaving(self.now)
         decision = self.scheduler.decide(
             ClusterView(
-                self._now,
+                self.now,
                 state.cluster,
                 free.by_partition(),
                 shown,
@@ -733,10 +660,10 @@ class Controller:
             )
         )
         if not isinstance(decision, Decision):
-            raise no_decision(self.scheduler, decision, self._now)
+            raise no_decision(self.scheduler, decision, self.now)
         if departures is None:
             return decision
-        return departures.allowed(decision, kept_back, state, self._now)
+        return departures.allowed(decision, kept_back, state, self.now)
 
     def _tell_solution(self, log: StepLog) -> None:
         """Record how well the scheduler says that it solved the pass, and what it keeps of it."""
@@ -747,7 +674,7 @@ class Controller:
             log.remembered(kept)
 
     def _carry_out(self, verdict: Verdict) -> None:
-        state, now, instructions = self._state, self._now, self._instructions
+        state, now, instructions = self.state, self.now, self._instructions
         dependent = len(state.waiting_for)
         for start in verdict.starts:
             running = state.start(unit_of(start), start.placement, now)
@@ -768,20 +695,20 @@ class Controller:
 
     def _visible(self) -> tuple[FreeResources, Sequence[RunningJob]]:
         """Return what counts as free, and the running jobs that hold the rest."""
-        state = self._state
+        state = self.state
         running: Sequence[RunningJob] = state.running_roster.listed()
         if state.down or state.drained:
             frees_nothing = state.free.frees_nothing
             running = tuple(job for job in running if not frees_nothing(job.placement))
         if self._frees_at_ends:
             return state.free, running
-        gone = [job for job in running if job.expected_end_seconds <= self._now]
+        gone = [job for job in running if job.expected_end_seconds <= self.now]
         if not gone:
             return state.free, running
         free = state.free.copy()
         for job in gone:
             free.give_back(job.held, job.placement)
-        return free, tuple(job for job in running if job.expected_end_seconds > self._now)
+        return free, tuple(job for job in running if job.expected_end_seconds > self.now)
 
     def _note_plan(self, decision: Decision) -> bool:
         """Keep the plan and the reasons of a pass; whether the job planned first is delayed."""

@@ -40,14 +40,8 @@ def no_time(plug_in: Predictor | Correction, job_id: str, seconds: float) -> Inp
 def blamed(scheduler: Scheduler, error: BaseException, now: float) -> BaseException:
     """The error itself if the scheduler is one of ours; else one that says whose it is, and where.
 
-    Parameters
-    ----------
-    scheduler
-        What was asked.
-    error
-        Raised by its decision, or by checking that.
-    now
-        Seconds from the workload's origin.
+    It was raised by the scheduler's decision, or by checking that, at ``now`` (seconds from the
+    workload's origin).
     """
     if isinstance(error, ForesailError) or type(scheduler).__module__.startswith(_OWN):
         return error

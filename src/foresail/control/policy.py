@@ -161,12 +161,8 @@ def is_compiled(policy: Policy) -> bool:
 def parse_policy(text: str) -> Policy:
     """Read a short form, or one of the ``named_policies``.
 
-    Raises
-    ------
-    InputError
-        If the text is malformed, or a parameter's value does not fit.
-    UnknownNameError
-        If no such plug-in, or no such parameter, exists.
+    Raises ``InputError`` if the text is malformed, or a parameter's value does not fit,
+    ``UnknownNameError`` if no such plug-in, or no such parameter, exists.
     """
     called = text.strip().lower()
     written = _written(called)

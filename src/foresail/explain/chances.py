@@ -62,22 +62,10 @@ class PlannedSlowdowns:
 def still_running(
     running: RunningJob, times: NDArray[np.float64], now: float
 ) -> NDArray[np.float64]:
-    """Probability that a job which runs now still does at later times.
+    """Probability that a job which runs now still does at times (seconds on the log's clock).
 
-    Parameters
-    ----------
-    running
-        The job; one that has outlived its belief runs until its corrected end, as schedulers
-        assume (3Sigma section 4.3.5).
-    times
-        Seconds on the log's clock; shape (n,).
-    now
-        The moment at which it is known to run.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n,); 1 up to now.
+    Up to now it is 1. One that has outlived its belief runs until its corrected end, as schedulers
+    assume (3Sigma section 4.3.5).
     """
     belief, slowdown = running.prediction, running.slowdown
     elapsed = max(running.elapsed_seconds(now), 0.0) / slowdown

@@ -18,15 +18,7 @@ _SHELLS_OWN: Final = 128
 
 
 def end_words(outcome: Outcome, job: Job, cancelled_by: str = "") -> str | None:
-    """Return why an attempt of a job has ended; None if it completed.
-
-    Parameters
-    ----------
-    outcome, job
-        How it ended, and of what.
-    cancelled_by
-        Who wanted the job no more, where that is known.
-    """
+    """Return why an attempt has ended, and by whom it was cancelled; None if it completed."""
     match outcome.ended_because:
         case EndedBecause.COMPLETED:
             return None

@@ -6,18 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from foresail.control.waiting_reasons import as_it_stands
+from foresail.model import event as events
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement, PlannedStart, Start, Withdraw
 from foresail.model.errors import InputError
-from foresail.model.event import (
-    Cancelled,
-    Event,
-    NodeDown,
-    NodeDrained,
-    NodeRemoved,
-    NodeResumed,
-    NodeUp,
-)
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause
 from foresail.model.reason import Reason, ReasonCode
@@ -43,26 +35,15 @@ from foresail.record.state import State
 
 @dataclass(frozen=True, slots=True)
 class WaitingJob:
-    """A job that waits.
-
-    Parameters
-    ----------
-    pending
-        The job, and what is believed of its runtime.
-    reason
-        Why it waits; None if the log does not say.
-    reason_since_seconds
-        When its numbers were so: now, where that is known, else when it became the reason.
-    is_asked
-        Whether the scheduler has been asked since then.
-    planned
-        When and in which partitions it is planned to start; None if it is not planned.
-    """
+    """A job that waits."""
 
     pending: PendingJob
     reason: Reason | None
+    """Why it waits; None if the log does not say."""
     reason_since_seconds: float
+    """When its numbers were so: now, where that is known, else when it became the reason."""
     is_asked: bool
+    """Whether the scheduler has been asked since then."""
     planned: PlannedStart | None
 
 
@@ -81,47 +62,29 @@ class PastAttempt:
 class RunSnapshot:
     """The state of a run once all that happened up to a time had been answered.
 
-    Parameters
-    ----------
-    now, zero_seconds
-        The time, and the start of the run, both on the log's clock.
-    start_unix_seconds
-        Unix time of the run's start, where it is known.
-    policy
-        Its short form.
-    cluster
-        All partitions and nodes as they are then, those that are down among them.
-    running
-        In order of start.
-    waiting
-        In order of submission.
-    past
-        Attempts that have ended, in order of ending.
-    stopping
-        Running jobs that are being stopped.
-    down
-        Since when (seconds) nodes are down or drained, by name.
-    draining
-        Whether nothing new is started.
-    idle_cpus
-        Cpus of nodes that are up which no job holds.
-    solved
-        What the solver said of the last plan; None where nothing was solved.
+    Jobs run in order of start, wait in order of submission, and are past in order of ending.
     """
 
     now: float
     zero_seconds: float
+    """The time, and the start of the run, both on the log's clock."""
     start_unix_seconds: float | None
     policy: str
     cluster: Cluster
+    """All partitions and nodes as they are then, those that are down among them."""
     running: tuple[RunningJob, ...]
     waiting: tuple[WaitingJob, ...]
     past: tuple[PastAttempt, ...]
     stopping: frozenset[str]
+    """Running jobs that are being stopped."""
     down: Mapping[str, float]
+    """Since when (seconds) nodes are down or drained, by name."""
     draining: bool
+    """Whether nothing new is started."""
     idle_cpus: float
+    """Cpus of nodes that are up which no job holds."""
     solved: Solved | None
+    """Report of the solver on the last plan; None where nothing was solved."""
 
     @property
     def since_start(self) -> float:
@@ -141,10 +104,7 @@ class RunExtent:
 def extent_of(records: Iterable[Record], source: object = None) -> RunExtent:
     """Return the length of a run, and its busiest moment: most jobs planned, else waiting.
 
-    Raises
-    ------
-    InputError
-        If the log has no scheduling pass: nothing was ever planned or started.
+    Raises ``InputError`` if the log has no scheduling pass: nothing was ever planned or started.
     """
     clock, plan = LogClock(), PlanFold()
     end: float | None = None
@@ -172,10 +132,7 @@ def snapshot_of(records: Iterable[Record], now: float) -> RunSnapshot:
 
     A log that has been continued begins anew with each manifest.
 
-    Raises
-    ------
-    InputError
-        If the log does not fit together: a job starts or ends that was never submitted.
+    Raises ``InputError`` if the log does not fit together.
     """
     clock, fold = LogClock(), LogFold()
     for record in records:
@@ -205,13 +162,7 @@ class LogFold:
         self._solved: Solved | None = None
 
     def follow(self, record: Record) -> None:
-        """Take the next record.
-
-        Raises
-        ------
-        InputError
-            If it speaks of a job in a state that the job is not in.
-        """
+        """Take the next record; raises ``InputError`` if it speaks of a job in another state."""
         match record:
             case Manifest(policy=policy):
                 self._begin(policy)
@@ -230,19 +181,19 @@ class LogFold:
         except (KeyError, ImpossibleTransition) as error:
             raise misfit(error) from error
 
-    def _happen(self, event: Event, now: float) -> None:
+    def _happen(self, event: events.Event, now: float) -> None:
         match event:
-            case Cancelled(job_id=job_id):
+            case events.Cancelled(job_id=job_id):
                 self._reasons.pop(job_id, None)
-            case NodeDown(node=node):
+            case events.NodeDown(node=node):
                 self._down.setdefault(node, now)
-            case NodeUp(node=node) | NodeRemoved(node=node):
+            case events.NodeUp(node=node) | events.NodeRemoved(node=node):
                 self._down.pop(node, None)
-                if isinstance(event, NodeRemoved):
+                if isinstance(event, events.NodeRemoved):
                     self._drained.pop(node, None)
-            case NodeDrained(node=node):
+            case events.NodeDrained(node=node):
                 self._drained.setdefault(node, now)
-            case NodeResumed(node=node):
+            case events.NodeResumed(node=node):
                 self._drained.pop(node, None)
 
     def snapshot(self, now: float, clock: LogClock) -> RunSnapshot:

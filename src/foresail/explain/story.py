@@ -62,16 +62,9 @@ _IN_VAIN: Final = {EndedBecause.PREEMPTED: "Stopped", EndedBecause.LOST: "Lost"}
 
 @dataclass(frozen=True, slots=True)
 class StoryLine:
-    """One thing that happened to a job.
+    """One thing that happened to a job, with the numbers behind it.
 
-    Parameters
-    ----------
-    time
-        Seconds from the run's start.
-    when
-        The same for people, to the second.
-    sentence
-        What happened, with the numbers behind it.
+    ``time`` is in seconds from the run's start; ``when`` the same for people, to the second.
     """
 
     time: float
@@ -81,20 +74,11 @@ class StoryLine:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Story of a job.
-
-    Parameters
-    ----------
-    job_id
-        Its id.
-    start_unix_seconds
-        Unix time of the run's start, where the log knows it.
-    lines
-        All that the log says about the job, in order; empty if it does not know it.
-    """
+    """All that a log says about a job, in order; no lines if it does not know it."""
 
     job_id: str
     start_unix_seconds: float | None
+    """Unix time of the run's start, where the log knows it."""
     lines: tuple[StoryLine, ...]
 
     @property
@@ -118,10 +102,8 @@ def story(records: Iterable[Record], job_id: str, *, knows_others: bool = True) 
     Times count from second zero of a simulation, and from the first record of a live run, whose
     clock is Unix time.
 
-    Raises
-    ------
-    InputError
-        If the log does not fit together: a job starts or ends that was never submitted.
+    Raises ``InputError`` if the log does not fit together: a job starts or ends that was never
+    submitted.
     """
     teller = _Teller(job_id, knows_others=knows_others)
     lines = [line for record in records for line in teller.lines(record)]
@@ -173,10 +155,7 @@ class _Teller:
     def lines(self, record: Record) -> Iterator[StoryLine]:
         """Yield what the record says about the job, after all those before it.
 
-        Raises
-        ------
-        InputError
-            If it speaks of a job in a state that the job is not in.
+        Raises ``InputError`` if it speaks of a job in a state that the job is not in.
         """
         self._clock.see(record)
         yield from self.passed_over(getattr(record, "time", -math.inf))

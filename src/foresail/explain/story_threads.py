@@ -8,19 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from foresail.model.event import (
-    Cancelled,
-    Ended,
-    Event,
-    NodeAdded,
-    NodeChanged,
-    NodeDown,
-    NodeDrained,
-    NodeRemoved,
-    NodeResumed,
-    NodeUp,
-    Submitted,
-)
+from foresail.model import event as events
 from foresail.model.job import Job, JobSize
 from foresail.model.outcome import EndedBecause, OfUnit, Outcome
 from foresail.model.words import count, duration, listed
@@ -185,12 +173,8 @@ class PlanTeller:
     A move is reported that is longer than a minute, than a fifth of what is left until the start,
     and than a fifth of what the job has waited: plans that count from now move on with the clock.
 
-    Parameters
-    ----------
-    job_id
-        Which job.
-    knows_others
-        Whether it hears of all that happens; else it says of no move what had happened meanwhile.
+    Unless it ``knows_others``, and so hears of all that happens, it says of no move what had
+    happened meanwhile.
     """
 
     def __init__(self, job_id: str, *, knows_others: bool = True) -> None:
@@ -208,27 +192,27 @@ class PlanTeller:
         """Return whether a planned start was reported that still stands."""
         return self._told is not None
 
-    def happened(self, event: Event) -> None:
+    def happened(self, event: events.Event) -> None:
         """Take note of an event that plans may answer."""
         match event:
-            case Submitted(job=job) if job.job_id == self._job_id:
+            case events.Submitted(job=job) if job.job_id == self._job_id:
                 self._since = event.time
-            case Ended(outcome=outcome):
+            case events.Ended(outcome=outcome):
                 kind = _ENDS.get(outcome.ended_because, "ended")
                 self._note(kind, outcome.job_id)
-            case Submitted(job=job) if job.job_id != self._job_id:
+            case events.Submitted(job=job) if job.job_id != self._job_id:
                 self._note("submitted", job.job_id)
-            case Cancelled(job_id=job_id):
+            case events.Cancelled(job_id=job_id):
                 self._note("cancelled", job_id)
-            case NodeDown(node=node) | NodeDrained(node=node):
+            case events.NodeDown(node=node) | events.NodeDrained(node=node):
                 self._note("down", node)
-            case NodeUp(node=node) | NodeResumed(node=node):
+            case events.NodeUp(node=node) | events.NodeResumed(node=node):
                 self._note("up", node)
-            case NodeAdded(node=added):
+            case events.NodeAdded(node=added):
                 self._note("added", added.name)
-            case NodeChanged(node=changed):
+            case events.NodeChanged(node=changed):
                 self._note("changed", changed.name)
-            case NodeRemoved(node=node):
+            case events.NodeRemoved(node=node):
                 self._note("removed", node)
 
     def outlived(self, job_id: str) -> None:

@@ -66,25 +66,16 @@ class ClusterPlugin(Protocol):
     @property
     def capabilities(self) -> Capabilities:
         """Return what the cluster can do."""
-        ...
 
     def connect(self, run: RunContext) -> ClusterAdapter:
         """Its adapter for one run."""
-        ...
 
     def trial(self, folder: Path) -> ClusterTrial:
         """Such a cluster to try the adapter on, with an empty folder of its own."""
-        ...
 
 
 def require_linux() -> None:
-    """Commands are supervised with what only Linux has.
-
-    Raises
-    ------
-    InputError
-        On any other system.
-    """
+    """Refuse any other system: commands are supervised with what only Linux has."""
     if sys.platform != "linux":
         raise InputError("real commands run on Linux only", value=sys.platform, expected="linux")
 

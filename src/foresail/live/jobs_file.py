@@ -39,25 +39,13 @@ def read_jobs(
 ) -> list[CommandJob]:
     """All jobs of a file, in its order, or everything that is wrong with it.
 
-    Parameters
-    ----------
-    path
-        A file of the suffixes .toml (``[[job]]`` tables), .csv (a header line; lists are separated
-        by spaces), .jsonl or .ndjson (an object a line).
-    total
-        What the cluster has, which no job may exceed.
-    directory
-        Where commands run that name no directory, and what a relative one is relative to.
-    places
-        What requests in STRL may name; None where the scheduler takes none.
+    The file is .toml (``[[job]]`` tables), .csv (a header line; lists are separated by spaces),
+    .jsonl or .ndjson (an object a line). ``total`` is what the cluster has, which no job may
+    exceed; commands that name no directory run in ``directory``, and a relative one is relative to
+    it; ``places`` is what requests in STRL may name (None where the scheduler takes none).
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read or holds no job.
-    InvalidJobs
-        If jobs are wrong: every bad field with its line, duplicate names, unknown or cyclic
-        ``after``.
+    Raises ``InputError`` if the file cannot be read or holds no job, ``InvalidJobs`` if jobs are
+    wrong: every bad field with its line, duplicate names, unknown or cyclic ``after``.
     """
     records = list(_records(path))
     if not records:
@@ -128,13 +116,7 @@ class JobLines:
             raise InvalidJobs([error]) from error
 
     def job(self, record: Mapping[str, Any], line: int | None) -> CommandJob:
-        """The job of one record.
-
-        Raises
-        ------
-        InvalidJobs
-            With a problem for every field that is wrong.
-        """
+        """The job of one record; raises ``InvalidJobs`` with a problem for every wrong field."""
         self._count += 1
         found, problems = self._fields(record, line)
         job_id = found.get("name", f"job-{self._count}")

@@ -25,20 +25,11 @@ from foresail.model.errors import InputError
 from foresail.model.event import Submitted
 from foresail.model.protocols import Scheduler
 from foresail.model.whole_files import write_durably
+from foresail.record import records
 from foresail.record.compaction import Compaction
 from foresail.record.job_life import ImpossibleTransition
 from foresail.record.log import COMMITTED_LINE, DurableLog, EventLog, NullLog
 from foresail.record.log_text import parse_record, record_line
-from foresail.record.records import (
-    EventTaken,
-    Forgotten,
-    Manifest,
-    Predicted,
-    ReasonsChanged,
-    Record,
-    Sized,
-    Solved,
-)
 from foresail.record.run_fold import RunFold
 
 _VERSION: Final = 1
@@ -103,7 +94,7 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-TELL_ONLY: Final = (ReasonsChanged, Sized, Solved)
+TELL_ONLY: Final = (records.ReasonsChanged, records.Sized, records.Solved)
 """Records that no state follows from."""
 
 SNAPSHOT_EVERY: Final = 50_000
@@ -115,7 +106,6 @@ class FollowedLog(EventLog, Protocol):
 
     def close(self) -> None:
         """Let go of it; what was not committed never happened."""
-        ...
 
 
 class RunLog(DurableLog):
@@ -128,7 +118,7 @@ class RunLog(DurableLog):
     def __init__(
         self,
         path: Path,
-        manifest: Manifest | None,
+        manifest: records.Manifest | None,
         compaction: Compaction,
         since_snapshot: int = 0,
     ) -> None:
@@ -137,7 +127,7 @@ class RunLog(DurableLog):
         self._since_snapshot = since_snapshot
         super().__init__(path, manifest)
 
-    def append(self, record: Record) -> None:
+    def append(self, record: records.Record) -> None:
         """Take one record."""
         line = record_line(record)
         self._lines.append(line)
@@ -160,7 +150,7 @@ _TOLD_ONLY: Final = (b'{"kind":"reason', b'{"kind":"solution"', _MARK)
 
 
 def recover(
-    path: Path, manifest: Manifest, build: Callable[[EventLog], Controller]
+    path: Path, manifest: records.Manifest, build: Callable[[EventLog], Controller]
 ) -> tuple[Controller, RunLog]:
     """The controller as it was after the last whole step of a log, and the log, open at its end.
 
@@ -202,14 +192,14 @@ class KnownRun:
     def take(self, line: str, number: int, source: object, place: int | None = None) -> None:
         """Take a record of a whole step; with its number in the log, if it can be read by that."""
         record = parse_record(line, source, number)
-        if number == 1 and not isinstance(record, Manifest):
+        if number == 1 and not isinstance(record, records.Manifest):
             raise InputError(
                 "does not begin with a manifest", source=source, expected="an event log"
             )
         try:
             self.run.take(record)
             self.compaction.take(record, line, place)
-            if isinstance(record, Forgotten):
+            if isinstance(record, records.Forgotten):
                 self.run.forget(record.job_ids)
         except (ImpossibleTransition, KeyError, ValueError) as error:
             raise InputError(
@@ -256,9 +246,9 @@ def _end_without_marks(content: bytes, path: Path) -> int:
         last = step
         size += len(lines[number - 1])
         match record:
-            case Predicted(job_id=job_id):
+            case records.Predicted(job_id=job_id):
                 predicted.add(job_id)
-            case EventTaken(event=Submitted(job=job)):
+            case records.EventTaken(event=Submitted(job=job)):
                 submitted.add(job.job_id)
     return len(content) if submitted <= predicted else len(content) - size
 

@@ -37,23 +37,18 @@ class EventSource(Protocol):
     @property
     def descriptor(self) -> int | None:
         """Readable when there may be something new; None once there will be nothing more."""
-        ...
 
     def earlier(self, known: Container[str], now: float) -> Sequence[Event]:
         """Return events that an earlier daemon heard and did not take; it knew these jobs."""
-        ...
 
     def arrived(self, now: float) -> Sequence[Event]:
         """Return new events; raises ``InputError`` if they cannot be written down."""
-        ...
 
     def command(self, interrupts: int) -> DaemonCommand:
         """Return the command after so many interrupts by signals."""
-        ...
 
     def close(self) -> None:
         """Take nothing more."""
-        ...
 
 
 class Observer(Protocol):
@@ -64,23 +59,18 @@ class Observer(Protocol):
 
     def started(self, job: Job, attempt: int) -> None:
         """An attempt of a job starts."""
-        ...
 
     def ended(self, job: Job, outcome: Outcome) -> None:
         """An attempt of a job has ended."""
-        ...
 
     def withdrawn(self, job: Job, because: str) -> None:
         """A job will never run."""
-        ...
 
     def note(self, sentence: str) -> None:
         """Something else that a person should know."""
-        ...
 
     def refreshed(self, controller: Controller, jobs: JobHistory) -> None:
         """Show the present state."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,18 +270,12 @@ def differences(
     long as it did. The rest of a session is compared as far as the log's events still make sense (a
     job that runs cannot be cancelled).
 
-    Parameters
-    ----------
-    records
-        A log from its manifest on; each further manifest begins a session of its own.
-    build
-        Makes the controller that a manifest describes. An oracle's truth and what a predictor had
-        learned before are for it to provide, unless the log begins with that history.
+    ``records`` begin with a manifest; each further one begins a session of its own. ``build`` makes
+    the controller that a manifest describes. An oracle's truth and what a predictor had learned
+    before are for it to provide, unless the log begins with that history.
 
-    Raises
-    ------
-    ImpossibleReport, ImpossibleTransition
-        If the log's events cannot have happened, though all instructions before were the same.
+    Raises ``ImpossibleReport`` or ``ImpossibleTransition`` if the log's events cannot have
+    happened, though all instructions before were the same.
     """
     for session, (manifest, cluster, steps) in enumerate(_sessions(records)):
         yield from _differences_of(session, build, manifest, cluster, steps.values())

@@ -13,21 +13,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from foresail.model import event as events
 from foresail.model.decision import Start, Withdraw
-from foresail.model.event import (
-    Cancelled,
-    Ended,
-    Held,
-    NodeAdded,
-    NodeChanged,
-    NodeDown,
-    NodeDrained,
-    NodeRemoved,
-    NodeResumed,
-    NodeUp,
-    Released,
-    Submitted,
-)
 from foresail.model.outcome import GOES_BACK
 from foresail.record.log_text import parse_record
 from foresail.record.records import Decided, EventTaken, Instructed, Record
@@ -63,18 +50,18 @@ class FeedItem:
     """What it says."""
 
 
+_OF_NODES: Final = events.NodeEvent | events.OperatorEvent
+_OF_WAITING: Final = events.Cancelled | events.Held | events.Released
+
+
 def feed_item(number: int, record: Record) -> FeedItem:
     """Return what a record has for those who follow."""
     match record:
-        case EventTaken(time=now, event=Submitted(job=job)):
+        case EventTaken(time=now, event=events.Submitted(job=job)):
             return _of_job(number, now, job.job_id, "submitted", state="pending")
-        case EventTaken(time=now, event=Cancelled(job_id=job_id)):
-            return _of_job(number, now, job_id, "cancelled")
-        case EventTaken(time=now, event=Held(job_id=job_id)):
-            return _of_job(number, now, job_id, "held")
-        case EventTaken(time=now, event=Released(job_id=job_id)):
-            return _of_job(number, now, job_id, "released")
-        case EventTaken(time=now, event=Ended(outcome=outcome)):
+        case EventTaken(time=now, event=event) if isinstance(event, _OF_WAITING):
+            return _of_job(number, now, event.job_id, _what(event))
+        case EventTaken(time=now, event=events.Ended(outcome=outcome)):
             because = outcome.ended_because
             state = "pending" if because in GOES_BACK else str(because)
             return _of_job(
@@ -84,14 +71,9 @@ def feed_item(number: int, record: Record) -> FeedItem:
             return _of_job(number, now, job_id, "started", state="running", attempt=attempt)
         case Instructed(time=now, instruction=Withdraw(job_id, because)):
             return _of_job(number, now, job_id, "withdrawn", state="withdrawn", because=because)
-        case EventTaken(time=now, event=NodeAdded() | NodeChanged() as event):
-            says = {"time": now, "node": event.node.name, "what": _NODE_NEWS[type(event)]}
-            return FeedItem(number, "node", says=says)
-        case EventTaken(
-            time=now,
-            event=(NodeDown() | NodeUp() | NodeRemoved() | NodeDrained() | NodeResumed()) as named,
-        ):
-            says = {"time": now, "node": named.node, "what": _NODE_NEWS[type(named)]}
+        case EventTaken(time=now, event=event) if isinstance(event, _OF_NODES):
+            node = event.node if isinstance(event.node, str) else event.node.name
+            says = {"time": now, "node": node, "what": _what(event).removeprefix("node")}
             return FeedItem(number, "node", says=says)
         case Decided(time=now):
             says = {
@@ -109,15 +91,9 @@ def _of_job(number: int, now: float, job_id: str, what: str, **more: Any) -> Fee
     return FeedItem(number, "job", job_id, {"time": now, "job_id": job_id, "what": what, **more})
 
 
-_NODE_NEWS: Final[Mapping[type, str]] = {
-    NodeAdded: "added",
-    NodeChanged: "changed",
-    NodeDown: "down",
-    NodeUp: "up",
-    NodeRemoved: "removed",
-    NodeDrained: "drained",
-    NodeResumed: "resumed",
-}
+def _what(event: events.Event) -> str:
+    """Return what has happened: ``held`` of ``Held``."""
+    return type(event).__name__.lower()
 
 
 @dataclass(frozen=True, slots=True)

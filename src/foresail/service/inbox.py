@@ -14,17 +14,8 @@ from typing import Final, TypeAlias
 from foresail.live.command_job import CommandJob
 from foresail.live.run_clock import by_clock_of_run
 from foresail.live.source import DaemonCommand
+from foresail.model import event as events
 from foresail.model.errors import ForesailError
-from foresail.model.event import (
-    Cancelled,
-    Event,
-    Held,
-    NodeDrained,
-    NodeResumed,
-    Released,
-    Submitted,
-    Tick,
-)
 from foresail.service.store.protocol import (
     Accepted,
     ForJob,
@@ -135,11 +126,11 @@ class Inbox:
             self._arrived.clear()
             self._append(self._store.requests_after(self.taken))
 
-    def earlier(self, known: Container[str], now: float) -> list[Event]:  # noqa: ARG002
+    def earlier(self, known: Container[str], now: float) -> list[events.Event]:  # noqa: ARG002
         """Requests that no daemon has taken yet."""
         return list(self._events(now))
 
-    def arrived(self, now: float) -> list[Event]:
+    def arrived(self, now: float) -> list[events.Event]:
         """Requests that were put in since."""
         assert self._descriptor is not None
         os.read(self._descriptor, 8)
@@ -160,10 +151,10 @@ class Inbox:
             self._arrived.append(each)
             self._last = each.number
 
-    def _events(self, now: float) -> Iterator[Event]:
+    def _events(self, now: float) -> Iterator[events.Event]:
         if self._wants_pass:
             self._wants_pass = False
-            yield Tick(now)
+            yield events.Tick(now)
         submitted: set[str] = set()
         while self._arrived:
             numbered = self._arrived.popleft()
@@ -172,23 +163,23 @@ class Inbox:
             match numbered.request:
                 case Submit(job, held):
                     submitted.add(job.job_id)
-                    yield Submitted(now, by_clock_of_run(job, now).specification(now))
+                    yield events.Submitted(now, by_clock_of_run(job, now).specification(now))
                     if held:
-                        yield Held(now, job.job_id, numbered.user)
+                        yield events.Held(now, job.job_id, numbered.user)
                 case ForJob(JobCommand.CANCEL, job_id) if job_id in submitted:
                     self._arrived.appendleft(numbered)  # a step cancels before it takes jobs
                     self.wake()
                     return
                 case ForJob(JobCommand.CANCEL, job_id):
-                    yield Cancelled(now, job_id, numbered.user)
+                    yield events.Cancelled(now, job_id, numbered.user)
                 case ForJob(JobCommand.HOLD, job_id):
-                    yield Held(now, job_id, numbered.user)
+                    yield events.Held(now, job_id, numbered.user)
                 case ForJob(JobCommand.RELEASE, job_id):
-                    yield Released(now, job_id)
+                    yield events.Released(now, job_id)
                 case ForNode(NodeCommand.DRAIN, node):
-                    yield NodeDrained(now, node, numbered.user)
+                    yield events.NodeDrained(now, node, numbered.user)
                 case ForNode(NodeCommand.RESUME, node):
-                    yield NodeResumed(now, node)
+                    yield events.NodeResumed(now, node)
             self.taken = numbered.number
 
 

@@ -21,17 +21,9 @@ from foresail.model.words import count
 from foresail.record.records import NODES
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.session import StateFolder
+from foresail.service.store import tables
 from foresail.service.store.protocol import StoreUnavailable
 from foresail.service.store.sql_store import SqlStore
-from foresail.service.store.tables import (
-    AUDIT,
-    FORECASTS,
-    JOBS,
-    PROGRESS,
-    RECORDS,
-    REQUESTS,
-    SAMPLES,
-)
 from foresail.service.store_log import recovered
 
 _LINES: Final = ".jsonl.zst"
@@ -100,8 +92,8 @@ def cutoff_seconds(store: SqlStore, keep_jobs: int | None, before_seconds: float
     """Before when (Unix seconds) leaves what ended: all but so many jobs, or before a time."""
     cutoff = -float("inf") if before_seconds is None else before_seconds
     if keep_jobs is not None:
-        ended = select(JOBS.c.end_seconds).where(JOBS.c.end_seconds.is_not(None))
-        newest = ended.order_by(JOBS.c.end_seconds.desc()).limit(1).offset(keep_jobs - 1)
+        ended = select(tables.JOBS.c.end_seconds).where(tables.JOBS.c.end_seconds.is_not(None))
+        newest = ended.order_by(tables.JOBS.c.end_seconds.desc()).limit(1).offset(keep_jobs - 1)
         with store.database.reading() as connection:
             cutoff = max(cutoff, connection.scalar(newest) or -float("inf"))
     return cutoff
@@ -110,23 +102,23 @@ def cutoff_seconds(store: SqlStore, keep_jobs: int | None, before_seconds: float
 def ended_since(store: SqlStore, cutoff: float) -> int:
     """Return how many ended jobs stay."""
     with store.database.reading() as connection:
-        found = select(func.count()).where(JOBS.c.end_seconds >= cutoff)
+        found = select(func.count()).where(tables.JOBS.c.end_seconds >= cutoff)
         return connection.scalar(found) or 0
 
 
 def leaving_jobs(store: SqlStore, cutoff: float, needed: Container[str]) -> list[str]:
     """The jobs that leave, in order of their ends, but for those that the run still knows."""
-    wanted = select(JOBS.c.job_id).where(JOBS.c.end_seconds < cutoff)
+    wanted = select(tables.JOBS.c.job_id).where(tables.JOBS.c.end_seconds < cutoff)
     with store.database.reading() as connection:
-        found = connection.scalars(wanted.order_by(JOBS.c.end_seconds, JOBS.c.number))
+        found = connection.scalars(wanted.order_by(tables.JOBS.c.end_seconds, tables.JOBS.c.number))
         return [job_id for job_id in found if job_id not in needed]
 
 
 def last_about(store: SqlStore, job_id: str) -> int:
     """Number of the last record about a job; 0 for none."""
     with store.database.reading() as connection:
-        about = RECORDS.c.about == job_id
-        return connection.scalar(select(func.max(RECORDS.c.number)).where(about)) or 0
+        about = tables.RECORDS.c.about == job_id
+        return connection.scalar(select(func.max(tables.RECORDS.c.number)).where(about)) or 0
 
 
 def samples_of(store: SqlStore, job_ids: Sequence[str]) -> list[UseSample]:
@@ -134,7 +126,7 @@ def samples_of(store: SqlStore, job_ids: Sequence[str]) -> list[UseSample]:
     found: list[UseSample] = []
     with store.database.reading() as connection:
         for some in _parts(job_ids):
-            wanted = select(SAMPLES).where(SAMPLES.c.job_id.in_(some))
+            wanted = select(tables.SAMPLES).where(tables.SAMPLES.c.job_id.in_(some))
             found += [UseSample(**row) for row in connection.execute(wanted).mappings()]
     return found
 
@@ -146,29 +138,31 @@ def take_out(store: SqlStore, job_ids: Sequence[str], last: int, cutoff: float) 
     """
     for some in _parts(job_ids):
         with store.database.writing() as connection:
-            for table in (SAMPLES, FORECASTS, JOBS):
+            for table in (tables.SAMPLES, tables.FORECASTS, tables.JOBS):
                 connection.execute(delete(table).where(table.c.job_id.in_(some)))
         yield
-    about, number = RECORDS.c.about, RECORDS.c.number
-    stays = (about == NODES) | about.in_(select(JOBS.c.job_id))
+    about, number = tables.RECORDS.c.about, tables.RECORDS.c.number
+    stays = (about == NODES) | about.in_(select(tables.JOBS.c.job_id))
     for begin in range(1, last + 1, _RECORDS_AT_ONCE):
         end = min(last, begin + _RECORDS_AT_ONCE - 1)
         some_records = number.between(max(begin, 2), end) & (about.is_(None) | ~stays)
         with store.database.writing() as connection:
-            connection.execute(delete(RECORDS).where(some_records))
-            further = PROGRESS.c.records_left < end
-            connection.execute(update(PROGRESS).where(further).values(records_left=end))
+            connection.execute(delete(tables.RECORDS).where(some_records))
+            further = tables.PROGRESS.c.records_left < end
+            connection.execute(update(tables.PROGRESS).where(further).values(records_left=end))
         yield
-    answered = (REQUESTS.c.number <= store.taken()) & (REQUESTS.c.unix_seconds < cutoff)
+    answered = (tables.REQUESTS.c.number <= store.taken()) & (
+        tables.REQUESTS.c.unix_seconds < cutoff
+    )
     with store.database.writing() as connection:
-        connection.execute(delete(REQUESTS).where(answered))
+        connection.execute(delete(tables.REQUESTS).where(answered))
     yield
 
 
 def take_out_audit(store: SqlStore, before_seconds: float) -> None:
     """Take out what was noted before a time."""
     with store.database.writing() as connection:
-        connection.execute(delete(AUDIT).where(AUDIT.c.unix_seconds < before_seconds))
+        connection.execute(delete(tables.AUDIT).where(tables.AUDIT.c.unix_seconds < before_seconds))
 
 
 def shrink(store: SqlStore) -> Iterator[None]:

@@ -20,17 +20,7 @@ from foresail.model.job import Dependency, DependencyKind
 from foresail.model.outcome import EndedBecause
 from foresail.model.reason import Reason
 from foresail.record.log_text import parse_record
-from foresail.service.api.answers import (
-    AskedAnswer,
-    JobAnswer,
-    JobId,
-    JobsAnswer,
-    JobState,
-    RangeAnswer,
-    StoryAnswer,
-    StoryLineAnswer,
-    SubmittedAnswer,
-)
+from foresail.service.api import answers
 from foresail.service.api.callers import (
     AnyCaller,
     Caller,
@@ -72,7 +62,7 @@ _MOST_LOG_BYTES: Final = 1_000_000
 _Number = Annotated[int, Query(ge=0, le=2**62)]
 
 
-@router.post("/jobs", status_code=201, responses={200: {"model": SubmittedAnswer}})
+@router.post("/jobs", status_code=201, responses={200: {"model": answers.SubmittedAnswer}})
 async def submit(
     body: JobsBody,
     caller: Submitter,
@@ -81,7 +71,7 @@ async def submit(
     idempotency_key: Annotated[
         Annotated[str, StringConstraints(min_length=1, max_length=200)] | None, Header()
     ] = None,
-) -> SubmittedAnswer:
+) -> answers.SubmittedAnswer:
     """Submit one job or several, all or none; answered once they are durable."""
     snapshot = await current_snapshot(parts, _CLUSTER_SECONDS)
 
@@ -120,18 +110,13 @@ async def submit(
     if busy := parts.snapshots.busy_because():
         for job in jobs:
             job.warnings.append(busy)
-    return SubmittedAnswer(jobs=jobs)
+    return answers.SubmittedAnswer(jobs=jobs)
 
 
 def _still_to_wait_for(dependency: Dependency, rows: Sequence[Row]) -> Dependency | None:
     """Return what is left of a dependency on these jobs; None if nothing.
 
-    Raises
-    ------
-    LookupError
-        If there are none.
-    InputError
-        If what waits for it can never run.
+    Raises ``LookupError`` if there are none, ``InputError`` if what waits for it can never run.
     """
     if not rows:
         raise LookupError
@@ -161,10 +146,10 @@ def _still_to_wait_for(dependency: Dependency, rows: Sequence[Row]) -> Dependenc
 async def list_jobs(
     caller: AnyCaller,
     parts: Parts,
-    state: Annotated[list[JobState | Literal["out_of_memory"]] | None, Query()] = None,
+    state: Annotated[list[answers.JobState | Literal["out_of_memory"]] | None, Query()] = None,
     user: Annotated[list[str] | None, Query()] = None,
     name: Annotated[list[str] | None, Query()] = None,
-    job: Annotated[list[JobId] | None, Query(description="Ids, also of arrays.")] = None,
+    job: Annotated[list[answers.JobId] | None, Query(description="Ids, also of arrays.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     before: _Number | None = None,
     after: _Number | None = None,
@@ -174,12 +159,12 @@ async def list_jobs(
     ] = "newest",
     *,
     count: Annotated[bool, Query(description="Whether to count how many there are.")] = False,
-) -> JobsAnswer:
+) -> answers.JobsAnswer:
     """Jobs as they stand, a page of them."""
     users = tuple(user or ())
     if not caller.sees_all:
         if users and caller.user not in users:
-            return JobsAnswer(jobs=[], total=0)
+            return answers.JobsAnswer(jobs=[], total=0)
         users = (caller.user,)
     wanted = JobsWanted(
         users=users,
@@ -199,7 +184,7 @@ async def list_jobs(
         rows = await asyncio.to_thread(parts.store.jobs, wanted)
         following = rows[-1]["number"] if len(rows) == limit else None
     told = await _job_answers(rows, parts, _LIST_PATIENCE_SECONDS)
-    return JobsAnswer(jobs=told, next=following, total=total)
+    return answers.JobsAnswer(jobs=told, next=following, total=total)
 
 
 def _ids(parts: ServiceParts, caller: Caller, job_ids: Sequence[str]) -> tuple[str, ...]:
@@ -216,7 +201,7 @@ def _ids(parts: ServiceParts, caller: Caller, job_ids: Sequence[str]) -> tuple[s
 
 
 @router.get("/jobs/{job_id}")
-async def show(job_id: JobId, caller: AnyCaller, parts: Parts) -> JobAnswer:
+async def show(job_id: answers.JobId, caller: AnyCaller, parts: Parts) -> answers.JobAnswer:
     """A job as it stands, and why it waits."""
     row = await asyncio.to_thread(own_job, parts, caller, job_id)
     told = (await _job_answers([row], parts, _PATIENCE_SECONDS))[0]
@@ -226,7 +211,7 @@ async def show(job_id: JobId, caller: AnyCaller, parts: Parts) -> JobAnswer:
 
 async def _job_answers(
     rows: Sequence[Row], parts: ServiceParts, patience_seconds: float
-) -> list[JobAnswer]:
+) -> list[answers.JobAnswer]:
     """Jobs as they stand, with why they wait and for how long yet; asked for all at once."""
     waiting = [row["job_id"] for row in rows if _waits(row)]
     now = parts.now()
@@ -240,39 +225,39 @@ async def _job_answers(
         parts.forecaster.latest(may_start, patience_seconds),
     )
 
-    def answers() -> list[JobAnswer]:
+    def told() -> list[answers.JobAnswer]:
         return [_job(row, snapshot, reasons, forecasts, now, busy) for row in rows]
 
-    return answers() if len(rows) <= _FEW else await asyncio.to_thread(answers)
+    return told() if len(rows) <= _FEW else await asyncio.to_thread(told)
 
 
 @router.post("/jobs/cancel", status_code=202)
-async def cancel_several(body: JobIdsBody, caller: Submitter, parts: Parts) -> AskedAnswer:
+async def cancel_several(body: JobIdsBody, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
     """Cancel jobs, all or none; those that are done with are left as they are."""
     return await _command(JobCommand.CANCEL, body.job_ids, caller, parts)
 
 
 @router.post("/jobs/{job_id}/cancel", status_code=202)
-async def cancel(job_id: JobId, caller: Submitter, parts: Parts) -> AskedAnswer:
+async def cancel(job_id: answers.JobId, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
     """Withdraw a job that waits, stop one that runs; of an array's id, all of its members."""
     return await _command(JobCommand.CANCEL, [job_id], caller, parts)
 
 
 @router.post("/jobs/{job_id}/hold", status_code=202)
-async def hold(job_id: JobId, caller: Submitter, parts: Parts) -> AskedAnswer:
+async def hold(job_id: answers.JobId, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
     """Keep a job that waits from starting; of an array's id, all of its members that wait."""
     return await _command(JobCommand.HOLD, [job_id], caller, parts)
 
 
 @router.post("/jobs/{job_id}/release", status_code=202)
-async def release(job_id: JobId, caller: Submitter, parts: Parts) -> AskedAnswer:
+async def release(job_id: answers.JobId, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
     """Let a held job start again; of an array's id, all of its members that are held."""
     return await _command(JobCommand.RELEASE, [job_id], caller, parts)
 
 
 async def _command(
     command: JobCommand, job_ids: Sequence[str], caller: Caller, parts: ServiceParts
-) -> AskedAnswer:
+) -> answers.AskedAnswer:
     """Ask for something of jobs, durably; refused where it can be done to none of one's members.
 
     Answered when it is done, or goes on being done.
@@ -293,11 +278,11 @@ async def _command(
     commands = [ForJob(command, each) for each in meant]
     asked = parts.acceptance.ask(caller.user, lambda _: commands)
     await parts.snapshots.heard(await asyncio.wrap_future(asked))
-    return AskedAnswer(job_ids=meant)
+    return answers.AskedAnswer(job_ids=meant)
 
 
 @router.get("/jobs/{job_id}/story")
-def job_story(job_id: JobId, caller: AnyCaller, parts: Parts) -> StoryAnswer:
+def job_story(job_id: answers.JobId, caller: AnyCaller, parts: Parts) -> answers.StoryAnswer:
     """Return a job's story, in sentences."""
     job = own_job(parts, caller, job_id)
     found = parts.store.records_about(job)
@@ -305,10 +290,10 @@ def job_story(job_id: JobId, caller: AnyCaller, parts: Parts) -> StoryAnswer:
     told = story(records, job_id, knows_others=found.tells_of_others)
     begin = told.start_unix_seconds or 0.0
     lines = [
-        StoryLineAnswer(unix_seconds=begin + line.time, sentence=line.sentence)
+        answers.StoryLineAnswer(unix_seconds=begin + line.time, sentence=line.sentence)
         for line in told.lines
     ]
-    return StoryAnswer(job_id=job_id, lines=lines)
+    return answers.StoryAnswer(job_id=job_id, lines=lines)
 
 
 @router.get(
@@ -325,7 +310,7 @@ def job_story(job_id: JobId, caller: AnyCaller, parts: Parts) -> StoryAnswer:
     },
 )
 def job_logs(
-    job_id: JobId,
+    job_id: answers.JobId,
     caller: AnyCaller,
     parts: Parts,
     stream: Literal["out", "err"] = "out",
@@ -362,11 +347,11 @@ _AS_ASKED: Final = (
 )
 
 
-def _of_submission(request: Submit, user: str, unix_seconds: float) -> JobAnswer:
+def _of_submission(request: Submit, user: str, unix_seconds: float) -> answers.JobAnswer:
     state = "held" if request.held else "pending"
     told = {"job_id": request.job.job_id, "user": user, "state": state, "attempt": 0}
     told |= {"submit_seconds": unix_seconds, "belief": None}
-    return JobAnswer(
+    return answers.JobAnswer(
         **{**dict.fromkeys(_AS_STORED), **told, **_of_command(request.job, unix_seconds)}
     )
 
@@ -393,7 +378,7 @@ def _job(
     forecasts: Forecasts | None,
     now: float,
     busy: str,
-) -> JobAnswer:
+) -> answers.JobAnswer:
     """Return a job as it stands; ``busy`` is why the daemon starts nothing now, if it does not."""
     job_id, ahead = row["job_id"], dict[str, Any]()
     if forecasts is not None and _waits(row):
@@ -405,10 +390,10 @@ def _job(
     if busy and row["state"] == "pending":
         asked["warnings"] = (*asked["warnings"], busy)
     believed = tuple(row[f"{which}_seconds"] for which in ("low", "median", "high"))
-    return JobAnswer(
+    return answers.JobAnswer(
         **{name: row[name] for name in _AS_STORED},
         **asked,
         **ahead,
-        belief=None if believed[1] is None else RangeAnswer.of(Range(*believed)),
+        belief=None if believed[1] is None else answers.RangeAnswer.of(Range(*believed)),
         now_seconds=now,
     )

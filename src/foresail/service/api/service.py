@@ -17,24 +17,7 @@ from foresail import __version__
 from foresail.explain.forecast import WaitingForecast, forecast_running
 from foresail.model.cluster import Resources
 from foresail.model.job import Job
-from foresail.service.api.answers import (
-    AuditAnswer,
-    AuditEntryAnswer,
-    ClusterAnswer,
-    HealthAnswer,
-    NewTokenAnswer,
-    NodeAnswer,
-    NodeAskedAnswer,
-    NodesAnswer,
-    PlanAnswer,
-    PlannedJobAnswer,
-    PolicyAnswer,
-    RangeAnswer,
-    TokenAnswer,
-    TokensAnswer,
-    UsageAnswer,
-    WhoamiAnswer,
-)
+from foresail.service.api import answers
 from foresail.service.api.callers import (
     Admin,
     AnyCaller,
@@ -78,7 +61,7 @@ class PolicyRequest(BaseModel):
 
 
 @router.get("/health")
-async def health(parts: Parts) -> HealthAnswer:
+async def health(parts: Parts) -> answers.HealthAnswer:
     """Return whether the service works; needs no token."""
     condition = parts.condition()
     if condition.problems:
@@ -87,14 +70,14 @@ async def health(parts: Parts) -> HealthAnswer:
             "; ".join(condition.problems),
             headers={"Retry-After": "1"},
         )
-    return HealthAnswer(version=__version__, remarks=list(condition.remarks))
+    return answers.HealthAnswer(version=__version__, remarks=list(condition.remarks))
 
 
 @router.get("/whoami")
-async def whoami(caller: AnyCaller, parts: Parts) -> WhoamiAnswer:
+async def whoami(caller: AnyCaller, parts: Parts) -> answers.WhoamiAnswer:
     """Return who asks, and what that may do."""
     token = caller.token
-    return WhoamiAnswer(
+    return answers.WhoamiAnswer(
         user=caller.user,
         role=str(caller.role),
         token_id=None if token is None else token.token_id,
@@ -104,13 +87,13 @@ async def whoami(caller: AnyCaller, parts: Parts) -> WhoamiAnswer:
 
 
 @router.get("/cluster")
-async def cluster(caller: AnyCaller, parts: Parts) -> ClusterAnswer:  # noqa: ARG001
+async def cluster(caller: AnyCaller, parts: Parts) -> answers.ClusterAnswer:  # noqa: ARG001
     """Return the resources of the cluster, and how they are used now."""
     snapshot = await current_snapshot(parts)
     counts = await parts.overview.by_state.get()
     total = snapshot.cluster.total
     free = sum(snapshot.free.values(), Resources())
-    return ClusterAnswer(
+    return answers.ClusterAnswer(
         unix_seconds=snapshot.unix_seconds,
         policy=parts.policy(),
         is_draining=snapshot.is_draining,
@@ -129,43 +112,45 @@ async def cluster(caller: AnyCaller, parts: Parts) -> ClusterAnswer:  # noqa: AR
 
 
 @router.get("/nodes")
-async def nodes(caller: AnyCaller, parts: Parts) -> NodesAnswer:  # noqa: ARG001
+async def nodes(caller: AnyCaller, parts: Parts) -> answers.NodesAnswer:  # noqa: ARG001
     """The nodes, and what is free of each."""
-    return NodesAnswer(nodes=_nodes(await current_snapshot(parts)))
+    return answers.NodesAnswer(nodes=_nodes(await current_snapshot(parts)))
 
 
 @router.post("/nodes/{node}/drain", status_code=202)
-async def drain(node: NodeName, caller: Operator, parts: Parts) -> NodeAskedAnswer:
+async def drain(node: NodeName, caller: Operator, parts: Parts) -> answers.NodeAskedAnswer:
     """Let nothing new start on a node; what runs there runs on."""
     return await _command(NodeCommand.DRAIN, node, caller, parts)
 
 
 @router.post("/nodes/{node}/resume", status_code=202)
-async def resume(node: NodeName, caller: Operator, parts: Parts) -> NodeAskedAnswer:
+async def resume(node: NodeName, caller: Operator, parts: Parts) -> answers.NodeAskedAnswer:
     """Use a node again that was drained."""
     return await _command(NodeCommand.RESUME, node, caller, parts)
 
 
 async def _command(
     command: NodeCommand, node: str, caller: Caller, parts: ServiceParts
-) -> NodeAskedAnswer:
+) -> answers.NodeAskedAnswer:
     snapshot = await current_snapshot(parts)
     if node not in {each.name for each in _nodes(snapshot)}:
         raise CallRefused(HTTPStatus.NOT_FOUND, f"there is no node {node}")
     asked = parts.acceptance.ask(caller.user, lambda _: [ForNode(command, node)])
     await parts.snapshots.heard(await asyncio.wrap_future(asked))
     await asyncio.to_thread(caller.audit, parts, f"node: {command}", node)
-    return NodeAskedAnswer(node=node)
+    return answers.NodeAskedAnswer(node=node)
 
 
 @router.get("/tokens")
-async def tokens(caller: Admin, parts: Parts) -> TokensAnswer:  # noqa: ARG001
+async def tokens(caller: Admin, parts: Parts) -> answers.TokensAnswer:  # noqa: ARG001
     """All tokens there ever were, without their secrets."""
-    return TokensAnswer(tokens=[TokenAnswer(**_token(each)) for each in parts.tokens.all()])
+    return answers.TokensAnswer(
+        tokens=[answers.TokenAnswer(**_token(each)) for each in parts.tokens.all()]
+    )
 
 
 @router.post("/tokens", status_code=201)
-def create_token(body: TokenRequest, caller: AnyCaller, parts: Parts) -> NewTokenAnswer:
+def create_token(body: TokenRequest, caller: AnyCaller, parts: Parts) -> answers.NewTokenAnswer:
     """Create a token; its secret is shown in this answer, and never again.
 
     That is an admin's to do; an account of this machine, asking without a token, gets its own.
@@ -182,19 +167,19 @@ def create_token(body: TokenRequest, caller: AnyCaller, parts: Parts) -> NewToke
         body.user, Role(body.role), label=body.label, lifetime_seconds=body.lifetime_seconds
     )
     caller.audit(parts, "token created", token.token_id)
-    return NewTokenAnswer(**_token(token), secret=secret)
+    return answers.NewTokenAnswer(**_token(token), secret=secret)
 
 
 @router.delete("/tokens/{token_id}")
 def revoke_token(
     token_id: Annotated[str, Field(pattern="^[0-9a-f]{16}$")], caller: Admin, parts: Parts
-) -> TokenAnswer:
+) -> answers.TokenAnswer:
     """Let a token open nothing from now on."""
     token = parts.tokens.revoke(token_id)
     if token is None:
         raise CallRefused(HTTPStatus.NOT_FOUND, "there is no such token")
     caller.audit(parts, "token revoked", token_id)
-    return TokenAnswer(**_token(token))
+    return answers.TokenAnswer(**_token(token))
 
 
 @router.get("/audit")
@@ -203,24 +188,24 @@ def audit(
     parts: Parts,
     before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-) -> AuditAnswer:
+) -> answers.AuditAnswer:
     """Return what was done to tokens and policy, and who was refused; newest first."""
     found = parts.access.audit(before, limit)
-    entries = [AuditEntryAnswer(number=number, **asdict(entry)) for number, entry in found]
-    return AuditAnswer(entries=entries, next=found[-1][0] if len(found) == limit else None)
+    entries = [answers.AuditEntryAnswer(number=number, **asdict(entry)) for number, entry in found]
+    return answers.AuditAnswer(entries=entries, next=found[-1][0] if len(found) == limit else None)
 
 
 @router.post("/policy")
-def change_policy(body: PolicyRequest, caller: Admin, parts: Parts) -> PolicyAnswer:
+def change_policy(body: PolicyRequest, caller: Admin, parts: Parts) -> answers.PolicyAnswer:
     """Go over to another policy; one that cannot be used changes nothing."""
     policy = parts.reload(body.policy)
     caller.audit(parts, "policy changed", policy)
-    return PolicyAnswer(policy=policy)
+    return answers.PolicyAnswer(policy=policy)
 
 
-def _nodes(snapshot: ClusterSnapshot) -> list[NodeAnswer]:
+def _nodes(snapshot: ClusterSnapshot) -> list[answers.NodeAnswer]:
     return [
-        NodeAnswer(
+        answers.NodeAnswer(
             name=node.name,
             partition=partition.name,
             state=_state(node.name, snapshot),
@@ -262,14 +247,14 @@ def _token(token: AccessToken) -> dict[str, Any]:
 @router.get("/plan")
 async def plan(
     caller: AnyCaller, parts: Parts, most: Annotated[int, Query(ge=1, le=1000)] = 200
-) -> PlanAnswer:
+) -> answers.PlanAnswer:
     """Return running jobs and expected next starts; other users' jobs nameless."""
     snapshot = await current_snapshot(parts)
     soon = JobsWanted(states=("pending",), limit=most, oldest_first=True)
     rows = await asyncio.to_thread(parts.store.jobs, soon)
     forecasts = await parts.forecaster.latest([row["job_id"] for row in rows])
     running = [*running_bars(snapshot, parts.now())]
-    waiting: list[PlannedJobAnswer] = []
+    waiting: list[answers.PlannedJobAnswer] = []
     if forecasts is not None:
         soonest = dict(islice(forecasts.soonest.items(), 2 * most))
         these = JobsWanted(states=("pending",), job_ids=tuple(soonest), limit=2 * most)
@@ -281,7 +266,7 @@ async def plan(
             if job_id in still
         ]
     total = sum(each.total.cpus for each in snapshot.cluster.partitions)
-    return PlanAnswer(
+    return answers.PlanAnswer(
         now_seconds=snapshot.unix_seconds,
         cpus=total,
         pending=snapshot.pending,
@@ -296,11 +281,11 @@ async def usage(
     parts: Parts,
     hours: Annotated[float, Query(gt=0.0, le=24.0 * 31)] = 24.0,
     bins: Annotated[int, Query(ge=1, le=500)] = 96,
-) -> UsageAnswer:
+) -> answers.UsageAnswer:
     """Return cpus held, and waits of jobs that started, over the last hours."""
     snapshot = await current_snapshot(parts)
     used = await parts.overview.use(hours, bins)
-    return UsageAnswer(
+    return answers.UsageAnswer(
         begin_seconds=used.begin_seconds,
         bin_seconds=used.bin_seconds,
         cpus=snapshot.cluster.total.cpus,
@@ -310,32 +295,32 @@ async def usage(
     )
 
 
-def running_bars(snapshot: ClusterSnapshot, now: float) -> Iterator[PlannedJobAnswer]:
+def running_bars(snapshot: ClusterSnapshot, now: float) -> Iterator[answers.PlannedJobAnswer]:
     """Yield running jobs, and when they should end."""
     for each in snapshot.running:
         found = forecast_running(each, now)
         start = each.start_seconds
-        yield PlannedJobAnswer(
+        yield answers.PlannedJobAnswer(
             job_id=each.job.job_id,
             name=each.job.name,
             user=_owner(each.job.user),
             cpus=each.held.cpus,
-            start=RangeAnswer(p10=start, p50=start, p90=start),
-            end=RangeAnswer.of(found.end),
+            start=answers.RangeAnswer(p10=start, p50=start, p90=start),
+            end=answers.RangeAnswer.of(found.end),
             deadline_seconds=each.job.deadline_seconds,
             misses=found.misses,
         )
 
 
-def waiting_bar(job: Job, found: WaitingForecast) -> PlannedJobAnswer:
+def waiting_bar(job: Job, found: WaitingForecast) -> answers.PlannedJobAnswer:
     """Return a waiting job, and when it should start and end."""
-    return PlannedJobAnswer(
+    return answers.PlannedJobAnswer(
         job_id=job.job_id,
         name=job.name,
         user=_owner(job.user),
         cpus=job.cpus,
-        start=RangeAnswer.of(found.start),
-        end=RangeAnswer.of(found.end),
+        start=answers.RangeAnswer.of(found.start),
+        end=answers.RangeAnswer.of(found.end),
         deadline_seconds=job.deadline_seconds,
         misses=found.misses,
     )
@@ -346,7 +331,7 @@ def _owner(user: str | None) -> str:
     return (user or "").partition("/")[0]
 
 
-def seen_by(caller: Caller, job: PlannedJobAnswer) -> PlannedJobAnswer:
+def seen_by(caller: Caller, job: answers.PlannedJobAnswer) -> answers.PlannedJobAnswer:
     """A job as somebody may see it: nameless where it is another user's."""
     if job.user is not None and caller.sees(job.user):
         return job

@@ -17,18 +17,10 @@ from foresail.model.whole_files import to_be_written
 from foresail.record.job_life import ImpossibleTransition, JobState
 from foresail.record.log_text import parse_record
 from foresail.record.run_fold import RunFold
+from foresail.service.store import tables
 from foresail.service.store.database import Database
 from foresail.service.store.protocol import JobsWanted
 from foresail.service.store.sql_store import SqlStore
-from foresail.service.store.tables import (
-    AUDIT,
-    IDENTITY,
-    LATEST,
-    METADATA,
-    ROOM,
-    bring_up_to_date,
-    version_of,
-)
 from foresail.service.store_log import recovered
 
 _PAGE = 1_000
@@ -112,16 +104,16 @@ def back_up(source: Database, file: Path) -> None:
     with to_be_written(file):
         if file.exists():
             raise InputError("is there already", source=file, expected="a new file")
-    found = version_of(source.engine)
-    if found != LATEST:
+    found = tables.version_of(source.engine)
+    if found != tables.LATEST:
         raise InputError(
             "is of another version of Foresail",
             source=source.name,
             value=found,
-            expected=f"version {LATEST}; serve brings it up to date",
+            expected=f"version {tables.LATEST}; serve brings it up to date",
         )
     with _in_place_of(file) as draft, closing(Database.in_file(draft)) as target:
-        bring_up_to_date(target.engine)
+        tables.bring_up_to_date(target.engine)
         with target.writing() as connection:
             _copy(source, connection)
 
@@ -138,7 +130,7 @@ def good_backup(file: Path, folder: Path) -> Iterator[SqlStore]:
             shutil.copyfile(file, draft)
         try:
             with closing(Database.in_file(draft)) as database:
-                is_store = version_of(database.engine) is not None
+                is_store = tables.version_of(database.engine) is not None
         except DBAPIError:
             is_store = False
         if not is_store:
@@ -173,21 +165,21 @@ def is_free(store: SqlStore) -> bool:
 def retire(store: SqlStore, moved_to: str) -> None:
     """Let no service use it any more."""
     with store.database.writing() as connection:
-        connection.execute(update(IDENTITY).values(moved_to=moved_to))
+        connection.execute(update(tables.IDENTITY).values(moved_to=moved_to))
 
 
 def _copy(source: Database, target: Connection) -> None:
     """Write what one holds in place of what the other does."""
     with source.at_one_moment() as connection:
-        for table in METADATA.sorted_tables:
+        for table in tables.METADATA.sorted_tables:
             target.execute(delete(table))
-            if table is ROOM:
+            if table is tables.ROOM:
                 continue
             rows = connection.execute(select(table))
             for some in rows.mappings().partitions(_ROWS_AT_ONCE):
                 target.execute(insert(table), [dict(row) for row in some])
     if target.dialect.name == "postgresql":  # it counts on by itself, from where it is set
-        last = target.scalar(select(func.max(AUDIT.c.number)))
+        last = target.scalar(select(func.max(tables.AUDIT.c.number)))
         sequence = "pg_get_serial_sequence('audit', 'number')"
         target.execute(text(f"SELECT setval({sequence}, :next, false)"), {"next": (last or 0) + 1})
 
