@@ -31,7 +31,7 @@ from foresail.distributions.records import read_record
 from foresail.live.jobs_file import read_jobs
 from foresail.model.cluster import Resources
 from foresail.model.errors import InputError
-from foresail.model.example import Example, ShowsExamples
+from foresail.model.example import Example
 from foresail.model.registry import Entry, entries, find
 from foresail.strl.parser import read as read_strl
 from foresail.traces import schema
@@ -80,7 +80,7 @@ def _plugins(family: str, of: Callable[[Entry], Read]) -> Iterator[ReadFile]:
 def examples_of(entry: Entry) -> tuple[Example, ...]:
     """The examples of a plug-in; empty if it shows none."""
     build: object = entry.build
-    return build.examples() if isinstance(build, ShowsExamples) else ()
+    return build.examples() if hasattr(build, "examples") else ()
 
 
 def reader(entry: Entry) -> Read:

@@ -1,6 +1,7 @@
 """Sums, largest and merges of several distributions, with how exact they are."""
 
 import itertools
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.mixture import Mixture
-from foresail.distributions.operations import convolved, largest, merged
+from foresail.distributions.operations import convolved, largest
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.truncated_normal import TruncatedNormal
 from made_distributions import DISTRIBUTIONS, SECONDS
@@ -136,16 +137,14 @@ def test_a_split_stream_merges_without_loss_before_the_first_merge(values, cut):
     """Atoms are atoms, in whatever shards they were counted."""
     cut = min(cut, len(values) - 1)
     parts = [Histogram.of(values[:cut]), Histogram.of(values[cut:])]
-    whole, together = Histogram.of(values), merged(parts)
-    assert isinstance(together, Histogram)
+    whole, together = Histogram.of(values), parts[0].merged_with(parts[1])
     assert together.row.tolist() == whole.row.tolist()
 
 
 def test_a_split_stream_merges_nearly_without_loss_after():
     """Four shards of a heavy-tailed stream: count, extremes and mean are kept."""
     parts = [Histogram.of(STREAM[i::4]) for i in range(4)]
-    together = merged(parts)
-    assert isinstance(together, Histogram)
+    together = reduce(Histogram.merged_with, parts)
     assert (together.count, together.smallest, together.largest) == (
         STREAM.size,
         STREAM.min(),
@@ -153,18 +152,6 @@ def test_a_split_stream_merges_nearly_without_loss_after():
     )
     assert together.mean() == pytest.approx(STREAM.mean(), rel=0.02)
     assert together.bins == 80
-
-
-def test_weights_of_merged_histograms_multiply_their_counts():
-    """Twice as much of one; none of another; conditioned ones become a mixture."""
-    one, other = Histogram.of([10.0, 20.0]), Histogram.of([20.0, 40.0])
-    together = merged([one, other, Histogram.of([99.0])], [2.0, 1.0, 0.0])
-    assert isinstance(together, Histogram)
-    assert together.centroids.tolist() == [10.0, 20.0, 40.0]
-    assert together.counts.tolist() == [2.0, 3.0, 1.0]
-    conditioned = Histogram.of(STREAM).given(200.0)
-    assert isinstance(merged([one, conditioned]), Mixture)
-    assert isinstance(merged([Point(1.0), Uniform(0.0, 1.0)], [3.0, 1.0]), Mixture)
 
 
 def test_histogram_operations_refuse_what_they_cannot_do():
@@ -191,11 +178,8 @@ def test_histogram_operations_refuse_what_they_cannot_do():
         (lambda: convolved([]), "one or more"),
         (lambda: convolved([Point(1.0)], 1), "nodes must be 2"),
         (lambda: largest([]), "one or more"),
-        (lambda: merged([]), "one or more"),
-        (lambda: merged([Histogram.of([1.0])], [0.0]), "positive sum"),
-        (lambda: merged([Histogram.of([1.0])], [-1.0]), "not be negative"),
     ],
-    ids=["sum", "nodes", "largest", "merge", "no-weight", "negative"],
+    ids=["sum", "nodes", "largest"],
 )
 def test_operations_refuse_nothing_and_nonsense(call, words):
     """With a word about what would do."""

@@ -1,13 +1,11 @@
-"""Operations on several distributions: their sum, the largest of them, their mixture."""
+"""Operations on several distributions: their sum, and the largest of them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from foresail.distributions.discretisation import (
     Atoms,
@@ -23,8 +21,6 @@ from foresail.distributions.discretisation import (
     total_of,
 )
 from foresail.distributions.empirical import Empirical
-from foresail.distributions.histogram import Histogram
-from foresail.distributions.mixture import Mixture
 from foresail.model.distribution import Distribution
 
 NODES: Final = 129
@@ -90,44 +86,6 @@ def largest(distributions: Sequence[Distribution], nodes: int = NODES) -> Empiri
     places = np.append(found[np.isfinite(found) & (found > lowest)], lowest)
     further = np.concatenate([breaks(distribution) for distribution in distributions])
     return reduced(atoms_on_nodes(survival, places, further), ATOMS).as_empirical()
-
-
-def merged(
-    distributions: Sequence[Distribution], weights: ArrayLike | None = None
-) -> Histogram | Mixture:
-    """One distribution of what follows any of several.
-
-    Histograms that are not conditioned merge into one, with the bins of the first and each one's
-    counts times its weight (1 when not given); anything else becomes a ``Mixture`` (equal weights
-    when not given).
-
-    Raises
-    ------
-    ValueError
-        If there are no distributions, or weights that are not one each, not negative, with a
-        positive sum.
-    """
-    if not distributions:
-        raise ValueError("distributions must be one or more")
-    factors = np.ones(len(distributions)) if weights is None else np.asarray(weights, np.float64)
-    histograms = [
-        each for each in distributions if isinstance(each, Histogram) and each.elapsed == 0.0
-    ]
-    if len(histograms) < len(distributions):
-        return Mixture(distributions, factors)
-    if factors.shape != (len(histograms),) or not np.all(factors >= 0.0):
-        raise ValueError("weights must be one each and must not be negative")
-    if not 0.0 < float(factors.sum()) < math.inf:
-        raise ValueError("weights must have a positive sum")
-    parts = [
-        histogram.faded(float(factor))
-        for histogram, factor in zip(histograms, factors, strict=True)
-        if factor > 0.0
-    ]
-    total = parts[0]
-    for part in parts[1:]:
-        total = total.merged_with(part)
-    return total
 
 
 def _check(parts: Sequence[object], nodes: int) -> None:

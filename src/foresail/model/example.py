@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +30,3 @@ class Example:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         return folder / self.given
-
-
-@runtime_checkable
-class ShowsExamples(Protocol):
-    """A plug-in that has small files of its layout at hand."""
-
-    @staticmethod
-    def examples() -> tuple[Example, ...]:
-        """At least one, each of which it reads."""
-        ...
