@@ -154,11 +154,11 @@ def _metrics() -> None:
 def _distributions() -> None:
     """Every distribution alone, and all of them packed."""
     from foresail.distributions.basic import Uniform
-    from foresail.distributions.discretisation import Atoms, reduced
     from foresail.distributions.empirical import Empirical
     from foresail.distributions.histogram import Histogram
     from foresail.distributions.log_normal import LogNormal
     from foresail.distributions.mixture import Mixture
+    from foresail.distributions.operations import Atoms, reduced
     from foresail.distributions.packed import PackedDistributions
     from foresail.distributions.quantiles import Quantiles
     from foresail.distributions.summary import summarise

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.distributions.basic import SHARE_WEIGHTS, SHARES, Point, Shifted, Uniform
-from foresail.distributions.discretisation import breaks, node_levels, places_at
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.mixture import Mixture
+from foresail.distributions.operations import breaks, node_levels, places_at
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.summary import belief_row, summarise
 from foresail.distributions.truncated_normal import TruncatedNormal

@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.distributions.basic import Point, Uniform
-from foresail.distributions.discretisation import atoms_of, exact_atoms, reduced
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
 from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.mixture import Mixture
-from foresail.distributions.operations import convolved, largest
+from foresail.distributions.operations import atoms_of, convolved, exact_atoms, largest, reduced
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.truncated_normal import TruncatedNormal
 from made_distributions import DISTRIBUTIONS, SECONDS

@@ -1,27 +1,231 @@
-"""Operations on several distributions: their sum, and the largest of them."""
+"""Operations on distributions: atoms on nodes with the mean kept, sums, the largest of several."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+import math
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from foresail.distributions.discretisation import (
-    Atoms,
-    atoms_of,
-    atoms_on_nodes,
-    breaks,
-    exact_atoms,
-    joined,
-    node_levels,
-    places_at,
-    product_of,
-    reduced,
-    total_of,
-)
+from foresail.distributions.basic import SHARE_WEIGHTS, SHARES, Point, Shifted, Uniform
 from foresail.distributions.empirical import Empirical
+from foresail.distributions.histogram import Histogram
+from foresail.distributions.log_normal import LogNormal
+from foresail.distributions.mixture import Mixture
+from foresail.distributions.quantiles import Quantiles
+from foresail.distributions.truncated_normal import TruncatedNormal
+from foresail.kernels.compile import bare_kernel
 from foresail.model.distribution import Distribution
+
+
+def bin_onto_nodes(
+    values: NDArray[np.float64], masses: NDArray[np.float64], nodes: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Share each atom between the two nodes around it so that its mean is kept.
+
+    Parameters
+    ----------
+    values, masses
+        Atoms, in ascending order.
+    nodes
+        Strictly ascending; the first is not above, the last not below any atom.
+
+    Returns
+    -------
+    numpy.ndarray
+        Mass of each node. The mean is that of the atoms; the variance grows by the mean over all
+        atoms of (distance to the node below) times (distance to the node above).
+    """
+    binned = np.zeros(nodes.size)
+    _add_atoms(values, masses, nodes, binned)
+    return binned
+
+
+@bare_kernel
+def _add_atoms(
+    values: NDArray[np.float64],
+    masses: NDArray[np.float64],
+    nodes: NDArray[np.float64],
+    binned: NDArray[np.float64],
+) -> None:
+    upper = 0
+    for i in range(values.size):
+        while upper < nodes.size - 1 and nodes[upper] < values[i]:
+            upper += 1
+        if upper == 0 or nodes[upper] <= values[i]:
+            binned[upper] += masses[i]
+            continue
+        gap = nodes[upper] - nodes[upper - 1]
+        share = (values[i] - nodes[upper - 1]) / gap
+        binned[upper] += share * masses[i]
+        binned[upper - 1] += (1.0 - share) * masses[i]
+
+
+_TAIL_LEVELS: Final = np.concatenate(
+    (np.geomspace(1e-12, 1e-5, 8), 1.0 - np.geomspace(1e-4, 1e-12, 40))
+)
+Survival = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
+class Atoms(NamedTuple):
+    """Values, strictly ascending, and their probabilities."""
+
+    values: NDArray[np.float64]
+    masses: NDArray[np.float64]
+
+    def mean(self) -> float:
+        """Expected value."""
+        return float(self.values @ self.masses)
+
+    def as_empirical(self) -> Empirical:
+        """The same as a distribution."""
+        return Empirical(self.values, self.masses)
+
+
+def node_levels(nodes: int) -> NDArray[np.float64]:
+    """Levels from 0 to 1 that lie the closer the nearer to an end.
+
+    So many are (1 - cos) / 2 of equal steps; 48 more follow the tails down to 1e-12, most of them
+    the upper one, which may be heavy.
+    """
+    even = 0.5 - 0.5 * np.cos(np.linspace(0.0, math.pi, nodes))
+    return np.unique(np.concatenate((even, _TAIL_LEVELS)))
+
+
+def exact_atoms(distribution: Distribution) -> Atoms | None:
+    """The atoms of a discrete distribution; None if it is not one."""
+    match distribution:
+        case Point(value):
+            return Atoms(np.array([float(value)]), np.ones(1))
+        case Empirical():
+            return joined(distribution.values, distribution.probabilities)
+        case Histogram() if not distribution.merged:
+            return Atoms(distribution.centroids, distribution.counts / distribution.count)
+        case Shifted(inner, amount):
+            atoms = exact_atoms(inner)
+            return atoms and joined(atoms.values + amount, atoms.masses)
+        case Mixture():
+            parts = [exact_atoms(component) for component in distribution.components]
+            found = [part for part in parts if part is not None]
+            if len(found) < len(parts):
+                return None
+            masses = [w * part.masses for w, part in zip(distribution.weights, found, strict=True)]
+            return joined(np.concatenate([part.values for part in found]), np.concatenate(masses))
+        case _:
+            return None
+
+
+def joined(values: NDArray[np.float64], masses: NDArray[np.float64]) -> Atoms:
+    """Atoms in ascending order, those of the same value as one."""
+    order = np.argsort(values, kind="stable")  # quick on what comes in ascending runs
+    ordered = values[order]
+    first = np.flatnonzero(np.concatenate(([True], ordered[1:] > ordered[:-1])))
+    return Atoms(ordered[first], np.add.reduceat(masses[order], first))
+
+
+def breaks(distribution: Distribution) -> NDArray[np.float64]:
+    """Return where survival jumps or bends, as far as is known; may lie outside the range."""
+    match distribution:
+        case Point(value):
+            return np.array([float(value)])
+        case Empirical() | Quantiles():
+            return distribution.values
+        case Uniform(low, high):
+            return np.array([low, high])
+        case Histogram():
+            return np.concatenate(
+                ([distribution.smallest], distribution.centroids, [distribution.largest])
+            )
+        case LogNormal():
+            return np.array([distribution.elapsed, distribution.cap])
+        case TruncatedNormal():
+            return np.array([distribution.low])
+        case Mixture():
+            return np.concatenate([breaks(component) for component in distribution.components])
+        case Shifted(inner, amount):
+            return breaks(inner) + amount
+        case _:
+            return np.empty(0)
+
+
+def places_at(distribution: Distribution, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The quantile at each of the levels; of a mixture, those of every component."""
+    if isinstance(distribution, Mixture):
+        return np.concatenate([places_at(each, levels) for each in distribution.components])
+    return np.array([distribution.quantile(level) for level in levels])
+
+
+def atoms_of(distribution: Distribution, nodes: int) -> Atoms:
+    """The exact atoms of a discrete distribution, or atoms on nodes.
+
+    The nodes are the places at ``node_levels(nodes)`` and the breaks. The mass between two nodes
+    is shared so that its mean is kept; what lies beyond the last node of an unbounded distribution
+    is put on its own mean.
+    """
+    exact = exact_atoms(distribution)
+    if exact is not None:
+        return exact
+    places = places_at(distribution, node_levels(nodes))
+    atoms = atoms_on_nodes(distribution.survival, places, breaks(distribution))
+    left = float(distribution.survival(atoms.values[-1]))
+    if left <= 0.0:
+        return atoms
+    excess = distribution.mean() - atoms.mean()  # of what lies beyond the last node
+    beyond = atoms.values[-1] + max(excess / left, 0.0)
+    masses = atoms.masses.copy()
+    masses[-1] = max(masses[-1] - left, 0.0)
+    return joined(np.append(atoms.values, beyond), np.append(masses, left))
+
+
+def atoms_on_nodes(
+    survival: Survival, places: NDArray[np.float64], further: NDArray[np.float64]
+) -> Atoms:
+    """Atoms on the finite places, and on further ones between them, all mass beyond on the last.
+
+    The mass between two nodes is shared so that its mean is kept: by the average survival between
+    them, which quadrature finds exactly where the survival is a polynomial.
+    """
+    places = places[np.isfinite(places)]
+    inside = further[(further > places.min()) & (further < places.max())]
+    at = np.unique(np.concatenate((places, inside)))
+    gaps = np.diff(at)
+    within = at[:-1, np.newaxis] + gaps[:, np.newaxis] * SHARES
+    average = survival(within.ravel()).reshape(within.shape) @ SHARE_WEIGHTS
+    masses = np.maximum(-np.diff(np.concatenate(([1.0], average, [0.0]))), 0.0)
+    return Atoms(at, masses)
+
+
+def total_of(left: Atoms, right: Atoms) -> Atoms:
+    """The sum of two independent discrete quantities, exactly."""
+    values = np.add.outer(left.values, right.values).ravel()
+    return joined(values, np.multiply.outer(left.masses, right.masses).ravel())
+
+
+def reduced(atoms: Atoms, nodes: int) -> Atoms:
+    """Fewer atoms, with the same mean: on their own quantiles at ``node_levels(nodes)``."""
+    levels = node_levels(nodes)
+    if atoms.values.size <= levels.size:
+        return atoms
+    reached = np.cumsum(atoms.masses)
+    chosen = np.searchsorted(reached, levels * reached[-1])
+    ends = (0, atoms.values.size - 1)
+    places = np.unique(np.concatenate((np.minimum(chosen, ends[1]), ends)))
+    at = np.ascontiguousarray(atoms.values[places])
+    return Atoms(at, bin_onto_nodes(atoms.values, atoms.masses, at))
+
+
+def product_of(distributions: Sequence[Distribution]) -> Survival:
+    """Survival of the largest of independent quantities, one of each distribution."""
+
+    def survival(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        with np.errstate(divide="ignore"):  # surely exceeded: the logarithm is minus infinity
+            logs = [np.log1p(-each.survival(values)) for each in distributions]
+        return np.asarray(-np.expm1(np.sum(logs, axis=0)))
+
+    return survival
+
 
 NODES: Final = 129
 """Nodes per distribution that is not discrete."""

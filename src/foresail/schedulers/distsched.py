@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 
 from foresail.distributions.basic import Point, UsageBelief
-from foresail.distributions.discretisation import atoms_of
 from foresail.distributions.empirical import Empirical
+from foresail.distributions.operations import atoms_of
 from foresail.model.arrays import Booleans
 from foresail.model.cluster import Cluster, Resources
 from foresail.model.decision import Decision, Placement, Preempt, Start

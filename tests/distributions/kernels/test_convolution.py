@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.distributions.discretisation import bin_onto_nodes
+from foresail.distributions.operations import bin_onto_nodes
 
 
 @given(

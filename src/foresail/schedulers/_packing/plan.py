@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from foresail.distributions.discretisation import Atoms, atoms_of, bin_onto_nodes
+from foresail.distributions.operations import Atoms, atoms_of, bin_onto_nodes
 from foresail.model.arrays import Booleans, Floats
 from foresail.model.distribution import Distribution
 from foresail.schedulers.kernels import packing as kernel
