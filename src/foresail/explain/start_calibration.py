@@ -36,6 +36,10 @@ _LEAST_SCALE: Final = 0.5
 _MOST_SCALE: Final = 3.0
 """Bounds of how much narrower or wider each half of a range becomes."""
 
+_MOST_FACTOR: Final = 4.0
+"""No point of a range moves beyond so many times its latest wait, or below such a part of its
+earliest: widened by ratios, a few long ranges would otherwise reach for ever."""
+
 _LEAST_HALF: Final = 0.05
 """No half of a range counts as narrower (see ``_scaled``): 3 s of short waits, 5 % of long ones."""
 
@@ -112,7 +116,8 @@ class StartCalibration:
         known = np.isfinite(drawn.starts[-1])
         low, middle, high = _scaled(drawn.starts[:, known] - made_seconds)
         points = [np.interp(middle, _KNOTS, column) for column in self._points(len(drawn)).T]
-        found = [_at(place, low, middle, high) for place in points]
+        bounds = low - math.log(_MOST_FACTOR), high + math.log(_MOST_FACTOR)
+        found = [np.clip(_at(place, low, middle, high), *bounds) for place in points]
         earliest, likely, latest = (made_seconds + _seconds(each) for each in found)
         starts, ends = drawn.starts.copy(), drawn.ends.copy()
         moved = starts[:, known]
