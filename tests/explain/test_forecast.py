@@ -19,6 +19,7 @@ from foresail.explain.forecast import (
     forecast_running,
     forecast_waiting,
     suggested_request,
+    width_causes,
 )
 from foresail.explain.outlook import outlook_of, with_arrivals
 from foresail.model.cluster import Cluster, Node, Partition, Resources
@@ -396,3 +397,14 @@ def test_conditions_of_jobs_hold_in_every_future():
     assert starts["with"] == 0.0
     by_events = simulated(controller, "in_order", 0)
     assert {job_id: by_events[job_id] for job_id in starts} == {**starts, "with": 40.0}
+
+
+def test_what_a_start_mostly_depends_on():
+    """The first wait is the second job's end but for noise, the other has to do with none."""
+    random = np.random.default_rng(1)
+    lefts = np.exp(random.standard_normal((300, 3)) + 5.0)
+    waits = np.exp(random.standard_normal((300, 2)) + 5.0)
+    waits[:, 0] = lefts[:, 1] * np.exp(0.1 * random.standard_normal(300))
+    assert width_causes(waits, lefts).tolist() == [1.0, -1.0]
+    assert width_causes(waits, np.zeros((300, 0))).tolist() == [-1.0, -1.0]
+    assert width_causes(np.full((300, 1), np.inf), lefts).tolist() == [-1.0]

@@ -16,7 +16,7 @@ from foresail.explain.start_calibration import AskedStart, StartCalibration, qua
 def told(low, median, high):
     starts = np.array([[low], [median], [high]])
     ends = starts + np.array([[10.0], [20.0], [30.0]])
-    return WaitingForecasts({"job": 0}, starts, ends, np.zeros(1), np.full(1, np.nan))
+    return WaitingForecasts({"job": 0}, starts, ends, np.zeros(1), np.full(1, np.nan), -np.ones(1))
 
 
 def asked(made, low, median, high, seconds, has_started=True):

@@ -32,6 +32,11 @@ LEVELS: Final = (0.1, 0.5, 0.9)
 
 _COLUMNS_AT_ONCE: Final = 5_000
 
+_NOBODY: Final = -1.0
+_MOSTLY: Final = 0.5
+_MOST_COMPARED: Final = 100_000_000
+_FURTHEST_SECONDS: Final = 1e9
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -66,13 +71,21 @@ class WaitingForecasts(Mapping[str, WaitingForecast]):
     """Forecasts of jobs by id, of which there may be many: each is made when it is asked for.
 
     To be read by others, a column for each job: ``starts`` and ``ends`` have the three quantiles
-    of a ``Range``, ``never`` and ``misses`` a share, that of misses nan without a deadline.
+    of a ``Range``, ``never`` and ``misses`` a share, that of misses nan without a deadline;
+    ``causes`` has the number of the running job on whose end most of what is open of the start
+    depends, _NOBODY where there is none.
     """
 
     def __init__(
-        self, places: Mapping[str, int], starts: Floats, ends: Floats, never: Floats, misses: Floats
+        self,
+        places: Mapping[str, int],
+        starts: Floats,
+        ends: Floats,
+        never: Floats,
+        misses: Floats,
+        causes: Floats,
     ) -> None:
-        self.places, self.starts, self.ends = places, starts, ends
+        self.places, self.starts, self.ends, self.causes = places, starts, ends, causes
         self.never, self.misses = never, misses
 
     def __getitem__(self, job_id: str) -> WaitingForecast:
@@ -158,6 +171,7 @@ def forecast_waiting(
     columns = [np.full((len(LEVELS), held), math.inf)] * 2 + [
         np.ones(held),
         np.full(held, math.nan),
+        np.full(held, _NOBODY),
     ]
     if waiting:
         jobs = [each.pending for each in waiting]
@@ -206,7 +220,7 @@ def suggested_request(pending: PendingJob, risk: float) -> float:
 
 def _forecast_columns(
     outlook: Outlook, lasting: Floats, running: Floats, random: np.random.Generator
-) -> tuple[Floats, Floats, Floats, Floats]:
+) -> tuple[Floats, ...]:
     """Return the futures of the waiting jobs, as ``WaitingForecasts`` has them."""
     jobs = [each.pending.job for each in outlook.waiting]
     lasting = np.minimum(lasting, _limits(jobs))
@@ -219,7 +233,25 @@ def _forecast_columns(
     due = np.array([each.deadline_seconds for each in jobs], dtype=np.float64)
     misses = np.where(np.isnan(due), math.nan, (ends > due).mean(axis=0))
     never = np.isinf(starts).mean(axis=0)
-    return _quantiles(starts), _quantiles(ends), never, misses
+    causes = width_causes(starts - outlook.now, running_ends - outlook.now)
+    return _quantiles(starts), _quantiles(ends), never, misses, causes
+
+
+def width_causes(waits: Floats, lefts: Floats) -> Floats:
+    """Return by column of waits the column of what is left with which it varies most.
+
+    It is one with which more than half of the variance (of logarithms) goes; else _NOBODY.
+    """
+    if not lefts.shape[1] or waits.size * lefts.shape[1] > _MOST_COMPARED:
+        return np.full(waits.shape[1], _NOBODY)
+    values = [np.log1p(np.clip(each, 0.0, _FURTHEST_SECONDS)) for each in (waits, lefts)]
+    centred = [each - each.mean(axis=0) for each in values]
+    of_waits, of_lefts = (
+        each / np.maximum(np.sqrt((each**2).sum(axis=0)), 1e-9) for each in centred
+    )
+    shared = (of_waits.T @ of_lefts) ** 2
+    found: Floats = np.where(shared.max(axis=1) > _MOSTLY, shared.argmax(axis=1), _NOBODY)
+    return found
 
 
 def _limits(jobs: Iterable[Job]) -> Floats:

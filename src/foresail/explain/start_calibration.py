@@ -124,7 +124,7 @@ class StartCalibration:
         starts[:, known] = earliest, likely, latest
         ends[:, known] += starts[:, known] - moved
         ends[:, known] = np.maximum.accumulate(ends[:, known], axis=0)
-        return WaitingForecasts(drawn.places, starts, ends, drawn.never, drawn.misses)
+        return WaitingForecasts(drawn.places, starts, ends, drawn.never, drawn.misses, drawn.causes)
 
     def _points(self, waiting: int) -> Floats:
         """Return the places that replace the stated quantiles, by forecast wait; (knots, 3)."""

@@ -136,6 +136,11 @@ class Forecasts:
     held: Mapping[int, float]
     """Share of the last forecasts that held, by horizon."""
 
+    def cause(self, job_id: str) -> Job | None:
+        """Return the job that runs on whose end most of what is open of a start depends."""
+        at = int(self.waiting.causes[self.waiting.places[job_id]])
+        return None if at < 0 else self.outlook.running[at].job
+
 
 class QueueForecaster:
     """Makes forecasts in threads of their own, one of the whole queue at a time.

@@ -191,6 +191,9 @@ async def predictions(caller: AnyCaller, parts: Parts) -> PredictionsAnswer:  # 
     )
 
 
+_WIDE: Final = 0.2
+"""Share of the wait that a range is wide whose cause is said."""
+
 _DOUBTFUL: Final = 0.6
 """Where fewer of the last ranges of a kind held, that is said with the next ones."""
 
@@ -243,10 +246,14 @@ def forecast_answer(
 
 def _remarks(forecasts: Forecasts, job_id: str) -> Iterator[str]:
     """Yield what makes a range wide, and how far it can be relied on."""
-    median = forecasts.waiting[job_id].start.median
-    if math.isinf(median):
+    start, now = forecasts.waiting[job_id].start, forecasts.outlook.now
+    if math.isinf(start.median):
         return
-    held = forecasts.held.get(horizon(median - forecasts.outlook.now), 1.0)
+    cause, job = forecasts.cause(job_id), forecasts.soonest[job_id]
+    if cause is not None and start.high - start.low > _WIDE * (start.median - now):
+        is_own = (cause.user or "").partition("/")[0] == (job.user or "").partition("/")[0]
+        yield f"mostly: how long {f'job {cause.job_id}' if is_own else "another user's job"} runs"
+    held = forecasts.held.get(horizon(start.median - now), 1.0)
     if held < _DOUBTFUL:
         yield (
             f"of the last starts that were forecast so far ahead only {percent(held)} were within "
