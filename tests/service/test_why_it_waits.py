@@ -95,7 +95,9 @@ def test_others_jobs_are_rows_without_names(ann, bob, queue):
     assert (row["cpus"], row["job_id"], row["name"], row["user"]) == (3, None, None, None)
     assert row["end"]["p50"] > told["now_seconds"]
     assert [each["cpus"] for each in told["before"]] == [4]
-    assert told["forecast"]["start"]["p50"] > told["now_seconds"]
+    forecast = told["forecast"]
+    assert forecast["start"]["p50"] > told["now_seconds"]
+    assert not any(f"job {runs}" in remark for remark in forecast["remarks"])
     assert told["requested_seconds"] == 7200
     assert told["belief"]["p50"] is not None
     own = wait_of(bob, before).json()

@@ -246,9 +246,8 @@ def width_causes(waits: Floats, lefts: Floats) -> Floats:
         return np.full(waits.shape[1], _NOBODY)
     values = [np.log1p(np.clip(each, 0.0, _FURTHEST_SECONDS)) for each in (waits, lefts)]
     centred = [each - each.mean(axis=0) for each in values]
-    of_waits, of_lefts = (
-        each / np.maximum(np.sqrt((each**2).sum(axis=0)), 1e-9) for each in centred
-    )
+    lengths = [np.maximum(np.sqrt((each**2).sum(axis=0)), 1e-9) for each in centred]
+    of_waits, of_lefts = (each / length for each, length in zip(centred, lengths, strict=True))
     shared = (of_waits.T @ of_lefts) ** 2
     found: Floats = np.where(shared.max(axis=1) > _MOSTLY, shared.argmax(axis=1), _NOBODY)
     return found

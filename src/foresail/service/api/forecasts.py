@@ -252,7 +252,8 @@ def _remarks(forecasts: Forecasts, job_id: str) -> Iterator[str]:
     cause, job = forecasts.cause(job_id), forecasts.soonest[job_id]
     if cause is not None and start.high - start.low > _WIDE * (start.median - now):
         is_own = (cause.user or "").partition("/")[0] == (job.user or "").partition("/")[0]
-        yield f"mostly: how long {f'job {cause.job_id}' if is_own else "another user's job"} runs"
+        whose = f"job {cause.job_id}" if is_own else "another user's job"
+        yield f"mostly: how long {whose} runs"
     held = forecasts.held.get(horizon(start.median - now), 1.0)
     if held < _DOUBTFUL:
         yield (
