@@ -348,11 +348,7 @@ async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
 
     snapshot = await current_snapshot(parts)
     standing = await parts.snapshots.ask(stands)
-    forecasts: Forecasts | None
-    if len(standing.startable) > _MOST_WAITING:
-        forecasts = await parts.forecaster.of_job(job_id)
-    else:
-        forecasts = await parts.forecaster.ahead()
+    forecasts = await parts.forecaster.of_job(job_id)
     queue = [] if forecasts is None else await asyncio.to_thread(_queue, forecasts, standing)
     ids = [each.pending.job.job_id for each in queue]
     place = ids.index(job_id) if job_id in ids else None
