@@ -143,7 +143,7 @@ def _print_line(method: str, found: Score) -> None:
 
 
 def _hours(seconds: float) -> str:
-    return f"{seconds / 3600.0:7.2f} h"
+    return f"{seconds / 3600.0:8.2f} h"
 
 
 if __name__ == "__main__":
