@@ -62,6 +62,14 @@ def test_ranges_stay_in_order_and_are_at_most_three_times_as_wide():
         assert math.log1p(found.start.high / 60) <= math.log1p(2400 / 60) * 8 + 3
 
 
+def test_long_ranges_reach_for_four_times_the_drawn_wait_at_most():
+    """Starts that were later by days make a wide range of hours no longer than that."""
+    late = [asked(0.0, 60.0, 600.0, 36_000.0, 3e6) for _ in range(200)]
+    low, median, high = StartCalibration(late).corrected(0.0, told(60.0, 600.0, 36_000.0)).starts
+    assert 36_000.0 < high[0] <= 4.0 * 36_060.0
+    assert low[0] <= median[0] <= high[0]
+
+
 def test_what_never_starts_stays_so_and_teaches_nothing():
     never = told(math.inf, math.inf, math.inf)
     past = [asked(0.0, 1.0, 2.0, math.inf, 5.0)] * 50
