@@ -117,8 +117,8 @@ def _answers_of_others(past: PastSchedule, questions: Questions) -> dict[str, Fl
 def _print(title: str, answers: dict[str, Floats], questions: Questions) -> None:
     print(f"\n{title}")
     print(
-        f"{'':24}{'asked':>6}{'?':>6}{'1 min':>7}{'10 min':>7}{'1 h':>6}{'x2':>6}{'mean':>9}"
-        f"{'median':>9}{'before':>8}{'within':>8}{'after':>7}{'width':>9}{'CRPS':>9}"
+        f"{'':24}{'asked':>6}{'?':>6}{'1 min':>7}{'10 min':>7}{'1 h':>6}{'x2':>6}{'mean':>10}"
+        f"{'median':>10}{'before':>8}{'within':>8}{'after':>7}{'width':>10}{'CRPS':>10}"
     )
     shared = np.logical_and.reduce([np.isfinite(each).all(axis=1) for each in answers.values()])
     for halfway, when in ((False, "at submission"), (True, "at half of the wait")):
