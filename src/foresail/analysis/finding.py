@@ -83,7 +83,6 @@ class Analysis(Protocol):
 
     def examine(self, workload: Workload) -> Finding | Unavailable:
         """Return the finding; ``Unavailable`` where the workload lacks a field, never a guess."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,6 @@ class Pool(Protocol):
 
     def replay(self, runs: Sequence[Run], results: Results) -> Iterator[tuple[Run, Measured]]:
         """Replay runs on logs prepared in the results folder, in any order."""
-        ...
 
 
 def carry_out(

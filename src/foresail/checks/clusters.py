@@ -43,10 +43,7 @@ def check_cluster(entry: Entry, parameters: Any = None) -> None:
 
     Its parameters are the defaults if not given.
 
-    Raises
-    ------
-    NonconformityError
-        If it breaks a rule; the message lists every broken one.
+    Raises ``NonconformityError`` if it breaks a rule; the message lists every broken one.
     """
     record = entry.parameters() if parameters is None else parameters
     with tempfile.TemporaryDirectory() as folder:
@@ -62,10 +59,7 @@ def check_cluster(entry: Entry, parameters: Any = None) -> None:
 def check_adapter(name: str, trial: Callable[[], ClusterTrial]) -> None:
     """Apply every rule to an adapter that need not be registered; ``trial`` makes it afresh.
 
-    Raises
-    ------
-    NonconformityError
-        If it breaks a rule; the message lists every broken one.
+    Raises ``NonconformityError`` if it breaks a rule; the message lists every broken one.
     """
     require_conformity(f"cluster {name!r}", trial, RULES)
 

@@ -30,10 +30,7 @@ def check_reader(entry: Entry, example: str | None = None, **options: Any) -> No
     Options are its parameters. The example is a correct log of at least two jobs, in the layout it
     reads; without one, the rules about good logs are left out.
 
-    Raises
-    ------
-    NonconformityError
-        If it breaks a rule; the message lists every broken one.
+    Raises ``NonconformityError`` if it breaks a rule; the message lists every broken one.
     """
     rules: list[Rule] = [bound(rule, entry.name, options) for rule in _ABOUTNOTHING]
     if example is not None:

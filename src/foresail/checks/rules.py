@@ -82,10 +82,7 @@ def breaches(make: Make, rules: Iterable[Rule]) -> tuple[Breach, ...]:
 def require_conformity(plugin: str, make: Make, rules: Iterable[Rule]) -> None:
     """Apply all rules.
 
-    Raises
-    ------
-    NonconformityError
-        If any is broken; it lists every one.
+    Raises ``NonconformityError`` if any is broken; it lists every one.
     """
     found = breaches(make, rules)
     if found:

@@ -50,10 +50,7 @@ def check_scheduler(entry: Entry, parameters: Any = None) -> None:
 
     Its parameters are the defaults if not given.
 
-    Raises
-    ------
-    NonconformityError
-        If it breaks a rule; the message lists every broken one.
+    Raises ``NonconformityError`` if it breaks a rule; the message lists every broken one.
     """
     record = entry.parameters() if parameters is None else parameters
     require_conformity(f"scheduler {entry.name!r}", lambda: entry.build(record), RULES)

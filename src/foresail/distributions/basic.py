@@ -98,10 +98,7 @@ class Point:
 class Uniform:
     """Uniform between two values.
 
-    Raises
-    ------
-    ValueError
-        If the parameters are not as above.
+    Raises ``ValueError`` if the parameters are not as above.
     """
 
     low: float
@@ -160,10 +157,7 @@ class Uniform:
 class Shifted:
     """The belief about a quantity plus an amount.
 
-    Raises
-    ------
-    ValueError
-        If the amount is not as above.
+    Raises ``ValueError`` if the amount is not as above.
     """
 
     inner: Distribution

@@ -15,6 +15,8 @@ from foresail.model.distribution import Distribution
 class Empirical:
     """Weighted atoms.
 
+    Raises ``ValueError`` if the values or weights are not as above.
+
     Parameters
     ----------
     values
@@ -24,11 +26,6 @@ class Empirical:
 
     ``values`` and ``probabilities`` then hold the atoms with a weight, in ascending order, and
     ``reached`` the probability up to each.
-
-    Raises
-    ------
-    ValueError
-        If the values or weights are not as above.
     """
 
     __slots__ = ("probabilities", "reached", "values")

@@ -50,10 +50,7 @@ class Histogram:
     Until the first merge its bins are exact atoms; afterwards the density is linear between them
     (spec 3sigma-distsched section 2.3).
 
-    Raises
-    ------
-    ValueError
-        If the row is not as above, or nothing is left beyond ``elapsed``.
+    Raises ``ValueError`` if the row is not as above, or nothing is left beyond ``elapsed``.
     """
 
     __slots__ = ("elapsed", "row")
@@ -93,10 +90,7 @@ class Histogram:
 
         ``values`` are finite and not negative; at most so many bins are kept.
 
-        Raises
-        ------
-        ValueError
-            If the values or bins are not as above.
+        Raises ``ValueError`` if the values or bins are not as above.
         """
         if bins < 1:
             raise ValueError("bins must be 1 or more")
@@ -152,10 +146,7 @@ class Histogram:
     def merged_with(self, other: Histogram) -> Histogram:
         """The histogram of both streams, with as many bins as this one.
 
-        Raises
-        ------
-        ValueError
-            If one of them is conditioned.
+        Raises ``ValueError`` if one of them is conditioned.
         """
         row = self._unconditioned()
         added = other._unconditioned()

@@ -38,10 +38,8 @@ _NOTHING: Final = 1e-290
 class LogNormal:
     """The belief about min(X, cap), with ln X normal, given that it exceeds ``elapsed``.
 
-    Raises
-    ------
-    ValueError
-        If the parameters are not as above, leave no probability or give means beyond all numbers.
+    Raises ``ValueError`` if the parameters are not as above, leave no probability or give means
+    beyond all numbers.
     """
 
     mu: float

@@ -14,10 +14,7 @@ from foresail.model.distribution import Distribution
 class Mixture:
     """The quantity follows one of the components, chosen with these weights.
 
-    Raises
-    ------
-    ValueError
-        If the components or weights are not as above.
+    Raises ``ValueError`` if the components or weights are not as above.
     """
 
     __slots__ = ("components", "weights")

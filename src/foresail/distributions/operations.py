@@ -243,10 +243,7 @@ def convolved(distributions: Sequence[Distribution], nodes: int = NODES) -> Empi
     tails). Each time the mean is kept and no probability moves further than to the next node, so
     that the variance of a bounded sum grows a little.
 
-    Raises
-    ------
-    ValueError
-        If there are no distributions or fewer than two nodes.
+    Raises ``ValueError`` if there are no distributions or fewer than two nodes.
     """
     _check(distributions, nodes)
     total: Atoms | None = None
@@ -269,10 +266,7 @@ def largest(distributions: Sequence[Distribution], nodes: int = NODES) -> Empiri
     Exact for discrete distributions; otherwise on nodes, with the mean kept but for what lies
     beyond all but 1e-12 of an unbounded distribution.
 
-    Raises
-    ------
-    ValueError
-        If there are no distributions or fewer than two nodes.
+    Raises ``ValueError`` if there are no distributions or fewer than two nodes.
     """
     _check(distributions, nodes)
     survival = product_of(distributions)

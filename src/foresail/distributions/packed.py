@@ -61,10 +61,7 @@ class PackedDistributions:
         A kind that Foresail does not know is packed by its belief row: the quantiles at
         ``BELIEF_LEVELS``, linear in between.
 
-        Raises
-        ------
-        ValueError
-            If an unknown kind has no finite largest value.
+        Raises ``ValueError`` if an unknown kind has no finite largest value.
         """
         parts = [list(_components(distribution)) for distribution in distributions]
         components = [component for part in parts for component in part]
@@ -89,6 +86,8 @@ class PackedDistributions:
         The consumption of running jobs on a slot grid (3Sigma equation 4.3), and with no elapsed
         time that of jobs that start at the first slot.
 
+        Raises ``ValueError`` if the elapsed times or offsets are not as above.
+
         Parameters
         ----------
         elapsed
@@ -101,11 +100,6 @@ class PackedDistributions:
         numpy.ndarray
             Shape (distributions, offsets). A row of zeros where nothing is left beyond the elapsed
             time (``left`` is 0 there).
-
-        Raises
-        ------
-        ValueError
-            If the elapsed times or offsets are not as above.
         """
         since = self._checked(elapsed)
         grid = np.ascontiguousarray(offsets, dtype=np.float64)
@@ -119,10 +113,8 @@ class PackedDistributions:
     def left(self, elapsed: ArrayLike) -> NDArray[np.float64]:
         """Probability of each distribution to exceed its elapsed time (1 where that is 0).
 
-        Raises
-        ------
-        ValueError
-            If the elapsed times are not one per distribution, finite and not negative.
+        Raises ``ValueError`` if the elapsed times are not one per distribution, finite and not
+        negative.
         """
         return self._left(self._checked(elapsed))
 

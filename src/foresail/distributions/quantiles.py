@@ -18,10 +18,7 @@ class Quantiles:
     Two equal values make an atom. Values that cross are repaired by sorting them
     (rearrangement: Chernozhukov, Fernandez-Val, Galichon 2010).
 
-    Raises
-    ------
-    ValueError
-        If the levels or values are not as above.
+    Raises ``ValueError`` if the levels or values are not as above.
     """
 
     __slots__ = ("levels", "values")

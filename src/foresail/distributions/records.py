@@ -40,10 +40,7 @@ _MOST_BINS: Final = 1_000_000
 def to_record(distribution: Distribution) -> dict[str, Any]:
     """A record of plain values, ready for JSON; ``from_record`` makes the same distribution of it.
 
-    Raises
-    ------
-    TypeError
-        If the distribution is of a kind that has no records.
+    Raises ``TypeError`` if the distribution is of a kind that has no records.
     """
     return {"version": VERSION, **_fields(distribution)}
 
@@ -74,10 +71,7 @@ def _plain(value: Any) -> Any:
 def read_record(path: Path) -> Distribution:
     """The distribution whose record is in a JSON file.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is no JSON, or as ``from_record``.
+    Raises ``InputError`` if the file cannot be read, is no JSON, or as ``from_record``.
     """
     with naming(path):
         return from_record(json_of(path), path)
@@ -88,12 +82,8 @@ def from_record(record: object, source: object | None = None) -> Distribution:
 
     ``source`` is where it came from, for the error.
 
-    Raises
-    ------
-    InputError
-        If a field is missing, unknown or holds what no distribution can have; names the field.
-    UnknownNameError
-        If the kind is unknown.
+    Raises ``InputError`` if a field is missing, unknown or holds what no distribution can have;
+    names the field; ``UnknownNameError`` if the kind is unknown.
     """
     reader = _Reader(record, source)
     version = reader.get("version")

@@ -35,10 +35,7 @@ _NOTHING: Final = 1e-290
 class TruncatedNormal:
     """The belief about a normal quantity that is known to exceed ``low``.
 
-    Raises
-    ------
-    ValueError
-        If the parameters are not as above or leave no probability.
+    Raises ``ValueError`` if the parameters are not as above or leave no probability.
     """
 
     mu: float

@@ -1,4 +1,4 @@
-"""When waiting jobs start in futures of which the runtimes are drawn."""
+"""Starts of waiting jobs in futures of which the runtimes are drawn."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def is_replayable(outlook: Outlook) -> bool:
 
 
 class ReplayedFutures:
-    """How things stand in the one partition of an outlook, as tables of the compiled replay.
+    """State of the one partition of an outlook, as tables of the compiled replay.
 
     Slots are those of jobs in what the scheduler compares with, if it does; then of other jobs that
     run, and that wait, by arrival; then of those to come.

@@ -37,10 +37,7 @@ def step_address(step: Step) -> float:
 
     The address holds until the process ends.
 
-    Raises
-    ------
-    OverflowError
-        If the platform's addresses do not fit a float64.
+    Raises ``OverflowError`` if the platform's addresses do not fit a float64.
     """
     step.dispatcher.compile(step.signature)
     compiled = step.dispatcher.get_compile_result(step.signature)

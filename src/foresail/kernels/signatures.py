@@ -177,7 +177,6 @@ class CompiledPredictor(Protocol):
 
         ``features`` names the columns of ``specs`` behind the first ``SPEC_COLUMNS``.
         """
-        ...
 
 
 @runtime_checkable
@@ -198,7 +197,6 @@ class CompiledCorrection(Protocol):
 
     def compiled(self) -> tuple[Step, NDArray[np.float64]]:
         """A ``CORRECTION_STEP`` and its parameters."""
-        ...
 
 
 class Shares(NamedTuple):

@@ -158,10 +158,7 @@ def compare(
     fewer than five days gets no intervals; nor does the maximum ever, which a bootstrap cannot
     judge. Quantiles of a replicate are read off a grid of 2,048 quantiles of the whole.
 
-    Raises
-    ------
-    InputError
-        If the schedules have no job in common, or none that ended alike.
+    Raises ``InputError`` if the schedules have no job in common, or none that ended alike.
     """
     jobs = paired(baseline, other)
     if not jobs.height:

@@ -48,10 +48,7 @@ class Highs(Solver):
     def solve(self, program: Program, limits: Limits, start: Floats | None = None) -> Solution:
         """See ``Solver.solve``.
 
-        Raises
-        ------
-        RuntimeError
-            If HiGHS refuses the program or fails.
+        Raises ``RuntimeError`` if HiGHS refuses the program or fails.
         """
         began = time.perf_counter()
         if not program.objective.size:

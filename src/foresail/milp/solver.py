@@ -177,10 +177,8 @@ class ProgramBuilder:
     def build(self) -> Program:
         """The program.
 
-        Raises
-        ------
-        ValueError
-            If an entry is in a row or column that was not appended, or a number is not finite.
+        Raises ``ValueError`` if an entry is in a row or column that was not appended, or a number
+        is not finite.
         """
         parts = self._entries or [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
         rows, columns, values = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -252,10 +250,7 @@ class Limits:
     at its limits, whatever the time; None: no such limit. A back end that counts none has the clock
     alone.
 
-    Raises
-    ------
-    InputError
-        If the time limit is not above 0 or the gap is negative.
+    Raises ``InputError`` if the time limit is not above 0 or the gap is negative.
     """
 
     time_limit_seconds: float = math.inf
@@ -370,10 +365,7 @@ def nothing(ended: SolveStatus, seconds: float, bound: float = math.inf) -> Solu
 def find_solver(name: str) -> Solver:
     """The back end of this name.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is none.
+    Raises ``UnknownNameError`` if there is none.
     """
     entry = find("solver", name)
     solver: Solver = entry.build(entry.parameters())

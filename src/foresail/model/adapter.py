@@ -36,10 +36,7 @@ class Capabilities:
     def require(self, instruction: Instruction) -> None:
         """Refuse an instruction that takes what was not declared.
 
-        Raises
-        ------
-        InputError
-            If it does.
+        Raises ``InputError`` if it does.
         """
         match instruction:
             case Start(job_id, placement) if placement.tasks_by_node and not self.places:
@@ -67,16 +64,13 @@ class ClusterAdapter(Protocol):
     @property
     def cluster(self) -> Cluster:
         """Return the cluster as it was reported last, nodes that are down among it."""
-        ...
 
     @property
     def capabilities(self) -> Capabilities:
         """Return what the cluster can do."""
-        ...
 
     def history(self) -> Sequence[HistoryOutcome]:
         """Return what it knows of jobs of earlier runs, in order of their ends."""
-        ...
 
     def resume(self, running: Sequence[Start], now: float) -> Sequence[Event]:
         """Find again what an earlier driver had started, by its log.
@@ -85,7 +79,6 @@ class ClusterAdapter(Protocol):
         though that was instructed, is begun. Nodes that are down now are reported, all others are
         up; that ``cluster`` has others than the log is for the driver to see.
         """
-        ...
 
     def carry_out(self, instruction: Instruction, now: float) -> None:
         """Do what is instructed, once: a start is known by its job and its attempt.
@@ -95,12 +88,8 @@ class ClusterAdapter(Protocol):
         that does not run changes nothing. Times to report at (``WakeAt``, ``TickAt``) are for the
         cluster only where it keeps the clock.
 
-        Raises
-        ------
-        InputError
-            If that takes what its capabilities do not declare.
+        Raises ``InputError`` if that takes what its capabilities do not declare.
         """
-        ...
 
     def reports(self, now: float) -> Sequence[Event]:
         """Return what has happened since last asked, in order; none of it is later than now.
@@ -108,21 +97,17 @@ class ClusterAdapter(Protocol):
         What runs on a node that is down or gone, or has no room there any more, is reported as
         ``LOST`` before that is.
         """
-        ...
 
     @property
     def next_seconds(self) -> float:
         """Return when it has something to report, where that is known; else inf."""
-        ...
 
     @property
     def wake_descriptor(self) -> int | None:
         """A file descriptor that is readable when there may be something to report, if any."""
-        ...
 
     def close(self) -> None:
         """Let go of what it holds open; what runs on a real cluster runs on."""
-        ...
 
 
 class ClusterTrial(Protocol):
@@ -133,15 +118,12 @@ class ClusterTrial(Protocol):
 
     def connect(self) -> ClusterAdapter:
         """An adapter to it: of the first driver, or of one that comes after another has gone."""
-        ...
 
     def start_of(self, seconds: float) -> Start:
         """The start of a new job, which runs so long unless it is stopped."""
-        ...
 
     def times_begun(self, job_id: str) -> int:
         """Return how often the job has begun in fact."""
-        ...
 
 
 @runtime_checkable
@@ -150,4 +132,3 @@ class ChangesNodes(Protocol):
 
     def change_nodes(self, change: NodeChange) -> None:
         """Let a node come, change or go now."""
-        ...

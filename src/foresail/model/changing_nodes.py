@@ -15,11 +15,8 @@ def changed(cluster: Cluster, change: NodeChange) -> Cluster:
 
     A partition stays though its last node has gone.
 
-    Raises
-    ------
-    InputError
-        If there is no node to change or to remove, there already is one to add, or it comes to a
-        partition that does not know its nodes.
+    Raises ``InputError`` if there is no node to change or to remove, there already is one to add,
+    or it comes to a partition that does not know its nodes.
     """
     match change:
         case NodeAdded(node=node, partition=name):

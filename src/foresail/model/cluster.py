@@ -52,10 +52,7 @@ class Node:
 
     What takes t seconds at speed 1 takes t / ``speed`` here.
 
-    Raises
-    ------
-    InputError
-        If the speed is not a number above 0.
+    Raises ``InputError`` if the speed is not a number above 0.
     """
 
     name: str
@@ -71,10 +68,7 @@ class Node:
 class Partition:
     """A class of nodes that no pending job distinguishes.
 
-    Raises
-    ------
-    InputError
-        If the speed is not a number above 0.
+    Raises ``InputError`` if the speed is not a number above 0.
     """
 
     name: str

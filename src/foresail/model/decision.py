@@ -122,11 +122,9 @@ class TellsChanges(Protocol):
 
         ``mark`` is that of the decision that they are compared with. None: all may differ.
         """
-        ...
 
     def tells_of(self, job_id: str) -> bool:
         """Return whether it reports this job whenever its reason differs."""
-        ...
 
 
 Instruction = Start | Preempt | WakeAt | Withdraw | TickAt

@@ -19,23 +19,18 @@ class Distribution(Protocol):
 
     def mean(self) -> float:
         """Expected value."""
-        ...
 
     def quantile(self, level: float) -> float:
         """Smallest value that the quantity stays below with at least this probability."""
-        ...
 
     def survival(self, values: ArrayLike) -> NDArray[np.float64]:
         """Probability to exceed each of the values."""
-        ...
 
     def cumulative(self, values: ArrayLike) -> NDArray[np.float64]:
         """Probability to stay at or below each of the values."""
-        ...
 
     def expectation(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
         """Expected value of a function of the quantity (vectorised over its argument)."""
-        ...
 
     def given(self, elapsed: float) -> Distribution:
         """The belief once the quantity is known to exceed ``elapsed`` (3Sigma equation 4.2).
@@ -43,16 +38,12 @@ class Distribution(Protocol):
         Strictly: an atom at ``elapsed`` is dropped. ``given(0)`` is the belief itself. Where
         nothing is left, ``survival(elapsed) == 0``, the answer is a point at ``elapsed``.
         """
-        ...
 
     def scaled(self, factor: float) -> Distribution:
         """The belief about ``factor`` (above 0) times the quantity."""
-        ...
 
     def shifted(self, amount: float) -> Distribution:
         """The belief about the quantity plus an amount, which must not take it below 0."""
-        ...
 
     def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:
         """So many independent draws."""
-        ...

@@ -24,10 +24,7 @@ _LINE: Final = re.compile(r"\(at line (\d+), column (\d+)\)")
 def require_end(path: Path) -> None:
     """Refuse what may never end when it is read; that there is nothing is for others to say.
 
-    Raises
-    ------
-    InputError
-        If it is a device.
+    Raises ``InputError`` if it is a device.
     """
     try:
         mode = path.stat().st_mode
@@ -40,10 +37,7 @@ def require_end(path: Path) -> None:
 def text_of(path: Path) -> str:
     """The text of a file, without the mark that some editors put first.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read or is not UTF-8.
+    Raises ``InputError`` if it cannot be read or is not UTF-8.
     """
     return decoded(bytes_of(path), path)
 
@@ -51,10 +45,7 @@ def text_of(path: Path) -> str:
 def bytes_of(path: Path) -> bytes:
     """The content of a file.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, or is a device.
+    Raises ``InputError`` if it cannot be read, or is a device.
     """
     require_end(path)
     try:
@@ -66,10 +57,7 @@ def bytes_of(path: Path) -> bytes:
 def decoded(content: bytes, source: object) -> str:
     """Bytes as text, without the mark that some editors put first.
 
-    Raises
-    ------
-    InputError
-        If they are not UTF-8; with the line.
+    Raises ``InputError`` if they are not UTF-8; with the line.
     """
     try:
         return content.decode("utf-8-sig")
@@ -90,10 +78,7 @@ def toml_of(path: Path) -> dict[str, Any]:
 def parsed_toml(text: str, source: object) -> dict[str, Any]:
     """The tables of a TOML text.
 
-    Raises
-    ------
-    InputError
-        If it is none; with line and column where they are known.
+    Raises ``InputError`` if it is none; with line and column where they are known.
     """
     try:
         return tomllib.loads(text)
@@ -116,17 +101,14 @@ def json_of(path: Path) -> Any:
 def parsed_json(text: str, source: object, line: int | None = None) -> Any:
     """The value of a JSON text.
 
+    Raises ``InputError`` if it is none; with line and column.
+
     Parameters
     ----------
     text
         All of it, or the line of this number.
     source, line
         Where it is from.
-
-    Raises
-    ------
-    InputError
-        If it is none; with line and column.
     """
     try:
         value = json.loads(text)
@@ -193,10 +175,7 @@ def _demand_text(value: object, text: str, source: object, line: int | None) -> 
 def csv_rows(text: str, source: object) -> Iterator[tuple[int, list[str]]]:
     """The rows of a table with commas that are not blank, each with the line on which it ends.
 
-    Raises
-    ------
-    InputError
-        If quotes do not match; with the line.
+    Raises ``InputError`` if quotes do not match; with the line.
     """
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:

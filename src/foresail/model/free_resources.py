@@ -113,10 +113,7 @@ class FreeResources:
     def close(self, node: str) -> None:
         """Take a node out: nothing can be placed there until it is opened again.
 
-        Raises
-        ------
-        KeyError
-            If there is no such node; so does ``open``.
+        Raises ``KeyError`` if there is no such node; so does ``open``.
         """
         partition, known = self._home[node]
         if node in self._down:

@@ -25,17 +25,13 @@ class ValueFunction(Protocol):
 
     def at(self, completion_seconds: float) -> float:
         """Value of completing at this time (seconds from the workload's origin)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
 class DeadlineValue:
     """Full value up to the deadline, nothing after it (an SLO job).
 
-    Raises
-    ------
-    InputError
-        If the deadline is no number, or the value negative or no number.
+    Raises ``InputError`` if the deadline is no number, or the value negative or no number.
     """
 
     deadline_seconds: float
@@ -55,10 +51,8 @@ class DeadlineValue:
 class DecayingValue:
     """Value that falls linearly from ``value`` at ``start_seconds`` to zero (a best-effort job).
 
-    Raises
-    ------
-    InputError
-        If it does not fall (zero not after the start), or is negative or no number.
+    Raises ``InputError`` if it does not fall (zero not after the start), or is negative or no
+    number.
     """
 
     start_seconds: float
@@ -140,15 +134,13 @@ _REFUSED: Final = {
 def parse_dependencies(words: str | Iterable[str]) -> tuple[Dependency, ...]:
     """Dependencies as people write them: one for each job named, and one for ``singleton``.
 
+    Raises ``ValueError`` if they are none, or of a kind that is not supported; says what was
+    expected.
+
     Parameters
     ----------
     words
         Dependencies, in a text separated by commas or spaces. One without a kind is ``afterok``.
-
-    Raises
-    ------
-    ValueError
-        If they are none, or of a kind that is not supported; says what was expected.
     """
     found: dict[str, Dependency] = {}
     text = words if isinstance(words, str) else " ".join(words)
@@ -287,10 +279,7 @@ class Job:
     def held(self, stage: str, tasks: tuple[int, ...]) -> Job:
         """The job as if what an allocation names of it were all of it.
 
-        Raises
-        ------
-        KeyError
-            If it has no such stage.
+        Raises ``KeyError`` if it has no such stage.
         """
         if not stage:
             return self
@@ -300,10 +289,7 @@ class Job:
     def stage(self, name: str) -> Stage:
         """Its stage of this name.
 
-        Raises
-        ------
-        KeyError
-            If it has none.
+        Raises ``KeyError`` if it has none.
         """
         for each in self.stages:
             if each.name == name:

@@ -49,17 +49,14 @@ class OfUnit(Protocol):
     @property
     def job_id(self) -> str:
         """Return the id of the job."""
-        ...
 
     @property
     def stage(self) -> str:
         """Name of the stage; empty: all of the job."""
-        ...
 
     @property
     def tasks(self) -> tuple[int, ...]:
         """Numbers of the tasks within the stage; empty: all of them."""
-        ...
 
 
 def unit_of(record: OfUnit) -> Unit:

@@ -26,10 +26,7 @@ class PreferenceKind(StrEnum):
 class Preference:
     """Preference of a job for where it runs best.
 
-    Raises
-    ------
-    InputError
-        If nothing is named or the slowdown is below 1.
+    Raises ``InputError`` if nothing is named or the slowdown is below 1.
     """
 
     kind: PreferenceKind
@@ -63,10 +60,7 @@ class Preference:
     def parse(cls, text: str, slowdown: float = 1.0) -> Preference:
         """The preference that a text of the jobs table names.
 
-        Raises
-        ------
-        InputError
-            If it is none.
+        Raises ``InputError`` if it is none.
         """
         kind, _, names = text.partition(":")
         if kind not in set(PreferenceKind):

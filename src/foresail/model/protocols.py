@@ -102,37 +102,30 @@ class CycleReport(Protocol):
     @property
     def value(self) -> float:
         """Return the plan's worth."""
-        ...
 
     @property
     def bound(self) -> float:
         """Return a bound that no plan exceeds."""
-        ...
 
     @property
     def gap(self) -> float:
         """By what share of its value the best plan may be better."""
-        ...
 
     @property
     def columns(self) -> int:
         """Size of the last program, 0 if none was needed."""
-        ...
 
     @property
     def cycle_seconds(self) -> float:
         """Return the wall time of the whole decision."""
-        ...
 
     @property
     def solver_failure(self) -> str:
         """Return the solver's message if it failed; empty if it did not."""
-        ...
 
     @property
     def left_out(self) -> int:
         """Return how many of the waiting jobs it did not look at."""
-        ...
 
 
 class ReferenceSchedule(Protocol):
@@ -143,34 +136,27 @@ class ReferenceSchedule(Protocol):
 
     def entered(self, pending: PendingJob, now: float) -> None:
         """A job may start from now on: it was submitted, or what it depends on has ended."""
-        ...
 
     def started(self, job_id: str, now: float) -> None:
         """An attempt of the job starts."""
-        ...
 
     def went_back(self, job_id: str, now: float) -> None:
         """The attempt was stopped or lost, and the job waits again."""
-        ...
 
     def left(self, job_id: str, now: float) -> None:
         """The job has ended, or will never run."""
-        ...
 
     def found(self, now: float) -> Sequence[tuple[str, Due]]:
         """Return the jobs whose turn came there before now and is new, by their turn."""
-        ...
 
     def next_seconds(self) -> float:
         """Return when there is more to find, or a due time comes, if nothing happens until then.
 
         As of the last passage and the last finding; infinite for never.
         """
-        ...
 
     def copy(self) -> ReferenceSchedule:
         """Another one that goes on from here by itself."""
-        ...
 
 
 class Scheduler:
@@ -363,4 +349,3 @@ class Correction(Protocol):
         count
             How many corrections this job has had before (0 at the first).
         """
-        ...

@@ -138,10 +138,7 @@ _PLUGINS: dict[Path, str] = {}
 def register(family: str, name: str, parameters: type = NoParameters) -> Callable[[Build], Build]:
     """Class (or function) decorator that enters a plug-in under a name of its family.
 
-    Raises
-    ------
-    ValueError
-        If the family does not exist or the name is taken by something else.
+    Raises ``ValueError`` if the family does not exist or the name is taken by something else.
     """
     if family not in FAMILIES:
         raise ValueError(f"no family {family!r}; families: {', '.join(FAMILIES)}")
@@ -209,10 +206,8 @@ def _load_entry_points() -> None:
 def load_plugin(path: Path) -> None:
     """Import a file outside the package so that what it registers is found.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be imported, or registers what takes no record of parameters.
+    Raises ``InputError`` if the file cannot be imported, or registers what takes no record of
+    parameters.
     """
     spec = importlib.util.spec_from_file_location(f"{_PLUGIN_PREFIX}{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
@@ -285,10 +280,7 @@ def find_quickly(family: str, name: str) -> Entry | None:
 def find(family: str, name: str) -> Entry:
     """The plug-in of this name.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is none; the message offers the nearest known names.
+    Raises ``UnknownNameError`` if there is none; the message offers the nearest known names.
     """
     name = todays_name(family, name)
     entry = find_quickly(family, name)

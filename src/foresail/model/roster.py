@@ -138,10 +138,7 @@ class Roster(Generic[Key, Entry]):
     def take(self, key: Key) -> Entry:
         """Take one out.
 
-        Raises
-        ------
-        KeyError
-            If it is not in it.
+        Raises ``KeyError`` if it is not in it.
         """
         entry = self._entries.pop(key)
         self._shown = None

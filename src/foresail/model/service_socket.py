@@ -23,10 +23,7 @@ def well_known_socket(uid: int) -> Path:
 def short_name(path: Path) -> Iterator[str]:
     """A name of a socket that is short enough for the kernel, as long as it is needed.
 
-    Raises
-    ------
-    OSError
-        If its folder cannot be opened.
+    Raises ``OSError`` if its folder cannot be opened.
     """
     if len(os.fsencode(path)) <= _LONGEST_BYTES:
         yield str(path)

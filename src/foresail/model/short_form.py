@@ -40,10 +40,8 @@ class PlugIn:
     def build(self) -> Any:
         """A fresh instance.
 
-        Raises
-        ------
-        InputError
-            If it is a scheduler or predictor that does not derive from the base of these.
+        Raises ``InputError`` if it is a scheduler or predictor that does not derive from the base
+        of these.
         """
         built = self.entry.build(self.parameters)
         base = _BASES.get(self.entry.family)
@@ -59,12 +57,8 @@ class PlugIn:
 def part_of(family: str, text: str) -> PlugIn:
     """The plug-in of a family that a short form names.
 
-    Raises
-    ------
-    InputError
-        If the text is malformed, or a parameter's value does not fit.
-    UnknownNameError
-        If no such plug-in, or no such parameter, exists.
+    Raises ``InputError`` if the text is malformed, or a parameter's value does not fit;
+    ``UnknownNameError`` if no such plug-in, or no such parameter, exists.
     """
     name, settings = name_and_settings(text)
     return make_part(find(family, name), settings)
@@ -73,10 +67,7 @@ def part_of(family: str, text: str) -> PlugIn:
 def name_and_settings(text: str) -> tuple[str, list[str]]:
     """The name and the settings (``parameter=value``) of one short form.
 
-    Raises
-    ------
-    InputError
-        If the text is not of this form.
+    Raises ``InputError`` if the text is not of this form.
     """
     name, parenthesis, rest = text.strip().partition("(")
     if not parenthesis:
@@ -90,10 +81,7 @@ def name_and_settings(text: str) -> tuple[str, list[str]]:
 def split(text: str) -> list[str]:
     """Split at commas outside parentheses, brackets and quotes.
 
-    Raises
-    ------
-    InputError
-        If these do not match, or a piece is empty.
+    Raises ``InputError`` if these do not match, or a piece is empty.
     """
     pieces, depth, quote, begin = [], 0, "", 0
     for i, character in enumerate(text):
@@ -124,12 +112,8 @@ def make_part(entry: Entry, settings: Sequence[str]) -> PlugIn:
     ``none`` stands for no value, ``[a,b]`` for several, ``2h`` for seconds where a parameter's name
     ends in ``_seconds``.
 
-    Raises
-    ------
-    InputError
-        If a setting is no ``parameter=value``, is given twice, does not fit, or is missing.
-    UnknownNameError
-        If the plug-in has no such parameter.
+    Raises ``InputError`` if a setting is no ``parameter=value``, is given twice, does not fit, or
+    is missing; ``UnknownNameError`` if the plug-in has no such parameter.
     """
     known = {each.name: each for each in dataclasses.fields(entry.parameters)}
     values: dict[str, Any] = {}

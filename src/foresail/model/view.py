@@ -52,10 +52,7 @@ class TaskNumbers(Collection[int]):
     def without(self, tasks: Iterable[int]) -> TaskNumbers:
         """All but these.
 
-        Raises
-        ------
-        KeyError
-            If one of them is not among these.
+        Raises ``KeyError`` if one of them is not among these.
         """
         ranges = list(self.ranges)
         for task in tasks:

@@ -28,10 +28,7 @@ def to_be_written(path: Path, problem: str = "cannot be written") -> Iterator[No
 def make_folder(folder: Path) -> None:
     """Create a folder unless it is there.
 
-    Raises
-    ------
-    InputError
-        If it cannot be created.
+    Raises ``InputError`` if it cannot be created.
     """
     with to_be_written(folder, "the folder cannot be made"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -40,10 +37,7 @@ def make_folder(folder: Path) -> None:
 def require_folder(folder: Path) -> None:
     """Refuse a folder that could not be made; what is made to find out goes again.
 
-    Raises
-    ------
-    InputError
-        If it cannot be created.
+    Raises ``InputError`` if it cannot be created.
     """
     absent = _absent(folder)
     make_folder(folder)
@@ -68,10 +62,8 @@ def all_or_none(folder: Path) -> Iterator[Path]:
 
     A folder that was made for them goes again where none come.
 
-    Raises
-    ------
-    InputError
-        If they cannot be written, or one would take the place of something that is no file.
+    Raises ``InputError`` if they cannot be written, or one would take the place of something that
+    is no file.
     """
     absent = _absent(folder)
     make_folder(folder)
@@ -102,10 +94,7 @@ def all_or_none(folder: Path) -> Iterator[Path]:
 def require_replaceable(path: Path) -> None:
     """Refuse a path of something that a file must not take the place of, such as a device.
 
-    Raises
-    ------
-    InputError
-        If there is anything but a file.
+    Raises ``InputError`` if there is anything but a file.
     """
     with to_be_written(path):
         taken = path.exists() and not path.is_file()
@@ -116,10 +105,7 @@ def require_replaceable(path: Path) -> None:
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file as ``write_durably`` does.
 
-    Raises
-    ------
-    InputError
-        If it cannot be written, or something that is no file is there.
+    Raises ``InputError`` if it cannot be written, or something that is no file is there.
     """
     require_replaceable(path)
     with to_be_written(path):
@@ -129,10 +115,7 @@ def write_whole(path: Path, content: bytes) -> None:
 def write_durably(path: Path, content: bytes) -> None:
     """Write a file: on disk when this returns, and as it was before if this fails.
 
-    Raises
-    ------
-    OSError
-        If it cannot be written.
+    Raises ``OSError`` if it cannot be written.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -46,13 +46,9 @@ class Own:
 def member(text: str, field: str) -> CompiledPredictor:
     """The predictor with this short form, as a member of a composite.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is none of this name, or it has no such parameter.
-    InputError
-        If the text is malformed, or the predictor cannot be a member; ``field`` is the parameter
-        that named it.
+    Raises ``UnknownNameError`` if there is none of this name, or it has no such parameter;
+    ``InputError`` if the text is malformed, or the predictor cannot be a member; ``field`` is the
+    parameter that named it.
     """
     built = part_of("predictor", text).build()
     if built.needs_truth or not built.is_compiled:

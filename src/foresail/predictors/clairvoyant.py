@@ -44,10 +44,7 @@ class Clairvoyant(Predictor):
     def predict(self, job: Job, now: float) -> Point:  # noqa: ARG002 - the truth has no date
         """The job's real runtime.
 
-        Raises
-        ------
-        InputError
-            If it was not revealed.
+        Raises ``InputError`` if it was not revealed.
         """
         if job.job_id not in self._truth:
             raise InputError(
@@ -68,10 +65,7 @@ class Clairvoyant(Predictor):
     ) -> tuple[PredictorSteps, PredictorState]:
         """Steps and state for a compiled replay of the revealed jobs, in the order revealed.
 
-        Raises
-        ------
-        InputError
-            If the revealed runtimes are not one per row of ``specs``.
+        Raises ``InputError`` if the revealed runtimes are not one per row of ``specs``.
         """
         if len(self._truth) != len(specs):
             raise InputError(

@@ -34,6 +34,8 @@ class UsagePredictor:
 
     Source: spec 3sigma-distsched section 3.3.
 
+    Raises ``UnknownNameError`` if there is no such quantity.
+
     Parameters
     ----------
     parameters
@@ -42,11 +44,6 @@ class UsagePredictor:
         Some of ``QUANTITIES``.
     point_only
         1 to believe the winning estimate alone, 0 to believe the winner's whole history.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such quantity.
     """
 
     def __init__(

@@ -160,10 +160,8 @@ class HistoryPredictor(SteppedPredictor):
     ) -> tuple[PredictorSteps, PredictorState]:
         """Steps and fresh state for jobs whose slots are the rows of ``specs``.
 
-        Raises
-        ------
-        UnknownNameError
-            If a feature names an attribute that neither every source nor this one has.
+        Raises ``UnknownNameError`` if a feature names an attribute that neither every source nor
+        this one has.
         """
         for name in self._layout.features:
             if name not in features:

@@ -57,10 +57,8 @@ class StateHeader:
 def save_state(path: Path, predictor: object, header: StateHeader) -> None:
     """Save what a predictor knows, jobs in flight included; the file is replaced as a whole.
 
-    Raises
-    ------
-    InputError
-        If the predictor keeps its state elsewhere than in arrays, or the file cannot be written.
+    Raises ``InputError`` if the predictor keeps its state elsewhere than in arrays, or the file
+    cannot be written.
     """
     known = require_savable(predictor, header.predictor).snapshot()
     content = io.BytesIO()
@@ -89,10 +87,7 @@ def save_state(path: Path, predictor: object, header: StateHeader) -> None:
 def read_header(path: Path) -> StateHeader:
     """Read the header of a file.
 
-    Raises
-    ------
-    InputError
-        If it is none of ours, is damaged, or was written by a newer version.
+    Raises ``InputError`` if it is none of ours, is damaged, or was written by a newer version.
     """
     return _read(path)[0]
 
@@ -103,11 +98,8 @@ def load_state(path: Path, predictor: object, short_form: str) -> None:
     The predictor, whose short form is given too, is an instance of the one that wrote it with
     ``save_state``, with the same parameters.
 
-    Raises
-    ------
-    InputError
-        If the file is none of ours, is damaged, was written by a newer version, or by another
-        predictor. The predictor then knows what it knew before.
+    Raises ``InputError`` if the file is none of ours, is damaged, was written by a newer version,
+    or by another predictor. The predictor then knows what it knew before.
     """
     stepped = require_savable(predictor, short_form)
     header, known = _read(path)
@@ -129,10 +121,7 @@ def merged(parts: Sequence[Predictor], fresh: Predictor) -> Predictor:
 
     All have the same parameters; ``fresh``, another such, is returned. Jobs in flight are left out.
 
-    Raises
-    ------
-    InputError
-        If what this predictor learns cannot be put together.
+    Raises ``InputError`` if what this predictor learns cannot be put together.
     """
     absorb = getattr(fresh, "absorb", None)
     if absorb is None:
@@ -150,10 +139,7 @@ def merged(parts: Sequence[Predictor], fresh: Predictor) -> Predictor:
 def require_savable(predictor: object, short_form: str) -> SteppedPredictor:
     """The predictor, if it keeps its state in arrays.
 
-    Raises
-    ------
-    InputError
-        If it does not.
+    Raises ``InputError`` if it does not.
     """
     if not isinstance(predictor, SteppedPredictor):
         raise InputError(

@@ -217,10 +217,7 @@ class SteppedPredictor(Predictor):
     def restore(self, known: PredictorSnapshot) -> None:
         """Know what a snapshot of a predictor with the same parameters knows, and nothing else.
 
-        Raises
-        ------
-        ValueError
-            If the snapshot's arrays are not of this predictor's shapes.
+        Raises ``ValueError`` if the snapshot's arrays are not of this predictor's shapes.
         """
         fresh = self._fresh_state(_FIRST_ROWS, _FIRST_ROWS)
         rows = 1 + max(known.slots, default=-1)

@@ -81,15 +81,12 @@ def train(
 
     ``watch`` is given a measure of how many of these it has had.
 
+    Raises ``UnknownNameError`` if the predictor looks at a column that the log does not have.
+
     Returns
     -------
     int
         How many jobs that were.
-
-    Raises
-    ------
-    UnknownNameError
-        If the predictor looks at a column that the log does not have.
     """
     for name in getattr(predictor, "source_features", ()):
         if name not in workload.feature_names:

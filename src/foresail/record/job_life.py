@@ -30,10 +30,8 @@ class PartsOfJob:
     has failed), ``belief`` (what is believed of its runtime since it was submitted, if that is
     something else).
 
-    Raises
-    ------
-    InputError
-        If two stages have one name, one has none, or one waits for another that is not before it.
+    Raises ``InputError`` if two stages have one name, one has none, or one waits for another that
+    is not before it.
     """
 
     def __init__(self, job: Job) -> None:
@@ -96,10 +94,7 @@ class PartsOfJob:
     def start(self, part: Part, now: float, number: int) -> None:
         """A part that may start does, as that of this number of all starts.
 
-        Raises
-        ------
-        KeyError
-            If it may not.
+        Raises ``KeyError`` if it may not.
         """
         self._left[part.stage] = self._left[part.stage].without(self._tasks(part))
         self.running[part] = None
@@ -109,10 +104,7 @@ class PartsOfJob:
     def end(self, part: Part, because: EndedBecause) -> None:
         """A part that runs has ended.
 
-        Raises
-        ------
-        KeyError
-            If it does not run.
+        Raises ``KeyError`` if it does not run.
         """
         del self.running[part]
         tasks = self._tasks(part)

@@ -56,11 +56,9 @@ class EventLog(Protocol):
 
     def append(self, record: Record) -> None:
         """Take one record."""
-        ...
 
     def commit(self) -> None:
         """Called once at the end of every step, before its instructions reach a cluster."""
-        ...
 
 
 class NullLog:
@@ -93,10 +91,7 @@ class JsonLinesLog:
     A file that exists is continued, after cutting off a last line that a crash left incomplete: the
     manifest begins a new session in it; without one, its last session goes on.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be opened for writing.
+    Raises ``InputError`` if the file cannot be opened for writing.
     """
 
     def __init__(self, path: Path, manifest: Manifest | None) -> None:
@@ -142,10 +137,8 @@ class DurableLog:
     A file that exists is continued, and is to end with a whole step (see
     ``foresail.live.run_log``); the manifest begins a new one.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be written; the step is not in it then, and the log takes no more.
+    Raises ``InputError`` if the file cannot be written; the step is not in it then, and the log
+    takes no more.
     """
 
     def __init__(self, path: Path, manifest: Manifest | None) -> None:

@@ -203,11 +203,8 @@ def record_line(record: Record) -> str:
 def read_log(path: Path) -> Iterator[Record]:
     """The records of a log file in order; an incomplete last line is left out.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, does not begin with a manifest, or holds a line that is not a
-        record.
+    Raises ``InputError`` if the file cannot be read, does not begin with a manifest, or holds a
+    line that is not a record.
     """
     require_end(path)
     number = 0
@@ -236,10 +233,7 @@ def read_log(path: Path) -> Iterator[Record]:
 def parse_record(line: str, source: object, number: int) -> Record:
     """One line of a log as a record.
 
-    Raises
-    ------
-    InputError
-        If the line is not a record; names the source and the line.
+    Raises ``InputError`` if the line is not a record; names the source and the line.
     """
     frequent = frequent_record(line)
     if frequent is not None:
@@ -381,10 +375,7 @@ def _checked(kind: type, plain: dict[str, Any]) -> Any:
 def _maker(kind: type, names: tuple[str, ...]) -> Callable[[dict[str, Any]], Any]:
     """Return a function that checks fields of these names, and makes a record of them.
 
-    Raises
-    ------
-    KeyError
-        If there are others than the kind has, or too few of a job.
+    Raises ``KeyError`` if there are others than the kind has, or too few of a job.
     """
     hints = _hints(_JobFields if kind is Job else kind)
     wrong = set(names) - hints.keys()

@@ -97,10 +97,7 @@ class Counters:
 def folded(records: Iterable[Record], compares_with: Scheduler | None = None) -> RunFold:
     """Fold records into the state of a run, for one that goes on from there.
 
-    Raises
-    ------
-    KeyError, ImpossibleTransition
-        If a record cannot follow from those before.
+    Raises ``KeyError, ImpossibleTransition`` if a record cannot follow from those before.
     """
     fold = RunFold(compares_with)
     for record in records:
@@ -230,10 +227,7 @@ class RunFold:
     def take(self, record: Record) -> None:
         """Take the next record.
 
-        Raises
-        ------
-        KeyError, ImpossibleTransition
-            If it cannot follow from those before.
+        Raises ``KeyError, ImpossibleTransition`` if it cannot follow from those before.
         """
         if not isinstance(record, ReservationAnswered):
             self._arrive()

@@ -191,10 +191,7 @@ class State:
     def submitted_job(self, job_id: str) -> PendingJob:
         """A pending or running job as it was submitted, with its prediction.
 
-        Raises
-        ------
-        KeyError
-            If the job is neither.
+        Raises ``KeyError`` if the job is neither.
         """
         return self._living[job_id]
 
@@ -494,10 +491,8 @@ class State:
     def apply(self, news: Event | Instruction, now: float) -> None:
         """Let an event or an instruction change what is true that nothing else follows from.
 
-        Raises
-        ------
-        InputError
-            If it is of a node that there is not, or (of one that is added) that there is.
+        Raises ``InputError`` if it is of a node that there is not, or (of one that is added) that
+        there is.
         """
         match news:
             case WakeAt(time=time):
@@ -552,10 +547,7 @@ class State:
     def change_nodes(self, event: NodeEvent) -> None:
         """Nodes are down or up, or there are others; jobs then may be too wide, or no longer.
 
-        Raises
-        ------
-        InputError
-            If there is no such node, or (of one that is added) there is one.
+        Raises ``InputError`` if there is no such node, or (of one that is added) there is one.
         """
         self._in_use = None
         match event:

@@ -31,10 +31,8 @@ def controller_of(
 
     ``scheduler`` decides instead of the policy's own, which it may ask in its turn.
 
-    Raises
-    ------
-    InputError
-        If it is not known what there is to run on, or what is to be learned cannot be.
+    Raises ``InputError`` if it is not known what there is to run on, or what is to be learned
+    cannot be.
     """
     policy, before = scenario.policy_in_force, scenario.learned_before
     own, predictor, correction = policy.build()

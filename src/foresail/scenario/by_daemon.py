@@ -20,12 +20,8 @@ from foresail.scenario.scenario import Scenario
 def scenario_of_run(run: RunDirectory) -> Scenario:
     """Return the scenario of a run directory: the same for every session, and its repetition.
 
-    Raises
-    ------
-    InputError
-        If its settings cannot be read.
-    UnknownNameError
-        If a part of its policy is not known here.
+    Raises ``InputError`` if its settings cannot be read; ``UnknownNameError`` if a part of its
+    policy is not known here.
     """
     before = SavedState(run.learned_before) if run.learned_before.exists() else None
     policy = parse_policy(run.settings().policy)
@@ -37,6 +33,9 @@ def run_commands(
 ) -> SessionResult:
     """Work on a run until it is done or interrupted: ``supervise``, and how it began.
 
+    Raises ``InputError`` if an engine cannot do what the scenario needs, another supervisor is at
+    work on the run, or what an earlier one left cannot be used.
+
     Parameters
     ----------
     run
@@ -45,12 +44,6 @@ def run_commands(
         Shows what happens.
     lines
         Where further commands come from in this session.
-
-    Raises
-    ------
-    InputError
-        If an engine cannot do what the scenario needs, another supervisor is at work on the run, or
-        what an earlier one left cannot be used.
     """
     scenario = scenario_of_run(run)
     engine = engine_of(scenario)

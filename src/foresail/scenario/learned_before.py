@@ -25,14 +25,9 @@ class LearnedBefore(Protocol):
     def teach(self, policy: Policy, predictor: Predictor) -> None:
         """Let the fresh predictor of a policy know it.
 
-        Raises
-        ------
-        InputError
-            If a file cannot be used, by this predictor or at all.
-        UnknownNameError
-            If the predictor looks at a column that a history does not have.
+        Raises ``InputError`` if a file cannot be used, by this predictor or at all;
+        ``UnknownNameError`` if the predictor looks at a column that a history does not have.
         """
-        ...
 
 
 @dataclass(frozen=True)

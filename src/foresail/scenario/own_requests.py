@@ -29,10 +29,7 @@ def places_of_requests(policy: Policy, cluster: Cluster) -> RequestPlaces | None
 def require_places_by_options(policy: Policy, source: object) -> None:
     """A scheduler that would run jobs where their STRL does not let them is refused.
 
-    Raises
-    ------
-    InputError
-        If the policy's scheduler is one.
+    Raises ``InputError`` if the policy's scheduler is one.
     """
     if not policy.scheduler.build().places_by_options:
         raise InputError(
@@ -49,17 +46,14 @@ def with_options(
 ) -> Workload:
     """The workload with the requests of its jobs read.
 
+    Raises ``InputError`` if one is wrong: names the job and what was expected there.
+
     Parameters
     ----------
     workload, cluster
         The jobs, and the nodes that there are at the beginning.
     node_changes
         What becomes of them: requests may name nodes that come later, and sets have these too.
-
-    Raises
-    ------
-    InputError
-        If one is wrong: names the job and what was expected there.
     """
     places = RequestPlaces.on(with_later_nodes(cluster, node_changes))
     known: dict[tuple[str, int], tuple[PlacementOption, ...]] = {}

@@ -94,12 +94,8 @@ ENGINES: Final = {each.name: each for each in (COMPILED_REPLAY, TASK_REPLAY, EVE
 def engine_of(scenario: Scenario) -> ScenarioEngine:
     """The engine asked for by name, or the quickest that can what the scenario needs.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is no engine of this name.
-    InputError
-        If it cannot do what is needed, or none can do all of it.
+    Raises ``UnknownNameError`` if there is no engine of this name; ``InputError`` if it cannot do
+    what is needed, or none can do all of it.
     """
     needs = frozenset(_needs(scenario))
     able = [engine for engine in ENGINES.values() if needs <= engine.can]
@@ -140,10 +136,7 @@ def on_partitions(workload: Workload, *, one_pool: bool) -> Workload:
     ``one_pool``: a policy that it is replayed under ``starts_apart``, so that for all policies the
     partitions are one pool of processors.
 
-    Raises
-    ------
-    InputError
-        If partitions were given, and are to be one pool.
+    Raises ``InputError`` if partitions were given, and are to be one pool.
     """
     from foresail.traces.partitions import divided, in_one_pool, named_partitions
 
@@ -229,15 +222,10 @@ def run_scenario(scenario: Scenario, watch: ProgressCallback | None = None) -> S
     Real commands are not for it (``foresail.scenario.by_daemon``). ``watch`` is given a measure of
     the seconds of the log that are simulated.
 
-    Raises
-    ------
-    InputError
-        If the engine that was asked for cannot do what the scenario needs, a runtime is unknown or
-        negative, a job is wider than the machine or prefers what no node has, the place is not
-        known, or a file cannot be read or written.
-    UnknownNameError
-        If there is no engine of this name, or a predictor looks at a column that a history does
-        not have.
+    Raises ``InputError`` if the engine that was asked for cannot do what the scenario needs, a
+    runtime is unknown or negative, a job is wider than the machine or prefers what no node has, the
+    place is not known, or a file cannot be read or written; ``UnknownNameError`` if there is no
+    engine of this name, or a predictor looks at a column that a history does not have.
     """
     from foresail.traces.schedule import with_partitions
 

@@ -22,7 +22,6 @@ class Commands(Protocol):
 
     def origin(self) -> tuple[str, str | None]:
         """Return where they come from, and the digest of that if it is a file."""
-        ...
 
 
 Place: TypeAlias = Cluster | Literal["processors", "nodes"]
@@ -59,10 +58,7 @@ class Scenario:
     def jobs(self) -> Workload:
         """The workload.
 
-        Raises
-        ------
-        InputError
-            If there is none.
+        Raises ``InputError`` if there is none.
         """
         if self.workload is None:
             raise InputError("there are no jobs", field="workload", expected="a log that is read")
@@ -72,10 +68,8 @@ class Scenario:
     def cluster(self) -> Cluster:
         """Return the cluster that the jobs run on.
 
-        Raises
-        ------
-        InputError
-            If the workload does not say which nodes, or how many processors, there are.
+        Raises ``InputError`` if the workload does not say which nodes, or how many processors,
+        there are.
         """
         if isinstance(self.place, Cluster):
             cluster = self.place
@@ -119,10 +113,7 @@ def processors_of(workload: Workload) -> Cluster:
 def nodes_of(workload: Workload) -> Cluster:
     """The workload's own nodes.
 
-    Raises
-    ------
-    InputError
-        If it does not say which there are.
+    Raises ``InputError`` if it does not say which there are.
     """
     from foresail.traces.nodes import cluster_of
 

@@ -52,10 +52,7 @@ class AdmissionPlan:
 
         Nothing is promised before ``now_seconds``. All containers are held together.
 
-        Raises
-        ------
-        InputError
-            If the job already has a reservation.
+        Raises ``InputError`` if the job already has a reservation.
         """
         if any(each.job_id == job_id for each in self.reservations):
             raise InputError("the job has a reservation", field="job_id", value=job_id)

@@ -95,12 +95,8 @@ _EXPECTED = "an order's name or an expression over job fields, such as predicted
 def compile_expression(text: str) -> OrderProgram:
     """Compile an order's name or an expression.
 
-    Raises
-    ------
-    InputError
-        If the text is not such an expression, or no number for any of some jobs of all sizes.
-    UnknownNameError
-        If it names a field or function that does not exist.
+    Raises ``InputError`` if the text is not such an expression, or no number for any of some jobs
+    of all sizes; ``UnknownNameError`` if it names a field or function that does not exist.
     """
     text = NAMED_ORDERS.get(text, text)
     compiler = _Compiler(text)

@@ -224,19 +224,15 @@ class QueueForecaster:
     async def ahead(self, jobs: Sequence[Job] = (), *, arrivals: bool = True) -> Forecasts:
         """The forecasts of all jobs that wait, made now.
 
+        Raises ``InputError`` if jobs of this policy and cluster cannot be forecast; ``DaemonBusy``
+        if nobody says how things stand, or they take long: kernels are being compiled.
+
         Parameters
         ----------
         jobs
             As if there were these as well, or some that wait were others.
         arrivals
             Whether with jobs to come, as they came before.
-
-        Raises
-        ------
-        InputError
-            If jobs of this policy and cluster cannot be forecast.
-        DaemonBusy
-            If nobody says how things stand, or they take long: kernels are being compiled.
         """
         drawing = asyncio.create_task(self._draw(jobs, arrivals=arrivals))
         done, _ = await asyncio.wait({drawing}, timeout=_LONGEST_SECONDS)

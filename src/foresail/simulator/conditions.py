@@ -29,10 +29,7 @@ class Outage:
 class ClusterConditions:
     """Behaviour of a simulated cluster; by default it is ideal and reacts to every event.
 
-    Raises
-    ------
-    InputError
-        If a number is out of its range, or an outage ends before it begins.
+    Raises ``InputError`` if a number is out of its range, or an outage ends before it begins.
     """
 
     cycle_seconds: float | None = None

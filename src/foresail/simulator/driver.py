@@ -207,6 +207,9 @@ def simulate_forward(
     Jobs that wait wait on, jobs that run have run for as long as they have. Jobs that were asked to
     stop do so at once.
 
+    Raises ``KeyError`` if the runtime of a job is not given, when it is needed; ``InputError`` if
+    an outage or a change is of a node that does not exist, or a node is added that does.
+
     Parameters
     ----------
     controller
@@ -227,13 +230,6 @@ def simulate_forward(
     Iterator of Outcome
         The attempts in order of their ends, each as soon as it is known; none of a job that never
         starts, or never ends. Who asks for no more lets the rest of the future be.
-
-    Raises
-    ------
-    KeyError
-        If the runtime of a job is not given, when it is needed.
-    InputError
-        If an outage or a change is of a node that does not exist, or a node is added that does.
     """
     controller.predictor.reveal(runtime_seconds)
 

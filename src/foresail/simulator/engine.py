@@ -114,6 +114,10 @@ def simulate_events(
     Under a scheduler that starts tasks, each of these does so by itself. An oracle among the
     predictors is handed the truth first.
 
+    Raises ``ImpossibleTransition`` if two jobs share an id; ``InputError`` if an outage or a change
+    is of a node that does not exist, or a node is added that does; or tasks share nodes, and what
+    they use is not known or cannot be.
+
     Parameters
     ----------
     workload
@@ -142,14 +146,6 @@ def simulate_events(
         and ``never_started``: jobs that were still waiting when nothing more could happen; where
         tasks share nodes, those of ``SharedMachines`` too. Where nodes come and go, its
         ``capacity`` says when, and ``processors`` are the most that there were at once.
-
-    Raises
-    ------
-    ImpossibleTransition
-        If two jobs share an id.
-    InputError
-        If an outage or a change is of a node that does not exist, or a node is added that does; or
-        tasks share nodes, and what they use is not known or cannot be.
     """
     began = time.perf_counter()
     truth = workload.truth()

@@ -69,12 +69,9 @@ class RealUse:
 def real_use(workload: Workload, cluster: Cluster) -> RealUse:
     """Return what every task uses: the averages of the usage table, period by period.
 
-    Raises
-    ------
-    InputError
-        If there is no usage table, a number in it is none or negative, a task's periods are not one
-        after the other, end before the task does, or are missing, are of a stage that the job does
-        not have, or no machine of the cluster can hold what a task asks for or uses.
+    Raises ``InputError`` if there is no usage table, a number in it is none or negative, a task's
+    periods are not one after the other, end before the task does, or are missing, are of a stage
+    that the job does not have, or no machine of the cluster can hold what a task asks for or uses.
     """
     usage = workload.usage
     if usage is None or not usage.height:

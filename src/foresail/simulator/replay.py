@@ -79,6 +79,9 @@ def replay(
 ) -> Schedule:
     """Replay a workload on its machine under a policy.
 
+    Raises ``InputError`` if a job's runtime is unknown or negative, a job is wider than the
+    machine, jobs ask for more than processors, or a part has no compiled steps.
+
     Parameters
     ----------
     workload
@@ -91,12 +94,6 @@ def replay(
         Jobs end at their requested time.
     watch
         Is given a measure of the seconds of the log whose jobs have been submitted.
-
-    Raises
-    ------
-    InputError
-        If a job's runtime is unknown or negative, a job is wider than the machine, jobs ask for
-        more than processors, or a part has no compiled steps.
     """
     require_processors_bind(workload)
     runtime = real_runtimes(workload, enforce_limits=enforce_limits)

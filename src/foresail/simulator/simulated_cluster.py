@@ -47,28 +47,22 @@ class ExecutionModel(Protocol):
         self, allocation: Allocation, placement: Placement, now: float
     ) -> Sequence[ComingEnd]:
         """An allocation begins to hold its place: its end, and those of others that this moves."""
-        ...
 
     def ended(self, allocation: Allocation, now: float) -> Sequence[ComingEnd]:
         """An allocation has let go of its place, for whatever reason: the ends that this moves."""
-        ...
 
     def nodes_changed(self, cluster: Cluster, now: float) -> None:
         """There are other nodes from now on; what runs has its end."""
-        ...
 
     def used(self, allocation: Allocation, now: float) -> Mapping[str, float]:
         """Return what is measured of an allocation that is about to end (``Outcome.used``)."""
-        ...
 
     @property
     def next_seconds(self) -> float:
         """Return when an unannounced change may end or move something; infinity if none."""
-        ...
 
     def advanced(self, now: float) -> Sequence[ComingEnd]:
         """It is that time: the ends that this brings or moves."""
-        ...
 
 
 class FixedRuntimes:
@@ -157,6 +151,9 @@ class SimulatedCluster:
     node is down, another or gone is lost, the latest started first. Whether there is room for what
     is started is not its to check.
 
+    Raises ``InputError`` if an outage or a change is of a node that does not exist, or a node is
+    added that does.
+
     Parameters
     ----------
     cluster
@@ -169,11 +166,6 @@ class SimulatedCluster:
         When which nodes are down, come, change and go; the rest of them is the execution's.
     begin_seconds
         Nothing happens before, and nodes are as the cluster has them then.
-
-    Raises
-    ------
-    InputError
-        If an outage or a change is of a node that does not exist, or a node is added that does.
     """
 
     def __init__(
@@ -333,10 +325,8 @@ def capacity_over_time(
 ) -> tuple[tuple[float, float], ...]:
     """From when on (seconds) there are how many cpus on nodes that are up, the first at second 0.
 
-    Raises
-    ------
-    InputError
-        If an outage or a change is of a node that does not exist, or a node is added that does.
+    Raises ``InputError`` if an outage or a change is of a node that does not exist, or a node is
+    added that does.
     """
     room = _room_at(cluster, conditions, -math.inf)
     steps = {0.0: room.cpus}

@@ -96,6 +96,9 @@ def replay_tasks(
 
     Slots are as fast as its nodes (``foresail.traces.nodes.processors_of``).
 
+    Raises ``InputError`` if the tasks are not as ``task_stages`` wants them, or the predictor has
+    no compiled steps.
+
     Parameters
     ----------
     workload
@@ -111,11 +114,6 @@ def replay_tasks(
     -------
     Schedule
         A row a task, with the columns of ``schema.SCHEDULE`` and ``schema.PARTS``.
-
-    Raises
-    ------
-    InputError
-        If the tasks are not as ``task_stages`` wants them, or the predictor has no compiled steps.
     """
     result = replay_task_arrays(workload, policy, history, watch)
     return _schedule(workload, policy, result)

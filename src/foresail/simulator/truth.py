@@ -19,18 +19,15 @@ _WIDTH = pl.col("tasks") * pl.col("cpus_per_task")
 def real_runtimes(workload: Workload, *, enforce_limits: bool = False) -> NDArray[np.float64]:
     """Real runtimes in seconds, a row per job in order of submission.
 
+    Raises ``InputError`` if there are no jobs, a runtime is unknown, negative or beyond belief, or
+    a job is wider than the machine, or how wide it is unknown.
+
     Parameters
     ----------
     workload
         Its jobs and its number of processors.
     enforce_limits
         Cut them at the requested time, as a cluster that enforces limits does.
-
-    Raises
-    ------
-    InputError
-        If there are no jobs, a runtime is unknown, negative or beyond belief, or a job is wider
-        than the machine, or how wide it is unknown.
     """
     runtime = known_runtimes(workload)
     have = f"the machine's {workload.processors}"
@@ -49,11 +46,8 @@ def real_runtimes(workload: Workload, *, enforce_limits: bool = False) -> NDArra
 def known_runtimes(workload: Workload) -> NDArray[np.float64]:
     """Real runtimes in seconds as above, of jobs that may be wider than the machine, too.
 
-    Raises
-    ------
-    InputError
-        If there are no jobs, a runtime is unknown, negative or beyond belief, or it is unknown how
-        many cpus a job holds.
+    Raises ``InputError`` if there are no jobs, a runtime is unknown, negative or beyond belief, or
+    it is unknown how many cpus a job holds.
     """
     if len(workload) == 0:
         raise workload.meta.nothing_left("no jobs to replay", "a log and filters that leave some")
@@ -72,10 +66,8 @@ def runtimes_of_allocations(workload: Workload) -> Callable[[Allocation], float]
 
     Tasks are those of the tasks table, by their numbers within a stage, counted from 0.
 
-    Raises
-    ------
-    InputError
-        If the runtime of a task of these jobs is unknown, negative or beyond belief.
+    Raises ``InputError`` if the runtime of a task of these jobs is unknown, negative or beyond
+    belief.
     """
     of_jobs = workload.truth()
     if workload.tasks is None:

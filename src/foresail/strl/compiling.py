@@ -171,6 +171,8 @@ def compile_expression(
 ) -> Compiled:
     """The program whose best values are the best allocation of an expression.
 
+    Raises ``InputError`` if a leaf starts before 0, or the quantum is not above 0.
+
     Parameters
     ----------
     expression
@@ -181,11 +183,6 @@ def compile_expression(
         Length of a slot. A leaf holds its nodes in every slot that it touches.
     formulation
         How the program is written.
-
-    Raises
-    ------
-    InputError
-        If a leaf starts before 0, or the quantum is not above 0.
     """
     began = time.perf_counter()
     asked = leaves(expression)

@@ -211,10 +211,7 @@ class Document:
     def expression(self) -> Expression:
         """All requests as one expression: the only one, or the sum of all.
 
-        Raises
-        ------
-        InputError
-            If there is no request.
+        Raises ``InputError`` if there is no request.
         """
         if not self.requests:
             raise InputError("nothing is asked for", expected="at least one expression")

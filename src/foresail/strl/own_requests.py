@@ -82,11 +82,8 @@ def own_options(text: str, tasks: int, places: RequestPlaces) -> tuple[Placement
     The text defines sets and expressions as a file of requests does, and has one request, which may
     name these places; the job has so many tasks.
 
-    Raises
-    ------
-    InputError
-        If it is no STRL (with line and column within the text), names what is not there, or asks
-        for what is no choice of where and when all tasks of the job start together.
+    Raises ``InputError`` if it is no STRL (with line and column within the text), names what is not
+    there, or asks for what is no choice of where and when all tasks of the job start together.
     """
     reading = Parser(text, None, places.sets).reading()
     if reading.errors:

@@ -472,10 +472,7 @@ def parse(text: str, source: object | None = None) -> Document:
 def read(path: Path) -> Document:
     """Return what the file at this path says.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, or as ``parse`` does.
+    Raises ``InputError`` if it cannot be read, or as ``parse`` does.
     """
     return parse(text_of(path), path)
 

@@ -100,10 +100,7 @@ class LeafTable:
 def leaf_table(leaves: Sequence[Leaf], sets: Integers, quantum_seconds: float) -> LeafTable:
     """Arrays of the leaves; begins are rounded down and ends up to whole slots.
 
-    Raises
-    ------
-    InputError
-        If the quantum is not above 0, or a leaf starts before 0.
+    Raises ``InputError`` if the quantum is not above 0, or a leaf starts before 0.
     """
     if not 0.0 < quantum_seconds < np.inf:
         raise InputError(

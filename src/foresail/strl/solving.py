@@ -286,12 +286,8 @@ def solve(
     The solver is a registered one; without limits it stops at the best. The others are as of
     ``compile_expression``.
 
-    Raises
-    ------
-    InputError
-        If a leaf starts before 0, the quantum is not above 0, or the solver's package is missing.
-    UnknownNameError
-        If there is no solver of this name.
+    Raises ``InputError`` if a leaf starts before 0, the quantum is not above 0, or the solver's
+    package is missing; ``UnknownNameError`` if there is no solver of this name.
     """
     back_end = find_solver(solver)
     began = time.perf_counter()

@@ -29,11 +29,8 @@ def expand(text: str) -> tuple[str, ...]:
 
     Numbers have at least as many digits as the first one of their run is written with.
 
-    Raises
-    ------
-    ValueError
-        If a bracket holds no numbers or runs of them, a run goes backwards, or there are more than
-        ``MOST_NODES`` names; the message says what is expected.
+    Raises ``ValueError`` if a bracket holds no numbers or runs of them, a run goes backwards, or
+    there are more than ``MOST_NODES`` names; the message says what is expected.
     """
     found = list(_PIECE.finditer(text))
     if sum(len(piece.group()) for piece in found) != len(text):
@@ -210,10 +207,7 @@ def tokens(text: str) -> Iterator[Token]:
 def quantity(token: Token, source: object | None = None) -> Quantity:
     """Amount and unit of a number.
 
-    Raises
-    ------
-    InputError
-        If the token is not a finite number.
+    Raises ``InputError`` if the token is not a finite number.
     """
     found = _NUMBER.fullmatch(token.text) if token.kind == "number" else None
     try:
@@ -228,10 +222,7 @@ def quantity(token: Token, source: object | None = None) -> Quantity:
 def seconds(token: Token, source: object | None = None) -> float:
     """Seconds of a time with or without a unit: ``90``, ``90s``, ``2h``.
 
-    Raises
-    ------
-    InputError
-        If it is no number, or its unit is not one of time.
+    Raises ``InputError`` if it is no number, or its unit is not one of time.
     """
     found = quantity(token, source)
     factor = _UNIT_SECONDS.get(found.unit, 1.0 if found.unit == "" else None)
@@ -244,10 +235,7 @@ def seconds(token: Token, source: object | None = None) -> float:
 def plain_number(token: Token, source: object | None = None) -> float:
     """A number without a unit.
 
-    Raises
-    ------
-    InputError
-        If it is no number or has a unit.
+    Raises ``InputError`` if it is no number or has a unit.
     """
     found = quantity(token, source)
     if found.unit:

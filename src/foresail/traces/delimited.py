@@ -168,11 +168,8 @@ def read_delimited(
     another number of fields than the header are dropped and counted.
     At least one (possibly empty) chunk comes.
 
-    Raises
-    ------
-    InputError
-        If a column is absent (the nearest name is offered), a name is used twice, or a record is
-        not closed; when strict, if anything had to be repaired.
+    Raises ``InputError`` if a column is absent (the nearest name is offered), a name is used twice,
+    or a record is not closed; when strict, if anything had to be repaired.
     """
     names = list(header)
     line = 1

@@ -40,10 +40,8 @@ def parse_duration(text: str | float) -> float:
     Two-part clocks are refused: half of all people mean hours and minutes by them, the others
     minutes and seconds.
 
-    Raises
-    ------
-    ValueError
-        If it is none of these, or not positive and finite; the message says what is accepted.
+    Raises ``ValueError`` if it is none of these, or not positive and finite; the message says what
+    is accepted.
     """
     seconds = text if isinstance(text, int | float) else _seconds_of(text.strip().lower())
     if not 0 < seconds <= sys.float_info.max:  # a whole number may be beyond all others
@@ -54,10 +52,7 @@ def parse_duration(text: str | float) -> float:
 def duration_of(text: str, field: str) -> float:
     """Seconds of a duration that a person gave for a field or an option; 0 is one too.
 
-    Raises
-    ------
-    InputError
-        If it is none.
+    Raises ``InputError`` if it is none.
     """
     try:
         return 0.0 if text.strip() in {"0", "0s"} else parse_duration(text)

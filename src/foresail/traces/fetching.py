@@ -70,10 +70,8 @@ class LogCatalogue(BaseModel):
     def find(self, name: str) -> Log:
         """The log of this name, in any case of letters.
 
-        Raises
-        ------
-        UnknownNameError
-            If there is none; it offers the names that contain this one, where there are any.
+        Raises ``UnknownNameError`` if there is none; it offers the names that contain this one,
+        where there are any.
         """
         for log in self.log:
             if log.name.lower() == name.lower():
@@ -145,11 +143,8 @@ def fetch(
     digest, or another where that is accepted. An ``address`` that ends with a slash is of the
     folder that has a file of this name; ``progress`` is called for every bit that arrives.
 
-    Raises
-    ------
-    InputError
-        If the server does not have the file or cannot be reached, the file is damaged or not the
-        catalogued one, the disk is full, or httpx is not installed.
+    Raises ``InputError`` if the server does not have the file or cannot be reached, the file is
+    damaged or not the catalogued one, the disk is full, or httpx is not installed.
     """
     target = folder / log.file_name
     whole = address + log.file_name if address.endswith("/") else address

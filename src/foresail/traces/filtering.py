@@ -22,7 +22,6 @@ class Filter(Protocol):
 
     def __call__(self, workload: Workload, /) -> tuple[Workload, int]:
         """The workload that is left, and how many jobs were dropped or changed."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +35,8 @@ class FilterChoice:
 def choices_of(texts: Iterable[str]) -> list[FilterChoice]:
     """Filters as written: ``name`` or ``name(parameter=value, ...)``.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is no filter of a name, or it has no parameter of one.
-    InputError
-        If a text is malformed, or a value does not fit.
+    Raises ``UnknownNameError`` if there is no filter of a name, or it has no parameter of one;
+    ``InputError`` if a text is malformed, or a value does not fit.
     """
     parts = [part_of("filter", text) for text in texts]
     return [FilterChoice(part.entry.name, part.parameters) for part in parts]
@@ -75,12 +70,8 @@ def apply_filters(workload: Workload, choices: Sequence[FilterChoice]) -> Worklo
 
     The filters of a bundle are recorded one by one, under their own names.
 
-    Raises
-    ------
-    UnknownNameError
-        If there is no filter of a name.
-    InputError
-        If a filter lacks something of the workload, such as the machine's size.
+    Raises ``UnknownNameError`` if there is no filter of a name; ``InputError`` if a filter lacks
+    something of the workload, such as the machine's size.
     """
     for choice in choices:
         entry = find("filter", choice.name)
@@ -170,10 +161,7 @@ def sample_weeks(workload: Workload, weeks: int, first_week: int = 0) -> Workloa
     Weeks count from 0 at the workload's second zero; fewer are given where the workload ends.
     Second zero becomes the beginning of the first of these weeks, and the origin moves with it.
 
-    Raises
-    ------
-    InputError
-        If a number is out of its range, or no job was submitted in these weeks.
+    Raises ``InputError`` if a number is out of its range, or no job was submitted in these weeks.
     """
     if weeks < 1:
         raise InputError("too few", field="weeks", value=weeks, expected="at least 1")
@@ -193,10 +181,7 @@ def sample_users(workload: Workload, users: int, seed: int) -> Workload:
 
     Jobs of unknown users are left out.
 
-    Raises
-    ------
-    InputError
-        If there are not so many users.
+    Raises ``InputError`` if there are not so many users.
     """
     names = workload.jobs["user"].drop_nulls().unique().sort().to_list()
     if not 1 <= users <= len(names):
@@ -215,10 +200,7 @@ def sample_users(workload: Workload, users: int, seed: int) -> Workload:
 def sample_fraction(workload: Workload, fraction: float, seed: int) -> Workload:
     """Each job with a probability, on its own: marginals stay, the load and sessions thin out.
 
-    Raises
-    ------
-    InputError
-        If the fraction is not above 0 and at most 1, or no job was drawn.
+    Raises ``InputError`` if the fraction is not above 0 and at most 1, or no job was drawn.
     """
     if not 0.0 < fraction <= 1.0 or math.isnan(fraction):
         raise InputError(

@@ -98,10 +98,8 @@ def load_workload(path: Path, reader: str | None = None, **options: Any) -> Work
 def read_folder(path: Path) -> Workload:
     """The workload in a canonical folder.
 
-    Raises
-    ------
-    InputError
-        If a file is absent or damaged, or a column of the schema is absent or of another type.
+    Raises ``InputError`` if a file is absent or damaged, or a column of the schema is absent or of
+    another type.
     """
     jobs = _read_table(path / JOBS_FILE, schema.JOBS)
     return Workload(jobs, read_meta(path), *read_further_tables(path))
@@ -124,10 +122,7 @@ def read_further_tables(
 def read_meta(path: Path) -> WorkloadMeta:
     """Read what a canonical folder knows of its workload as a whole.
 
-    Raises
-    ------
-    InputError
-        If ``meta.json`` is absent or not what it should be.
+    Raises ``InputError`` if ``meta.json`` is absent or not what it should be.
     """
     file = path / META_FILE
     try:
@@ -180,10 +175,8 @@ def _read_table(path: Path, columns: dict[str, pl.DataType]) -> pl.DataFrame:
 def write_folder(workload: Workload, path: Path) -> None:
     """Write a workload as a canonical folder; an earlier workload there is replaced.
 
-    Raises
-    ------
-    InputError
-        If the folder cannot be written, or something that is no workload is there.
+    Raises ``InputError`` if the folder cannot be written, or something that is no workload is
+    there.
     """
     with _replacing(path) as partial:
         workload.jobs.write_parquet(partial / JOBS_FILE, row_group_size=_ROWS_PER_GROUP)

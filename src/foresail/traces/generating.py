@@ -49,7 +49,6 @@ class Generator(Protocol):
 
     def generate(self, random: np.random.Generator) -> Workload:
         """A workload whose jobs depend on the parameters and the random stream alone."""
-        ...
 
 
 Record = TypeVar("Record")
@@ -84,13 +83,9 @@ def generate(name: str, parameters: Any, seed: int) -> Workload:
 
     The generator's own record of parameters and the seed are kept in ``meta.header``.
 
-    Raises
-    ------
-    UnknownNameError
-        If no generator has this name.
-    InputError
-        If a parameter or the seed, which is at least zero, is out of its range, or one that counts
-        (jobs, processors) is beyond belief.
+    Raises ``UnknownNameError`` if no generator has this name; ``InputError`` if a parameter or the
+    seed, which is at least zero, is out of its range, or one that counts (jobs, processors) is
+    beyond belief.
     """
     if seed < 0:
         raise InputError("the seed is negative", field="seed", value=seed, expected="0 or more")

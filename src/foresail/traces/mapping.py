@@ -131,10 +131,8 @@ def _known_keys(above: list[str]) -> Iterable[str]:
 def load_mapping(path: Path) -> Mapping:
     """Read a column mapping file.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, is not TOML, or names what does not exist (the nearest is offered).
+    Raises ``InputError`` if it cannot be read, is not TOML, or names what does not exist (the
+    nearest is offered).
     """
     content = toml_of(path)
     try:

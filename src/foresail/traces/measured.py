@@ -103,10 +103,7 @@ def quantity(workload: Workload, name: str) -> NDArray[np.float64]:
     standard deviation of the tasks' averages, of jobs with several. They come from the usage table
     where there is one, else from what the jobs table says was used, which has neither of these.
 
-    Raises
-    ------
-    UnknownNameError
-        If ``name`` is not one of ``QUANTITIES``.
+    Raises ``UnknownNameError`` if ``name`` is not one of ``QUANTITIES``.
     """
     if name not in QUANTITIES:
         raise UnknownNameError("quantity", name, QUANTITIES)

@@ -30,10 +30,8 @@ def cluster_of(nodes: pl.DataFrame) -> Cluster:
     A row of several equal nodes becomes as many, numbered behind its name; they offer what
     ``node_of`` says. A further column, ``schema.SPEED``, says how fast they are.
 
-    Raises
-    ------
-    InputError
-        If there are no nodes, one has no cpus or no speed above 0, or two have the same name.
+    Raises ``InputError`` if there are no nodes, one has no cpus or no speed above 0, or two have
+    the same name.
     """
     speed = nodes.schema.get(schema.SPEED, pl.Float64())
     if not speed.is_numeric():
@@ -62,10 +60,8 @@ def cluster_of(nodes: pl.DataFrame) -> Cluster:
 def processors_of(workload: Workload) -> Cluster:
     """The processors of a workload: one pool, or one for each speed that its nodes have.
 
-    Raises
-    ------
-    InputError
-        If the number of processors is unknown, or not that of the nodes that say speeds.
+    Raises ``InputError`` if the number of processors is unknown, or not that of the nodes that say
+    speeds.
     """
     nodes = workload.nodes
     cluster = None if nodes is None or schema.SPEED not in nodes.columns else cluster_of(nodes)
@@ -280,10 +276,7 @@ def read_node_changes(path: Path) -> tuple[NodeChange, ...]:
     added or changed ``partition`` and ``cpus``, if need be ``memory_bytes``, ``gpus``, ``model``
     and ``speed``; of one that is removed, ``known_from_seconds``, if that is known beforehand.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or a line is no change; names line and column.
+    Raises ``InputError`` if the file cannot be read, or a line is no change; names line and column.
     """
     return tuple(change for _, change in _numbered(path))
 
@@ -291,10 +284,8 @@ def read_node_changes(path: Path) -> tuple[NodeChange, ...]:
 def require_possible(path: Path, cluster: Cluster) -> None:
     """Refuse changes of a file that the nodes of this cluster cannot go through.
 
-    Raises
-    ------
-    InputError
-        If there is no node to change or to remove, or already is one to add; names the line.
+    Raises ``InputError`` if there is no node to change or to remove, or already is one to add;
+    names the line.
     """
     for line, change in sorted(_numbered(path), key=lambda each: each[1].time):
         try:

@@ -25,10 +25,7 @@ def parquet_of(source: object) -> Iterator[None]:
 
     Polars panics, which is no ``Exception``, where what a damaged file says of itself cannot be.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be opened, is not Parquet, or is damaged.
+    Raises ``InputError`` if the file cannot be opened, is not Parquet, or is damaged.
     """
     try:
         yield
@@ -47,10 +44,7 @@ def write_whole_parquet(
 ) -> None:
     """Write a table; the file appears whole or not at all.
 
-    Raises
-    ------
-    InputError
-        If it cannot be written there, or something that is no file is there.
+    Raises ``InputError`` if it cannot be written there, or something that is no file is there.
     """
     require_replaceable(path)
     partial = path.with_name(f".{path.name}.partial")
@@ -97,10 +91,7 @@ def require_possible_pages(path: Path) -> None:
 
     Whatever else is wrong with it is left to Polars to say.
 
-    Raises
-    ------
-    InputError
-        If there is such a page.
+    Raises ``InputError`` if there is such a page.
     """
     try:
         with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:

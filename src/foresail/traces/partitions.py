@@ -22,10 +22,8 @@ _WAY_OUT: Final = "--partitions says which processors each has"
 def parse_partitions(text: str) -> dict[str, int]:
     """Processors by partition as ``--partitions`` has them; by ``A,B`` those that belong to both.
 
-    Raises
-    ------
-    InputError
-        If it is no list of names and whole numbers above 0, or one is there twice.
+    Raises ``InputError`` if it is no list of names and whole numbers above 0, or one is there
+    twice.
     """
     processors: dict[str, int] = {}
     for piece in text.split(","):
@@ -50,10 +48,8 @@ def named_partitions(workload: Workload) -> dict[str, int]:
 def with_partitions(workload: Workload, processors: Mapping[str, int]) -> Workload:
     """The workload on a machine with these partitions.
 
-    Raises
-    ------
-    InputError
-        If they are not all of the machine's processors, or a job names one that is none of them.
+    Raises ``InputError`` if they are not all of the machine's processors, or a job names one that
+    is none of them.
     """
     total, machine = sum(processors.values()), workload.meta.processors
     if machine not in (None, total):

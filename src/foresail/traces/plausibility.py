@@ -67,13 +67,8 @@ def clean_and_check(
 ) -> Workload:
     """The workload after the filters, with what is odd about it as ``findings``.
 
-    Raises
-    ------
-    InputError
-        If something about it cannot be; when strict, if something is odd; as ``apply_filters``
-        does.
-    UnknownNameError
-        If there is no filter of a name.
+    Raises ``InputError`` if something about it cannot be; when strict, if something is odd; as
+    ``apply_filters`` does; ``UnknownNameError`` if there is no filter of a name.
     """
     cleaned = apply_filters(workload, filters)
     found = plausibility(workload, cleaned)

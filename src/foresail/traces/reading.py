@@ -175,10 +175,7 @@ class Notes:
 
         The processors are those given, or those of the log if none are.
 
-        Raises
-        ------
-        InputError
-            If no machine has as many processors.
+        Raises ``InputError`` if no machine has as many processors.
         """
         known = self.processors if processors is None else processors
         if known is not None:
@@ -215,10 +212,7 @@ class Sample:
     def of(cls, path: Path) -> Sample:
         """Sample of a file or folder.
 
-        Raises
-        ------
-        InputError
-            If there is none, or it is empty or unreadable.
+        Raises ``InputError`` if there is none, or it is empty or unreadable.
         """
         if not path.exists():
             raise InputError("no such file or folder", source=path)
@@ -233,7 +227,6 @@ class Reader(Protocol):
 
     def recognises(self, sample: Sample) -> bool:
         """Test for a log that the reader reads."""
-        ...
 
     def chunks(self, notes: Notes) -> Iterator[pl.DataFrame]:
         """The jobs of ``notes.path``, in the order of the file, in tables of bounded size.
@@ -242,7 +235,6 @@ class Reader(Protocol):
         ``submit_seconds``; further columns are features; ``LINE`` may say where rows came from.
         Facts and repairs go to ``notes``.
         """
-        ...
 
 
 class PlainReader:
@@ -279,11 +271,8 @@ class Intake:
     def chunks(self) -> Iterator[pl.DataFrame]:
         """The chunks with every canonical column, without impossible values.
 
-        Raises
-        ------
-        InputError
-            If there is no job, or more rows are lost than may be; when strict and something had to
-            be repaired.
+        Raises ``InputError`` if there is no job, or more rows are lost than may be; when strict and
+        something had to be repaired.
         """
         for chunk in self._reader.chunks(self.notes):
             chunk = self._without_impossible(self._canonical(chunk))
@@ -415,12 +404,8 @@ def choose(path: Path, reader: str | None = None, **options: Any) -> tuple[str, 
 
     An option (a parameter of the reader) that is None counts as not given.
 
-    Raises
-    ------
-    InputError
-        If no reader (or more than one) recognises the log, or the reader has no such option.
-    UnknownNameError
-        If no reader has this name.
+    Raises ``InputError`` if no reader (or more than one) recognises the log, or the reader has no
+    such option; ``UnknownNameError`` if no reader has this name.
     """
     given = {name: value for name, value in options.items() if value is not None}
     sample = Sample.of(path)
@@ -470,6 +455,8 @@ def read(
 ) -> Workload:
     """Read a log into memory, its jobs sorted by submission (stable).
 
+    Raises ``InputError`` if the log cannot be used: what is wrong, where, and what was expected.
+
     Parameters
     ----------
     path
@@ -486,11 +473,6 @@ def read(
         Called with the number of bytes just read.
     options
         Parameters of the reader.
-
-    Raises
-    ------
-    InputError
-        If the log cannot be used: what is wrong, where, and what was expected.
     """
     intake = Intake(path, reader, strict, processors, advance, options)
     notes, chunks = intake.notes, [*intake.chunks()]

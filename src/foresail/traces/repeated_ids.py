@@ -36,15 +36,12 @@ class Chunks(Protocol):
 
     def ids(self) -> Iterator[pl.Series]:
         """The ids of each."""
-        ...
 
     def rows(self) -> pl.LazyFrame:
         """The rows of all, with ``COLUMNS``."""
-        ...
 
     def change(self, changed: Callable[[pl.DataFrame, int], pl.DataFrame]) -> None:
         """Replace each; it comes with the number of its first row."""
-        ...
 
 
 def give_unique_ids(chunks: Chunks, notes: Notes) -> None:

@@ -81,10 +81,7 @@ _LATER: Final = frozenset({"accepted", "eligible_seconds"})
 def write_schedule(schedule: Schedule, path: Path) -> None:
     """Write a schedule; the file appears whole or not at all.
 
-    Raises
-    ------
-    InputError
-        If it cannot be written there.
+    Raises ``InputError`` if it cannot be written there.
     """
     meta = json.dumps(dataclasses.asdict(schedule.meta))
     write_whole_parquet(schedule.jobs, path, {_KEY: meta})
@@ -93,10 +90,7 @@ def write_schedule(schedule: Schedule, path: Path) -> None:
 def read_schedule(path: Path) -> Schedule:
     """Read a schedule back.
 
-    Raises
-    ------
-    InputError
-        If the file is not a schedule.
+    Raises ``InputError`` if the file is not a schedule.
     """
     require_possible_pages(path)
     with parquet_of(path):
@@ -150,10 +144,7 @@ def use_file(log: Path) -> Path:
 def read_use(log: Path) -> pl.DataFrame:
     """The use of the machines of a run, by its event log.
 
-    Raises
-    ------
-    InputError
-        If there is none: its tasks did not share nodes.
+    Raises ``InputError`` if there is none: its tasks did not share nodes.
     """
     path = use_file(log)
     if not path.is_file():

@@ -39,10 +39,8 @@ class LogFile:
     def blocks(self) -> Iterator[bytes]:
         """The decompressed bytes, in blocks of about ``BLOCK_BYTES``.
 
-        Raises
-        ------
-        InputError
-            If the file cannot be read, is empty, or its compression is damaged or cut off.
+        Raises ``InputError`` if the file cannot be read, is empty, or its compression is damaged or
+        cut off.
         """
         empty = True
         parts: list[bytes] = []
@@ -120,10 +118,7 @@ class LogFile:
 def head(path: Path, size: int = 1 << 16) -> bytes:
     """The first decompressed bytes of a file, which show its layout; may be fewer than ``size``.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is empty.
+    Raises ``InputError`` if the file cannot be read or is empty.
     """
     parts: list[bytes] = []
     for part in LogFile(path)._decompressed():

@@ -46,11 +46,8 @@ def write_swf(workload: Workload, path: Path) -> None:
     numbers become numbers in order of appearance, as do job ids; a note in the header says which
     is which. What the format has no field for (deadlines, gpus, features) is left out.
 
-    Raises
-    ------
-    InputError
-        If the name does not end in one of ``SWF_SUFFIXES``, the file cannot be written, or what is
-        there is no file.
+    Raises ``InputError`` if the name does not end in one of ``SWF_SUFFIXES``, the file cannot be
+    written, or what is there is no file.
     """
     if not is_swf_name(path):
         raise InputError(
@@ -82,7 +79,6 @@ class SupportsWrite(Protocol):
 
     def write(self, data: bytes, /) -> Any:
         """Take some bytes."""
-        ...
 
 
 @contextmanager

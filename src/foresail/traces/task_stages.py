@@ -71,12 +71,9 @@ def task_stages(workload: Workload) -> TaskStages:
     A job without rows of its own in the tasks table has equal tasks, each as long as the job; rows
     of jobs that are not there (as after a filter) are left out.
 
-    Raises
-    ------
-    InputError
-        If there are no jobs, a job has no tasks, or its submission is unknown; if a task is there
-        twice, or its runtime is unknown or negative; if a stage waits for one that its job does not
-        have, or stages wait for each other.
+    Raises ``InputError`` if there are no jobs, a job has no tasks, or its submission is unknown; if
+    a task is there twice, or its runtime is unknown or negative; if a stage waits for one that its
+    job does not have, or stages wait for each other.
     """
     if len(workload) == 0:
         raise workload.meta.nothing_left("no jobs to replay", "a log and filters that leave some")

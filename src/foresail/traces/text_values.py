@@ -91,10 +91,7 @@ def unix_seconds(
     ``zone``. Of a time that a zone had twice, when clocks were put back, the first is taken, and
     counted. ``said`` is what errors call the column.
 
-    Raises
-    ------
-    InputError
-        If pattern or zone are unusable; when strict, if rows had to be dropped.
+    Raises ``InputError`` if pattern or zone are unusable; when strict, if rows had to be dropped.
     """
     text = chunk[column]
     try:

@@ -160,10 +160,7 @@ class Workload:
     def processors(self) -> int:
         """Processors of the machine.
 
-        Raises
-        ------
-        InputError
-            If the source does not say, or there cannot be so many.
+        Raises ``InputError`` if the source does not say, or there cannot be so many.
         """
         if self.meta.processors is None:
             raise InputError(
@@ -244,11 +241,8 @@ class Workload:
         dependency again; ``after_jobs`` is, of jobs that are in the workload. Where tasks are
         known, a job has the stages that its tasks name, whose tasks do not need each other.
 
-        Raises
-        ------
-        InputError
-            If a stage waits for one that does not come before it in the tasks table, or a deadline,
-            a value or a preference is none.
+        Raises ``InputError`` if a stage waits for one that does not come before it in the tasks
+        table, or a deadline, a value or a preference is none.
         """
         features = self.feature_names
         stages = {} if self.tasks is None else _stage_rows(self.tasks)
@@ -315,11 +309,8 @@ def _stage_rows(tasks: pl.DataFrame) -> dict[str, list[Mapping[str, Any]]]:
 def _stages(rows: list[Mapping[str, Any]], request: Resources) -> Iterator[Stage]:
     """Stages as specified; what a task's row does not say is as the job requests it.
 
-    Raises
-    ------
-    InputError
-        If a stage waits for one that does not come before it in the table: so no two wait for each
-        other.
+    Raises ``InputError`` if a stage waits for one that does not come before it in the table: so no
+    two wait for each other.
     """
     earlier: set[str] = set()
     for row in rows:

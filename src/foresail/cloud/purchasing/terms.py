@@ -126,17 +126,14 @@ class YearSchedule(Protocol):
     @property
     def held(self) -> NDArray[np.bool_]:
         """Slots of the year that it holds; shape (slots,)."""
-        ...
 
     @property
     def cost(self) -> float:
         """Its cost, in slots of one unit on demand."""
-        ...
 
     @property
     def saving(self) -> float:
         """Cost of the demand in these slots otherwise, less that of the schedule."""
-        ...
 
 
 class YearFinder(Protocol):
@@ -147,7 +144,6 @@ class YearFinder(Protocol):
 
         ``prices`` are what each slot of the year costs otherwise; shape (slots, levels).
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

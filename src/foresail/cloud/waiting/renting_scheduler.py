@@ -102,11 +102,9 @@ class Advisor(Protocol):
 
     def choose(self, question: RentingCase) -> ArrivalChoice:
         """Return the policy's choice; ``START`` only for a job that fits."""
-        ...
 
     def is_done(self, job_id: str) -> bool:
         """True if a job has ended in its trial, whose time is over."""
-        ...
 
 
 class ClusterState:

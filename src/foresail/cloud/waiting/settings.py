@@ -187,12 +187,10 @@ class Scheduling(Protocol):
     @property
     def digest(self) -> str:
         """Digest of the scheduler, and of all that it knows of the log's jobs."""
-        ...
 
     @property
     def by_true_runtimes(self) -> bool:
         """True if it knows runtimes before they are over."""
-        ...
 
     def simulate(
         self,
@@ -204,7 +202,6 @@ class Scheduling(Protocol):
         features_every: int = 0,
     ) -> Simulated:
         """Simulate as ``simulating.simulate``, the first jobs of the log."""
-        ...
 
 
 @dataclass(frozen=True)

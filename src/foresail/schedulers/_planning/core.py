@@ -62,10 +62,7 @@ class CycleRecord(SolveRecord):
 def require_runtimes(view: ClusterView) -> None:
     """Every waiting job has a runtime to plan with.
 
-    Raises
-    ------
-    InputError
-        If one is not a number; the message names the job.
+    Raises ``InputError`` if one is not a number; the message names the job.
     """
     for each in view.pending:
         if math.isnan(each.planned_seconds):
@@ -75,10 +72,7 @@ def require_runtimes(view: ClusterView) -> None:
 def require_numbers(demands: Demands) -> None:
     """Every expected worth and consumption is a finite number.
 
-    Raises
-    ------
-    InputError
-        If one is not; the message names the job.
+    Raises ``InputError`` if one is not; the message names the job.
     """
     problem = demands.problem
     job_ids = [demands.pending[at].job.job_id for at in problem.group_job]

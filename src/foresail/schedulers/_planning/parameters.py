@@ -98,10 +98,8 @@ class PlanAheadParameters:
 def shares_by_name(texts: Sequence[str]) -> dict[str, float]:
     """Shares by user or group from texts such as ``alice:3``.
 
-    Raises
-    ------
-    InputError
-        If a text is not of this form, a share is not above 0, or a name comes twice.
+    Raises ``InputError`` if a text is not of this form, a share is not above 0, or a name comes
+    twice.
     """
     shares: dict[str, float] = {}
     for text in texts:

@@ -186,10 +186,7 @@ class StandInValue(UtilityDecay):
     def at(self, completion_seconds: float) -> float:
         """Return what the function says of a moment.
 
-        Raises
-        ------
-        InputError
-            If that is negative or no finite number.
+        Raises ``InputError`` if that is negative or no finite number.
         """
         worth = self.value.at(completion_seconds)
         if not 0.0 <= worth < math.inf:

@@ -138,12 +138,7 @@ class Database:
         A file is kept by the lock of its folder. The lock is taken again where a server has gone
         and come back.
 
-        Raises
-        ------
-        InputError
-            If another one uses it.
-        DBAPIError
-            If it cannot be reached.
+        Raises ``InputError`` if another one uses it; ``DBAPIError`` if it cannot be reached.
         """
         if self.engine.dialect.name == "sqlite":
             return
