@@ -134,7 +134,9 @@ def answers_of_ours(
                 _note(answers[name], number, forecasts[job_id], moment)
             drawn = found[corrected]
             _note(answers[OURS], number, calibration.corrected(moment, drawn)[job_id], moment)
-            asked.append((job, AskedStart(moment, drawn[job_id].start, len(drawn), moment)))
+            came = float(past.submit[job])
+            told = AskedStart(came, moment, drawn[job_id].start, len(drawn), moment)
+            asked.append((job, told))
 
     log = Log(ask)
     run_schedule(workload, policy, past.limits, log)

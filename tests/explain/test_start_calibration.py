@@ -13,14 +13,17 @@ from foresail.explain.forecast import LEVELS, Range, WaitingForecasts
 from foresail.explain.start_calibration import AskedStart, StartCalibration, quantiles
 
 
-def told(low, median, high):
+def told(low, median, high, submitted=0.0):
     starts = np.array([[low], [median], [high]])
     ends = starts + np.array([[10.0], [20.0], [30.0]])
-    return WaitingForecasts({"job": 0}, starts, ends, np.zeros(1), np.full(1, np.nan), -np.ones(1))
+    columns = np.zeros(1), np.full(1, np.nan), -np.ones(1), np.full(1, submitted)
+    return WaitingForecasts({"job": 0}, starts, ends, *columns)
 
 
-def asked(made, low, median, high, seconds, has_started=True):
-    return AskedStart(made, Range(low, median, high), 1, seconds, has_started)
+def asked(made, low, median, high, seconds, has_started=True, submitted=None):
+    drawn = Range(low, median, high)
+    came = made if submitted is None else submitted
+    return AskedStart(came, made, drawn, 1, seconds, has_started)
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 2.5])
@@ -31,13 +34,13 @@ def test_four_of_five_starts_come_to_be_within(factor, seed):
     past, within, narrow = [], [], []
     for number in range(900):
         now, middle = 1e9 + 100.0 * number, float(random.uniform(500.0, 5000.0))
-        raw = told(now + middle * 0.8, now + middle, now + middle * 1.25)
+        raw = told(now + middle * 0.8, now + middle, now + middle * 1.25, now)
         start = now + middle * math.exp(factor * 0.174 * random.standard_normal())
         if number > 200:
             found = StartCalibration(past).corrected(now, raw)["job"].start
             within.append(found.low <= start <= found.high)
             narrow.append(raw["job"].start.low <= start <= raw["job"].start.high)
-        past.append(AskedStart(now, raw["job"].start, 1, start))
+        past.append(AskedStart(now, now, raw["job"].start, 1, start))
     assert np.mean(within) == pytest.approx(0.8, abs=0.05)
     assert factor == 1.0 or abs(np.mean(narrow) - 0.8) > 0.1
 
@@ -132,3 +135,14 @@ def test_quantiles_are_those_of_kaplan_and_meier(rows):
                 break
     values, weights, seen = map(np.array, zip(*rows, strict=True))
     assert quantiles(values, weights[None, :], seen)[0].tolist() == expected
+
+
+def test_who_has_just_come_is_corrected_by_those_who_had_just_come():
+    """Starts of jobs that had come just then were late, those of jobs half way were not."""
+    late = [asked(0.0, 600.0, 1200.0, 2400.0, 4000.0)] * 100
+    fine = [asked(0.0, 600.0, 1200.0, 2400.0, 1200.0, submitted=-1200.0)] * 100
+    calibration = StartCalibration([each for both in zip(late, fine, strict=True) for each in both])
+    come = calibration.corrected(0.0, told(600.0, 1200.0, 2400.0))["job"].start
+    half = calibration.corrected(0.0, told(600.0, 1200.0, 2400.0, -1200.0))["job"].start
+    assert come.median == pytest.approx(4000.0, rel=0.05)
+    assert half.median == pytest.approx(1200.0, rel=0.05)

@@ -235,7 +235,7 @@ def test_nothing_is_drawn_while_nothing_is_to_be_kept(monkeypatch):
 def test_of_the_last_of_each_horizon_is_known_how_they_held():
     def outcome(made, seconds, *, has_started=True, kind=ForecastKind.SUBMISSION):
         row = ForecastRow("1", made, kind, 1, *(made + each for each in (5, 10, 20) * 2))
-        return ForecastOutcome(row, made + seconds, has_started)
+        return ForecastOutcome(row, made, made + seconds, has_started)
 
     held = [outcome(1.0 * number, 10.0) for number in range(100)]
     late = [outcome(100.0, 21.0, has_started=False)] * 50

@@ -73,7 +73,7 @@ class WaitingForecasts(Mapping[str, WaitingForecast]):
     To be read by others, a column for each job: ``starts`` and ``ends`` have the three quantiles
     of a ``Range``, ``never`` and ``misses`` a share, that of misses nan without a deadline;
     ``causes`` has the number of the running job on whose end most of what is open of the start
-    depends, _NOBODY where there is none.
+    depends, _NOBODY where there is none; ``submitted`` when the job came.
     """
 
     def __init__(
@@ -84,9 +84,10 @@ class WaitingForecasts(Mapping[str, WaitingForecast]):
         never: Floats,
         misses: Floats,
         causes: Floats,
+        submitted: Floats,
     ) -> None:
         self.places, self.starts, self.ends, self.causes = places, starts, ends, causes
-        self.never, self.misses = never, misses
+        self.never, self.misses, self.submitted = never, misses, submitted
 
     def __getitem__(self, job_id: str) -> WaitingForecast:
         at = self.places[job_id]
@@ -178,6 +179,8 @@ def forecast_waiting(
         runtimes = draw(jobs, outlook.running, outlook.now, scenarios, seed)
         drawn = _forecast_columns(outlook, *runtimes, np.random.default_rng([scenarios, seed]))
         columns = [np.concatenate(both, axis=-1) for both in zip(drawn, columns, strict=True)]
+    submitted = [each.pending.job.submit_seconds for each in waiting] + [outlook.now] * held
+    columns.append(np.array(submitted, dtype=np.float64))
     return WaitingForecasts(dict(zip(job_ids, range(len(job_ids)), strict=True)), *columns)
 
 

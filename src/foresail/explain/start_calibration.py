@@ -29,6 +29,9 @@ _BANDWIDTH: Final = 1.5
 """Of a Gaussian kernel over forecast waits, as by ``_scaled``, and over logarithms of how many jobs
 wait."""
 
+_PASSED_BANDWIDTH: Final = 0.2
+"""Of one over the share of the wait that has passed: who has just come knows less of it."""
+
 _PRIOR: Final = 15
 """Forecasts that held as they should count as if so many had been seen."""
 
@@ -54,7 +57,9 @@ _PLACES_OF_PRIOR: Final = np.array(
     [NormalDist().inv_cdf((number + 0.5) / _PRIOR) for number in range(_PRIOR)]
 )
 _KNOTS: Final = np.linspace(0.0, 12.0, 41)
-"""Forecast waits, as by ``_scaled``, for which corrections are worked out: up to 113 days."""
+_PASSED: Final = np.linspace(0.0, 1.0, 5)
+"""Forecast waits, as by ``_scaled`` (up to 113 days), and shares of waits that have passed, for
+which corrections are worked out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +71,8 @@ class AskedStart:
 
     Parameters
     ----------
-    made_seconds
-        When it was asked.
+    submitted_seconds, made_seconds
+        When the job came, and when it was asked.
     drawn
         What was forecast, before any correction.
     waiting
@@ -76,6 +81,7 @@ class AskedStart:
         When the job started, or until when it is known not to have.
     """
 
+    submitted_seconds: float
     made_seconds: float
     drawn: Range
     waiting: int
@@ -107,6 +113,8 @@ class StartCalibration:
         self._places, self._started = places[self._order], started[self._order]
         self._expected = middle
         self._line = np.log1p([each.waiting for each in known])
+        submitted = np.array([each.submitted_seconds for each in known])
+        self._passed = _passed(submitted, made, drawn.reshape(-1, 3)[:, 1])
         self._recency = 0.5 ** (np.arange(len(known))[::-1] / _HALF_LIFE)
 
     def corrected(self, made_seconds: float, drawn: WaitingForecasts) -> WaitingForecasts:
@@ -115,7 +123,13 @@ class StartCalibration:
             return drawn
         known = np.isfinite(drawn.starts[-1])
         low, middle, high = _scaled(drawn.starts[:, known] - made_seconds)
-        points = [np.interp(middle, _KNOTS, column) for column in self._points(len(drawn)).T]
+        passed = _passed(drawn.submitted[known], made_seconds, drawn.starts[1, known])
+        nearest = np.rint(passed * (len(_PASSED) - 1)).astype(int)
+        points = np.empty((len(LEVELS), len(middle)))
+        for number in np.unique(nearest).tolist():
+            some = nearest == number
+            table = self._points(len(drawn), _PASSED[number])
+            points[:, some] = [np.interp(middle[some], _KNOTS, column) for column in table.T]
         bounds = low - math.log(_MOST_FACTOR), high + math.log(_MOST_FACTOR)
         found = [np.clip(_at(place, low, middle, high), *bounds) for place in points]
         earliest, likely, latest = (made_seconds + _seconds(each) for each in found)
@@ -124,12 +138,14 @@ class StartCalibration:
         starts[:, known] = earliest, likely, latest
         ends[:, known] += starts[:, known] - moved
         ends[:, known] = np.maximum.accumulate(ends[:, known], axis=0)
-        return WaitingForecasts(drawn.places, starts, ends, drawn.never, drawn.misses, drawn.causes)
+        columns = drawn.never, drawn.misses, drawn.causes, drawn.submitted
+        return WaitingForecasts(drawn.places, starts, ends, *columns)
 
-    def _points(self, waiting: int) -> Floats:
+    def _points(self, waiting: int, passed: float) -> Floats:
         """Return the places that replace the stated quantiles, by forecast wait; (knots, 3)."""
         apart = (_KNOTS[:, None] - self._expected) ** 2 + (math.log1p(waiting) - self._line) ** 2
-        weights = self._recency * np.exp(-0.5 * apart / _BANDWIDTH**2)
+        apart = apart / _BANDWIDTH**2 + ((passed - self._passed) / _PASSED_BANDWIDTH) ** 2
+        weights = self._recency * np.exp(-0.5 * apart)
         weights = np.concatenate((weights, np.ones((len(_KNOTS), _PRIOR))), axis=1)
         points = quantiles(self._places, weights[:, self._order], self._started)
         middle = points[:, 1]
@@ -157,6 +173,12 @@ def quantiles(values: Floats, weights: Floats, seen: Booleans) -> Floats:
     reached = below[:, :, None] >= np.array(LEVELS) - 1e-9
     first = np.where(reached.any(axis=1), reached.argmax(axis=1), values.size - 1)
     return values[first]
+
+
+def _passed(submitted: Floats, made_seconds: Floats | float, start_seconds: Floats) -> Floats:
+    """Return which shares of waits have passed, were the starts at these times."""
+    waited = np.maximum(made_seconds - submitted, 0.0)
+    return np.asarray(waited / np.maximum(start_seconds - submitted, np.maximum(waited, 1.0)))
 
 
 def _places(waited: Floats, low: Floats, middle: Floats, high: Floats) -> Floats:

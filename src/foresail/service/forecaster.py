@@ -95,9 +95,8 @@ class PastForecasts:
         for each in outcomes:
             row, seconds = each.forecast, each.seconds
             drawn = Range(row.drawn_low_seconds, row.drawn_median_seconds, row.drawn_high_seconds)
-            asked.append(
-                AskedStart(row.made_seconds, drawn, row.waiting, seconds, each.has_started)
-            )
+            made = each.submitted_seconds, row.made_seconds
+            asked.append(AskedStart(*made, drawn, row.waiting, seconds, each.has_started))
             is_known = each.has_started or seconds > row.high_seconds
             if is_known and row.kind is not ForecastKind.UNKNOWN:
                 is_within = row.low_seconds <= seconds <= row.high_seconds

@@ -190,6 +190,7 @@ class ForecastOutcome:
     """Forecast of a start, and when that was, or until when it had not been."""
 
     forecast: ForecastRow
+    submitted_seconds: float
     seconds: float
     has_started: bool
 

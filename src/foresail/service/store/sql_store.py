@@ -352,7 +352,8 @@ class SqlStore:
         first = JOBS.c.attempt == 1
         half = (FORECASTS.c.made_seconds + FORECASTS.c.drawn_low_seconds) / 2.0
         waits = (JOBS.c.attempt == 0) & JOBS.c.state.in_(_WAITING) & (half < now)
-        wanted = select(FORECASTS, JOBS.c.start_seconds).join(JOBS, _OF_FORECAST)
+        times = JOBS.c.submit_seconds, JOBS.c.start_seconds
+        wanted = select(FORECASTS, *times).join(JOBS, _OF_FORECAST)
         wanted = wanted.where(first | waits).order_by(
             FORECASTS.c.made_seconds.desc(), JOBS.c.number.desc()
         )
@@ -360,7 +361,8 @@ class SqlStore:
             rows = [tuple(row) for row in connection.execute(wanted.limit(limit))]
         return [
             ForecastOutcome(
-                ForecastRow(row[0], row[1], ForecastKind(row[2]), *row[3:-1]),
+                ForecastRow(row[0], row[1], ForecastKind(row[2]), *row[3:-2]),
+                row[-2],
                 now if row[-1] is None else row[-1],
                 row[-1] is not None,
             )
