@@ -68,12 +68,14 @@ from foresail.schedulers.kernels.waiting_queue import (
     IS_GUARDED,
     KIND,
     LIKELY_PROGRAM,
+    MOST_RESERVED,
     NOW,
     ONE_ORDER,
     PLAN_PROGRAM,
     RELEASES,
     ROOM_CAME,
     SLOTS,
+    SORT_MOVING,
     WAITING,
     WAITING_QUEUE,
     WAITS,
@@ -125,8 +127,15 @@ PHASE: Final = QUEUE_COUNTERS + 8
 PASS_DUE: Final = QUEUE_COUNTERS + 9
 STARTED_BEFORE: Final = QUEUE_COUNTERS + 10
 TICK: Final = QUEUE_COUNTERS + 11
-COUNTERS: Final = QUEUE_COUNTERS + 12
-"""TICK: whether a pass is to be the last of all at this instant, because time has come for it."""
+SETTLED: Final = QUEUE_COUNTERS + 12
+LAST_AGED: Final = QUEUE_COUNTERS + 13
+LAST_BEHIND: Final = QUEUE_COUNTERS + 14
+LAST_GUARDED: Final = QUEUE_COUNTERS + 15
+COUNTERS: Final = QUEUE_COUNTERS + 16
+"""TICK: whether a pass is to be the last of all at this instant, because time has come for it.
+SETTLED: whether another pass after the last one would have started nothing, and nothing that fits
+has come, nor anything changed of what runs, since; then how many were due, who came first of the
+others, and who was guarded (-1 for nobody)."""
 
 ENDS: Final = 0
 EXPIRATIONS: Final = 1
@@ -335,6 +344,56 @@ def _expected_gone(release: Floats, counters: Integers, now: float) -> int:
     return gone
 
 
+@part
+def _behind_aged(order: Floats, counters: Integers) -> int:
+    """Return the slot that comes first of those that are not due, or -1."""
+    aged = counters[AGED_FIRST]
+    return int(order[aged, QUEUE]) if aged < counters[WAITING] else -1
+
+
+@merged_part
+def _would_start_nothing(at: Replay) -> bool:
+    """Return whether a pass would change nothing: it would be as the last one was, and later.
+
+    What fits was held up by the first that does not, whose planned start is what it was, or by who
+    is guarded. So it still is, whatever its place behind these.
+    """
+    queue, counters, free = at.queue, at.queue.counters, at.machine[FREE]
+    jobs, head = queue.jobs, int(queue.order[0, QUEUE])
+    if counters[SETTLED] == 0 or head != counters[LAST_HEAD] or jobs[head, WIDTH] <= free:
+        return False
+    if queue.numbers[IS_GUARDED] == 0.0:
+        return True
+    behind = _behind_aged(queue.order, counters)
+    return bool(
+        counters[AGED_FIRST] == counters[LAST_AGED]
+        and behind == counters[LAST_BEHIND]
+        and (behind < 0 or jobs[behind, WIDTH] > free)
+        and next_due(jobs, queue.dues, counters) == counters[LAST_GUARDED]
+    )
+
+
+@merged_part
+def _note_settled(at: Replay, started: int) -> None:
+    """Note whether a pass that has started so many leaves nothing to another one.
+
+    One that makes a reservation at most, and lets nobody put it off, does not; a guarded one may
+    have started boldly what moves the planned start that others look at.
+    """
+    queue, counters, numbers = at.queue, at.queue.counters, at.queue.numbers
+    guards = numbers[IS_GUARDED] != 0.0
+    counters[SETTLED] = (
+        numbers[MOST_RESERVED] <= 1.0
+        and numbers[SORT_MOVING] == 0.0
+        and at.machine[EXPECTED_IS_FREE] == 0.0
+        and not (guards and started > 0)
+    )
+    if guards and counters[SETTLED] != 0:
+        counters[LAST_AGED] = counters[AGED_FIRST]
+        counters[LAST_BEHIND] = _behind_aged(queue.order, counters)
+        counters[LAST_GUARDED] = next_due(queue.jobs, queue.dues, counters)
+
+
 @merged_part
 def _schedule(at: Replay, now: float) -> None:
     """One pass, and what it starts."""
@@ -348,8 +407,21 @@ def _schedule(at: Replay, now: float) -> None:
     if machine[FOLLOW_REFERENCE] != 0.0:
         _call_replay_step(machine[FOLLOW_REFERENCE], at)
     if counters[LEARNED] > 0:
+        counters[SETTLED] = 0
         _call_replay_step(machine[REFRESH_ALL], at)
     bring_into_order(queue, now)
+    if not _would_start_nothing(at):
+        _pass(at, now)
+    counters[ROOM_CAME] = 0
+    if machine[ASK_REFERENCE] != 0.0:
+        _call_replay_step(machine[ASK_REFERENCE], at)
+
+
+@merged_part
+def _pass(at: Replay, now: float) -> None:
+    """Let the scheduler decide, and book what it starts."""
+    queue, machine = at.queue, at.machine
+    jobs, counters = queue.jobs, queue.counters
     head = int(queue.order[0, QUEUE])
     last_head = head if head == counters[LAST_HEAD] else -1
     last_reservation = jobs[head, RESERVATION]
@@ -358,7 +430,6 @@ def _schedule(at: Replay, now: float) -> None:
     for i in range(counters[GONE]):
         free += queue.release[i, HELD]
     count = run_pass(queue, now, free)
-    counters[ROOM_CAME] = 0
     if count > 0:
         counters[RELEASES] += count
         for i in range(count):
@@ -371,8 +442,7 @@ def _schedule(at: Replay, now: float) -> None:
         _drop_started(jobs, queue.order, counters, queue.numbers)
         counters[WAITING] -= count
     _note_plan(jobs, queue.order, counters, last_head, last_reservation)
-    if machine[ASK_REFERENCE] != 0.0:
-        _call_replay_step(machine[ASK_REFERENCE], at)
+    _note_settled(at, count)
 
 
 @merged_part
@@ -392,6 +462,8 @@ def _submit(at: Replay, now: float) -> None:
     job[INITIAL] = planned
     job[LIKELY] = value_of(numbers, LIKELY_PROGRAM, spec, summary, now, 1.0)
     begin_to_wait(jobs, queue.kinds, queue.counters, slot)
+    if job[WIDTH] <= at.machine[FREE]:
+        queue.counters[SETTLED] = 0
     if at.machine[FOLLOW_REFERENCE] != 0.0:
         _enter_reference(at.reference, job, spec, summary)
     elif numbers[AGE_LIMIT] != math.inf:
@@ -413,6 +485,7 @@ def _free_what_ended(
     slot = heap_pop(ends, counters[RUNNING])
     counters[RUNNING] -= 1
     counters[ROOM_CAME] = 1
+    counters[SETTLED] = 0
     let_go(release, counters[RELEASES], jobs[slot, EXPECTED], slot)
     counters[RELEASES] -= 1
     machine[FREE] += jobs[slot, WIDTH]
@@ -463,6 +536,7 @@ def _expire(at: Replay, now: float) -> None:
         estimate = _correct(jobs, queue.specs, queue.summaries, at.machine, slot)
         jobs[slot, CORRECTIONS] += 1.0
         counters[CORRECTED] += 1
+        counters[SETTLED] = 0
         expected = jobs[slot, START] + estimate
         let_go(release, counters[RELEASES], jobs[slot, EXPECTED], slot)
         hold(release, counters[RELEASES] - 1, expected, jobs[slot, WIDTH], slot)
