@@ -232,6 +232,7 @@ def _forecast_columns(
     limits = _limits(each.job for each in outlook.running)
     running_ends = begun + np.minimum(slowdowns * running, limits)
     starts = starts_in_futures(outlook, lasting, running_ends, random)
+    lasting, running_ends = lasting[: len(starts)], running_ends[: len(starts)]
     ends = np.add(starts, lasting, out=lasting)
     due = np.array([each.deadline_seconds for each in jobs], dtype=np.float64)
     misses = np.where(np.isnan(due), math.nan, (ends > due).mean(axis=0))

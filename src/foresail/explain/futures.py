@@ -13,7 +13,11 @@ from numpy.typing import NDArray
 from foresail.explain.arrivals import HOUR, DrawnArrivals, draw_arrivals
 from foresail.explain.kernels.forward import ANYWHERE, Futures, blank_scratch, fill_starts
 from foresail.explain.outlook import Outlook, QueuedJob, RecentJob
-from foresail.explain.replayed_futures import ReplayedFutures, is_replayable
+from foresail.explain.replayed_futures import (
+    ReplayedFutures,
+    affordable_futures,
+    is_replayable,
+)
 from foresail.model.arrays import Floats
 from foresail.model.cluster import Resources
 from foresail.model.job import DependencyKind
@@ -21,6 +25,12 @@ from foresail.model.view import RunningJob
 
 _LONGEST_HORIZON: Final = 7 * 24 * HOUR
 _THREADS: Final = 2
+_FEWEST_TRIED: Final = 50
+_MOST_TRIED: Final = 1_000
+_TRIED: Final = 125_000_000
+"""Jobs that are tried behind the first that has no room, each time, and all of them in all futures:
+the rest of a long queue hardly ever fits."""
+
 _MOST_AT_ONCE: Final = 150_000
 """Jobs times futures that there is a table of at a time."""
 
@@ -29,6 +39,9 @@ def starts_in_futures(
     outlook: Outlook, lasting: Floats, running_ends: Floats, random: np.random.Generator
 ) -> Floats:
     """Return when waiting jobs start (seconds, infinite for never), shape (futures, jobs).
+
+    These are the first of the futures that are given, as many as can be simulated in a second or
+    two: all but for long queues.
 
     Parameters
     ----------
@@ -44,7 +57,10 @@ def starts_in_futures(
     horizon = _horizon(outlook, lasting, running_ends)
     arrivals = draw_arrivals(outlook, len(lasting), horizon, random)
     predecessors = _predecessors(outlook.waiting, outlook.running, len(outlook.waiting))
-    if not predecessors["before"].size and is_replayable(outlook):
+    count = affordable_futures(outlook, arrivals.seconds.shape[1])
+    if count and not predecessors["before"].size and is_replayable(outlook):
+        lasting, running_ends = lasting[:count], running_ends[:count]
+        arrivals = DrawnArrivals(arrivals.seconds[:count], arrivals.numbers[:count])
         comes = _runtimes(outlook, arrivals, lasting, running_ends)
         replayed = ReplayedFutures(outlook, arrivals, comes)
         return _in_threads(
@@ -170,6 +186,9 @@ class _Simulated:
             columns[_RUNTIME, :, known:] = self._to_come[lot]
         due = np.full(known + most, math.inf)  # those to come go first never
         due[:known] = [each.due_seconds for each in waiting]
+        later = self._known[_READY, self._known[_READY] > outlook.now]
+        tried = _TRIED / (len(self._lasting) * (known + most))
+        by_ready = np.concatenate((np.broadcast_to(later, (count, later.size)), seconds), axis=1)
         counted = [other for other in _OTHERS if columns[other].any()]
         return Futures(
             now=outlook.now,
@@ -196,6 +215,8 @@ class _Simulated:
             needs=columns[counted],
             running_needs=_amounts(counted, outlook.taken),
             by_due=np.argsort(due, kind="stable")[: np.count_nonzero(np.isfinite(due))],
+            by_ready=np.sort(by_ready, axis=1),
+            most_tried=int(np.clip(tried, _FEWEST_TRIED, _MOST_TRIED)),
             **_predecessors(waiting, running, known + most),
         )
 

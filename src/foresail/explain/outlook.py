@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
 from foresail.control.loop import Controller
 from foresail.kernels.signatures import CompiledCorrection, CompiledScheduler
-from foresail.model.cluster import NamedPartitions, Resources
+from foresail.model.cluster import Cluster, NamedPartitions, Resources
 from foresail.model.construction import quickly_made
 from foresail.model.errors import InputError
 from foresail.model.event import Conventions
@@ -189,7 +189,8 @@ def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
         pending_jobs.append(pending)
     pending_jobs += map(controller.as_if_submitted, instead.values())
     planned = controller.plan
-    waiting = [_queued(controller, each, planned, dues) for each in pending_jobs]
+    home = _PartitionOf(controller.cluster)
+    waiting = [_queued(controller, each, home(each.job), planned, dues) for each in pending_jobs]
     return Outlook(
         now=controller.now,
         begin_seconds=0.0,
@@ -253,9 +254,9 @@ def with_arrivals(outlook: Outlook, controller: Controller, jobs: JobHistory) ->
         begin = jobs.past[-MOST_RECENT - 1].outcome.end_seconds
     elif jobs.submitted:
         begin = next(iter(jobs.submitted.values())).submit_seconds
-    planned_starts = controller.plan
+    planned_starts, home = controller.plan, _PartitionOf(controller.cluster)
     recent = [
-        _recent(controller, pending, runtime, planned_starts)
+        _recent(controller, pending, home(pending.job), runtime, planned_starts)
         for job_id, (pending, runtime) in came.items()
         if pending.job.cpus and job_id in jobs.submitted
     ]
@@ -270,6 +271,7 @@ def _submitted(recent: RecentJob) -> float:
 def _recent(
     controller: Controller,
     pending: PendingJob,
+    partition: str | None,
     runtime_seconds: float | None,
     starts: Mapping[str, float],
 ) -> RecentJob:
@@ -277,7 +279,7 @@ def _recent(
     now = replace(pending, job=job, arrival=controller.state.submissions)
     return RecentJob(
         pending,
-        _partition(controller, job),
+        partition,
         _place(controller, now, starts),
         pending.job.submit_seconds,
         runtime_seconds,
@@ -287,13 +289,14 @@ def _recent(
 def _queued(
     controller: Controller,
     pending: PendingJob,
+    partition: str | None,
     starts: Mapping[str, float],
     dues: Mapping[str, float] | None,
 ) -> QueuedJob:
     job = pending.job
     return QueuedJob(
         pending,
-        _partition(controller, job),
+        partition,
         _place(controller, pending, starts),
         max(job.eligible_seconds, controller.now),
         pending.planned_seconds if dues is None else pending.prediction.quantile(0.5),
@@ -301,20 +304,33 @@ def _queued(
     )
 
 
-def _partition(controller: Controller, job: Job) -> str | None:
-    """The partition that a job names, else the only one that it fits in; None if others do too."""
-    partitions = controller.cluster.partitions
-    names = [each.name for each in partitions]
-    named = NamedPartitions(controller.cluster)
-    if any(records != (name,) for name, records in named.records.items()):
-        raise InputError(
-            "forecasts know no nodes of several partitions", field="partition", value=job.partition
-        )
-    if len(names) > 1:
-        asked = named.asked(job.partition) or names
-        fitting = {each.name for each in partitions if job.total.fits_in(each.total)}
-        names = [name for name in asked if name in fitting or len(asked) == 1]
-    return names[0] if len(names) == 1 else None
+class _PartitionOf:
+    """Finds the partition that a job names, else the only one it fits in; None if others do too.
+
+    Raises
+    ------
+    InputError
+        If nodes of the cluster are in several partitions.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._partitions, self._named = cluster.partitions, NamedPartitions(cluster)
+        records = self._named.records.items()
+        self._are_apart = all(those == (name,) for name, those in records)
+
+    def __call__(self, job: Job) -> str | None:
+        if not self._are_apart:
+            raise InputError(
+                "forecasts know no nodes of several partitions",
+                field="partition",
+                value=job.partition,
+            )
+        names: Sequence[str] = [each.name for each in self._partitions]
+        if len(names) > 1:
+            asked = self._named.asked(job.partition) or names
+            fitting = {each.name for each in self._partitions if job.total.fits_in(each.total)}
+            names = [name for name in asked if name in fitting or len(asked) == 1]
+        return names[0] if len(names) == 1 else None
 
 
 def _place(controller: Controller, pending: PendingJob, starts: Mapping[str, float]) -> float:

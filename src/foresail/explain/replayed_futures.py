@@ -39,8 +39,12 @@ from foresail.simulator.kernels import replay_loop as loop
 _MOST_WITH_RESERVATIONS: Final = 100
 """Of more jobs that wait, reservations for all of them would take minutes."""
 
-_MOST_WAITING: Final = 10_000
-"""Of more, every pass would look at too many."""
+_PROCESSOR_SECONDS: Final = 2.0
+_PAIR_SECONDS: Final = 1.2e-9
+_GUARDED_PAIR_SECONDS: Final = 3.3e-9
+_FEWEST: Final = 30
+"""Futures may take so long, by what they take for each pair of jobs that wait or come, for passes
+look at all that wait; where that is enough for fewer than the last, none is replayed."""
 
 
 def is_replayable(outlook: Outlook) -> bool:
@@ -53,7 +57,7 @@ def is_replayable(outlook: Outlook) -> bool:
     if rule is None or len(outlook.room) != 1:
         return False
     reserves = math.isinf(rule.scheduler.most_reserved)
-    if len(outlook.waiting) > (_MOST_WITH_RESERVATIONS if reserves else _MOST_WAITING):
+    if reserves and len(outlook.waiting) > _MOST_WITH_RESERVATIONS:
         return False
     pendings = [each.pending for each in outlook.waiting]
     pendings += [each.pending for each in outlook.recent]
@@ -61,6 +65,17 @@ def is_replayable(outlook: Outlook) -> bool:
         return False
     is_late = any(each.ready_seconds > outlook.now for each in outlook.waiting)
     return not (rule.references and is_late)
+
+
+def affordable_futures(outlook: Outlook, arrivals: int) -> int:
+    """Return how many futures with so many jobs to come may be replayed; 0: too few to be of use.
+
+    It depends on nothing but how much there is to do, so that equal questions get equal answers.
+    """
+    guards = outlook.rule is not None and outlook.rule.references
+    each = _GUARDED_PAIR_SECONDS if guards else _PAIR_SECONDS
+    count = _PROCESSOR_SECONDS / (each * (len(outlook.waiting) + arrivals + 1) ** 2)
+    return int(count) if count >= _FEWEST else 0
 
 
 class ReplayedFutures:

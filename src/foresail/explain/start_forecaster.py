@@ -49,6 +49,11 @@ once there are a quarter more, and at least once in the former number."""
 _MOST_ALIKE: Final = 100
 """Jobs of one kind in flight that predictors know of each; what others take is learned as well."""
 
+_MOST_KINDS: Final = 2_000
+_REQUESTS_A_DOUBLING: Final = 4
+"""Of more kinds the same is believed of like cpus and requests, these with so many steps from one
+to twice as much."""
+
 _MOST_RELEARNED: Final = 20_000
 """Attempts that are learned at once, as after a restart: the latest."""
 
@@ -121,6 +126,13 @@ def _kind(job: Job) -> Kind:
     """Return what jobs have in common of which the same is believed."""
     requested = job.requested_seconds
     return job.user, job.name, job.group, job.queue, job.partition, job.cpus, requested
+
+
+def _like_kind(job: Job) -> Kind:
+    """Return the kind of a job, and of those that ask for about as much."""
+    names, requested = _kind(job)[:-2], job.requested_seconds
+    steps = None if not requested else round(_REQUESTS_A_DOUBLING * math.log2(requested))
+    return *names, math.frexp(job.cpus)[1], steps
 
 
 def _known_as(job: Job) -> Kind:
@@ -256,6 +268,9 @@ class StartForecaster:
             self._learn()
             jobs = [self._labelled(job) for job in jobs]
             kind_of = [kinds.setdefault(_kind(job), len(kinds)) for job in jobs]
+            if len(kinds) > _MOST_KINDS:
+                kinds = {}
+                kind_of = [kinds.setdefault(_like_kind(job), len(kinds)) for job in jobs]
             some = dict(zip(kind_of, jobs, strict=True))
             beliefs = [self._believed(some[kind], now) for kind in range(len(kinds))]
         width = len(PRIOR)
@@ -394,6 +409,8 @@ class StartForecaster:
 
     def _believed(self, job: Job, now: float) -> _Belief:
         """Return what would be believed of the job were it submitted now."""
+        if _known_as(job) not in self._applications:
+            return self._belief(job, ())
         asked = replace(job, job_id=_NOBODY)
         believed = []
         for predictor in self._predictors:

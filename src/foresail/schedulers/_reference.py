@@ -102,7 +102,12 @@ class EasyReference:
 
     def copy(self) -> EasyReference:
         """Another one that goes on from here by itself."""
-        return copy.deepcopy(self)
+        twin = copy.copy(self)
+        parts = {part: part.copy() for part in self._parts}
+        twin._parts = [*parts.values()]
+        twin._home = {job_id: parts[part] for job_id, part in self._home.items()}
+        twin._work, twin._dues = dict(self._work), [*self._dues]
+        return twin
 
     def standing(self) -> Iterator[tuple[tables.ReferenceTables, Mapping[str, int]]]:
         """Yield a copy of the tables of each partition, and the row of each job by its id."""
@@ -209,10 +214,20 @@ class _PartitionReference:
             (self._job_ids[number], Due(*row)) for number, row in zip(numbers, rows, strict=True)
         ]
 
+    def copy(self) -> _PartitionReference:
+        """Another one that goes on from here by itself."""
+        twin = copy.copy(self)
+        twin._at = self._copied()
+        twin._job_ids, twin._number_of = [*self._job_ids], dict(self._number_of)
+        return twin
+
+    def _copied(self) -> tables.ReferenceTables:
+        named = self._at._asdict().items()
+        return self._at._replace(**{name: table.copy() for name, table in named})
+
     def standing(self) -> tuple[tables.ReferenceTables, Mapping[str, int]]:
         """Return a copy of the tables, and the row of each job by its id."""
-        named = self._at._asdict().items()
-        at = self._at._replace(**{name: table.copy() for name, table in named})
+        at = self._copied()
         at.counters[tables.ENTERED] = len(self._job_ids)
         return at, dict(self._number_of)
 

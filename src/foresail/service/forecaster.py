@@ -42,7 +42,7 @@ _PAUSE_SECONDS: Final = 10.0
 """After forecasts that failed."""
 
 _FEWEST_SCENARIOS: Final = 30
-_MOST_WORK: Final = SCENARIOS * 2_000
+_MOST_WORK: Final = SCENARIOS * 1_000
 """Jobs times futures at most, unless there are fewer futures than the fewest."""
 
 _MANY: Final = 2_000

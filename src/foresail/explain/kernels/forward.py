@@ -26,10 +26,7 @@ _PARTITION_COLUMNS = 9
 cpus are free then; the same of those that are due; whether a pass is to be made (again); how many
 of those that are asked for have started."""
 
-_MOST_TRIED: Final = 1_000
-"""Jobs that are tried behind the first that has no room, each time; there may be many thousands."""
-
-_MOST_GONE: Final = 256
+_MOST_GONE: Final = 64
 """Jobs that have started stay in line until they are so many: closing ranks is looking at all."""
 
 
@@ -45,7 +42,9 @@ class Futures(NamedTuple):
     are planned to end at ``running_planned``. From ``due[i]`` on a job goes before all that are
     not, those that are due first ahead; ``by_due`` are the jobs with such a time, in its order.
     Behind a job that does not fit and is not due, others are tried with ``likely[f, i]``, and
-    start if either that or the plan lets them. Resource r beside cpus, of which there may be none
+    start if either that or the plan lets them: at most ``most_tried``, for there may be many
+    thousands that wait. ``by_ready[f]`` ascend, and have all times to come at which one is ready,
+    infinite behind the last. Resource r beside cpus, of which there may be none
     that counts, has ``room[r, p]``, ``needs[r, f, i]`` and ``running_needs[r]``.
     """
 
@@ -67,6 +66,8 @@ class Futures(NamedTuple):
     running_ends: Floats
     due: Floats
     by_due: Integers
+    by_ready: Floats
+    most_tried: int
     room: Floats
     needs: Floats
     running_needs: Floats
@@ -317,21 +318,18 @@ def _pass_over(
     now: float,
     wanted: int,
     narrowest: float,
-    all_ready: float,
     starts: Floats,
-) -> tuple[int, int, float]:
+) -> tuple[int, int]:
     """Start what can start in one partition, of ``waiting`` jobs of which the first are ``due``.
 
-    Those before ``begin`` have started; none is narrower than ``narrowest``, and from ``all_ready``
-    on no time is known at which one comes to be ready. Returns how many are in the heap, of how
-    many an end is planned, and when others are ready.
+    Those before ``begin`` have started; none is narrower than ``narrowest``. Returns how many are
+    in the heap, and of how many an end is planned.
     """
     parts, line = scratch.by_partition, scratch.line
     free, several = parts[_FREE], futures.cpus.shape[0] > 1
     parts[_HEAD, home] = parts[_DUE_HEAD, home] = _NOBODY
     parts[_SHADOW, home] = parts[_DUE_SHADOW, home] = math.inf
     parts[_IS_STALE, home] = 0.0
-    soonest = math.inf
     tried = 0
     for place in range(begin, waiting):
         job = line[place]
@@ -344,15 +342,9 @@ def _pass_over(
         has_head = parts[_HEAD, home] >= 0.0 or parts[_DUE_HEAD, home] >= 0.0
         tried += has_head
         is_full = free[home] <= 0.0 or free[home] < narrowest * (1.0 - 1e-6)
-        if has_head and (is_full or tried > _MOST_TRIED or not futures.backfills):
-            if now >= all_ready:
-                break
-            if futures.ready[future, job] > now:
-                soonest = min(soonest, futures.ready[future, job])
-            continue
-        since = _ready_seconds(futures, scratch, future, job)
-        if since > now:
-            soonest = min(soonest, since)
+        if has_head and (is_full or tried > futures.most_tried or not futures.backfills):
+            break
+        if _ready_seconds(futures, scratch, future, job) > now:
             continue
         width, end = futures.widths[future, job], now + futures.planned[future, job]
         if width > free[home] or not _is_room(futures, future, job, home, scratch.unused):
@@ -375,7 +367,21 @@ def _pass_over(
             for other in range(futures.cpus.shape[0]):
                 if other != home and _waits_for(futures, scratch, future, job, other):
                     parts[_IS_STALE, other] = 1.0
-    return count, held, soonest
+    return count, held
+
+
+@part
+def _close_ranks(line: Integers, starts: Floats, waiting: int, due: int) -> tuple[int, int]:
+    """Take jobs that have started out of the line; returns how many are left, and are due."""
+    kept, were_due = 0, due
+    for place in range(waiting):
+        job = line[place]
+        if starts[job] != math.inf:
+            due -= place < were_due
+            continue
+        line[kept] = job
+        kept += 1
+    return kept, due
 
 
 @part
@@ -495,7 +501,7 @@ def fill_starts(
             held = _plan(futures, scratch, held, plan, future, jobs + each, home)
         waiting = left = begin = gone = 0
         scratch.by_partition[_STARTED] = 0.0
-        narrowest, all_ready = math.inf, -math.inf
+        narrowest = math.inf
         for place in range(jobs):
             job = futures.order[future, place]
             if ready[job] < math.inf and _could_hold(futures, future, job):
@@ -503,17 +509,21 @@ def fill_starts(
                 waiting += 1
                 left += job < wanted
                 narrowest = min(narrowest, widths[job])
-                all_ready = max(all_ready, ready[job])
         now = futures.now
-        due = known = 0
+        due = known = comes = 0
         while left > scratch.by_partition[_STARTED].sum():
-            if known < futures.by_due.shape[0] and futures.due[futures.by_due[known]] <= now:
+            falls_due = (
+                known < futures.by_due.shape[0] and futures.due[futures.by_due[known]] <= now
+            )
+            if gone > (0 if falls_due else _MOST_GONE):
+                waiting, due = _close_ranks(line, starts[future], waiting, due)
+                begin = gone = 0
+            if falls_due:
                 due, known = _let_ahead(futures, scratch, waiting, due, known, starts[future], now)
-            soonest = math.inf
             scratch.by_partition[_IS_STALE] = 1.0
             running, home = count, 0
             while home >= 0:
-                count, held, ready_next = _pass_over(
+                count, held = _pass_over(
                     futures,
                     scratch,
                     future,
@@ -526,10 +536,8 @@ def fill_starts(
                     now,
                     wanted,
                     narrowest,
-                    all_ready,
                     starts[future],
                 )
-                soonest = min(soonest, ready_next)
                 home = _next_stale(scratch)
                 if home < 0 and partitions > 1:
                     _promise_once(futures, scratch)
@@ -539,17 +547,11 @@ def fill_starts(
             gone += count - running
             while begin < waiting and starts[future, line[begin]] != math.inf:
                 begin += 1
-            if gone > (_MOST_GONE if futures.by_due.shape[0] == 0 else 0):
-                kept, were_due = 0, due
-                for place in range(waiting):
-                    job = line[place]
-                    if starts[future, job] != math.inf:
-                        due -= place < were_due
-                        continue
-                    line[kept] = job
-                    kept += 1
-                waiting, begin, gone = kept, 0, 0
-            soonest = min(soonest, heap_time[0] if count else math.inf)
+            while comes < futures.by_ready.shape[1] and futures.by_ready[future, comes] <= now:
+                comes += 1
+            soonest = heap_time[0] if count else math.inf
+            if comes < futures.by_ready.shape[1]:
+                soonest = min(soonest, futures.by_ready[future, comes])
             while known < futures.by_due.shape[0]:
                 job = futures.by_due[known]
                 if starts[future, job] == math.inf:

@@ -397,8 +397,7 @@ def _note_settled(at: Replay, started: int) -> None:
 @merged_part
 def _schedule(at: Replay, now: float) -> None:
     """One pass, and what it starts."""
-    queue, machine = at.queue, at.machine
-    jobs, counters = queue.jobs, queue.counters
+    queue, machine, counters = at.queue, at.machine, at.queue.counters
     if counters[WAITING] == 0:
         return
     counters[PASSES] += 1
