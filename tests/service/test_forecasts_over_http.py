@@ -153,3 +153,32 @@ def test_use_over_time_by_hand():
     empty = use_over_time([], 0.0, 20.0, 2)
     assert empty.used_cpus.tolist() == [0.0, 0.0]
     assert np.isnan(empty.wait_seconds).all()
+
+
+@pytest.mark.slow
+def test_the_last_of_many_new_jobs_starts_within_its_range(tmp_path):
+    """Of 48 times half a second, limited to 300 s, asked after eight ends."""
+    more = 'policy = "foresail"\ncluster = "local(cpus=4,nodes=1)"'
+    with live_service(tmp_path, more) as service, service.client() as client:
+        long = {"command": "sleep 300", "cpus": 4, "requested_time": 600, "name": "long"}
+        jobs = [client.post("/v1/jobs", json=long).json()["jobs"][0]["job_id"] for _ in range(2)]
+        until = time.monotonic() + 120  # kernels may have to be compiled first
+        while client.get(f"/v1/jobs/{jobs[1]}/forecast").status_code != 200:
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        client.post("/v1/jobs/cancel", json={"job_ids": jobs})
+        short = {"command": "sleep 0.5", "array": "1-48", "requested_time": 300, "name": "short"}
+        answer = client.post("/v1/jobs", json=short).json()["jobs"]
+        first, last = (f"/v1/jobs/{answer[at]['job_id']}" for at in (7, -1))
+        until = time.monotonic() + 60
+        while client.get(first).json()["state"] != "completed":
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        found = client.get(f"{last}/forecast").json()
+        while (shown := client.get(last).json())["state"] != "completed":
+            assert time.monotonic() < until
+            time.sleep(0.1)
+    assert found["is_known"]
+    start = found["start"]
+    assert start["p10"] - 2.0 <= shown["start_seconds"] <= start["p90"] + 2.0
+    assert start["p90"] - found["made_seconds"] < 60.0
