@@ -26,6 +26,7 @@ policy = "easy,recent,incremental"
 cluster = "local(cpus=2,nodes=1,sample_seconds=0.1,gpus=1)"
 """
 BROKEN = """
+from foresail.model.protocols import Scheduler
 from foresail.model.registry import register
 
 @register("scheduler", "broken")
