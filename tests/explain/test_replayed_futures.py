@@ -12,6 +12,7 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Uniform
+from foresail.explain import replayed_futures as module
 from foresail.explain.arrivals import DrawnArrivals
 from foresail.explain.forecast import forecast_waiting
 from foresail.explain.futures import starts_in_futures
@@ -177,3 +178,16 @@ def test_what_fits_nowhere_never_starts_and_holds_up_nobody():
     assert found["wide"].never == 1.0
     without = forecast_waiting(outlook_of(controller), scenarios=3)
     assert {each: found[each] for each in without} == dict(without)
+
+
+def test_of_more_work_fewer_futures_are_replayed_which_are_the_first(monkeypatch):
+    outlook = outlook_of(standing("guarded_backfilling", 0))
+    lasting, ends = (np.repeat(each[:1], 100, axis=0) for each in drawn(outlook))
+    lasting *= np.linspace(0.5, 1.0, 100)[:, None]
+    whole = starts_in_futures(outlook, lasting, ends, np.random.default_rng(0))
+    seconds = 40.5 * module._GUARDED_PAIR_SECONDS * (len(outlook.waiting) + 1) ** 2
+    monkeypatch.setattr(module, "_PROCESSOR_SECONDS", seconds)
+    some = starts_in_futures(outlook, lasting, ends, np.random.default_rng(0))
+    assert len(whole) == 100
+    assert some.tolist() == whole[:40].tolist()
+    assert module.affordable_futures(outlook, 2 * len(outlook.waiting)) == 0
