@@ -74,7 +74,7 @@ class KeptForecasts:
         if all(service._due_seconds(job, kept) > now for job in jobs.values()):
             return
         outlook = with_arrivals(outlook_of(self.controller), self.controller, state.history)
-        past = service.PastForecasts.of([*self._outcomes(now)])
+        past = service.PastForecasts.from_outcomes([*self._outcomes(now)])
         made = service.drawn_forecasts(outlook, self._starts, past)
         rows = [*service._due_rows(made, kept)]
         self._rows += rows

@@ -241,7 +241,7 @@ def test_of_the_last_of_each_horizon_is_known_how_they_held():
     late = [outcome(100.0, 21.0, has_started=False)] * 50
     open_yet = [outcome(200.0, 19.0, has_started=False)] * 50
     unknown = [outcome(300.0, 900.0, kind=ForecastKind.UNKNOWN)] * 50
-    assert PastForecasts.of([*held, *late, *open_yet, *unknown]).held == {0: 2 / 3}
-    assert PastForecasts.of(held * 3 + late * 4).held == {0: 0.0}
-    assert PastForecasts.of(held[:20]).held == {}
+    assert PastForecasts.from_outcomes([*held, *late, *open_yet, *unknown]).held == {0: 2 / 3}
+    assert PastForecasts.from_outcomes(held * 3 + late * 4).held == {0: 0.0}
+    assert PastForecasts.from_outcomes(held[:20]).held == {}
     assert [horizon(each) for each in (0.0, 59.0, 60.0, 1e9)] == [0, 0, 1, 4]

@@ -211,10 +211,7 @@ def forecast_running(running: RunningJob, now: float) -> RunningForecast:
 def suggested_request(pending: PendingJob, risk: float) -> float:
     """Return the time to ask for (seconds) so that the job outlives it with this probability.
 
-    Raises
-    ------
-    ValueError
-        If the risk is not between 0 and 1.
+    Raises ``ValueError`` if the risk is not between 0 and 1.
     """
     if not 0.0 < risk < 1.0:
         raise ValueError(risk)

@@ -81,7 +81,6 @@ class ReplayedReference(Protocol):
 
     def standing(self) -> Iterable[tuple[ReferenceTables, Mapping[str, int]]]:
         """Yield a copy of the tables of each partition, and the row of each job by its id."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,10 +306,7 @@ def _queued(
 class _PartitionOf:
     """Finds the partition that a job names, else the only one it fits in; None if others do too.
 
-    Raises
-    ------
-    InputError
-        If nodes of the cluster are in several partitions.
+    Raises ``InputError`` if nodes of the cluster are in several partitions.
     """
 
     def __init__(self, cluster: Cluster) -> None:

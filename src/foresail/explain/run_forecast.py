@@ -39,12 +39,9 @@ SCENARIOS: Final = 100
 def scenario_at(records: Iterable[Record], now: float, policy: Policy | None = None) -> Scenario:
     """Return the scenario at a time (seconds on the log's clock), or with another policy.
 
-    Raises
-    ------
-    InputError
-        If tasks share nodes, so that how long they take depends on each other; a policy knew
-        how long jobs run, which its beliefs in the log depend on; or the run was in cycles, and its
-        policy does not say how long these were.
+    Raises ``InputError`` if tasks share nodes, so that how long they take depends on each other; a
+    policy knew how long jobs run, which its beliefs in the log depend on; or the run was in cycles,
+    and its policy does not say how long these were.
     """
     manifest: Manifest | None = None
     for record in _until(records, now):
@@ -79,10 +76,8 @@ def controller_at(
 ) -> tuple[Controller, StartForecaster]:
     """Return how a run stood after its last step up to a time, and what was learned of it by then.
 
-    Raises
-    ------
-    InputError
-        If the log does not fit together, or jobs have begun in parts and the policy starts none.
+    Raises ``InputError`` if the log does not fit together, or jobs have begun in parts and the
+    policy starts none.
     """
     controller = controller_of(scenario)
     forecaster = StartForecaster()
@@ -110,6 +105,8 @@ def forecast_in_run(
 
     Jobs that run into the time they requested are ended there.
 
+    Raises ``InputError`` if the job does not wait.
+
     Parameters
     ----------
     controller
@@ -124,11 +121,6 @@ def forecast_in_run(
         How many futures are drawn; equal seeds draw equal runtimes for equal jobs.
     watch
         Is given a measure of the futures.
-
-    Raises
-    ------
-    InputError
-        If the job does not wait.
     """
     pending = controller.state.pending_job(job_id)
     if pending is None:

@@ -332,7 +332,7 @@ class StartForecaster:
                     self._withdrawn(job_id)
 
     def _labelled(self, job: Job) -> Job:
-        """Return a job by the name that tells most: without its numbers where these count runs."""
+        """Return a job by its most telling name: without its numbers where these count runs."""
         name = job.name
         if name is None or (job.user, name) in self._applications:
             return job

@@ -88,7 +88,7 @@ class PastForecasts:
     """Share of the last ones that held, by horizon."""
 
     @classmethod
-    def of(cls, outcomes: Sequence[ForecastOutcome]) -> PastForecasts:
+    def from_outcomes(cls, outcomes: Sequence[ForecastOutcome]) -> PastForecasts:
         """Compare forecasts, in the order in which they were made, with what came about."""
         asked: list[AskedStart] = []
         held: dict[int, list[bool]] = {}
@@ -159,7 +159,7 @@ class QueueForecaster:
         self._making: asyncio.Task[Forecasts] | None = None
         self._problem: InputError | None = None
         self._kept: Mapping[str, float] | None = None
-        self._past = PastForecasts.of(())
+        self._past = PastForecasts.from_outcomes(())
         self._past_monotonic = -float("inf")
 
     async def keep_all(self) -> None:
@@ -268,7 +268,7 @@ class QueueForecaster:
         if time.monotonic() - self._past_monotonic > _CALIBRATION_SECONDS:
             self._past_monotonic = time.monotonic()
             outcomes = await slowly(self._store.forecast_outcomes, _MOST_OUTCOMES, now)
-            self._past = PastForecasts.of(outcomes)
+            self._past = PastForecasts.from_outcomes(outcomes)
 
     def _begun(self) -> asyncio.Task[Forecasts]:
         """Begin to make forecasts that are kept, if they are not being made."""
