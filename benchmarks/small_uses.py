@@ -343,7 +343,7 @@ def _tasks() -> None:
 
 
 def _forecasts() -> None:
-    """Futures of a few jobs that wait."""
+    """Futures of a few jobs that wait, by a replay, and by a list where one waits for another."""
     from foresail.control.loop import Controller
     from foresail.control.policy import parse_policy
     from foresail.explain.forecast import forecast_waiting
@@ -355,6 +355,9 @@ def _forecasts() -> None:
     controller = Controller(Cluster.of_processors(2), *parse_policy("easy").build())
     jobs = [Job.gang(str(number), 0.0, 2, 60.0) for number in range(3)]
     controller.step(0.0, [Submitted(0.0, job) for job in jobs])
+    forecast_waiting(outlook_of(controller), scenarios=2)
+    after = replace(jobs[0], job_id="after", after=("1",))
+    controller.step(1.0, [Submitted(1.0, after)])
     forecast_waiting(outlook_of(controller), scenarios=2)
 
 

@@ -25,12 +25,6 @@ def timetable(room: int) -> Timetable:
 
 
 @part
-def entries(table: Timetable) -> int:
-    """Number of entries; they are in the rows from 1 on."""
-    return int(table[0, 0])
-
-
-@part
 def first_time(table: Timetable) -> float:
     """Time of the first entry, infinite without one."""
     return float(table[1, _TIME]) if table[0, 0] > 0.0 else np.inf
