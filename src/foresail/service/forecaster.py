@@ -54,8 +54,7 @@ _LONGEST_SECONDS: Final = 8.0
 _QUICK_SECONDS: Final = 0.5
 _PATIENCE_SECONDS: Final = 1.5
 """Forecasts that take longer than the former are made beside the question, which is answered by
-those of before, or waits for the next ones for so long; for the first ones, for which all that has
-ended is learned, as long as anybody waits."""
+those of before, or waits for the first ones for so long."""
 
 _ROWS_AT_ONCE: Final = 1_000
 _CALIBRATION_SECONDS: Final = 10.0
@@ -216,8 +215,7 @@ class QueueForecaster:
             )
             if drawn:  # else kernels are being compiled
                 return drawn.pop().result()
-        patience_seconds = _LONGEST_SECONDS if self._latest is None else _PATIENCE_SECONDS
-        latest = await self.latest([job_id], patience_seconds)
+        latest = await self.latest([job_id], _PATIENCE_SECONDS)
         if self._problem is not None:
             raise self._problem
         return latest if latest is not None and job_id in latest.waiting else None
