@@ -33,9 +33,9 @@ class Questions:
     jobs: Floats
     asked: Floats
     halfway: Floats
-    """Whether asked at half of the wait, not at submission."""
+    """True if asked at half of the wait, False at submission."""
     left: Floats
-    """What was left to wait (seconds)."""
+    """Seconds that were left to wait."""
 
 
 def questions_of(past: PastSchedule, count: int) -> Questions:

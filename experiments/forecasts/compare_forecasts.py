@@ -1,4 +1,4 @@
-"""How good forecasts of starts are, beside what others offer: ``compare_forecasts.py LOG...``.
+"""Compare forecasts of starts with what others offer: ``compare_forecasts.py LOG...``.
 
 The beginning of each log is simulated under each policy, or taken as it was recorded. When random
 jobs that wait for more than a second start is asked at their submission and at half of their

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 LEVELS: Final = (0.1, 0.5, 0.9)
-"""Of the quantiles that every method states."""
+"""Levels of the quantiles that every method states."""
 
 _SHORT_SECONDS: Final = 1.0
 """Starts are as exact as this: a range holds what is so little outside of it."""

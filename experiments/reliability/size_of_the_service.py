@@ -60,7 +60,7 @@ class Caller:
         return time.perf_counter() - begin if status < 400 else float("inf")
 
     def patient_seconds(self, path: str) -> float:
-        """How long it takes until a call is answered well; infinite if that is too long."""
+        """Seconds until a call is answered well; infinite if that is too long."""
         begin = time.monotonic()
         while time.monotonic() - begin < MOST_PATIENCE_SECONDS:
             if self.answer(path)[0] < 400:

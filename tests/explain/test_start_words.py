@@ -63,6 +63,11 @@ def test_cells_are_short():
     assert range_cell(moments(7_800, 10_800, 16_200), NOON) == "15:00 (14:10 to 16:30)"
     assert range_cell(moments(21_190, 21_195, 21_200), NOON) == "17:53"
     assert range_cell(moments(0, 0, 0), NOON) == "now"
+    tomorrow = moments(86_400, 90_000, 100_800)
+    assert range_cell(tomorrow, NOON) == "Sat 13:00 (Sat 12:00 to 16:00)"
+    narrow = moments(90_000, 90_001, 90_002)
+    assert range_cell(narrow, NOON) == "Sat 13:00"
+    assert range_words(narrow, NOON) == "about Sat 13:00"
 
 
 def test_chances_agree_with_the_range():

@@ -141,7 +141,7 @@ def _moment(words: str | None) -> float | None:
 
 _HOURS: Final = (1, 2, 4, 8, 12, 24)
 _RISKY: Final = 0.1
-"""What needs longer than its limit more probably than this comes last, however soon it ends."""
+"""Choices that need longer than their limit with more than this probability come last."""
 
 
 def _tried(

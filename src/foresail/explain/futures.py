@@ -161,16 +161,14 @@ class _Simulated:
         futures = self._futures(lot)
         count, jobs = futures.widths.shape
         starts = np.empty((count, jobs))
-        bounds = np.linspace(0, count, _THREADS + 1).astype(int)
         wanted = len(self._waiting)
 
-        def work(part: int) -> None:
+        def some_starts(first: int, last: int) -> Floats:
             scratch = blank_scratch(len(futures.cpus), jobs, len(self._running), len(futures.room))
-            fill_starts(futures, int(bounds[part]), int(bounds[part + 1]), wanted, scratch, starts)
+            fill_starts(futures, first, last, wanted, scratch, starts)
+            return starts[first:last, :wanted]
 
-        with ThreadPoolExecutor(_THREADS) as threads:
-            list(threads.map(work, range(_THREADS)))
-        return starts[:, :wanted]
+        return _in_threads(count, some_starts)
 
     def _futures(self, lot: slice) -> Futures:
         outlook, waiting, running = self._outlook, self._waiting, self._running

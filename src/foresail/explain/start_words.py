@@ -34,11 +34,12 @@ _TAIL: Final = NormalDist().inv_cdf(0.9)
 
 
 class _Said(NamedTuple):
-    """Words of the three moments, and if these are times from now."""
+    """Words of the three moments, and of the middle one by itself; True for times from now."""
 
     low: str
     median: str
     high: str
+    middle: str
     is_soon: bool
 
 
@@ -57,7 +58,7 @@ def range_words(moments: Moments, now: float, clock: Clock = by_clock) -> str:
     said = _said(moments, now, clock)
     if isinstance(said, str):
         return said
-    low, median, high, is_soon = said
+    low, median, high, _, is_soon = said
     if low == high:
         return f"in about {median}" if is_soon else f"about {median}"
     likely = f"most likely about {median}; 1 in 10"
@@ -73,7 +74,7 @@ def range_cell(moments: Moments, now: float) -> str:
     said = _said(moments, now, by_clock)
     if isinstance(said, str):
         return said
-    return said.median if said.low == said.high else f"{said.median} ({said.low} to {said.high})"
+    return said.middle if said.low == said.high else f"{said.middle} ({said.low} to {said.high})"
 
 
 def chance_by(moments: Moments, never: float, now: float, moment: float) -> float:
@@ -103,17 +104,19 @@ def _said(moments: Moments, now: float, clock: Clock) -> _Said | str:
         return "now"
     if high - now < _SOON_SECONDS:
         low, median, high = (float(round(max(0.0, each - now))) for each in (low, median, high))
-        return _Said(duration(low), duration(median), duration(high), is_soon=True)
+        likely = duration(median)
+        return _Said(duration(low), likely, duration(high), likely, is_soon=True)
     width = (median if math.isinf(high) else high) - low
     step = next(step for least, step in _STEPS if width >= least)
     first = math.floor(low / step) * step
     begin = "now" if first <= now else clock(first, now)
-    likely = _after(first, max(now, round(median / step) * step), now, clock)
+    likely_at = max(now, round(median / step) * step)
+    middle, likely = clock(likely_at, now), _after(first, likely_at, now, clock)
     if width < step:
-        return _Said(likely, likely, likely, is_soon=False)
+        return _Said(middle, middle, middle, middle, is_soon=False)
     end = math.ceil(high / step) * step if math.isfinite(high) else math.inf
     last = "never" if math.isinf(end) else _after(first, end, now, clock)
-    return _Said(begin, likely, last, is_soon=False)
+    return _Said(begin, likely, last, middle, is_soon=False)
 
 
 def _after(first: float, moment: float, now: float, clock: Clock) -> str:

@@ -36,7 +36,8 @@ export function startWords({ start, is_known: isKnown }, now) {
   if (high !== null && say(low) === say(high)) return `${isSoon ? "in about" : "about"} ${say(median)}`;
   const likely = `most likely about ${say(median)}; 1 in 10`;
   if (high === null) return `not before ${say(low)}, ${likely} never`;
-  return `${isSoon ? `in ${say(low)} to` : `between ${say(low)} and`} ${say(high)}, ${likely} later`;
+  const from = isSoon ? `in ${say(low)} to` : `between ${say(low)} and`;
+  return `${isSoon && say(low) === duration(0) ? "within" : from} ${say(high)}, ${likely} later`;
 }
 
 export function percent(share) {
