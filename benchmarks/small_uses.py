@@ -38,7 +38,7 @@ def _policies() -> None:
     texts += [
         "easy(reservations=2)",
         "easy(queue=-wait)",
-        "3sigma(overflow_risk=0.1),history,exponential_increment",
+        "3sigma(end_to_end=yes),history,exponential_increment",
     ]
     for text in texts:
         run_scenario(Scenario(_workload(), parse_policy(text)))

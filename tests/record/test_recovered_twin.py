@@ -52,7 +52,7 @@ SCHEDULERS = (
     "task_edf,recent,doubling",
     "task_fifo,recent,incremental",
     "task_fifo,similar,doubling",
-    "3sigma(solver_share=0.01,overflow_risk=0.2,reservations=latest),history,exponential_increment",
+    "3sigma(solver_share=0.01,reservations=latest),history,exponential_increment",
 )
 SHARED = (
     "distsched,usage",

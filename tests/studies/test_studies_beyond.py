@@ -2,24 +2,21 @@
 
 import math
 
-import polars as pl
 import pytest
 
 from foresail.control.policy import parse_policy
 from foresail.model.registry import entries, find
 from foresail.model.short_form import part_of
-from foresail.traces import schema
 from foresail.traces.generating import generate
-from foresail.traces.schedule import Schedule, ScheduleMeta
-from foresail_studies.beyond._shared import CALM_WAIT, FLOOD_WAIT, KEPT, Plans, WatchedTrial
+from foresail_studies.beyond._shared import CALM_WAIT, FLOOD_WAIT, WatchedTrial
 from foresail_studies.study import Mean, sizes_of, study_part
 
 BEYOND = sorted(entry.name for entry in entries("study") if entry.name.startswith("beyond"))
 
 
 def test_there_is_one_for_each_section():
-    """Risk, chains, and shares."""
-    assert BEYOND == ["beyond-chains", "beyond-fair-share", "beyond-risk"]
+    """Chains, and shares."""
+    assert BEYOND == ["beyond-chains", "beyond-fair-share"]
 
 
 @pytest.mark.parametrize("name", BEYOND)
@@ -61,19 +58,6 @@ def test_a_run_measures_everything():
     }
     assert names <= set(found)
     assert all(math.isfinite(found[measure.name]) for measure in (CALM_WAIT, FLOOD_WAIT))
-
-
-def test_a_planned_start_is_kept_if_it_comes_in_time():
-    """Each plan of each cycle counts; not of jobs that had run before and were stopped."""
-    rows = [{"job_id": "a", "start_seconds": 100.0}, {"job_id": "b", "start_seconds": 10.0}]
-    table = pl.DataFrame(rows)
-    missing = [pl.lit(None).cast(kind).alias(n) for n, kind in schema.SCHEDULE.items()]
-    jobs = table.with_columns([each for each in missing if each.meta.output_name() not in table])
-    schedule = Schedule(jobs, ScheduleMeta("policy", 1.0, "", "in_cycles"))
-    plans = Plans([("a", 0.0, 60.0), ("a", 20.0, 80.0), ("a", 40.0, 120.0), ("b", 20.0, 30.0)])
-    assert plans.kept(schedule, 20.0) == pytest.approx(2 / 3)
-    assert math.isnan(Plans([]).kept(schedule, 20.0))
-    assert KEPT.kind == "share"
 
 
 def test_a_flood_is_four_jobs_of_five():

@@ -240,13 +240,12 @@ def test_search_and_program_agree(drawn, cluster):
     assert solved.value == pytest.approx(value_of(asking.problem, solved.choice))
 
 
-@pytest.mark.parametrize("more", ["overflow_risk=0.1", "placing=in_order"])
-def test_other_ways_to_plan_know_them_too(more):
-    """Within a risk, in drawn futures and one by one: the second gpu job follows the first."""
+def test_placing_in_order_knows_them_too():
+    """One by one: the second gpu job follows the first."""
     asking = waiting((gang("first", 1, 1, 4, 1), 20.0), (gang("next", 1, 1, 4, 1), 20.0))
     for size in ((8, 64, 1), (8, 6, 2)):
         view = view_of(nodes(a=size), asking)
-        assert outcome(scheduler(more), view)[0] == {"first": 0.0, "next": 20.0}
+        assert outcome(scheduler("placing=in_order"), view)[0] == {"first": 0.0, "next": 20.0}
 
 
 def test_a_job_without_cpus_is_planned():

@@ -200,16 +200,14 @@ class Starting:
     """Ids of the running jobs that are stopped for them."""
 
 
-def starting(
-    view: ClusterView, demands: Demands, places: CellMap, choice: PlanChoice, refill: bool
-) -> Starting:
+def starting(view: ClusterView, demands: Demands, places: CellMap, choice: PlanChoice) -> Starting:
     """Return which jobs start now, and where.
 
     If no nodes are found for some, though none are waited for, these start later or elsewhere, and
-    others are planned on what that leaves (``refill``); a few times, until all have nodes.
+    others are planned on what that leaves; a few times, until all have nodes.
     """
     result = _starting(view, demands, places, choice)
-    for _ in range(_ROUNDS if refill else 0):
+    for _ in range(_ROUNDS):
         lacking = [
             job for job, found in zip(result.jobs, result.found, strict=True) if found is None
         ]

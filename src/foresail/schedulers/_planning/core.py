@@ -23,9 +23,8 @@ from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation
 from foresail.schedulers._planning.assigning import Starting, likely_placement, starting
 from foresail.schedulers._planning.cell_map import CellMap
 from foresail.schedulers._planning.demands import Demands, demands_of
-from foresail.schedulers._planning.overflow import charged, within_risk
 from foresail.schedulers._planning.parameters import PlanAheadParameters
-from foresail.schedulers._planning.problem import PlanChoice, Problem, filled, value_of
+from foresail.schedulers._planning.problem import PlanChoice, filled, value_of
 from foresail.schedulers._planning.solving import Effort, SolvedChoice, SolveRecord, solve_problem
 from foresail.schedulers._planning.triage import (
     Carried,
@@ -191,8 +190,7 @@ class PlanAhead(Scheduler):
         slot_seconds = self.parameters.slot_seconds
         carried = carried_from(demands, solved, view.now, slot_seconds, triage.turn)
         self._carried = (carried,) if earlier is None else (earlier, carried)
-        refill = self.parameters.overflow_risk is None
-        begun = starting(view, demands, self._places, solved.choice, refill)
+        begun = starting(view, demands, self._places, solved.choice)
         decision = self._decision(view, demands, begun, triage.left_out)
         if self.parameters.keeps_accounts:
             planned = {each.job.job_id: each for each in view.pending}
@@ -256,20 +254,14 @@ class PlanAhead(Scheduler):
 
     def solved(self, demands: Demands, earlier: Carried | None = None) -> SolvedChoice:
         """The best choice that is found, from scratch or from what an earlier cycle handed on."""
-        risk = self.parameters.overflow_risk
-        if risk is None:
-            return self._solved(demands, demands.problem, earlier)
-        return within_risk(demands, self._solved(demands, charged(demands, risk), earlier), risk)
-
-    def _solved(self, demands: Demands, problem: Problem, earlier: Carried | None) -> SolvedChoice:
         if self.parameters.placing == "in_order":
-            return self._one_by_one(demands, problem)
+            return self._one_by_one(demands)
         if earlier is None:
-            return solve_problem(problem, self.effort)
+            return solve_problem(demands.problem, self.effort)
         hint = partial(hint_from, earlier, demands)
-        return solve_problem(problem, self.effort, hint, earlier.in_vain)
+        return solve_problem(demands.problem, self.effort, hint, earlier.in_vain)
 
-    def _one_by_one(self, demands: Demands, problem: Problem) -> SolvedChoice:
+    def _one_by_one(self, demands: Demands) -> SolvedChoice:
         """Each job the best that those before it have left: by kind, then by arrival.
 
         Jobs that a deadline waits for go with those that have one.
@@ -278,7 +270,7 @@ class PlanAhead(Scheduler):
             kind_in_order(each, bool(claims))
             for each, claims in zip(demands.pending, demands.claims, strict=True)
         ]
-        order = np.argsort(queue, kind="stable")
+        order, problem = np.argsort(queue, kind="stable"), demands.problem
         choice = filled(problem, order, problem.worth, PlanChoice.nothing(problem))
         value = value_of(problem, choice)
         return SolvedChoice(choice=choice, value=value, bound=np.inf, greedy_value=value)

@@ -126,11 +126,6 @@ class Demands:
     decays: Sequence[UtilityDecay]
     claims: Sequence[Sequence[ChainWorth]]
     """What each pending job is worth by when it ends, and to deadlines further on."""
-    held: Floats
-    running_on: Floats
-    victim_at: Integers
-    """What running jobs hold of the rows, and their probability to hold it in a slot; shapes
-    (running, rows) and (running, slots). Which of them the victims are."""
     rows: Sequence[str]
     """Name of every row: its set of places, as bits of cells, and its resource if not cpus."""
     resources: Sequence[int]
@@ -228,9 +223,6 @@ def demands_of(
         flat,
         decays,
         claims,
-        of_rows,
-        running_on,
-        at,
         [f"{union}{_SUFFIXES[resource]}" for resource in resources for union in unions],
         resources,
         free_cells,

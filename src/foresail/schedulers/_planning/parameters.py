@@ -55,9 +55,6 @@ class PlanAheadParameters:
     """When a plan is good enough: by what share of its value the best one may be better."""
     solver: str = "highs"
     """Name of the solver."""
-    overflow_risk: float | None = None
-    """With what probability a slot of a plan may turn out to be overdrawn, above 0, at most 0.5;
-    ``none``: capacity is kept in expectation. Starts now are certain to fit in either case."""
     end_to_end: bool = False
     """A job that others wait for is also worth what these are worth, if it lets them be in time."""
     fair_share: float = 0.0
@@ -78,10 +75,9 @@ class PlanAheadParameters:
         require(1 <= self.window_slots <= 1000, self, "window_slots", "from 1 to 1000")
         require_positive(self, "slot_seconds", "cycle_seconds", "share_half_life_seconds")
         require_positive(self, "slo_value", "best_effort_value")
-        require_positive(self, "best_effort_horizon_seconds", "budget_cpu_hours", "overflow_risk")
+        require_positive(self, "best_effort_horizon_seconds", "budget_cpu_hours")
         require_at_least(self, 0, "relative_gap", "fair_share")
         require(0.0 < self.solver_share <= 1.0, self, "solver_share", "above 0, at most 1")
-        require((self.overflow_risk or 0.0) <= 0.5, self, "overflow_risk", "above 0, at most 0.5")
         shares_by_name(self.shares)
 
     @property

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import polars as pl
 
-from foresail.model.decision import Decision
-from foresail.model.protocols import Scheduler
-from foresail.model.view import ClusterView
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_events import run_by_events
 from foresail.traces.schedule import Schedule
@@ -24,7 +21,6 @@ LATENCY: Final = Measure("best_effort_latency_seconds", "best-effort latency", "
 GOODPUT: Final = Measure("goodput_hours_by_the_end", "goodput (node hours)")
 PREEMPTIONS: Final = Measure("preemptions", "jobs stopped")
 CYCLE: Final = Measure("cycle_cpu_milliseconds_mean", "mean cycle, of processors (ms)")
-KEPT: Final = Measure("planned_starts_kept", "planned starts that were kept", "share")
 CALM_WAIT: Final = Measure("calm_wait_seconds", "mean wait of the other users", "duration")
 FLOOD_WAIT: Final = Measure("flood_wait_seconds", "mean wait of the flooding user", "duration")
 
@@ -95,56 +91,19 @@ def cases_of(
 
 @dataclass(frozen=True, slots=True)
 class WatchedTrial(CycleTrial):
-    """One with an eye on plans and on users."""
+    """One with an eye on users."""
 
     def measure(self) -> dict[str, float]:
-        """Metrics of the schedule, cost of cycles, plans that were kept, and waits by user."""
+        """Metrics of the schedule, cost of cycles, and waits by user."""
         scenario = self.scenario(generated(self.workload, self.seed))
         controller = controller_of(scenario)
-        clock, plans = clocked(controller.scheduler), noted(controller.scheduler)
+        clock = clocked(controller.scheduler)
         schedule = run_by_events(scenario, controller)
         return {
             **metrics_of(schedule),
             **clock.metrics(),
-            KEPT.name: plans.kept(schedule, self.cycle_seconds),
             **_waits(schedule),
         }
-
-
-@dataclass(slots=True)
-class Plans:
-    """Every start that was planned for later: job, when it was planned, and for when."""
-
-    entries: list[tuple[str, float, float]] = field(default_factory=list)
-
-    def kept(self, schedule: Schedule, cycle_seconds: float) -> float:
-        """Share of planned starts that came no later than a cycle after; NaN without any.
-
-        Each plan of each cycle counts, of jobs that had not been stopped before.
-        """
-        first = schedule.jobs.group_by("job_id").agg(pl.col("start_seconds").min())
-        starts = dict(first.iter_rows())
-        kept = [
-            starts[job_id] <= planned + cycle_seconds
-            for job_id, now, planned in self.entries
-            if starts.get(job_id) is not None and starts[job_id] >= now
-        ]
-        return sum(kept) / len(kept) if kept else float("nan")
-
-
-def noted(scheduler: Scheduler) -> Plans:
-    """Note what a scheduler plans from now on; in place, as ``clocked``."""
-    decide, plans = scheduler.decide, Plans()
-
-    def watched(view: ClusterView) -> Decision:
-        decision = decide(view)
-        plans.entries += [
-            (planned.job_id, view.now, planned.start_seconds) for planned in decision.plan
-        ]
-        return decision
-
-    scheduler.decide = watched  # type: ignore[method-assign]
-    return plans
 
 
 def _waits(schedule: Schedule) -> dict[str, float]:

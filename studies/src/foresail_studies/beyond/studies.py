@@ -1,4 +1,4 @@
-"""Studies ``beyond-chains``, ``beyond-fair-share`` and ``beyond-risk``."""
+"""Studies ``beyond-chains`` and ``beyond-fair-share``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from foresail_studies.beyond._shared import (
     CYCLE,
     FLOOD_WAIT,
     GOODPUT,
-    KEPT,
     LATENCY,
     MISSES,
     PREEMPTIONS,
@@ -73,37 +72,6 @@ def fair_share(parameters: BeyondParameters) -> Study:
                 "No work is lost by it (taken as: at most 3 % of the goodput).": GOODPUT.of(
                     "no shares"
                 ).against("fair shares", factor=1.03),
-            }
-        ),
-    )
-
-
-_RISK_POLICIES: Final = {
-    "in expectation": "",
-    "risk 0.2": "overflow_risk=0.2",
-    "risk 0.05": "overflow_risk=0.05",
-}
-
-
-@register("study", "beyond-risk", parameters=BeyondParameters)
-def risk(parameters: BeyondParameters) -> Study:
-    """Plans that are kept with a probability."""
-    expected, surer = "in expectation", "risk 0.05"
-    return Study(
-        title="What does it give to plan with less risk?",
-        source="Foresail: there is no published figure",
-        axis="offered load",
-        measures=(
-            *(KEPT, MISSES, GOODPUT, LATENCY),
-            *(PREEMPTIONS, CYCLE),
-        ),
-        drawn=(KEPT.name, MISSES.name),
-        cases=tuple(cases_of(parameters, "e2e", parameters.load, _RISK_POLICIES)),
-        claims=published(
-            {
-                "More planned starts are kept with a risk of 0.05 than in expectation.": KEPT.of(
-                    expected
-                ).against(surer),
             }
         ),
     )
