@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from foresail.explain.outlook import Outlook, RecentJob
+from foresail.explain.outlook import Outlook
 from foresail.model.arrays import Floats, Integers
 
 HOUR: Final = 3600.0
@@ -47,7 +47,10 @@ def draw_arrivals(
     place of the hours. Jobs that can go before none that waits are left out.
     """
     now, past_seconds = outlook.now, outlook.now - outlook.begin_seconds
-    numbers = np.array([at for at, each in enumerate(outlook.recent) if _counts(outlook, each)])
+    last = math.inf
+    if not outlook.backfills:
+        last = max((each.place for each in outlook.waiting), default=-math.inf)
+    numbers = np.array([at for at, each in enumerate(outlook.recent) if each.place < last])
     if not numbers.size or past_seconds <= 0.0:
         return DrawnArrivals(np.zeros((futures, 0)), np.zeros((futures, 0), np.int64))
     block_seconds = min(HOUR, past_seconds)
@@ -70,12 +73,6 @@ def draw_arrivals(
     comes = (seconds >= now) & (seconds < now + horizon_seconds)
     rows, in_future, seconds = rows[comes], in_future[comes], seconds[comes]
     return _by_future(futures, in_future, seconds, numbers[rows])
-
-
-def _counts(outlook: Outlook, recent: RecentJob) -> bool:
-    """Return whether a job that comes could start before one that waits."""
-    last = max((each.place for each in outlook.waiting), default=-math.inf)
-    return outlook.backfills or recent.place < last
 
 
 def _sessions(outlook: Outlook) -> tuple[Floats, Floats]:
