@@ -71,7 +71,7 @@ def _predictors() -> None:
         if entry.name not in _WITH_FILES:
             run_scenario(Scenario(_workload(), parse_policy(f"easy,{entry.name}")))
             evaluate(_workload(), entry.name)
-    forgets = "history(half_life_days=10,false_alarm_jobs=100)"
+    forgets = "history(false_alarm_jobs=100)"
     run_scenario(Scenario(_workload(), parse_policy(f"easy,{forgets}")))
     for name in ("similar", forgets, "calibrated"):
         _learned_apart(name)

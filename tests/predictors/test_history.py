@@ -70,10 +70,10 @@ def test_golden_estimators_and_scores():
     live(predictor, [10.0, 20.0, 30.0, 40.0, 100.0])
     estimate, score = compiled(experience.estimate), compiled(experience.score)
     for row in predictor.rows():
-        pane = experience.speaking_pane(predictor._state.model, 0.0)
-        said = [estimate(row, pane, k) for k in range(experience.ESTIMATORS)]
+        histogram = experience.histogram_place(predictor._state.model)
+        said = [estimate(row, histogram, k) for k in range(experience.ESTIMATORS)]
         assert said == pytest.approx([40.0, 30.0, 73.504, 170 / 3])
-        errors = [score(row, pane, k) for k in range(experience.ESTIMATORS)]
+        errors = [score(row, k) for k in range(experience.ESTIMATORS)]
         assert errors == pytest.approx([0.631579, 0.631579, 0.557053, 0.605263], abs=1e-6)
     assert predictor.predict(job_of("next"), 0.0) == Point(pytest.approx(73.504))
 
@@ -173,10 +173,9 @@ def test_an_estimate_is_scored_as_made_at_submission():
     for number in range(5):
         predictor.observe(job_of(f"other{number}"), Outcome(f"other{number}", 0.0, 500.0))
     scored = predictor.rows()[0]
-    place = experience.speaking_pane(predictor._state.model, 0.0) + experience.ERRORS
-    before = scored[place]
+    before = scored[experience.ERRORS]
     predictor.observe(late, Outcome("joblate", 0.0, 500.0))
-    assert scored[place] - before == pytest.approx(400.0)
+    assert scored[experience.ERRORS] - before == pytest.approx(400.0)
 
 
 def test_the_fallback_chain():
@@ -209,43 +208,6 @@ def test_says_which_expert_it_followed():
     assert isinstance(predictor, TellsExpert)
     assert len(predictor.expert_names) == 9 * 4
     assert predictor.expert_names[-1] == "all recent"
-
-
-@pytest.mark.parametrize("days", [3.0, 7.0, 14.0, 30.0])
-def test_a_window_forgets(days):
-    """What is older than the window is not believed, what is younger than half of it is."""
-    predictor = History(only("user", window_days=days))
-    for day in range(100):
-        job = job_of(day, submit=day * DAY)
-        predictor.predict(job, day * DAY)
-        predictor.observe(job, Outcome(job.job_id, day * DAY, day * DAY + 1000.0 + day))
-    belief = predictor.predict(job_of("next", submit=100 * DAY), 100 * DAY)
-    ages = 100 - (belief.centroids - 1000.0)
-    assert ages.max() <= days
-    assert set(range(1, math.ceil(days / 2))) <= set(np.rint(ages).astype(int))
-
-
-def test_a_window_without_anything_in_it():
-    """After a silence longer than the window nothing is known, and learning goes on."""
-    predictor = History(only("user", window_days=3.0))
-    live(predictor, [100.0, 100.0])
-    later = job_of("later", submit=30 * DAY)
-    assert predictor.predict(later, 30 * DAY) == Point(DAY)
-    predictor.observe(later, Outcome("joblater", 30 * DAY, 30 * DAY + 50.0))
-    row = predictor.rows()[0]
-    assert row[experience.ROLLING_VALUE] == row[experience.MEDIAN_VALUE] == 50.0
-
-
-def test_a_half_life_weighs_the_past():
-    """A runtime of a half-life ago counts half; one of a hundred half-lives not at all."""
-    predictor = History(only("user", half_life_days=1.0))
-    for number, (time, runtime) in enumerate([(0.0, 100.0), (DAY, 400.0)]):
-        job = job_of(number, submit=time - runtime)
-        predictor.observe(job, Outcome(job.job_id, time - runtime, time))
-    assert predictor.predict(job_of("a"), DAY).mean() == pytest.approx(300.0)
-    last = job_of("last")
-    predictor.observe(last, Outcome("joblast", 101 * DAY - 7.0, 101 * DAY))
-    assert predictor.predict(job_of("b"), 101 * DAY).mean() == pytest.approx(7.0)
 
 
 def changing(seed, before, after, **parameters):
@@ -376,9 +338,6 @@ def test_an_unknown_feature_is_refused():
         ("bins", 1),
         ("few", 0),
         ("few", 101),
-        ("window_days", 0.0),
-        ("window_days", math.inf),
-        ("half_life_days", -1.0),
         ("false_alarm_jobs", 1.0),
         ("feature_values", 0),
     ],
@@ -388,12 +347,6 @@ def test_parameters_out_of_range_are_refused(field, value):
     with pytest.raises(InputError) as error:
         HistoryParameters(**{field: value})
     assert error.value.field == field
-
-
-def test_a_window_and_a_half_life_are_refused():
-    """One way to forget at a time."""
-    with pytest.raises(InputError, match="not both"):
-        HistoryParameters(window_days=3.0, half_life_days=3.0)
 
 
 @pytest.mark.parametrize("runtime", [math.inf, math.nan, -5.0])
@@ -414,10 +367,9 @@ def test_zero_runtimes():
     assert math.isfinite(predictor.predict(job_of("last"), 0.0).mean())
 
 
-@pytest.mark.parametrize("parameters", [{"window_days": 3.0}, {"half_life_days": 1.0}, {}])
-def test_a_clock_that_goes_backwards(parameters):
+def test_a_clock_that_goes_backwards():
     """What has been learned is not undone by an event of long ago, nor is the event lost."""
-    predictor = History(only("user", **parameters))
+    predictor = History(only("user"))
     recent = job_of(0)
     predictor.observe(recent, Outcome("job0", 50 * DAY, 50 * DAY + 100.0))
     old = job_of(1)
@@ -440,16 +392,14 @@ def test_a_clock_that_goes_backwards(parameters):
     st.sampled_from(
         [
             {},
-            {"window_days": 3.0},
-            {"half_life_days": 0.1},
             {"false_alarm_jobs": 20.0},
             {"bins": 2, "few": 1},
-            {"feature_values": 2, "false_alarm_jobs": 10.0, "window_days": 1.0},
+            {"feature_values": 2, "false_alarm_jobs": 10.0},
         ]
     ),
 )
 def test_beliefs_are_sound(jobs, parameters):
-    """Within what was seen, in order, finite; counts in every pane add up."""
+    """Within what was seen, in order, finite; counts add up."""
     predictor = History(HistoryParameters(**parameters))
     seen = []
     for number, (user, runtime, time) in enumerate(jobs):

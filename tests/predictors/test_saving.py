@@ -31,8 +31,8 @@ from random_history import END, START, SUBMIT, random_history
 KEPT = [entry.name for entry in entries("predictor") if issubclass(entry.build, SteppedPredictor)]
 VARIANTS = [
     *((name, {}) for name in KEPT),
-    ("history", {"window_days": 0.1, "features": ("user", "program_version", "user+cpus")}),
-    ("history", {"half_life_days": 0.1, "false_alarm_jobs": 20, "feature_values": 30}),
+    ("history", {"features": ("user", "program_version", "user+cpus")}),
+    ("history", {"false_alarm_jobs": 20, "feature_values": 30}),
     ("similar", {"classes": 20}),
 ]
 
@@ -141,6 +141,7 @@ DAMAGES = {
     "empty": (lambda path: path.write_bytes(b""), "damaged"),
     "text": (lambda path: path.write_text("hello"), "damaged"),
     "newer": (lambda path: rewritten(path, version=VERSION + 1), "newer version"),
+    "older": (lambda path: rewritten(path, version=VERSION - 1), "older version"),
     "format": (lambda path: rewritten(path, format="cake"), "damaged"),
     "other": (lambda path: rewritten(path, predictor="similar"), "another predictor"),
     "parameters": (lambda path: rewritten(path, predictor="history(bins=9)"), "other parameters"),
@@ -203,9 +204,7 @@ def test_shards_by_user_merge_into_the_whole(name):
         assert summarise(together.predict(job, 1e6)) == pytest.approx(expected, rel=close)
 
 
-@pytest.mark.parametrize(
-    "changes", [{}, {"window_days": 30.0}, {"half_life_days": 0.5}, {"feature_values": 3}]
-)
+@pytest.mark.parametrize("changes", [{}, {"feature_values": 3}])
 def test_shards_of_the_same_classes_add_up(changes):
     """Counts, sums and last values of every feature-value are those of one that saw all."""
     past = random_history(seed=45, jobs=200, users=3)

@@ -26,8 +26,8 @@ VARIANTS = [
     ("regression", {"over": "linear", "under": "squared", "weight": "short_wide"}),
     ("quantile_regression", {"levels": (0.2, 0.8)}),
     ("similar", {"classes": 20}),
-    ("history", {"window_days": 0.2, "false_alarm_jobs": 20, "bins": 8, "feature_values": 200}),
-    ("jvu", {"half_life_days": 0.1, "features": ("user", "user+requested")}),
+    ("history", {"false_alarm_jobs": 20, "bins": 8, "feature_values": 200}),
+    ("jvu", {"features": ("user", "user+requested")}),
 ]
 LEARNERS = [(name, changes) for name, changes in VARIANTS if name != "clairvoyant"]
 REFRESHING = [

@@ -184,8 +184,6 @@ def test_a_history_that_overlaps_has_taught_all_before_the_first_job() -> None:
     earlier = workload_of([(submit - week, stages) for submit, stages in runs], 4)
     assert overlapping.tolist() == replay_task_arrays(now, policy, earlier).estimate.tolist()
     assert overlapping[0] < 1e5
-    forgets = parse_policy("predicted_queues,history(features=[stage],window_days=1)")
-    assert replay_task_arrays(now, forgets, workload_of(runs, 4)).estimate[0] > 1e5
 
 
 def test_a_run_teaches_its_later_jobs() -> None:

@@ -26,7 +26,6 @@ from foresail.distributions.kernels.streaming_histogram import (
     USED,
     count_up_to,
     counts_up_to,
-    fade,
     histogram_columns,
     histogram_mean,
     histogram_pieces,
@@ -109,7 +108,7 @@ class Histogram:
 
     @property
     def count(self) -> float:
-        """Points in it, after fading; those that a condition rules out are still counted."""
+        """Points in it; those that a condition rules out are still counted."""
         return float(self.row[COUNT])
 
     @property
@@ -152,12 +151,6 @@ class Histogram:
         added = other._unconditioned()
         merge(row, added, np.empty(row.size + added.size))
         return Histogram(row)
-
-    def faded(self, factor: float) -> Histogram:
-        """The histogram with all counts times ``factor`` (above 0)."""
-        row = self.row.copy()
-        fade(row, checked_factor(factor))
-        return Histogram(row, self.elapsed)
 
     def _unconditioned(self) -> NDArray[np.float64]:
         if self.elapsed > 0.0:

@@ -19,7 +19,7 @@ from foresail.distributions.kernels.streaming_histogram import histogram_columns
 from foresail.kernels.columns import SPEC_COLUMNS
 from foresail.kernels.signatures import PredictorState, PredictorSteps
 from foresail.model.distribution import Distribution
-from foresail.model.errors import UnknownNameError, require, require_at_least, require_positive
+from foresail.model.errors import UnknownNameError, require, require_at_least
 from foresail.model.job import Job
 from foresail.model.registry import register
 from foresail.predictors.kernels import experience, experts
@@ -37,7 +37,7 @@ from foresail.predictors.kernels.history_table import (
     USED,
     table_model,
 )
-from foresail.predictors.kernels.request import DAY_SECONDS, ignore
+from foresail.predictors.kernels.request import ignore
 from foresail.predictors.stepped import Layout, SteppedPredictor
 
 ALL_JOBS: Final = "all"
@@ -74,10 +74,6 @@ class HistoryParameters:
     """Bins of each histogram at most."""
     few: int = 3
     """How many of the last runtimes the mean of the last few takes (at most 100)."""
-    window_days: float | None = None
-    """Believe only what ended within so many days (at least within the last half of them)."""
-    half_life_days: float | None = None
-    """Let a runtime count for half as much after so many days."""
     false_alarm_jobs: float | None = None
     """Forget a class's history when its runtimes have changed; a class that has not changed is
     suspected once in about so many of its jobs."""
@@ -99,9 +95,6 @@ class HistoryParameters:
         require_at_least(self, 2, "bins")
         require_at_least(self, 1, "feature_values")
         require(1 <= self.few <= _MEDIAN_OF, self, "few", f"from 1 to {_MEDIAN_OF}")
-        require_positive(self, "window_days", "half_life_days")
-        one = self.window_days is None or self.half_life_days is None
-        require(one, self, "half_life_days", "a window or a half-life, not both")
         require_at_least(self, 10, "false_alarm_jobs")
         require(self.feature_values <= _MOST_VALUES, self, "feature_values", "from 1 to 2^24")
 
@@ -150,8 +143,8 @@ class HistoryPredictor(SteppedPredictor):
         model[experts.POINT_ONLY] = point_only
         model[experts.LIMITED] = limited
         job_columns = experts.job_columns(len(self.feature_names))
-        told = (parameters.half_life_days, parameters.false_alarm_jobs)
-        observe = experts.observe if told == (None, None) else experts.observe_and_forget
+        watches = parameters.false_alarm_jobs is not None
+        observe = experts.observe_and_forget if watches else experts.observe
         steps = PredictorSteps(experts.predict, ignore, observe, belief=experts.belief)
         super().__init__(steps, Layout(model, _NO_USER_COLUMNS, job_columns, size, sources))
 
@@ -207,14 +200,11 @@ class HistoryPredictor(SteppedPredictor):
 
     def best_experts(self) -> dict[str, str]:
         """By feature, which estimator scores best for the most of its values, and for how many."""
-        model = self._state.model
         rows = self.rows()
-        begin = experience.speaking_pane(model, model[experts.CLOCK])
         most: dict[str, str] = {}
         for number, feature in enumerate(self.feature_names):
-            panes = rows[rows[:, 0] == number, begin : begin + experience.HISTOGRAM]
-            scored = panes[panes[:, experience.SCORED] > 0.0]
-            errors = scored[:, experience.ERRORS :]
+            scored = rows[(rows[:, 0] == number) & (rows[:, experience.SCORED] > 0.0)]
+            errors = scored[:, experience.ERRORS : experience.VALUES]
             if errors.size:
                 wins = np.bincount(np.argmin(errors, axis=1), minlength=experience.ESTIMATORS)
                 best = int(np.argmax(wins))
@@ -309,22 +299,17 @@ def _model(
 ) -> tuple[NDArray[np.float64], int]:
     """The model's beginning and its whole length."""
     places = {name: SPEC_COLUMNS + place for place, name in enumerate(sources)}
-    panes = 1 if parameters.window_days is None else 2
-    width = experience.row_columns(parameters.bins, _MEDIAN_OF, panes)
+    width = experience.row_columns(parameters.bins, _MEDIAN_OF)
     model, size = table_model(
         experts.HEAD_COLUMNS,
         _feature_rows(parameters.features, places),
         parameters.feature_values,
         width,
     )
-    half_life = parameters.half_life_days
     model[experience.BINS] = parameters.bins
     model[experience.RECENT] = _MEDIAN_OF
     model[experience.FEW] = parameters.few
     model[experience.ALPHA] = _NEWEST_WEIGHT
-    model[experience.PANES] = panes
-    model[experience.PANE_SECONDS] = 0.5 * DAY_SECONDS * (parameters.window_days or 0.0)
-    model[experience.HALF_LIFE_SECONDS] = math.inf if half_life is None else half_life * DAY_SECONDS
     model[experience.ALARM_LEVEL] = alarm_level(parameters.false_alarm_jobs)
     model[experts.CLOCK] = -math.inf
     return model, size

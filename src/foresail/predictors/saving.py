@@ -27,7 +27,7 @@ from foresail.model.whole_files import write_whole
 from foresail.predictors.stepped import PredictorSnapshot, SteppedPredictor
 
 FORMAT: Final = "foresail learned state"
-VERSION: Final = 1
+VERSION: Final = 2
 
 _HEADER: Final = "header.json"
 _ARRAYS: Final = ("model", "users", "jobs", "specs", "summaries")
@@ -87,7 +87,7 @@ def save_state(path: Path, predictor: object, header: StateHeader) -> None:
 def read_header(path: Path) -> StateHeader:
     """Read the header of a file.
 
-    Raises ``InputError`` if it is none of ours, is damaged, or was written by a newer version.
+    Raises ``InputError`` if it is none of ours, is damaged, or was written by another version.
     """
     return _read(path)[0]
 
@@ -98,7 +98,7 @@ def load_state(path: Path, predictor: object, short_form: str) -> None:
     The predictor, whose short form is given too, is an instance of the one that wrote it with
     ``save_state``, with the same parameters.
 
-    Raises ``InputError`` if the file is none of ours, is damaged, was written by a newer version,
+    Raises ``InputError`` if the file is none of ours, is damaged, was written by another version,
     or by another predictor. The predictor then knows what it knew before.
     """
     stepped = require_savable(predictor, short_form)
@@ -203,10 +203,11 @@ def _read(path: Path) -> tuple[StateHeader, PredictorSnapshot]:
 def _demand_ours(plain: dict[str, Any], path: Path) -> None:
     if plain["format"] != FORMAT:
         raise ValueError("another format")
-    if plain["version"] > VERSION:
+    if plain["version"] != VERSION:
+        age = "a newer" if plain["version"] > VERSION else "an older"
         raise InputError(
-            "written by a newer version of Foresail",
+            f"written by {age} version of Foresail",
             source=path,
             value=plain["version"],
-            expected=f"version {VERSION} of the format at most",
+            expected=f"version {VERSION} of the format, as `foresail predict train` writes it",
         )

@@ -14,12 +14,10 @@ from foresail.distributions.kernels.streaming_histogram import (
     USED,
     count_up_to,
     counts_up_to,
-    fade,
     fill_histogram_belief,
     histogram_columns,
     histogram_mean,
     histogram_pieces,
-    insert,
     insert_all,
     merge,
     summarise_histogram,
@@ -155,17 +153,6 @@ def test_summaries_are_those_of_evenly_spaced_levels(values, bins):
     assert summary[-1] == pytest.approx(np.mean(1.0 / np.maximum(sample, 10.0)), rel=1e-3)
     assert belief[1:].tolist() == [value_at(row, level) for level in BELIEF_LEVELS[1:]]
     assert belief[0] == min(values)
-
-
-@given(VALUES, BINS)
-def test_fading_changes_no_shape(values, bins):
-    """All counts shrink alike; the next value counts fully."""
-    row, slow = made(values, bins)
-    fade(row, 0.5)
-    assert row[COUNT] == 0.5 * len(values)
-    assert count_up_to(row, 200.0) == pytest.approx(0.5 * slow.up_to(200.0))
-    insert(row, 5.0, 1.0)
-    assert row[COUNT] == 0.5 * len(values) + 1.0
 
 
 def test_bins_of_the_paper_on_the_way():

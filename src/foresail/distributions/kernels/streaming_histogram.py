@@ -215,15 +215,6 @@ def _merge_nearest(row: NDArray[np.float64]) -> None:
     row[MERGED] = 1.0
 
 
-@bare_kernel
-def fade(row: NDArray[np.float64], factor: float) -> None:
-    """Multiply all counts by a factor above 0: what was seen before counts for less from now on."""
-    row[COUNT] *= factor
-    counts = CENTROIDS + _rooms(row)
-    for i in range(int(row[USED])):
-        row[counts + i] *= factor
-
-
 @part
 def _edge(row: NDArray[np.float64], i: int) -> tuple[float, float]:
     """Place and count of bin ``i``; -1 and the number of bins are the ends, without a count."""

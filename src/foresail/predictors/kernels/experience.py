@@ -1,11 +1,8 @@
 """Experience of one feature-value, in a row of constant length: history, estimators, scores.
 
 A row holds the last values with their times; four estimators (mean of all, median of the last,
-rolling average, mean of the very last few); and panes. A pane is what forgetting acts on: the sum
-of the values, the errors of the estimators' past estimates, and the streaming histogram. Without a
-window there is one. With a window there are two, begun in turn every half window, and the older one
-speaks: it holds what happened since the beginning of the half window before this one, that is, in
-the last half to whole window.
+rolling average, mean of the very last few); the errors of their past estimates; and the streaming
+histogram.
 
 A change of the class is noticed by the ranks that values take among those before them: these are
 uniform while nothing changes, whatever the distribution is, and their cumulative sum (one upwards,
@@ -27,7 +24,6 @@ from foresail.distributions.kernels.streaming_histogram import (
     CENTROIDS,
     COUNT,
     count_up_to,
-    fade,
     histogram_columns,
     insert,
 )
@@ -46,15 +42,11 @@ BINS: Final = TABLE_HEAD
 RECENT: Final = TABLE_HEAD + 1
 FEW: Final = TABLE_HEAD + 2
 ALPHA: Final = TABLE_HEAD + 3
-PANES: Final = TABLE_HEAD + 4
-PANE_SECONDS: Final = TABLE_HEAD + 5
-HALF_LIFE_SECONDS: Final = TABLE_HEAD + 6
-ALARM_LEVEL: Final = TABLE_HEAD + 7
-EXPERIENCE_HEAD: Final = TABLE_HEAD + 8
+ALARM_LEVEL: Final = TABLE_HEAD + 4
+EXPERIENCE_HEAD: Final = TABLE_HEAD + 5
 """Parameters in the head: bins of a histogram, how many of the last values the median takes and how
-many the mean of the few, the rolling average's weight of the newest, panes (1 or 2), the seconds
-after which a new one begins, the half-life (infinite for none), the level of the cumulative sums
-(infinite for never)."""
+many the mean of the few, the rolling average's weight of the newest, the level of the cumulative
+sums (infinite for never)."""
 
 LATEST: Final = KEY_COLUMNS
 ROLLING_VALUE: Final = KEY_COLUMNS + 1
@@ -67,29 +59,24 @@ DOWNWARDS: Final = KEY_COLUMNS + 7
 UPWARDS_SINCE: Final = KEY_COLUMNS + 8
 DOWNWARDS_SINCE: Final = KEY_COLUMNS + 9
 ALARMS: Final = KEY_COLUMNS + 10
-VALUES: Final = KEY_COLUMNS + 11
+SUM: Final = KEY_COLUMNS + 11
+ACTUAL: Final = KEY_COLUMNS + 12
+SCORED: Final = KEY_COLUMNS + 13
+ERRORS: Final = KEY_COLUMNS + 14
+VALUES: Final = ERRORS + ESTIMATORS
 """A row, behind its key: time of the last value, rolling average, how many values were ever taken,
 how many of the last are held, their median, the mean of the very last few; the cumulative sums of
-ranks and how many values they go back; alarms; then the last values in a ring, their times, the
-same values in ascending order, and the panes."""
-
-EPOCH: Final = 0
-SUM: Final = 1
-ACTUAL: Final = 2
-SCORED: Final = 3
-ERRORS: Final = 4
-HISTOGRAM: Final = ERRORS + ESTIMATORS
-"""A pane: which half window it began with, the sum of its values, the sum of the values whose
-estimates were scored and how many these were, sums of absolute errors, then the histogram."""
+ranks and how many values they go back; alarms; the sum of the values, that of those whose
+estimates were scored and how many these were, sums of absolute errors; then the last values in a
+ring, their times, the same values in ascending order, and the histogram."""
 
 _DRIFT: Final = 0.5
 _UNIT: Final = math.sqrt(12.0)
-_LEAST_WEIGHT: Final = 1e-6
 
 
-def row_columns(bins: int, recent: int, panes: int) -> int:
+def row_columns(bins: int, recent: int) -> int:
     """Length of a row."""
-    return VALUES + 3 * recent + panes * (HISTOGRAM + histogram_columns(bins))
+    return VALUES + 3 * recent + histogram_columns(bins)
 
 
 @part
@@ -98,45 +85,17 @@ def histogram_size(model: NDArray[np.float64]) -> int:
     return CENTROIDS + 2 * (int(model[BINS]) + 1)
 
 
-@part
-def _first_pane(model: NDArray[np.float64]) -> int:
-    """Return where in a row its first pane begins."""
+@bare_kernel
+def histogram_place(model: NDArray[np.float64]) -> int:
+    """Return where in a row its histogram begins."""
     return VALUES + 3 * int(model[RECENT])
 
 
 @part
-def pane_place(model: NDArray[np.float64], number: int) -> int:
-    """Return where in a row one of its panes begins."""
-    return _first_pane(model) + number * (HISTOGRAM + histogram_size(model))
-
-
-@part
-def begin_panes(model: NDArray[np.float64], row: NDArray[np.float64], now: float) -> None:
-    """Clear the panes whose time is over."""
-    if model[PANES] < 2.0:
-        return
-    half_window = math.floor(now / model[PANE_SECONDS])
-    for begun in range(half_window, half_window - 2, -1):
-        pane = pane_place(model, begun % 2)
-        if row[pane + EPOCH] != begun:
-            for place in range(pane, pane + HISTOGRAM + histogram_size(model)):
-                row[place] = 0.0
-            row[pane + EPOCH] = begun
-
-
-@bare_kernel
-def speaking_pane(model: NDArray[np.float64], now: float) -> int:
-    """Return where in a row the pane begins that beliefs come from; see ``begin_panes``."""
-    if model[PANES] < 2.0:
-        return _first_pane(model)
-    return pane_place(model, (math.floor(now / model[PANE_SECONDS]) - 1) % 2)
-
-
-@part
-def estimate(row: NDArray[np.float64], pane: int, estimator: int) -> float:
-    """An estimator's value; needs a value in the pane that begins at this place."""
+def estimate(row: NDArray[np.float64], histogram: int, estimator: int) -> float:
+    """An estimator's value; needs a value in the histogram, which begins at this place."""
     if estimator == MEAN:
-        return float(row[pane + SUM] / row[pane + HISTOGRAM + COUNT])
+        return float(row[SUM] / row[histogram + COUNT])
     if estimator == MEDIAN:
         return float(row[MEDIAN_VALUE])
     if estimator == ROLLING:
@@ -145,86 +104,47 @@ def estimate(row: NDArray[np.float64], pane: int, estimator: int) -> float:
 
 
 @part
-def score(row: NDArray[np.float64], pane: int, estimator: int) -> float:
+def score(row: NDArray[np.float64], estimator: int) -> float:
     """Normalised mean absolute error: summed errors over summed values; nan before any."""
-    if row[pane + SCORED] == 0.0:
+    if row[SCORED] == 0.0:
         return math.nan
-    error = row[pane + ERRORS + estimator]
-    if row[pane + ACTUAL] <= 0.0:
+    error = row[ERRORS + estimator]
+    if row[ACTUAL] <= 0.0:
         return 0.0 if error == 0.0 else math.inf
-    return float(error / row[pane + ACTUAL])
+    return float(error / row[ACTUAL])
 
 
 @part
-def mark(
-    model: NDArray[np.float64],
-    row: NDArray[np.float64],
-    estimates: NDArray[np.float64],
-    value: float,
-) -> None:
+def mark(row: NDArray[np.float64], estimates: NDArray[np.float64], value: float) -> None:
     """Score the estimates made at a job's submission (nan for none) by what came true."""
     if math.isnan(estimates[0]):
         return
-    for number in range(int(model[PANES])):
-        pane = pane_place(model, number)
-        row[pane + ACTUAL] += value
-        row[pane + SCORED] += 1.0
-        for estimator in range(ESTIMATORS):
-            row[pane + ERRORS + estimator] += abs(estimates[estimator] - value)
+    row[ACTUAL] += value
+    row[SCORED] += 1.0
+    for estimator in range(ESTIMATORS):
+        row[ERRORS + estimator] += abs(estimates[estimator] - value)
 
 
 @part
 def take(model: NDArray[np.float64], row: NDArray[np.float64], now: float, value: float) -> None:
-    """Add a value to a row that has aged; panes whose time is over were cleared before."""
-    for number in range(int(model[PANES])):
-        _add(model, row, number, value)
+    """Add a value to a row."""
+    _add(model, row, value)
     _hold(model, row, now, value)
     row[LATEST] = now
 
 
 @part
-def age(model: NDArray[np.float64], row: NDArray[np.float64], now: float) -> None:
-    """Let what was seen count for less, by the time since the last value."""
-    if not math.isfinite(model[HALF_LIFE_SECONDS]) or row[TAKEN] == 0.0:
-        return
-    factor = 0.5 ** (max(now - row[LATEST], 0.0) / model[HALF_LIFE_SECONDS])
-    fade_pane(model, row, factor)
-
-
-@part
-def _add(model: NDArray[np.float64], row: NDArray[np.float64], number: int, value: float) -> None:
-    """Add a value to a pane's sum and histogram."""
-    pane = pane_place(model, number)
-    row[pane + SUM] += value
-    begin = pane + HISTOGRAM
+def _add(model: NDArray[np.float64], row: NDArray[np.float64], value: float) -> None:
+    """Add a value to the sum and the histogram."""
+    row[SUM] += value
+    begin = histogram_place(model)
     insert(row[begin : begin + histogram_size(model)], value, 1.0)
 
 
 @part
-def fade_pane(model: NDArray[np.float64], row: NDArray[np.float64], factor: float) -> None:
-    """Multiply all that the only pane has counted; what is next to nothing then is cleared."""
-    if factor >= 1.0:
-        return
-    pane = _first_pane(model)
-    begin = pane + HISTOGRAM
-    end = begin + histogram_size(model)
-    if row[begin + COUNT] * factor < _LEAST_WEIGHT:
-        for place in range(pane + SUM, end):
-            row[place] = 0.0
-        return
-    for place in range(pane + SUM, begin):
-        row[place] *= factor
-    fade(row[begin:end], factor)
-
-
-@part
 def _hold(model: NDArray[np.float64], row: NDArray[np.float64], now: float, value: float) -> None:
-    """Put a value into the ring, drop those that the window has passed, and estimate anew."""
+    """Put a value into the ring, and estimate anew."""
     size = int(model[RECENT])
-    if model[PANES] == 2.0:
-        oldest = now - 2.0 * model[PANE_SECONDS]
-        while row[HELD] > 0.0 and row[VALUES + size + _oldest_place(model, row)] < oldest:
-            _drop_oldest(model, row)
     if row[HELD] == 0.0:
         row[ROLLING_VALUE] = value
     else:
@@ -306,9 +226,9 @@ def _estimate(model: NDArray[np.float64], row: NDArray[np.float64]) -> None:
 
 
 @part
-def watch(model: NDArray[np.float64], row: NDArray[np.float64], now: float, value: float) -> None:
+def watch(model: NDArray[np.float64], row: NDArray[np.float64], value: float) -> None:
     """Add a value's rank to the cumulative sums; if one has risen too high, begin the row anew."""
-    begin = speaking_pane(model, now) + HISTOGRAM
+    begin = histogram_place(model)
     histogram = row[begin : begin + histogram_size(model)]
     count = histogram[COUNT]
     if count == 0.0:
@@ -334,17 +254,15 @@ def _begin_anew(model: NDArray[np.float64], row: NDArray[np.float64], kept: int)
     row[HELD] = kept
     if kept > 0:
         estimate_anew(model, row)
-    for number in range(int(model[PANES])):
-        pane = pane_place(model, number)
-        scored = row[pane + SCORED]
-        share = min(1.0, kept / scored) if scored > 0.0 else 1.0
-        row[pane + SUM] = 0.0
-        for i in range(ACTUAL, HISTOGRAM):
-            row[pane + i] *= share
-        for i in range(HISTOGRAM, HISTOGRAM + histogram_size(model)):
-            row[pane + i] = 0.0
-        for i in range(kept):
-            _add(model, row, number, row[VALUES + ring_place(model, row, i)])
+    share = min(1.0, kept / row[SCORED]) if row[SCORED] > 0.0 else 1.0
+    row[SUM] = 0.0
+    for i in range(ACTUAL, VALUES):
+        row[i] *= share
+    begin = histogram_place(model)
+    for i in range(begin, begin + histogram_size(model)):
+        row[i] = 0.0
+    for i in range(kept):
+        _add(model, row, row[VALUES + ring_place(model, row, i)])
     row[UPWARDS] = row[DOWNWARDS] = 0.0
     row[UPWARDS_SINCE] = row[DOWNWARDS_SINCE] = 0.0
     row[ALARMS] += 1.0

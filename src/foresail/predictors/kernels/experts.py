@@ -30,18 +30,14 @@ from foresail.kernels.columns import REQUESTED
 from foresail.kernels.compile import bare_kernel, bare_step, part
 from foresail.kernels.signatures import BELIEF_STEP, PREDICTOR_STEP, PredictorInputs
 from foresail.predictors.kernels.experience import (
-    ALARM_LEVEL,
     ESTIMATORS,
     EXPERIENCE_HEAD,
-    HISTOGRAM,
     MEAN,
-    age,
-    begin_panes,
     estimate,
+    histogram_place,
     histogram_size,
     mark,
     score,
-    speaking_pane,
     take,
     watch,
 )
@@ -138,9 +134,7 @@ def _clock(model: NDArray[np.float64], now: float) -> float:
 
 
 @part
-def ask(
-    model: NDArray[np.float64], spec: NDArray[np.float64], job: NDArray[np.float64], now: float
-) -> None:
+def ask(model: NDArray[np.float64], spec: NDArray[np.float64], job: NDArray[np.float64]) -> None:
     """Write what each expert says into the job's row, and which one to follow.
 
     That with the least error; of equal ones that with more values, then the first. Where none was
@@ -165,9 +159,8 @@ def ask(
         touch(model, at)
         begin = row_place(model, at)
         row = model[begin : begin + int(model[ROW_COLUMNS])]
-        begin_panes(model, row, now)
-        pane = speaking_pane(model, now)
-        values = row[pane + HISTOGRAM + COUNT]
+        histogram = histogram_place(model)
+        values = row[histogram + COUNT]
         if values == 0.0:
             continue
         if not scored and model[place] > most_attributes:
@@ -176,8 +169,8 @@ def ask(
         if number == all_jobs and job[EXPERT] == NO_EXPERT:
             job[EXPERT], job[ROW] = number * ESTIMATORS + MEAN, at
         for estimator in range(ESTIMATORS):
-            job[ESTIMATES + number * ESTIMATORS + estimator] = estimate(row, pane, estimator)
-            error = score(row, pane, estimator)
+            job[ESTIMATES + number * ESTIMATORS + estimator] = estimate(row, histogram, estimator)
+            error = score(row, estimator)
             # What is known of all jobs stands in, and never competes.
             if number == all_jobs or math.isnan(error):
                 continue
@@ -191,7 +184,7 @@ def ask(
 @bare_kernel
 def winner_histogram(model: NDArray[np.float64], job: NDArray[np.float64]) -> int:
     """Return where in the model the winning feature-value's history begins; the job has one."""
-    return row_place(model, int(job[ROW])) + speaking_pane(model, model[CLOCK]) + HISTOGRAM
+    return row_place(model, int(job[ROW])) + histogram_place(model)
 
 
 @bare_kernel
@@ -205,7 +198,8 @@ def predict(inputs: PredictorInputs) -> None:
     """Follow the best expert; without any, the limit or what stands for it."""
     model, job, spec = inputs.model, inputs.jobs[inputs.slot], inputs.specs[inputs.slot]
     summary = inputs.summaries[inputs.slot]
-    ask(model, spec, job, _clock(model, inputs.now))
+    _clock(model, inputs.now)
+    ask(model, spec, job)
     limit = belief_end(model, spec)
     if job[EXPERT] == NO_EXPERT:
         summarise_point(limit if math.isfinite(limit) else DAY_SECONDS, summary)
@@ -238,10 +232,9 @@ def _row_to_learn(inputs: PredictorInputs, number: int, key: NDArray[np.float64]
         touch(model, at)
     begin = row_place(model, at)
     row = model[begin : begin + int(model[ROW_COLUMNS])]
-    begin_panes(model, row, model[CLOCK])
     first = ESTIMATES + number * ESTIMATORS
     estimates = inputs.jobs[inputs.slot, first : first + ESTIMATORS]
-    mark(model, row, estimates, inputs.runtime)
+    mark(row, estimates, inputs.runtime)
     return begin
 
 
@@ -262,7 +255,7 @@ def observe(inputs: PredictorInputs) -> None:
 
 @bare_step(PREDICTOR_STEP)
 def observe_and_forget(inputs: PredictorInputs) -> None:
-    """Observe like ``observe``, for a model with a half-life or a level of alarms."""
+    """Observe like ``observe``, for a model with a level of alarms."""
     model, runtime = inputs.model, inputs.runtime
     if not math.isfinite(runtime) or runtime < 0.0:
         return
@@ -272,9 +265,7 @@ def observe_and_forget(inputs: PredictorInputs) -> None:
         begin = _row_to_learn(inputs, number, key)
         if begin >= 0:
             row = model[begin : begin + int(model[ROW_COLUMNS])]
-            age(model, row, now)
-            if math.isfinite(model[ALARM_LEVEL]):
-                watch(model, row, now, runtime)
+            watch(model, row, runtime)
             take(model, row, now, runtime)
     model[LEARNED] += 1.0
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,25 +12,20 @@ from foresail.predictors.kernels.experience import (
     ALARMS,
     ALPHA,
     DOWNWARDS_SINCE,
-    HALF_LIFE_SECONDS,
     HELD,
-    HISTOGRAM,
     LATEST,
-    PANES,
     RECENT,
     ROLLING_VALUE,
     SUM,
     TAKEN,
     UPWARDS,
     VALUES,
-    begin_panes,
     estimate_anew,
-    fade_pane,
+    histogram_place,
     histogram_size,
-    pane_place,
     ring_place,
 )
-from foresail.predictors.kernels.experts import CLOCK, LEARNED
+from foresail.predictors.kernels.experts import LEARNED
 from foresail.predictors.kernels.history_table import (
     AT_ORDER,
     CODE,
@@ -113,15 +106,6 @@ def _translate(
 
 
 @part
-def _age(model: NDArray[np.float64], row: NDArray[np.float64], now: float) -> None:
-    """Bring a row's panes to the present."""
-    begin_panes(model, row, model[CLOCK])
-    if math.isfinite(model[HALF_LIFE_SECONDS]):
-        age = (now - row[LATEST]) / model[HALF_LIFE_SECONDS]
-        fade_pane(model, row, 0.5**age)
-
-
-@part
 def _join(
     model: NDArray[np.float64],
     row: NDArray[np.float64],
@@ -129,22 +113,17 @@ def _join(
     both: NDArray[np.float64],
 ) -> None:
     """Add one feature-value's row to another."""
-    now = max(row[LATEST], theirs[LATEST])
-    _age(model, row, now)
-    _age(model, theirs, now)
-    for number in range(int(model[PANES])):
-        pane = pane_place(model, number)
-        begin = pane + HISTOGRAM
-        end = begin + histogram_size(model)
-        for i in range(pane + SUM, begin):
-            row[i] += theirs[i]
-        merge(row[begin:end], theirs[begin:end], both)
+    begin = histogram_place(model)
+    end = begin + histogram_size(model)
+    for i in range(SUM, VALUES):
+        row[i] += theirs[i]
+    merge(row[begin:end], theirs[begin:end], both)
     if theirs[LATEST] > row[LATEST]:
         for place in range(UPWARDS, DOWNWARDS_SINCE + 1):
             row[place] = theirs[place]
     row[ALARMS] += theirs[ALARMS]
     _join_last_values(model, row, theirs, both)
-    row[LATEST] = now
+    row[LATEST] = max(row[LATEST], theirs[LATEST])
 
 
 @part

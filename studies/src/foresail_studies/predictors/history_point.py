@@ -56,7 +56,7 @@ def _follow(inputs: PredictorInputs) -> tuple[int, int]:
     """
     model, job, spec = inputs.model, inputs.jobs[inputs.slot], inputs.specs[inputs.slot]
     model[CLOCK] = max(model[CLOCK], inputs.now)
-    ask(model, spec, job, model[CLOCK])
+    ask(model, spec, job)
     if job[EXPERT] == NO_EXPERT:
         limit = belief_end(model, spec)
         unknown = limit if math.isfinite(limit) else DAY_SECONDS
