@@ -157,7 +157,6 @@ def _distributions() -> None:
     from foresail.distributions.empirical import Empirical
     from foresail.distributions.histogram import Histogram
     from foresail.distributions.log_normal import LogNormal
-    from foresail.distributions.mixture import Mixture
     from foresail.distributions.operations import Atoms, reduced
     from foresail.distributions.packed import PackedDistributions
     from foresail.distributions.quantiles import Quantiles
@@ -174,9 +173,8 @@ def _distributions() -> None:
         Quantiles(np.array([0.0, 0.5, 1.0]), [1.0, 2.0, 4.0]),
         Uniform(1.0, 2.0),
     ]
-    histogram.merged_with(histogram)
     random = np.random.default_rng(0)
-    for each in [*several, Mixture(several, [1.0 / len(several)] * len(several))]:
+    for each in several:
         later = each.given(0.5)
         later.survival([0.0, 1.0, 3.0])
         later.quantile(0.5)

@@ -14,7 +14,7 @@ job = Uniform(0.0, 600.0)
 later = job.given(300.0)
 print(f"runs beyond 450 s: {job.survival(450.0):.0%}")
 print(f"once it has run 300 s: {later.survival(450.0):.0%}")
-print(f"remaining: {later.shifted(-300.0).mean():.0f} s on average")
+print(f"remaining: {later.mean() - 300.0:.0f} s on average")
 
 # Two of them, one after the other, with a deadline after fifteen minutes.
 print(f"two in a row miss 900 s: {convolved([job, job]).survival(900.0):.1%}")

@@ -3,11 +3,11 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from foresail.distributions.basic import Point, Shifted, Uniform
+from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
+from foresail.distributions.kernels.streaming_histogram import merge
 from foresail.distributions.log_normal import LogNormal
-from foresail.distributions.mixture import Mixture
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.truncated_normal import TruncatedNormal
 
@@ -72,17 +72,12 @@ CLOSED = st.one_of(
 SIMPLE = st.one_of(CLOSED, log_normals())
 
 
-@st.composite
-def shifted(draw):
-    return Shifted(draw(SIMPLE), draw(SECONDS))
-
-
-@st.composite
-def mixtures(draw):
-    components = draw(st.lists(st.one_of(SIMPLE, shifted()), min_size=1, max_size=4))
-    size = len(components)
-    return Mixture(components, draw(st.lists(st.floats(0.01, 10), min_size=size, max_size=size)))
-
-
-DISTRIBUTIONS = st.one_of(SIMPLE, shifted(), mixtures())
+DISTRIBUTIONS = SIMPLE
 BOUNDED = DISTRIBUTIONS.filter(lambda belief: np.isfinite(belief.quantile(1.0)))
+
+
+def merged(one, other):
+    """The histogram of both streams."""
+    row = one.row.copy()
+    merge(row, other.row.copy(), np.empty(2 * row.size + other.row.size))
+    return Histogram(row)

@@ -8,6 +8,7 @@ from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
 from foresail.distributions.operations import convolved
 from foresail.distributions.packed import PackedDistributions
+from made_distributions import merged
 
 SLOTS = np.arange(0.0, 20.0, 2.5)
 
@@ -131,9 +132,9 @@ def test_streaming_histogram():
     assert float(whole.cumulative(15.0)) * 10 == pytest.approx(3.275065, abs=1e-6)
     assert whole.quantile(1 / 3) == pytest.approx(15.222891, abs=1e-6)
     assert whole.quantile(2 / 3) == pytest.approx(28.962963, abs=1e-6)
-    merged = Histogram.of(values[:7], 5).merged_with(Histogram.of(values[7:], 5))
-    assert merged.centroids == pytest.approx(whole.centroids)
-    assert merged.counts.tolist() == whole.counts.tolist()
+    both = merged(Histogram.of(values[:7], 5), Histogram.of(values[7:], 5))
+    assert both.centroids == pytest.approx(whole.centroids)
+    assert both.counts.tolist() == whole.counts.tolist()
 
 
 def test_interpolated_cumulative():

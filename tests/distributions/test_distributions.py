@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.distributions.basic import SHARE_WEIGHTS, SHARES, Point, Shifted, Uniform
+from foresail.distributions.basic import SHARE_WEIGHTS, SHARES, Point, Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.log_normal import LogNormal
-from foresail.distributions.mixture import Mixture
 from foresail.distributions.operations import breaks, node_levels, places_at
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.summary import belief_row, summarise
@@ -221,27 +220,6 @@ def test_scaled_is_the_same_in_another_unit(belief, factor, level):
     assert float(scaled.survival(between * factor)) == pytest.approx(expected, abs=1e-6)
 
 
-@given(DISTRIBUTIONS, SECONDS, LEVELS)
-def test_shifted_is_the_same_later(belief, amount, level):
-    """Quantiles, mean and survival follow the amount, and the way back leads back."""
-    later = belief.shifted(amount)
-    value = belief.quantile(level)
-    assert later.quantile(level) == pytest.approx(value + amount, rel=1e-6, abs=1e-6)
-    assert later.mean() == pytest.approx(belief.mean() + amount, rel=1e-9)
-    first = later.quantile(0.0)
-    assert later.shifted(-first).mean() == pytest.approx(later.mean() - first, rel=1e-6, abs=1e-3)
-
-
-@given(DISTRIBUTIONS, SECONDS)
-def test_what_remains_is_the_rest_shifted_back(belief, elapsed):
-    """The remaining time of a running job: given, then shifted back, is a distribution from 0."""
-    remaining = belief.given(elapsed)
-    if remaining is not belief:
-        remaining = remaining.shifted(-elapsed)
-        assert remaining.quantile(0.0) >= 0.0
-        assert float(remaining.survival(-1.0)) == 1.0
-
-
 @given(DISTRIBUTIONS, st.integers(0, 2**32 - 1))
 def test_samples_follow_the_distribution(belief, seed):
     """The share of draws up to a quantile is its level; nothing lies outside the range."""
@@ -281,15 +259,11 @@ def test_nothing_is_left_from_the_largest_value_on(belief):
 
 
 @given(DISTRIBUTIONS)
-def test_impossible_factors_and_amounts_are_refused(belief):
+def test_impossible_factors_are_refused(belief):
     """By every kind, in the same words."""
     for factor in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(ValueError, match="factor must be above 0"):
             belief.scaled(factor)
-    with pytest.raises(ValueError, match="amount must be finite"):
-        belief.shifted(-1.01 * belief.quantile(0.0) - 0.01)
-    with pytest.raises(ValueError, match="amount must be finite"):
-        belief.shifted(np.nan)
 
 
 @pytest.mark.parametrize(
@@ -302,11 +276,6 @@ def test_impossible_factors_and_amounts_are_refused(belief):
         (TruncatedNormal, (1.0, 0.0)),
         (TruncatedNormal, (1.0, 1.0, -1.0)),
         (TruncatedNormal, (0.0, 1.0, 50.0)),
-        (Mixture, ([],)),
-        (Mixture, ([Point(1.0)], [1.0, 2.0])),
-        (Mixture, ([Point(1.0), Point(2.0)], [1.0, -1.0])),
-        (Mixture, ([Point(1.0)], [0.0])),
-        (Shifted, (Point(1.0), -2.0)),
     ],
 )
 def test_further_kinds_refuse_what_is_no_distribution(made, arguments):
@@ -326,14 +295,3 @@ def test_truncated_normal_is_the_textbooks(belief, level):
     assert belief.survival(at) == pytest.approx(textbook.sf(at), rel=1e-6)
     mean = float(textbook.stats(moments="m"))
     assert belief.mean() == pytest.approx(mean, rel=1e-6)
-
-
-def test_mixture_weighs_its_components_anew_as_time_passes():
-    """Short jobs drop out; what is left is the long kind."""
-    belief = Mixture([Uniform(0.0, 10.0), Point(100.0)], [0.9, 0.1])
-    assert belief.mean() == pytest.approx(0.9 * 5 + 0.1 * 100)
-    assert belief.quantile(0.45) == pytest.approx(5.0)
-    assert belief.quantile(0.95) == 100.0
-    later = belief.given(5.0)
-    assert later.survival([50.0]) == pytest.approx([0.1 / 0.55])
-    assert belief.given(20.0).quantile(0.0) == 100.0

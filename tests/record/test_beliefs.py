@@ -6,10 +6,9 @@ import math
 
 import pytest
 
-from foresail.distributions.basic import Point, Shifted, Uniform
+from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.log_normal import LogNormal
-from foresail.distributions.mixture import Mixture
 from foresail.distributions.quantiles import Quantiles
 from foresail.record.beliefs import LEVELS, belief_of, kept
 from foresail.record.records import Predicted
@@ -19,9 +18,7 @@ BELIEFS = [
     LONG,
     *(LogNormal(0.37 * step, 0.05 + 0.21 * step, 3_000.0 * step) for step in range(1, 12)),
     LogNormal(6.0, 1.0, 3600.0, 41.7),
-    Mixture([LogNormal(5.0, 1.0, 900.0), Point(60.0), Uniform(1.0, 7.0)], [0.3, 0.3, 0.4]),
-    Mixture([LONG, Point(60.0)]),
-    Shifted(LogNormal(5.0, 1.0), 13.1),
+    Uniform(1.0, 7.0),
     Quantiles([0.0, 0.3, 1.0], [1 / 3, 2e4 / 7, 1e7 / 3]),
     Empirical([1 / 3, 2 / 3, 1e6 / 7]),
     Point(77.7),

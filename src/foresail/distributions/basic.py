@@ -1,7 +1,6 @@
-"""The simplest distributions (point, uniform, shifted), and what all kinds share.
+"""The simplest distributions (point and uniform), and what all kinds share.
 
-They share Gauss-Legendre quadrature within a piece, and the weights, factors and amounts that they
-accept.
+They share Gauss-Legendre quadrature within a piece, and the weights and factors that they accept.
 """
 
 from __future__ import annotations
@@ -36,13 +35,6 @@ def checked_factor(factor: float) -> float:
     if not 0.0 < factor < math.inf:
         raise ValueError("factor must be above 0 and finite")
     return factor
-
-
-def checked_shift(amount: float, smallest: float) -> float:
-    """The amount, if finite and ``smallest`` stays at or above 0; ``ValueError`` otherwise."""
-    if not (math.isfinite(amount) and smallest + amount >= 0.0):
-        raise ValueError("amount must be finite and must not take the quantity below 0")
-    return amount
 
 
 def normalised(weights: NDArray[np.float64], total: float) -> NDArray[np.float64]:
@@ -84,10 +76,6 @@ class Point:
     def scaled(self, factor: float) -> Point:
         """The belief about ``factor`` times the quantity."""
         return Point(self.value * checked_factor(factor))
-
-    def shifted(self, amount: float) -> Point:
-        """The belief about the quantity plus an amount."""
-        return Point(self.value + checked_shift(amount, self.value))
 
     def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:  # noqa: ARG002
         """The value, so many times."""
@@ -144,79 +132,9 @@ class Uniform:
         """The belief about ``factor`` times the quantity."""
         return Uniform(self.low * checked_factor(factor), self.high * factor)
 
-    def shifted(self, amount: float) -> Uniform:
-        """The belief about the quantity plus an amount."""
-        return Uniform(self.low + checked_shift(amount, self.low), self.high + amount)
-
     def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:
         """So many independent draws."""
         return random.uniform(self.low, self.high, size)
-
-
-@dataclass(frozen=True, slots=True)
-class Shifted:
-    """The belief about a quantity plus an amount.
-
-    Raises ``ValueError`` if the amount is not as above.
-    """
-
-    inner: Distribution
-    """The belief about the quantity itself."""
-    amount: float
-    """Seconds; finite, and the smallest value plus it not negative."""
-
-    def __post_init__(self) -> None:
-        checked_shift(self.amount, self.inner.quantile(0.0))
-
-    def mean(self) -> float:
-        """Expected value."""
-        return self.inner.mean() + self.amount
-
-    def quantile(self, level: float) -> float:
-        """Smallest value that the quantity stays at or below with at least this probability."""
-        return self.inner.quantile(level) + self.amount
-
-    def survival(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Probability to exceed each of the values."""
-        at = np.asarray(values, dtype=np.float64)
-        return np.where(self._is_over(at), 0.0, self.inner.survival(at - self.amount))
-
-    def cumulative(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Probability to stay at or below each of the values."""
-        at = np.asarray(values, dtype=np.float64)
-        return np.where(self._is_over(at), 1.0, self.inner.cumulative(at - self.amount))
-
-    def _is_over(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return where the largest value is reached: shifting back may land just below it."""
-        return values >= self.quantile(1.0)
-
-    def expectation(self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> float:
-        """Expected value of a function of the quantity."""
-        return self.inner.expectation(lambda values: function(values + self.amount))
-
-    def given(self, elapsed: float) -> Distribution:
-        """The belief once the quantity exceeds ``elapsed``; a point there if nothing is left."""
-        before = elapsed - self.amount
-        if elapsed <= 0.0 or before < 0.0:
-            return self
-        if float(self.survival(elapsed)) == 0.0:
-            return Point(elapsed)
-        before = max(before, math.ulp(0.0))  # 0 would say nothing about the inner belief
-        return Shifted(self.inner.given(before), self.amount)
-
-    def scaled(self, factor: float) -> Distribution:
-        """The belief about ``factor`` times the quantity."""
-        return Shifted(self.inner.scaled(checked_factor(factor)), self.amount * factor)
-
-    def shifted(self, amount: float) -> Distribution:
-        """The belief about the quantity plus a further amount."""
-        total = self.amount + checked_shift(amount, self.quantile(0.0))
-        total = max(total, -self.inner.quantile(0.0))  # rounding may pass it
-        return Shifted(self.inner, total) if total else self.inner
-
-    def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:
-        """So many independent draws."""
-        return self.inner.sample(random, size) + self.amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,10 +174,6 @@ class UsageBelief:
     def scaled(self, factor: float) -> Distribution:
         """The runtime alone."""
         return self.runtime.scaled(factor)
-
-    def shifted(self, amount: float) -> Distribution:
-        """The runtime alone."""
-        return self.runtime.shifted(amount)
 
     def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:
         """Runtimes."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from foresail.distributions.basic import Point, checked_factor, checked_shift, normalised
+from foresail.distributions.basic import Point, checked_factor, normalised
 from foresail.distributions.kernels.summary import atom_mean, atom_quantile
 from foresail.model.distribution import Distribution
 
@@ -90,11 +90,6 @@ class Empirical:
     def scaled(self, factor: float) -> Empirical:
         """The belief about ``factor`` times the quantity."""
         return Empirical(self.values * checked_factor(factor), self.probabilities)
-
-    def shifted(self, amount: float) -> Empirical:
-        """The belief about the quantity plus an amount."""
-        moved = self.values + checked_shift(amount, float(self.values[0]))
-        return Empirical(moved, self.probabilities)
 
     def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:
         """So many independent draws."""

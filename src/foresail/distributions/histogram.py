@@ -13,9 +13,7 @@ from foresail.distributions.basic import (
     SHARE_WEIGHTS,
     SHARES,
     Point,
-    Shifted,
     checked_factor,
-    checked_shift,
 )
 from foresail.distributions.kernels.streaming_histogram import (
     CENTROIDS,
@@ -31,7 +29,6 @@ from foresail.distributions.kernels.streaming_histogram import (
     histogram_pieces,
     insert,
     insert_all,
-    merge,
     value_at,
     values_at,
 )
@@ -142,21 +139,6 @@ class Histogram:
         pieces = histogram_pieces(self.row)
         return pieces_beyond(pieces, self.elapsed) if self.elapsed > 0.0 else pieces
 
-    def merged_with(self, other: Histogram) -> Histogram:
-        """The histogram of both streams, with as many bins as this one.
-
-        Raises ``ValueError`` if one of them is conditioned.
-        """
-        row = self._unconditioned()
-        added = other._unconditioned()
-        merge(row, added, np.empty(row.size + added.size))
-        return Histogram(row)
-
-    def _unconditioned(self) -> NDArray[np.float64]:
-        if self.elapsed > 0.0:
-            raise ValueError("histogram must not be conditioned: its values below are unknown")
-        return self.row.copy()
-
     def _passed(self) -> float:
         return float(count_up_to(self.row, self.elapsed)) if self.elapsed > 0.0 else 0.0
 
@@ -229,16 +211,6 @@ class Histogram:
         row[[SMALLEST, LARGEST]] *= factor
         row[CENTROIDS : CENTROIDS + int(row[USED])] *= factor
         return Histogram(row, self.elapsed * factor)
-
-    def shifted(self, amount: float) -> Distribution:
-        """The belief about the quantity plus an amount."""
-        checked_shift(amount, max(self.smallest, self.elapsed))
-        if self.elapsed > 0.0:
-            return Shifted(self, amount) if amount else self
-        row = self.row.copy()
-        row[[SMALLEST, LARGEST]] += amount
-        row[CENTROIDS : CENTROIDS + int(row[USED])] += amount
-        return Histogram(row)
 
     def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:
         """So many independent draws."""

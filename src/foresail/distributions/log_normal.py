@@ -16,9 +16,7 @@ from foresail.distributions.basic import (
     SHARE_WEIGHTS,
     SHARES,
     Point,
-    Shifted,
     checked_factor,
-    checked_shift,
 )
 from foresail.distributions.kernels.log_normal import (
     log_normal_left,
@@ -112,10 +110,6 @@ class LogNormal:
         """The belief about ``factor`` times the quantity."""
         mu = self.mu + math.log(checked_factor(factor))
         return LogNormal(mu, self.sigma, self.cap * factor, self.elapsed * factor)
-
-    def shifted(self, amount: float) -> Distribution:
-        """The belief about the quantity plus an amount."""
-        return Shifted(self, checked_shift(amount, self.elapsed)) if amount else self
 
     def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:
         """So many independent draws."""

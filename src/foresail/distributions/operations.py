@@ -9,11 +9,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.distributions.basic import SHARE_WEIGHTS, SHARES, Point, Shifted, Uniform
+from foresail.distributions.basic import SHARE_WEIGHTS, SHARES, Point, Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
 from foresail.distributions.log_normal import LogNormal
-from foresail.distributions.mixture import Mixture
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.truncated_normal import TruncatedNormal
 from foresail.kernels.compile import bare_kernel
@@ -103,16 +102,6 @@ def exact_atoms(distribution: Distribution) -> Atoms | None:
             return joined(distribution.values, distribution.probabilities)
         case Histogram() if not distribution.merged:
             return Atoms(distribution.centroids, distribution.counts / distribution.count)
-        case Shifted(inner, amount):
-            atoms = exact_atoms(inner)
-            return atoms and joined(atoms.values + amount, atoms.masses)
-        case Mixture():
-            parts = [exact_atoms(component) for component in distribution.components]
-            found = [part for part in parts if part is not None]
-            if len(found) < len(parts):
-                return None
-            masses = [w * part.masses for w, part in zip(distribution.weights, found, strict=True)]
-            return joined(np.concatenate([part.values for part in found]), np.concatenate(masses))
         case _:
             return None
 
@@ -142,18 +131,12 @@ def breaks(distribution: Distribution) -> NDArray[np.float64]:
             return np.array([distribution.elapsed, distribution.cap])
         case TruncatedNormal():
             return np.array([distribution.low])
-        case Mixture():
-            return np.concatenate([breaks(component) for component in distribution.components])
-        case Shifted(inner, amount):
-            return breaks(inner) + amount
         case _:
             return np.empty(0)
 
 
 def places_at(distribution: Distribution, levels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The quantile at each of the levels; of a mixture, those of every component."""
-    if isinstance(distribution, Mixture):
-        return np.concatenate([places_at(each, levels) for each in distribution.components])
+    """The quantile at each of the levels."""
     return np.array([distribution.quantile(level) for level in levels])
 
 

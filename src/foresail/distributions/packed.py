@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from foresail.distributions.basic import Point, Shifted, Uniform
+from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.histogram import Histogram
 from foresail.distributions.kernels.survival_grid import (
@@ -24,7 +23,6 @@ from foresail.distributions.kernels.survival_grid import (
     survival_left,
 )
 from foresail.distributions.log_normal import LogNormal
-from foresail.distributions.mixture import Mixture
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.summary import belief_row
 from foresail.distributions.truncated_normal import TruncatedNormal
@@ -32,27 +30,14 @@ from foresail.kernels.columns import BELIEF_LEVELS
 from foresail.model.arrays import Floats, Integers
 from foresail.model.distribution import Distribution
 
-_Arrays: TypeAlias = tuple[Integers, Integers, Integers, Floats, Floats, Floats]
-
-
-@dataclass(frozen=True, slots=True)
-class _Component:
-    kind: int
-    weight: float
-    shift: float
-    rows: NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedDistributions:
     """Distributions laid out for ``distributions.kernels.survival_grid``; made by ``of``."""
 
-    first_component: NDArray[np.int64]
-    kinds: NDArray[np.int64]
-    first_row: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    shifts: NDArray[np.float64]
-    rows: NDArray[np.float64]
+    kinds: Integers
+    first_row: Integers
+    rows: Floats
 
     @classmethod
     def of(cls, distributions: Sequence[Distribution]) -> PackedDistributions:
@@ -63,24 +48,21 @@ class PackedDistributions:
 
         Raises ``ValueError`` if an unknown kind has no finite largest value.
         """
-        parts = [list(_components(distribution)) for distribution in distributions]
-        components = [component for part in parts for component in part]
+        parts = [_packed(distribution) for distribution in distributions]
+        ends = np.cumsum([len(rows) for _, rows in parts], dtype=np.int64)
         packed = cls(
-            _starts([len(part) for part in parts]),
-            np.array([component.kind for component in components], dtype=np.int64),
-            _starts([component.rows.shape[0] for component in components]),
-            np.array([component.weight for component in components]),
-            np.array([component.shift for component in components]),
-            np.concatenate([np.empty((0, PIECE_COLUMNS)), *(each.rows for each in components)]),
+            np.array([kind for kind, _ in parts], dtype=np.int64),
+            np.concatenate(([0], ends)).astype(np.int64),
+            np.concatenate([np.empty((0, PIECE_COLUMNS)), *(rows for _, rows in parts)]),
         )
         for array in packed._arrays():
             array.flags.writeable = False
         return packed
 
     def __len__(self) -> int:
-        return self.first_component.size - 1
+        return self.kinds.size
 
-    def survival_grid(self, elapsed: ArrayLike, offsets: ArrayLike) -> NDArray[np.float64]:
+    def survival_grid(self, elapsed: ArrayLike, offsets: ArrayLike) -> Floats:
         """P(T > elapsed + offset | T > elapsed) of each distribution at each offset.
 
         The consumption of running jobs on a slot grid (3Sigma equation 4.3), and with no elapsed
@@ -110,7 +92,7 @@ class PackedDistributions:
             fill_survival_grid(*self._arrays(), since, grid, self._left(since), survival)
         return survival
 
-    def left(self, elapsed: ArrayLike) -> NDArray[np.float64]:
+    def left(self, elapsed: ArrayLike) -> Floats:
         """Probability of each distribution to exceed its elapsed time (1 where that is 0).
 
         Raises ``ValueError`` if the elapsed times are not one per distribution, finite and not
@@ -118,12 +100,12 @@ class PackedDistributions:
         """
         return self._left(self._checked(elapsed))
 
-    def _left(self, elapsed: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _left(self, elapsed: Floats) -> Floats:
         left = np.empty(len(self))
         survival_left(*self._arrays(), elapsed, left)
         return left
 
-    def _checked(self, elapsed: ArrayLike) -> NDArray[np.float64]:
+    def _checked(self, elapsed: ArrayLike) -> Floats:
         since = np.ascontiguousarray(elapsed, dtype=np.float64)
         if since.shape != (len(self),):
             raise ValueError("elapsed must be one per distribution")
@@ -131,39 +113,22 @@ class PackedDistributions:
             raise ValueError("elapsed must be finite and not negative")
         return since
 
-    def _arrays(self) -> _Arrays:
-        return (
-            self.first_component,
-            self.kinds,
-            self.first_row,
-            self.weights,
-            self.shifts,
-            self.rows,
-        )
+    def _arrays(self) -> tuple[Integers, Integers, Floats]:
+        return self.kinds, self.first_row, self.rows
 
 
-def _starts(lengths: Sequence[int]) -> NDArray[np.int64]:
-    return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))).astype(np.int64)
-
-
-def _components(
-    distribution: Distribution, weight: float = 1.0, shift: float = 0.0
-) -> Iterator[_Component]:
+def _packed(distribution: Distribution) -> tuple[int, Floats]:
+    """The kind of a distribution, and its rows."""
     match distribution:
-        case Mixture():
-            for each, share in zip(distribution.components, distribution.weights, strict=True):
-                yield from _components(each, weight * float(share), shift)
-        case Shifted(inner, amount):
-            yield from _components(inner, weight, shift + amount)
         case LogNormal(mu, sigma, cap, elapsed):
-            yield _Component(LOG_NORMAL, weight, shift, np.array([[mu, sigma, cap, elapsed]]))
+            return LOG_NORMAL, np.array([[mu, sigma, cap, elapsed]])
         case TruncatedNormal(mu, sigma, low):
-            yield _Component(TRUNCATED_NORMAL, weight, shift, np.array([[mu, sigma, low, 0.0]]))
+            return TRUNCATED_NORMAL, np.array([[mu, sigma, low, 0.0]])
         case _:
-            yield _Component(IN_PIECES, weight, shift, _pieces(distribution))
+            return IN_PIECES, _pieces(distribution)
 
 
-def _pieces(distribution: Distribution) -> NDArray[np.float64]:
+def _pieces(distribution: Distribution) -> Floats:
     match distribution:
         case Point(value):
             return np.array([[value, 0.0, 0.0, 0.0]])
@@ -182,7 +147,7 @@ def _pieces(distribution: Distribution) -> NDArray[np.float64]:
             return _between(np.array(BELIEF_LEVELS), belief_row(distribution))
 
 
-def _between(levels: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _between(levels: Floats, values: Floats) -> Floats:
     if not np.all(np.isfinite(values)):
         raise ValueError("a distribution of an unknown kind must have a finite largest value")
     pieces = np.zeros((values.size, PIECE_COLUMNS))

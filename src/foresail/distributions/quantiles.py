@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from foresail.distributions.basic import SHARE_WEIGHTS, SHARES, Point, checked_factor, checked_shift
+from foresail.distributions.basic import SHARE_WEIGHTS, SHARES, Point, checked_factor
 from foresail.distributions.kernels.summary import piecewise_mean, piecewise_quantile
 from foresail.model.distribution import Distribution
 
@@ -96,10 +96,6 @@ class Quantiles:
     def scaled(self, factor: float) -> Quantiles:
         """The belief about ``factor`` times the quantity."""
         return Quantiles(self.levels, self.values * checked_factor(factor))
-
-    def shifted(self, amount: float) -> Quantiles:
-        """The belief about the quantity plus an amount."""
-        return Quantiles(self.levels, self.values + checked_shift(amount, float(self.values[0])))
 
     def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:
         """So many independent draws."""

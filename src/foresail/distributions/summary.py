@@ -22,7 +22,6 @@ from foresail.distributions.kernels.summary import (
     summarise_point,
 )
 from foresail.distributions.log_normal import LogNormal
-from foresail.distributions.mixture import Mixture
 from foresail.distributions.quantiles import Quantiles
 from foresail.kernels.columns import (
     BELIEF_COLUMNS,
@@ -89,11 +88,9 @@ def belief_row(distribution: Distribution) -> NDArray[np.float64]:
 
 def quantiles_at(distribution: Distribution, levels: NDArray[np.float64]) -> NDArray[np.float64]:
     """The quantile at each of the levels, to the last bit as if each were asked for alone."""
-    match distribution:
-        case LogNormal(mu, sigma, cap, elapsed):
-            return log_normal_quantiles(mu, sigma, cap, elapsed, levels)
-        case Mixture():
-            return distribution.quantiles(levels)
+    if isinstance(distribution, LogNormal):
+        told = distribution.mu, distribution.sigma, distribution.cap, distribution.elapsed
+        return log_normal_quantiles(*told, levels)
     return np.array([distribution.quantile(level) for level in levels.tolist()])
 
 

@@ -17,7 +17,6 @@ from foresail.distributions.basic import (
     SHARES,
     Point,
     checked_factor,
-    checked_shift,
 )
 from foresail.distributions.kernels.log_normal import (
     truncated_normal_mean,
@@ -99,11 +98,6 @@ class TruncatedNormal:
         """The belief about ``factor`` times the quantity."""
         checked_factor(factor)
         return TruncatedNormal(self.mu * factor, self.sigma * factor, self.low * factor)
-
-    def shifted(self, amount: float) -> TruncatedNormal:
-        """The belief about the quantity plus an amount."""
-        checked_shift(amount, self.low)
-        return TruncatedNormal(self.mu + amount, self.sigma, self.low + amount)
 
     def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:
         """So many independent draws."""

@@ -42,8 +42,5 @@ class Distribution(Protocol):
     def scaled(self, factor: float) -> Distribution:
         """The belief about ``factor`` (above 0) times the quantity."""
 
-    def shifted(self, amount: float) -> Distribution:
-        """The belief about the quantity plus an amount, which must not take it below 0."""
-
     def sample(self, random: np.random.Generator, size: int) -> NDArray[np.float64]:
         """So many independent draws."""

@@ -9,8 +9,6 @@ import pytest
 from typer.testing import CliRunner
 
 from foresail.cli.cloud import app
-from foresail.distributions.basic import Uniform
-from foresail.distributions.records import to_record
 from foresail.model.errors import ForesailError, InputError
 from reading_pages import page_faults
 
@@ -106,7 +104,7 @@ def test_drawn_speeds_have_intervals(tmp_path):
 def test_speeds_of_files(tmp_path):
     """Speeds from a record, and measured in a market's history."""
     record, history = tmp_path / "speeds.json", tmp_path / "history.csv"
-    record.write_text(json.dumps(to_record(Uniform(0.5, 1.0))))
+    record.write_text(json.dumps({"version": 1, "kind": "uniform", "low": 0.5, "high": 1.0}))
     history.write_text(HISTORY)
     recorded = run("--workers", "1", "--model", "transient", "--speeds", record, "--format", "json")
     seconds = json.loads(recorded.stdout)["models"][0]["seconds"][0]

@@ -5,7 +5,6 @@ import pytest
 
 from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
-from foresail.distributions.mixture import Mixture
 from foresail.schedulers._planning.valuing import RuntimeBeliefs
 
 
@@ -15,7 +14,6 @@ from foresail.schedulers._planning.valuing import RuntimeBeliefs
         Point(5.0),
         Empirical([1.0, 2.0, 2.0, 9.0]),
         Uniform(3.0, 8.0),
-        Mixture([Point(2.0), Uniform(4.0, 8.0)], [0.25, 0.75]),
     ],
     ids=lambda belief: type(belief).__name__,
 )

@@ -1,7 +1,7 @@
 """Conditioned survival of many distributions on a grid: 3Sigma equation 4.2 for a whole cluster.
 
-Each distribution is a weighted sum of components (most have one). A component is either pieces
-(below) or one of the smooth kinds with its parameters in one row of the same width.
+Each distribution is either pieces (below) or one of the smooth kinds with its parameters in one row
+of the same width.
 ``foresail.distributions.packed`` lays the arrays out.
 """
 
@@ -69,7 +69,7 @@ def pieces_beyond(pieces: NDArray[np.float64], elapsed: float) -> NDArray[np.flo
 IN_PIECES: Final = 0
 LOG_NORMAL: Final = 1
 TRUNCATED_NORMAL: Final = 2
-"""Kinds of components. The row of a log-normal: mu, sigma, cap, elapsed; of a truncated normal:
+"""Kinds of distributions. The row of a log-normal: mu, sigma, cap, elapsed; of a truncated normal:
 mu, sigma, low, and one unused."""
 
 _NOTHING: Final = 1e-290
@@ -91,42 +91,10 @@ def _smooth_survival(kind: int, parameters: NDArray[np.float64], value: float) -
     return upper_tail((value - mu) / sigma) / upper_tail((parameters[2] - mu) / sigma)
 
 
-@part
-def _component_survival(
-    kind: int, rows: NDArray[np.float64], first: int, end: int, value: float
-) -> float:
-    """Probability to exceed a value, by the component in rows ``first`` to ``end``."""
-    if kind == IN_PIECES:
-        return pieces_survival(rows, first, end, value)
-    return _smooth_survival(kind, rows[first], value)
-
-
-@part
-def _add_pieces(
-    rows: NDArray[np.float64],
-    first: int,
-    end: int,
-    weight: float,
-    elapsed: float,
-    offsets: NDArray[np.float64],
-    survival: NDArray[np.float64],
-) -> None:
-    """Add ``weight`` times the survival at ``elapsed`` + each offset, walking the pieces once."""
-    piece = piece_of(rows, first, end, elapsed + offsets[0])
-    for j in range(offsets.size):
-        value = elapsed + offsets[j]
-        while piece + 1 < end and rows[piece + 1, PLACE] <= value:
-            piece += 1
-        survival[j] += weight * (survival_within(rows, piece, value) if piece >= first else 1.0)
-
-
 @bare_kernel
 def survival_left(
-    first_component: NDArray[np.int64],
     kinds: NDArray[np.int64],
     first_row: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    shifts: NDArray[np.float64],
     rows: NDArray[np.float64],
     elapsed: NDArray[np.float64],
     left: NDArray[np.float64],
@@ -140,21 +108,17 @@ def survival_left(
         if elapsed[i] <= 0.0:
             left[i] = 1.0
             continue
-        total = 0.0
-        for c in range(first_component[i], first_component[i + 1]):
-            value = elapsed[i] - shifts[c]
-            part = _component_survival(kinds[c], rows, first_row[c], first_row[c + 1], value)
-            total += weights[c] * part
-        left[i] = total if total > _NOTHING else 0.0
+        if kinds[i] == IN_PIECES:
+            exceeds = pieces_survival(rows, first_row[i], first_row[i + 1], elapsed[i])
+        else:
+            exceeds = _smooth_survival(kinds[i], rows[first_row[i]], elapsed[i])
+        left[i] = exceeds if exceeds > _NOTHING else 0.0
 
 
 @bare_kernel
 def fill_survival_grid(
-    first_component: NDArray[np.int64],
     kinds: NDArray[np.int64],
     first_row: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    shifts: NDArray[np.float64],
     rows: NDArray[np.float64],
     elapsed: NDArray[np.float64],
     offsets: NDArray[np.float64],
@@ -165,11 +129,8 @@ def fill_survival_grid(
 
     Parameters
     ----------
-    first_component
-        Distribution ``i`` has the components ``first_component[i]`` to ``first_component[i+1]``.
-    kinds, first_row, weights, shifts
-        Per component: its kind, its rows ``first_row[c]`` to ``first_row[c+1]``, its weight, and
-        the seconds it is moved by.
+    kinds, first_row
+        Per distribution: its kind, and its rows ``first_row[i]`` to ``first_row[i+1]``.
     rows
         Pieces or parameters.
     elapsed, offsets
@@ -180,21 +141,21 @@ def fill_survival_grid(
         Filled; shape (distributions, offsets).
     """
     for i in range(elapsed.size):
-        row = survival[i]
-        for j in range(offsets.size):
-            row[j] = 0.0
+        row, first, end = survival[i], first_row[i], first_row[i + 1]
         if left[i] <= 0.0:
-            continue
-        for c in range(first_component[i], first_component[i + 1]):
-            weight = weights[c] / left[i]
-            begin = elapsed[i] - shifts[c]
-            # Offsets ascend, so that pieces are walked once for all of them.
-            if kinds[c] == IN_PIECES:
-                first, end = first_row[c], first_row[c + 1]
-                _add_pieces(rows, first, end, weight, begin, offsets, row)
-                continue
-            parameters = rows[first_row[c]]
             for j in range(offsets.size):
-                row[j] += weight * _smooth_survival(kinds[c], parameters, begin + offsets[j])
+                row[j] = 0.0
+            continue
+        weight = 1.0 / left[i]
+        in_pieces = kinds[i] == IN_PIECES
+        # Offsets ascend, so that pieces are walked once for all of them.
+        piece = piece_of(rows, first, end, elapsed[i] + offsets[0]) if in_pieces else first
         for j in range(offsets.size):
-            row[j] = min(row[j], 1.0)
+            value = elapsed[i] + offsets[j]
+            if in_pieces:
+                while piece + 1 < end and rows[piece + 1, PLACE] <= value:
+                    piece += 1
+                exceeds = survival_within(rows, piece, value) if piece >= first else 1.0
+            else:
+                exceeds = _smooth_survival(kinds[i], rows[first], value)
+            row[j] = min(weight * exceeds, 1.0)

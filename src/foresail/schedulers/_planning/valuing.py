@@ -16,9 +16,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foresail.distributions.basic import Point, Shifted
+from foresail.distributions.basic import Point
 from foresail.distributions.log_normal import LogNormal
-from foresail.distributions.mixture import Mixture
 from foresail.distributions.packed import PackedDistributions
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.truncated_normal import TruncatedNormal
@@ -44,7 +43,7 @@ def longest_seconds(belief: Distribution) -> float:
 def in_pieces(belief: Distribution) -> Distribution:
     """The belief itself, or a smooth one as straight pieces between some fifty quantiles."""
     match belief:
-        case LogNormal() | TruncatedNormal() | Mixture() | Shifted():
+        case LogNormal() | TruncatedNormal():
             values = [belief.quantile(float(level)) for level in _LEVELS[:-1]]
             return Quantiles(_LEVELS, [*values, max(longest_seconds(belief), values[-1])])
         case _:
@@ -100,10 +99,7 @@ class RuntimeBeliefs:
         means = np.empty(bounds.shape)
         packed = self._pieces
         fill_limited_means(
-            packed.first_component,
             packed.first_row,
-            packed.weights,
-            packed.shifts,
             packed.rows,
             np.ascontiguousarray(bounds / slowdown),
             means,
@@ -115,10 +111,7 @@ class RuntimeBeliefs:
         packed = self._pieces
         values = np.empty(levels.shape)
         fill_quantiles(
-            packed.first_component,
             packed.first_row,
-            packed.weights,
-            packed.shifts,
             packed.rows,
             np.ascontiguousarray(levels),
             values,

@@ -32,78 +32,36 @@ def _within(pieces: Floats, first: int, end: int, bound: float) -> float:
 
 
 @bare_kernel
-def fill_limited_means(
-    first_component: Integers,
-    first_row: Integers,
-    weights: Floats,
-    shifts: Floats,
-    rows: Floats,
-    bounds: Floats,
-    means: Floats,
-) -> None:
-    """Fill ``means[i, j]`` with E[min(T_i, bounds[i, j])].
+def fill_limited_means(first_row: Integers, rows: Floats, bounds: Floats, means: Floats) -> None:
+    """Fill ``means[i, j]`` with E[min(T_i, bounds[i, j])]; a negative bound is its own mean.
 
-    The first five are the arrays of ``PackedDistributions`` without smooth components; a negative
-    bound is its own mean.
+    The first two are the arrays of ``PackedDistributions`` without smooth kinds.
     """
     for i in range(bounds.shape[0]):
         for j in range(bounds.shape[1]):
-            total = 0.0
-            for c in range(first_component[i], first_component[i + 1]):
-                bound = bounds[i, j] - shifts[c]
-                part = _within(rows, first_row[c], first_row[c + 1], bound)
-                total += weights[c] * (part + shifts[c])
-            means[i, j] = total
+            means[i, j] = _within(rows, first_row[i], first_row[i + 1], bounds[i, j])
 
 
 _HALVINGS: Final = 60
 
 
-@part
-def _survival(
-    first_component: Integers,
-    first_row: Integers,
-    weights: Floats,
-    shifts: Floats,
-    rows: Floats,
-    i: int,
-    value: float,
-) -> float:
-    """Probability of distribution ``i`` to exceed a value."""
-    total = 0.0
-    for c in range(first_component[i], first_component[i + 1]):
-        part = pieces_survival(rows, first_row[c], first_row[c + 1], value - shifts[c])
-        total += weights[c] * part
-    return total
-
-
 @bare_kernel
-def fill_quantiles(
-    first_component: Integers,
-    first_row: Integers,
-    weights: Floats,
-    shifts: Floats,
-    rows: Floats,
-    levels: Floats,
-    values: Floats,
-) -> None:
+def fill_quantiles(first_row: Integers, rows: Floats, levels: Floats, values: Floats) -> None:
     """Fill ``values[i, j]`` with the quantile of distribution i at ``levels[i, j]``.
 
-    The first five are the arrays of ``PackedDistributions`` without smooth components.
+    The first two are the arrays of ``PackedDistributions`` without smooth kinds.
     """
     for i in range(levels.shape[0]):
-        most = 0.0
-        for c in range(first_component[i], first_component[i + 1]):
-            most = max(most, rows[first_row[c + 1] - 1, PLACE] + shifts[c])
+        first, end = first_row[i], first_row[i + 1]
         for j in range(levels.shape[1]):
             target = 1.0 - levels[i, j]
-            low, high = 0.0, most
+            low, high = 0.0, max(rows[end - 1, PLACE], 0.0)
             # Halving, not Newton: the survival of a histogram has flat pieces.
             for _ in range(_HALVINGS):
                 if low >= high:
                     break
                 middle = 0.5 * (low + high)
-                if _survival(first_component, first_row, weights, shifts, rows, i, middle) > target:
+                if pieces_survival(rows, first, end, middle) > target:
                     low = middle
                 else:
                     high = middle
