@@ -22,8 +22,7 @@ from foresail.distributions.histogram import Histogram
 from foresail.model.decision import Placement
 from foresail.model.registry import find
 from foresail.model.view import ClusterView, PendingJob, RunningJob
-from foresail.reports.analysis.plots import scale_of
-from foresail.reports.curve_figure import Curve, curve_figure
+from foresail.reports.curve_figure import Axis, Curve, curve_figure
 from foresail.reports.figure import ImageError, write_images
 from foresail.reports.style import named_styles
 from foresail.schedulers._planning.core import PlanAhead
@@ -166,8 +165,7 @@ def main(folder: Path) -> None:
     print(", ".join(f"{name}: slope {each:.2f}" for name, each in slope.items()))
     losses()
     styles = named_styles([f"{name} (slope {each:.2f})" for name, each in slope.items()])
-    across = scale_of("times the smallest", "number", _relative(table)["size"].to_numpy(), log=True)
-    up = scale_of("processor seconds", "number", table["seconds"].to_numpy(), log=True)
+    across, up = Axis("times the smallest", log=True), Axis("processor seconds", log=True)
     curves = [
         Curve(style, part["size"].to_numpy(), part["seconds"].to_numpy())
         for style, (_, part) in zip(

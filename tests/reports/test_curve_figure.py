@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from foresail.reports.curve_figure import Curve, curve_figure, scale_of
+from foresail.reports.curve_figure import Axis, Curve, curve_figure
 from foresail.reports.style import named_styles
 from reading_pages import drawn_values
 
@@ -18,7 +18,7 @@ Y = np.array([3600.0, 7200.0, 0.5])
 
 def drawn(*curves, log=False, **more):
     """The figure of these curves, across numbers and up durations."""
-    across, up = scale_of("x", "number", X, log=True), scale_of("y", "duration", Y, log=log)
+    across, up = Axis("x", log=True), Axis("y", "duration", log=log)
     table = pl.DataFrame({"x": X, "y": Y})
     return curve_figure("c", "Title", ["Said."], curves, across, up, table=table, **more)
 
@@ -55,11 +55,11 @@ def test_marks_stand_at_their_points_on_alternating_sides():
 
 
 def test_a_band_goes_along_above_and_back_below():
-    """There and back again around the line, and not in the key."""
+    """There and back again around the line, in its unit, and not in the key."""
     (style,) = named_styles(["one"])
     band, _ = drawn(Curve(style, X, Y, low=Y / 2, high=Y * 2)).traces
     assert drawn_values(band["x"]) == pytest.approx([1, 10, 100, 100, 10, 1])
-    expected = np.concatenate((Y * 2, Y[::-1] / 2)) / 60.0
+    expected = np.concatenate((Y * 2, Y[::-1] / 2)) / 3600.0
     assert drawn_values(band["y"]) == pytest.approx(expected, rel=1e-6)
     assert not band["showlegend"]
 

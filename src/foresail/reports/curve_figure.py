@@ -18,6 +18,7 @@ from foresail.reports.style import (
     DOTTED,
     PolicyStyle,
     axis,
+    caption,
     duration_axis,
     layout,
     level_at,
@@ -124,6 +125,27 @@ def _short(value: float) -> str:
     return number(value)
 
 
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis as it is declared; its scale follows from what is drawn."""
+
+    label: str
+    kind: Literal["number", "duration", "share", "hour"] = "number"
+    log: bool = False
+    from_zero: bool = True
+    room: float = 1.0
+    """Times the largest value that an axis of durations reaches: for words at the last point."""
+
+    def scale(self, values: Sequence[Floats]) -> AxisScale:
+        """The scale for all of these values."""
+        shown = np.concatenate(values)
+        longest = self.room * float(shown.max(initial=0.0))
+        found = scale_of(self.label, self.kind, shown, log=self.log, longest=longest)
+        if not self.from_zero or (self.kind == "share" and shown.min(initial=0.0) < 0.0):
+            found.axis["rangemode"] = "normal"
+        return found
+
+
 _HEIGHT: Final = 340
 _FAINT: Final = 0.16
 _SIDES: Final = ("top center", "bottom center")
@@ -154,8 +176,8 @@ def curve_figure(
     title: str,
     findings: Sequence[str],
     curves: Sequence[Curve],
-    across: AxisScale,
-    up: AxisScale,
+    x_axis: Axis,
+    y_axis: Axis,
     *,
     table: pl.DataFrame,
     note: str = "",
@@ -166,6 +188,10 @@ def curve_figure(
     ``level`` is a height that curves are compared with, and what it is called; the others are as in
     ``Figure``.
     """
+    heights = [each for curve in curves for each in (curve.y, curve.low, curve.high)]
+    drawn_heights = [each for each in heights if each is not None]
+    across = x_axis.scale([curve.x for curve in curves])
+    up = y_axis.scale([*drawn_heights, np.array([] if level is None else [level[0]])])
     traces: list[dict[str, Any]] = []
     for position, curve in enumerate(curves):
         if curve.low is not None and curve.high is not None:
@@ -177,18 +203,10 @@ def curve_figure(
     drawing = layout(_HEIGHT, xaxis=across.axis, yaxis=up.axis, hovermode="closest")
     if level is not None:
         at = float(up.drawn(np.array([level[0]]))[0])
+        words = caption(literal(level[1]), math.log10(at) if y_axis.log else at, "@muted")
         drawing["shapes"] = [level_at(at, line=DOTTED, layer="below")]
         drawing["annotations"] = [
-            {
-                "text": literal(level[1]),
-                "xref": "paper",
-                "x": 1,
-                "y": math.log10(at) if up.axis.get("type") == "log" else at,
-                "xanchor": "right",
-                "yanchor": "bottom",
-                "showarrow": False,
-                "font": {"color": "@muted", "size": 12},
-            }
+            words | {"yref": "y", "x": 1, "xanchor": "right", "bgcolor": "@paper", "yshift": 2}
         ]
     return Figure(name, title, list(findings), traces, drawing, table, note)
 

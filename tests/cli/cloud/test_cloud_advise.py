@@ -79,7 +79,7 @@ def test_report_and_record(log, tmp_path):
     assert record == json.loads((out / "advice.json").read_text())
     page = (out / "report.html").read_text()
     assert not page_faults(page, out)
-    for name in ("compared", "frontier", "demand", "mix", "sensitivity"):
+    for name in ("compared", "frontier", "demand", "sensitivity"):
         rows = list(csv.DictReader((out / f"{name}.csv").read_text().splitlines()))
         assert rows
         assert f"id='section-{name}'" in page or f"id='{name}-table'" in page

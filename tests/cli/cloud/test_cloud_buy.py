@@ -67,7 +67,7 @@ def test_the_advice_first(log, tmp_path):
     assert "shorter than the 3 years that are planned for: it is assumed to repeat" in said
     page = (out / "report.html").read_text()
     assert not page_faults(page, out)
-    names = ("costs", "reserve", "demand", "options", "months", "forecast-error", "sensitivity")
+    names = ("costs", "reserve", "demand", "options", "forecast-error")
     for name in names:
         assert f"{name}.csv" in page
         assert len((out / f"{name}.csv").read_text().splitlines()) > 1

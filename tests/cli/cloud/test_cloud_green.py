@@ -105,7 +105,7 @@ def test_the_saving_first(log, whole, tmp_path):
     assert "known ones would save" in said
     page = (out / "report.html").read_text()
     assert not page_faults(page, out)
-    for name in ("patiences", "saving", "day", "course"):
+    for name in ("patiences", "saving", "day"):
         assert f"{name}.csv" in page
         assert (out / f"{name}.csv").stat().st_size > 0
 
@@ -114,7 +114,7 @@ def test_work_is_the_same(log, whole, tmp_path):
     """Core-hours over the course are those of the log, whether jobs wait or not."""
     out = tmp_path / "out"
     assert run(log, "--intensity", whole, "--output", out).exit_code == 0
-    rows = list(csv.DictReader((out / "course.csv").read_text().splitlines()))
+    rows = list(csv.DictReader((out / "day.csv").read_text().splitlines()))
     work = told(log, "--intensity", whole)["core_hours"]
     for column in ("cores_at_once", "cores_waiting"):
         hours = sum(

@@ -76,7 +76,7 @@ def test_the_advice_first(log, prices, tmp_path):
     assert "With days drawn anew from the log's 10," in said
     page = (out / "report.html").read_text()
     assert not page_faults(page, out)
-    for name in ("policies", "frontier", "by-value", "price-by-machines", "wait-by-machines"):
+    for name in ("policies", "frontier", "by-value"):
         assert f"{name}.csv" in page
         assert (out / f"{name}.csv").stat().st_size > 0
     rows = list(csv.DictReader((out / "frontier.csv").read_text().splitlines()))

@@ -15,8 +15,6 @@ from foresail.model.documents import json_answer
 from foresail.reports.renting.advice_figures import (
     demand_figure,
     frontier_figure,
-    mix_figure,
-    mix_rows,
 )
 from foresail.reports.renting.advice_page import compared_table, record
 from foresail.reports.renting.advice_words import (
@@ -67,17 +65,6 @@ def test_every_rule_has_words_with_its_thresholds():
             rule.name in ("all-jobs-wait-threshold", "compound", "speculative")
         )
         assert ("15 min" in words) == (rule.name in ("compound", "speculative"))
-
-
-def test_bars_add_up_to_what_is_paid(advice):
-    """Nodes in use, idle nodes and renting are the cost of each; hindsight is its share."""
-    rows = dict(mix_rows(advice))
-    for each, name in zip(advice.compared, ("advised", "today", "all on demand"), strict=True):
-        assert sum(rows[name]) == pytest.approx(each.expected.cost)
-    dear = advice.on_demand.expected.cost
-    hindsight = dear * advice.unwaited.share("optimum")
-    assert sum(rows["no job waits, in hindsight"]) == pytest.approx(hindsight)
-    assert mix_figure(advice, PRICES).table["what"].to_list() == list(rows)
 
 
 def test_pictures_mark_today_and_the_advice(advice):

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from foresail.model.errors import InputError
-from foresail.reports.curve_figure import Curve, curve_figure, scale_of
+from foresail.reports.curve_figure import Axis, Curve, curve_figure, scale_of
 from foresail.reports.figure import MissingFigure
 from foresail.reports.renting.page import CloudPage, NumbersTable, as_document, write_cloud_page
 from foresail.reports.style import named_styles
@@ -24,8 +24,7 @@ def figure(*, log=False, names=("first", "second")):
         Curve(style, X, Y * (i + 1), [1], ["here"], low=Y * 0.5, high=Y * 3)
         for i, style in enumerate(named_styles(names))
     ]
-    across = scale_of("x", "number", X, log=False)
-    up = scale_of("y", "number", np.concatenate((Y, 3 * Y)), log=log)
+    across, up = Axis("x"), Axis("y", log=log)
     level = (10.0, "a <level>")
     return curve_figure("curves", "How?", ["So."], curves, across, up, table=TABLE, level=level)
 
@@ -88,7 +87,7 @@ def test_said_values_of_shares():
     """What hovers over a point is said as people say it."""
     (style,) = named_styles(["s"])
     up = scale_of("share", "share", Y / 100, log=True)
-    across = scale_of("x", "number", X, log=False)
-    drawn = curve_figure("c", "t", ["f"], [Curve(style, X, Y / 100)], across, up, table=TABLE)
+    axes = Axis("x"), Axis("share", "share", log=True)
+    drawn = curve_figure("c", "t", ["f"], [Curve(style, X, Y / 100)], *axes, table=TABLE)
     assert drawn.traces[0]["customdata"] == ["1: 0.1 %", "2: 1 %", "3: 100 %"]
     assert math.isclose(up.drawn(np.array([0.5]))[0], 0.5)

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from foresail.cli.cloud._transient import OfferHistories
     from foresail.cloud.transient.offers import Offers
     from foresail.cloud.transient.tiers import Tier
-    from foresail.reports.renting.tiers_page import TieredAnswer
-    from foresail.reports.renting.transient_page import TransientAnswer
+    from foresail.reports.renting.transient_page import TieredAnswer, TransientAnswer
 
 
 def show(answer: TransientAnswer, answering: AnswerOptions) -> None:
@@ -56,7 +55,7 @@ def show(answer: TransientAnswer, answering: AnswerOptions) -> None:
 
 def show_tiers(answer: TieredAnswer, answering: AnswerOptions) -> None:
     """Print the plans of tiers, and write the page about them where one is asked for."""
-    from foresail.reports.renting.tiers_page import (
+    from foresail.reports.renting.transient_page import (
         tier_record,
         tier_sentences,
         tier_tables,
@@ -110,7 +109,7 @@ def tiered_answer(
 ) -> TieredAnswer:
     """Plans for tiers, each a text ``NAME=UNITS``; held to the histories where there are any."""
     from foresail.cloud.transient.tiers import plan_tiers, realised_availability, tier_frontier
-    from foresail.reports.renting.tiers_page import TieredAnswer
+    from foresail.reports.renting.transient_page import TieredAnswer
 
     parts = [_tier(text) for text in tiers]
     planned = plan_tiers(offers, parts, availability, extra_nines=extra_nines)

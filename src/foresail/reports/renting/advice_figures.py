@@ -1,4 +1,4 @@
-"""Pictures of the advice: price against waiting, demand over time, and what is paid for."""
+"""Pictures of the advice: price against waiting, and demand over time."""
 
 from __future__ import annotations
 
@@ -14,17 +14,12 @@ from foresail.cloud.advising.choosing import ExpectedMonth, certainty
 from foresail.cloud.advising.trying import RuleResult
 from foresail.cloud.waiting.owning import pareto
 from foresail.model.words import count, duration, number, percent
-from foresail.reports.curve_figure import Curve, curve_figure, scale_of
+from foresail.reports.curve_figure import Axis, Curve, curve_figure
 from foresail.reports.figure import Figure
-from foresail.reports.renting.advice_words import COMPARED_NAMES, RULE_NAMES, PricesTold, money
-from foresail.reports.style import PolicyStyle, axis, layout, named_styles, rows_axis
+from foresail.reports.renting.advice_words import RULE_NAMES, PricesTold, money
+from foresail.reports.style import PolicyStyle, named_styles
 
 _POINT: Final = "solid", "star"
-_PARTS: Final = (
-    ("nodes in use", "@policy1"),
-    ("nodes idle", "@policy0"),
-    ("rented", "@policy2"),
-)
 
 
 def frontier_figure(advice: Advice, prices: PricesTold) -> Figure:
@@ -48,19 +43,14 @@ def frontier_figure(advice: Advice, prices: PricesTold) -> Figure:
     for each, label in ((advice.advised, "advised"), (advice.today, "today")):
         if each is not None and each.tried.is_lasting:
             curves.append(_mark(each.expected, f"{label}: {each.tried.nodes:,}"))
-    cost = np.concatenate([curve.y for curve in curves])
-    wait = np.concatenate([curve.x for curve in curves])
     on_demand = advice.on_demand.expected.cost
     figure = curve_figure(
         "frontier",
         "What does less waiting cost?",
         findings,
         curves,
-        # Room for the words at the last mark.
-        scale_of("mean wait", "duration", wait, log=True, longest=2.0 * float(wait.max())),
-        scale_of(
-            f"cost, {prices.currency} a month", "number", np.append(cost, on_demand), log=False
-        ),
+        Axis("mean wait", "duration", log=True, room=2.0),
+        Axis(f"cost, {prices.currency} a month"),
         table=tried_table(advice),
         note="A line joins what was tried of a rule that is neither dearer nor slower than the "
         "rest of it; waits below a second are drawn there."
@@ -166,8 +156,8 @@ def demand_figure(advice: Advice) -> Figure:
         "How much is needed, and when?",
         [finding],
         [Curve(style, days, mean, low=mean, high=highest)],
-        scale_of("day of the log", "number", days, log=False),
-        scale_of(f"{unit}s in use", "number", np.append(highest, size), log=False),
+        Axis("day of the log"),
+        Axis(f"{unit}s in use"),
         table=table,
         note=f"Means of {slot}, with the busiest hour of each as the band; "
         "as if every job had started when it was submitted.",
@@ -187,96 +177,3 @@ def _drawn_through(drawing: Mapping[str, Any]) -> dict[str, Any]:
             for a in drawing.get("annotations", ())
         ],
     }
-
-
-def mix_figure(advice: Advice, prices: PricesTold) -> Figure:
-    """Draw what the money of a month is for: nodes in use, nodes idle, rented machines."""
-    rows = mix_rows(advice)
-    names = [name for name, _ in rows]
-    values = np.array([parts for _, parts in rows])
-    traces: list[dict[str, Any]] = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": part,
-            "x": values[:, place].tolist(),
-            "y": list(range(len(rows))),
-            "width": 0.62,
-            "text": [money(v, prices) for v in values[:, place].tolist()],
-            "textposition": "none",
-            "marker": {"color": colour, "line": {"width": 0}},
-            "hovertemplate": f"{part}: %{{text}}<extra></extra>",
-            "showlegend": True,
-        }
-        for place, (part, colour) in enumerate(_PARTS)
-    ]
-    totals = values.sum(axis=1)
-    drawing = layout(
-        90 + 38 * len(rows),
-        barmode="stack",
-        xaxis=axis(
-            f"{prices.currency} a month",
-            range=[0.0, 1.16 * float(totals.max())],
-            nticks=6,
-            tickformat=",~r",
-        ),
-        yaxis=rows_axis(names),
-        annotations=[
-            {
-                "x": total,
-                "y": place,
-                "text": number(round(total)),
-                "showarrow": False,
-                "xanchor": "left",
-                "xshift": 6,
-                "font": {"size": 12, "color": "@ink"},
-            }
-            for place, total in enumerate(totals.tolist())
-        ],
-    )
-    nodes = values[0, 0] + values[0, 1]
-    idle = values[0, 1] / nodes if nodes else 0.0
-    of_nodes, of_rented = np.array([nodes, values[0, 2]]) / (totals[0] or 1.0)
-    return Figure(
-        "mix",
-        "What is paid for?",
-        [
-            f"Of the advised {money(float(totals[0]), prices)} a month, nodes take "
-            f"{percent(float(of_nodes))} ({percent(float(idle))} of that while idle), "
-            f"rented machines {percent(float(of_rented))}."
-        ],
-        traces,
-        drawing,
-        pl.DataFrame(
-            {"what": names}
-            | {part.replace(" ", "_"): values[:, i] for i, (part, _) in enumerate(_PARTS)}
-        ),
-        "In hindsight: bought knowing all demand, for jobs that never wait, at the prices of cores "
-        "and memory and in any amounts; counted otherwise than the advice, and so on either side "
-        "of it.",
-    )
-
-
-def mix_rows(advice: Advice) -> list[tuple[str, tuple[float, float, float]]]:
-    """Money a month for nodes in use, idle nodes and renting, of all that is compared."""
-    rows = []
-    for each in advice.compared:
-        used = min(each.tried.utilisation, 1.0)
-        nodes, rented = each.expected.nodes_cost, each.expected.rented_cost
-        rows.append((COMPARED_NAMES[each.name], (nodes * used, nodes * (1.0 - used), rented)))
-    options = advice.unwaited.options.to_dicts()
-    scale = advice.on_demand.expected.cost / float(
-        advice.unwaited.costs.row(by_predicate=pl.col("policy") == "all on demand", named=True)[
-            "cost"
-        ]
-    )
-    in_use = idle = rented = 0.0
-    for option in options:
-        hours = option["used_hours"] + option["idle_hours"]
-        if str(option["option"]).startswith(("reserved", "committed")) and hours:
-            in_use += option["cost"] * option["used_hours"] / hours
-            idle += option["cost"] * option["idle_hours"] / hours
-        else:
-            rented += option["cost"]
-    rows.append(("no job waits, in hindsight", (in_use * scale, idle * scale, rented * scale)))
-    return rows

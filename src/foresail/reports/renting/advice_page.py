@@ -14,7 +14,7 @@ from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
 from foresail.cloud.purchasing.offline_plan import COMMITTED
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.document import in_columns
-from foresail.reports.renting.advice_figures import demand_figure, frontier_figure, mix_figure
+from foresail.reports.renting.advice_figures import demand_figure, frontier_figure
 from foresail.reports.renting.advice_words import (
     COMPARED_NAMES,
     RULE_NAMES,
@@ -47,7 +47,6 @@ def advice_page(advice: Advice, prices: PricesTold) -> CloudPage:
             compared_table(advice, prices),
             frontier_figure(advice, prices),
             demand_figure(advice),
-            mix_figure(advice, prices),
             sensitivity_table(advice, prices),
             candidates_table(advice, prices),
         ],

@@ -13,13 +13,12 @@ from foresail.cloud.waiting.carbon import GreenMetrics
 from foresail.cloud.waiting.green_hours import GreenAnswer, GreenCourse, GreenPoint
 from foresail.model.arrays import Floats
 from foresail.model.words import count, duration, listed, number, percent
-from foresail.reports.curve_figure import Curve, curve_figure, scale_of
+from foresail.reports.curve_figure import Axis, Curve, curve_figure
 from foresail.reports.document import in_columns
 from foresail.reports.figure import Figure
 from foresail.reports.renting.page import CloudPage, NumbersTable
 from foresail.reports.style import named_styles
 
-_SHOWN_HOURS: Final = 7 * 24
 _INTENSITY: Final = "intensity"
 _AT_ONCE: Final = "cores, all start at once"
 _WAITING: Final = "cores, waiting for green hours"
@@ -53,18 +52,13 @@ def saving_figure(answer: GreenAnswer, asked: GreenCircumstances) -> Figure:
             f"{name}: {percent(float(saved[-1]))} saved for {duration(float(waits[-1]))} of mean "
             f"delay, with {words[-1]} of patience."
         )
-    across = scale_of("mean delay", "duration", np.concatenate([c.x for c in curves]), log=False)
-    drawn = [each for c in curves for each in (c.y, c.low, c.high) if each is not None]
-    up = scale_of("CO2 saved", "share", np.concatenate(drawn), log=False)
-    if min(float(each.min()) for each in drawn) < 0.0:
-        up.axis["rangemode"] = "normal"
     return curve_figure(
         "saving",
         "What does the delay buy?",
         findings,
         curves,
-        across,
-        up,
+        Axis("mean delay", "duration"),
+        Axis("CO2 saved", "share"),
         table=points_table(answer),
         note="A point for each patience, which stands beside it."
         + (" Band: 95 % range." if answer.blocks else ""),
@@ -85,10 +79,11 @@ def day_figure(course: GreenCourse, asked: GreenCircumstances) -> Figure:
     label = "hour of the day, UTC" if asked.dated else "hour of the log's day"
     table = pl.DataFrame(
         {
-            "hour": hours,
-            "grams_per_kwh": columns[_INTENSITY],
-            "cores_at_once": columns[_AT_ONCE],
-            "cores_waiting": columns[_WAITING],
+            "begin_seconds": course.edges_seconds[:-1],
+            "end_seconds": course.edges_seconds[1:],
+            "grams_per_kwh": course.grams_per_kwh,
+            "cores_at_once": course.cores_at_once,
+            "cores_waiting": course.cores_waiting,
         }
     )
     curves, findings = _relative(hours, columns, course)
@@ -97,57 +92,10 @@ def day_figure(course: GreenCourse, asked: GreenCircumstances) -> Figure:
         "At what hours does work run?",
         findings,
         curves,
-        scale_of(label, "hour", hours, log=False),
-        scale_of(
-            "relative to the mean", "number", np.concatenate([c.y for c in curves]), log=False
-        ),
+        Axis(label, "hour"),
+        Axis("relative to the mean"),
         table=table,
-        note="Waiting: up to the longest patience.",
-        level=(1.0, ""),
-    )
-
-
-def course_figure(course: GreenCourse) -> Figure:
-    """The week with most work, or all of it where it is shorter."""
-    begins = course.edges_seconds[:-1]
-    work = np.concatenate([[0.0], np.cumsum(course.cores_at_once)])
-    first = (
-        int(np.argmax(work[_SHOWN_HOURS:] - work[:-_SHOWN_HOURS]))
-        if work[_SHOWN_HOURS:].size
-        else 0
-    )
-    shown = slice(first, first + _SHOWN_HOURS)
-    days = begins[shown] / 86400.0
-    columns = {
-        _INTENSITY: course.grams_per_kwh[shown],
-        _AT_ONCE: course.cores_at_once[shown],
-        _WAITING: course.cores_waiting[shown],
-    }
-    table = pl.DataFrame(
-        {
-            "begin_seconds": begins,
-            "end_seconds": course.edges_seconds[1:],
-            "grams_per_kwh": course.grams_per_kwh,
-            "cores_at_once": course.cores_at_once,
-            "cores_waiting": course.cores_waiting,
-        }
-    )
-    curves, findings = _relative(days, columns, course)
-    across = scale_of("days from the log's origin", "number", days, log=False)
-    across.axis["rangemode"] = "normal"
-    return curve_figure(
-        "course",
-        "How do intensity and work run, hour by hour?",
-        findings,
-        curves,
-        across,
-        scale_of(
-            "relative to the mean", "number", np.concatenate([c.y for c in curves]), log=False
-        ),
-        table=table,
-        note=""
-        if begins.size <= _SHOWN_HOURS
-        else "The week with most work; the CSV has all hours.",
+        note="Waiting: up to the longest patience. The CSV has every hour of the log.",
         level=(1.0, ""),
     )
 
@@ -399,7 +347,6 @@ def green_page(answer: GreenAnswer, asked: GreenCircumstances) -> CloudPage:
             patiences_table(answer, asked),
             saving_figure(answer, asked),
             day_figure(answer.course, asked),
-            course_figure(answer.course),
         ],
         notes=notes(answer, asked),
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 import polars as pl
 
@@ -37,6 +38,51 @@ class NumbersTable:
     rows: Sequence[Sequence[str]]
     table: pl.DataFrame
     note: str = ""
+
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[Item]):
+    """A column of a page's table, of its CSV file, or of both."""
+
+    heading: str
+    """Empty: in the CSV file only."""
+    key: str
+    """Its name in the CSV file; empty: on the page only."""
+    value: Callable[[Item], Any]
+    say: Callable[[Any], str] = str
+    """A value in words."""
+
+
+def numbers_table(
+    name: str,
+    title: str,
+    items: Iterable[Item],
+    columns: Sequence[Column[Item]],
+    note: str = "",
+    *,
+    total: Sequence[str] | None = None,
+) -> NumbersTable:
+    """A table with a row for each item, and perhaps one of what they come to together."""
+    items = list(items)
+    shown = [column for column in columns if column.heading]
+    rows = [[column.say(column.value(item)) for column in shown] for item in items]
+    return NumbersTable(
+        name,
+        title,
+        [column.heading for column in shown],
+        rows if total is None else [*rows, total],
+        pl.DataFrame(records_of(items, columns), infer_schema_length=None),
+        note,
+    )
+
+
+def records_of(items: Iterable[Item], columns: Sequence[Column[Item]]) -> list[dict[str, Any]]:
+    """A record for each item, as it is in the CSV file."""
+    kept = [column for column in columns if column.key]
+    return [{column.key: column.value(item) for column in kept} for item in items]
 
 
 @dataclass(frozen=True)

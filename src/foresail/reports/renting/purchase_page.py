@@ -7,11 +7,10 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from foresail.cloud.purchasing.demand import HOURS_PER_MONTH, HOURS_PER_YEAR
+from foresail.cloud.purchasing.demand import HOURS_PER_YEAR
 from foresail.cloud.purchasing.mix import MixReport
 from foresail.model.arrays import Floats
 from foresail.model.words import count, duration, number, percent, signed
-from foresail.reports.curve_figure import Curve, curve_figure, scale_of
 from foresail.reports.figure import Figure, MissingFigure, packed
 from foresail.reports.renting.page import CloudPage, NumbersTable
 from foresail.reports.renting.purchase_words import (
@@ -196,10 +195,7 @@ def _machines(answer: PurchaseAnswer) -> int:
 _HEIGHT: Final = 340
 _DAYS: Final = 24.0
 _LEVEL: Final = PolicyStyle("advised level", "advised level", "advised level", "@ink", "solid", "x")
-_HELD: Final = PolicyStyle("reserved", "reserved", "reserved", "@ink", "solid", "x")
 _PEAK: Final = PolicyStyle("busiest hour", "busiest hour", "busiest hour", "@muted", "dot", "x")
-_NEAR_ALL: Final = 0.7
-_NOTHING: Final = 5e-4
 _ABOVE: Final = 2.5
 """Times the highest step that a drawing of demand reaches at most."""
 
@@ -254,79 +250,6 @@ def course_figure(answer: PurchaseAnswer) -> Figure | MissingFigure:
     )
 
 
-def months_figure(report: MixReport) -> Figure | MissingFigure:
-    """The optimum's mix by month, and what it has reserved."""
-    title = "What would have been best, month by month?"
-    months = report.over_time.filter(pl.col("month") * HOURS_PER_MONTH < report.hours)
-    last = int(months["month"].max())  # type: ignore[arg-type]
-    if last < 1:
-        return MissingFigure(title, "The time planned for is less than two months.")
-    options = months["option"].unique(maintain_order=True).to_list()
-    styles = named_styles(["other", *options])[1:]
-    lengths = np.minimum(HOURS_PER_MONTH, report.hours - np.arange(last + 1) * HOURS_PER_MONTH)
-    at = np.arange(last + 1, dtype=np.float64)
-    traces = []
-    committed = np.zeros(last + 1)
-    for style, option in zip(styles, options, strict=True):
-        own = months.filter(pl.col("option") == option).sort("month")
-        used = own["used_hours"].to_numpy() / lengths
-        traces.append(_area(style, at, used, report.counted))
-        if option.startswith("reserved") or option == "committed":
-            committed += used + own["idle_hours"].to_numpy() / lengths
-    if committed.any():
-        traces.append(_level_line(_HELD, at, committed, report.counted))
-    shares = ", ".join(
-        f"{option} {percent(share)}"
-        for option, share in report.options.select("option", "share").iter_rows()
-    )
-    return Figure(
-        "months",
-        title,
-        [f"Share of {counted_unit(report)} hours: {shares}."],
-        traces,
-        layout(
-            _HEIGHT,
-            xaxis=axis("month", rangemode="tozero", tickangle=0, tickformat=",~r", nticks=9),
-            yaxis=axis(report.counted, rangemode="tozero", tickformat=",~r", nticks=6),
-            hovermode="x",
-        ),
-        months,
-        "Means of the months, in the optimum; a month is a twelfth of a year. The line is what is "
-        f"{'committed or reserved' if report.commitments else 'reserved'}.",
-    )
-
-
-def errors_figure(report: MixReport) -> Figure | MissingFigure:
-    """Cost by the error of the amounts reserved."""
-    title = "How much does the forecast matter?"
-    errors = report.by_demand_error.sort("error")
-    if errors.height < 2:
-        return MissingFigure(title, "Fewer than two errors were tried.")
-    (style,) = named_styles(["optimum"])
-    x, y = errors["error"].to_numpy(), errors["share"].to_numpy()
-    across = scale_of("reserved too little (−) or too much (+)", "share", x, log=False)
-    across.axis["rangemode"] = "normal"
-    up = scale_of("cost, of all on demand", "share", y, log=False)
-    up.axis["rangemode"] = "normal"
-    best = int(y.argmin())
-    if y.max() <= y[best] * (1.0 + _NOTHING):
-        return MissingFigure(title, "None of the errors tried costs anything.")
-    return curve_figure(
-        "sensitivity",
-        title,
-        [
-            f"Least with {signed(percent(float(x[best])))}: {percent(float(y[best]))}."
-            if x[best]
-            else f"The optimum costs {percent(float(y[best]))} of all on demand."
-        ],
-        [Curve(style, x, y, [best], [percent(float(y[best]))])],
-        across,
-        up,
-        table=errors,
-        level=(1.0, "all on demand") if y.max() > _NEAR_ALL else None,
-    )
-
-
 def _area(style: PolicyStyle, x: Floats, y: Floats, what: str) -> dict[str, Any]:
     colour = style.colour
     line = {"color": colour, "dash": "solid", "width": 0.6, "shape": "hvh"}
@@ -359,9 +282,7 @@ def purchase_page(answer: PurchaseAnswer) -> CloudPage:
         advice_table(answer),
         course_figure(answer),
         options_table(report),
-        months_figure(report),
         errors_table(report),
-        errors_figure(report),
     ]
     return CloudPage(
         title="What to reserve, and what to rent?",

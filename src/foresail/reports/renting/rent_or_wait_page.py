@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -18,7 +18,7 @@ from foresail.cloud.waiting.owning import (
 )
 from foresail.model.arrays import Floats
 from foresail.model.words import count, duration, number, percent
-from foresail.reports.curve_figure import AxisScale, Curve, curve_figure, scale_of
+from foresail.reports.curve_figure import Axis, Curve, curve_figure
 from foresail.reports.figure import Figure
 from foresail.reports.renting.page import CloudPage, NumbersTable
 from foresail.reports.renting.rent_or_wait_sentences import (
@@ -199,10 +199,6 @@ def frontier_figure(answer: OwningAnswer) -> Figure:
     if answer.today is not None:
         today = answer.today
         curves.append(_curve(_TODAY, [today], [today.mean_wait_seconds], [0], ["today"]))
-    waits = np.concatenate([curve.x for curve in curves])
-    across = scale_of("mean wait", "duration", waits, log=True, longest=_ROOM * float(waits.max()))
-    up = scale_of("price", "share", np.concatenate([c.y for c in curves]), log=False)
-    up.axis["rangemode"] = "normal"
     findings = [_finding(answer, name) for name in names]
     banded = answer.certainty is not None
     return curve_figure(
@@ -210,99 +206,14 @@ def frontier_figure(answer: OwningAnswer) -> Figure:
         "What does less waiting cost?",
         findings,
         curves,
-        across,
-        up,
+        Axis("mean wait", "duration", log=True, room=_ROOM),
+        Axis("price", "share", from_zero=False),
         table=points_table(answer),
         note="A line joins a policy's numbers of machines (and thresholds), without those that are "
         "both dearer and slower than another of its own; waits below a second are drawn there."
         + (" Band: 95 % interval of the price." if banded else ""),
         level=_RENTING,
     )
-
-
-def price_by_machines(answer: OwningAnswer) -> Figure:
-    """Price against the machines owned, at each policy's best thresholds."""
-    curves, findings = [], []
-    for style, points in _best_by_machines(answer):
-        curves.append(_line(style, points, [p.price for p in points], [p.prices for p in points]))
-        least = min(points, key=lambda point: point.price)
-        findings.append(
-            f"{least.policy}: cheapest with {count(least.machines, 'machine')}, "
-            f"{percent(least.price)}."
-        )
-    return curve_figure(
-        "price-by-machines",
-        "What does each further machine bring?",
-        findings,
-        curves,
-        *_machines_axes(curves, "price", "share"),
-        table=points_table(answer),
-        note=_by_machines_note(answer),
-        level=_RENTING,
-    )
-
-
-def wait_by_machines(answer: OwningAnswer) -> Figure:
-    """Mean wait against the machines owned, at each policy's best thresholds."""
-    curves, findings = [], []
-    for style, points in _best_by_machines(answer):
-        waits = [point.mean_wait_seconds for point in points]
-        curves.append(_line(style, points, waits, [point.waits for point in points]))
-        most = max(points, key=lambda point: point.mean_wait_seconds)
-        findings.append(
-            f"{most.policy}: longest with {count(most.machines, 'machine')}, "
-            f"{duration(most.mean_wait_seconds)}."
-        )
-    return curve_figure(
-        "wait-by-machines",
-        "How long do jobs wait?",
-        findings,
-        curves,
-        *_machines_axes(curves, "mean wait", "duration"),
-        table=points_table(answer),
-        note=_by_machines_note(answer),
-    )
-
-
-def _best_by_machines(answer: OwningAnswer) -> list[tuple[PolicyStyle, list[FrontierPoint]]]:
-    """Return the best point of each policy for each number of machines, by rising number."""
-    policies = list(dict.fromkeys(point.policy for point in answer.points))
-    found = []
-    for style, policy in zip(named_styles(policies), policies, strict=True):
-        best: dict[int, FrontierPoint] = {}
-        for point in answer.points_under(policy):
-            other = best.get(point.machines)
-            value = answer.worth.hour_value
-            if other is None or point.worth(value) < other.worth(value):
-                best[point.machines] = point
-        found.append((style, [best[machines] for machines in sorted(best)]))
-    return found
-
-
-def _machines_axes(
-    curves: Sequence[Curve], title: str, kind: Literal["share", "duration"]
-) -> tuple[AxisScale, AxisScale]:
-    """Machines across, and upwards what they come to: durations on a log axis."""
-    across, up = (np.concatenate([getattr(each, axis) for each in curves]) for axis in "xy")
-    return (
-        scale_of("machines owned", "number", across, log=False),
-        scale_of(title, kind, up, log=kind == "duration"),
-    )
-
-
-def _by_machines_note(answer: OwningAnswer) -> str:
-    band = "" if answer.certainty is None else " Band: 95 % interval."
-    return f"At each policy's best thresholds for the value of waiting.{band}"
-
-
-def _line(
-    style: PolicyStyle,
-    points: Sequence[FrontierPoint],
-    values: Sequence[float],
-    bands: Sequence[tuple[float, float] | None],
-) -> Curve:
-    machines = np.array([point.machines for point in points], dtype=np.float64)
-    return Curve(style, machines, np.array(values), (), (), *_band(bands))
 
 
 def _curve(
@@ -344,8 +255,6 @@ def rent_or_wait_page(answer: OwningAnswer, asked: Circumstances) -> CloudPage:
             policies_table(answer, asked),
             frontier_figure(answer),
             values_table(answer, asked),
-            price_by_machines(answer),
-            wait_by_machines(answer),
         ],
         notes=notes(answer, asked),
     )

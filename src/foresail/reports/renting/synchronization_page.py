@@ -11,7 +11,7 @@ from foresail.cloud.synchronization.costing import Costs, DrawnCosts
 from foresail.cloud.synchronization.models import BarrierProgram
 from foresail.model.arrays import Floats
 from foresail.model.words import count, number, percent
-from foresail.reports.curve_figure import Curve, curve_figure, scale_of
+from foresail.reports.curve_figure import Axis, Curve, curve_figure
 from foresail.reports.figure import Figure
 from foresail.reports.renting.page import CloudPage, NumbersTable
 from foresail.reports.style import named_styles
@@ -99,8 +99,6 @@ def _figure(column: str, title: str, label: str, found: Sequence[Costs | DrawnCo
     """One column of all models; where speeds were drawn, with its 95 % interval."""
     models = [_costs(each) for each in found]
     values = [_column(each, column) for each in models]
-    across = scale_of("workers", "number", models[0].workers.astype(np.float64), log=False)
-    up = scale_of(label, "number", np.concatenate(values), log=column == "cost")
     curves = []
     for style, each, costs, y in zip(
         named_styles([costs.name for costs in models]), found, models, values, strict=True
@@ -132,8 +130,8 @@ def _figure(column: str, title: str, label: str, found: Sequence[Costs | DrawnCo
         title,
         findings,
         curves,
-        across,
-        up,
+        Axis("workers"),
+        Axis(label, log=column == "cost"),
         table=pl.concat([each.table() for each in models]),
         note="Band: 95 % interval of the mean time." if drawn else "",
         level=None if column == "value" else (1.0, "one on-demand worker"),

@@ -1,35 +1,43 @@
-"""The page about transient capacity for a service: what to rent, how available, at what price."""
+"""Pages about transient capacity for a service, whole or in tiers: what to rent, how available."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 import polars as pl
 
+from foresail.cloud.transient.availability import capacity_distribution, counted
 from foresail.cloud.transient.estimating import Realised, mean_availability
 from foresail.cloud.transient.offers import Offers
 from foresail.cloud.transient.plan import CapacityPlan
 from foresail.cloud.transient.planning import availability_text
 from foresail.cloud.transient.serving import BatchDone, Overload, Served
+from foresail.cloud.transient.tiers import TieredPlan
 from foresail.model.arrays import Floats
 from foresail.model.words import count, duration, number, percent
+from foresail.reports.curve_figure import Axis, Curve, curve_figure
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.renting.page import CloudPage, NumbersTable
-from foresail.reports.renting.transient_figures import (
-    capacity_figure,
-    frontier_figure,
-    frontier_table,
-    nines_of,
+from foresail.reports.renting.page import (
+    CloudPage,
+    Column,
+    NumbersTable,
+    numbers_table,
+    records_of,
 )
+from foresail.reports.style import PolicyStyle, named_styles
 
 _YEAR: Final = 365.25 * 86_400.0
 _MOST_PAIRS: Final = 10
+_LEAST: Final = 1e-9
+_MOST_POINTS: Final = 2_000
 ORACLE: Final = "oracle"
 """The window whose plans are made of the time that they are held to."""
+
+AnyPlan = CapacityPlan | TieredPlan
 
 
 @dataclass(frozen=True)
@@ -75,71 +83,127 @@ class TransientAnswer:
     windows: Sequence[TrailingWindow] = ()
 
 
+@dataclass(frozen=True)
+class TieredAnswer:
+    """Content of the page: what could be rented, and what to rent for every tier.
+
+    ``target`` is the share of time that all tiers must have their capacity, ``frontier`` what of
+    such targets can be reached, ascending, and their plans; ``realised`` is the share in the
+    history that the offers were learned from, where there is one.
+    """
+
+    offers: Offers
+    plan: TieredPlan
+    target: float
+    frontier: Sequence[tuple[float, TieredPlan]]
+    realised: float | None = None
+
+
 def transient_page(answer: TransientAnswer) -> CloudPage:
     """The page about one plan."""
-    planned = answer.plan
-    parts: list[NumbersTable | Figure | MissingFigure] = [
-        plan_table(planned),
-        capacity_figure(answer.offers, {"plan": planned}),
-        frontier_figure([(each.target, each) for each in answer.frontier]),
-    ]
-    if answer.windows:
-        parts.append(windows_table(answer.windows))
-    if answer.held is not None and answer.held.together:
-        parts.append(together_table(answer.held.together))
-    extra = (
-        f", planned with {number(planned.extra_nines)} nines more" if planned.extra_nines else ""
-    )
+    planned, held = answer.plan, answer.held
+    nines = f", planned with {number(planned.extra_nines)} nines more"
     return CloudPage(
         title="What to rent so that the service has its capacity",
-        situation=(
-            f"{number(planned.capacity)} units of capacity, there "
-            f"{planned.target:.12g} of the time{extra}; "
-            f"{count(len(answer.offers.types), 'type')} of transient machines to choose from."
-        ),
+        situation=f"{number(planned.capacity)} units of capacity, there {planned.target:.12g} of "
+        f"the time{nines if planned.extra_nines else ''}; {_choice(answer.offers)}",
         sentences=sentences(answer),
-        parts=parts,
+        parts=[
+            plan_table(planned),
+            capacity_figure(answer.offers, {"plan": planned}),
+            frontier_figure([(each.target, each) for each in answer.frontier]),
+            *([windows_table(answer.windows)] if answer.windows else []),
+            *([together_table(held.together)] if held is not None and held.together else []),
+        ],
         notes=[
             "A type's machines are taken to be up or down together. "
             + how_types_fail(answer.offers),
             "Prices and availabilities are as they were given."
-            if answer.held is None
+            if held is None
             else "Prices are means over the time that was learned from.",
         ],
     )
 
 
+def tiers_page(answer: TieredAnswer) -> CloudPage:
+    """The page about one service of tiers."""
+    planned = answer.plan
+    named = {tier.name: each for tier, each in zip(planned.tiers, planned.plans, strict=True)}
+    return CloudPage(
+        title="What to rent so that all tiers have their capacity",
+        situation=f"{count(len(planned.tiers), 'tier')}, all up {answer.target:.12g} of the time; "
+        f"{_choice(answer.offers)}",
+        sentences=tier_sentences(answer),
+        parts=[
+            tiers_table(planned),
+            *tier_tables(planned),
+            capacity_figure(answer.offers, named),
+            frontier_figure(answer.frontier),
+        ],
+        notes=[
+            f"Each tier is planned by itself, for {planned.plans[0].target:.12g} of the time: were "
+            "they independent, all would be up as often as is asked. A type's machines are taken "
+            "to be up or down together, in all tiers that have some.",
+            how_types_fail(answer.offers),
+        ],
+    )
+
+
+def _choice(offers: Offers) -> str:
+    return f"{count(len(offers.types), 'type')} of transient machines to choose from."
+
+
 def sentences(answer: TransientAnswer) -> list[str]:
     """The plan in words."""
     planned = answer.plan
-    machines = sum(each.count for each in planned.rented)
     said = [
-        f"Rent {count(machines, 'machine')} of {count(len(planned.rented), 'type')} for "
+        f"Rent {count(_machines(planned), 'machine')} of {count(len(planned.rented), 'type')} for "
         f"{number(planned.price_per_hour)} an hour: the capacity is there "
-        + how_often(planned.availability_shortfall, _checked(answer))
-    ]
-    said += against_on_demand(planned.on_demand_share)
-    said.append(
+        + how_often(planned.availability_shortfall, _checked(answer)),
+        *_against_on_demand(planned.on_demand_share),
         f"With all machines up there is {number(planned.total_capacity)}: "
         f"{percent(planned.surplus_share)} more than the service needs, for batch work at no "
-        "further cost."
-    )
+        "further cost.",
+    ]
     if answer.held is not None:
         had, shuffled = answer.held.realised, answer.held.shuffled
         said.append(
-            f"In all of the history, the capacity was there {said_often(had.availability)}; had "
-            f"the markets not moved together, {said_often(float(shuffled.mean()))}."
+            f"In all of the history, the capacity was there {_said_often(had.availability)}; had "
+            f"the markets not moved together, {_said_often(float(shuffled.mean()))}."
         )
         said += _in_use(answer.held)
     return said
 
 
+def tier_sentences(answer: TieredAnswer) -> list[str]:
+    """The plan of all tiers in words."""
+    planned = answer.plan
+    checked = {} if answer.realised is None else {"in all of the history": answer.realised}
+    said = [
+        f"Rent {count(_machines(*planned.plans), 'machine')} for {number(planned.price_per_hour)} "
+        "an hour: all tiers are up " + how_often(1.0 - planned.availability, checked),
+        *_against_on_demand(planned.on_demand_share),
+        "Tiers with machines of one type lose them together. Were their machines independent of "
+        "each other, all tiers would be up "
+        f"{availability_text(1.0 - planned.independent_availability)} of the time.",
+    ]
+    if answer.realised is not None:
+        said.append(
+            f"In all of the history, all tiers had their capacity {_said_often(answer.realised)}."
+        )
+    return said
+
+
+def _machines(*plans: CapacityPlan) -> int:
+    return sum(each.count for planned in plans for each in planned.rented)
+
+
 def _checked(answer: TransientAnswer) -> dict[str, float]:
     """Availability in the history: of the plan in all of it, and of others in what came after."""
-    windows = [each for each in answer.windows if each.name != ORACLE]
     checked = {
         f"after plans made like it of {each.name}": mean_availability(each.found)
-        for each in windows
+        for each in answer.windows
+        if each.name != ORACLE
     }
     if answer.held is not None:
         checked["in all of the history"] = answer.held.realised.availability
@@ -173,7 +237,7 @@ def how_types_fail(offers: Offers) -> str:
     )
 
 
-def against_on_demand(share: float | None) -> list[str]:
+def _against_on_demand(share: float | None) -> list[str]:
     """Say what the price is of that on demand, in words, where that is known."""
     if share is None:
         return []
@@ -181,7 +245,7 @@ def against_on_demand(share: float | None) -> list[str]:
     return [f"{words}." if share < 1.0 else f"{words}: rent it on demand instead."]
 
 
-def said_often(availability: float) -> str:
+def _said_often(availability: float) -> str:
     """Say how often in words: ``0.9994 of the time``, or ``always``."""
     short = 1.0 - availability
     return "always" if short <= 0.0 else f"{availability_text(short)} of the time"
@@ -192,159 +256,326 @@ def _in_use(held: HeldToHistory) -> list[str]:
     said = []
     batch = held.batch
     if batch is not None:
-        offered = batch.finished + batch.lost + batch.unfinished + batch.idle
+        offered = (batch.finished + batch.lost + batch.unfinished + batch.idle) or math.inf
         said.append(
-            f"Batch tasks on the surplus finished {number(batch.finished / 3600.0)} "
-            f"capacity hours ({percent(batch.finished / offered if offered else 0.0)} of it) and "
-            f"lost {percent(batch.lost / offered if offered else 0.0)} in "
-            f"{count(batch.evictions, 'eviction')}."
+            f"Batch tasks on the surplus finished {number(batch.finished / 3600.0)} capacity hours "
+            f"({percent(batch.finished / offered)} of it) and lost {percent(batch.lost / offered)} "
+            f"in {count(batch.evictions, 'eviction')}."
         )
     if held.served is not None and held.served_unprotected is not None:
         said.append(
             f"Of {count(held.served.requests, 'request')} {held.served.failed:,} fail where "
             f"machines are cordoned on a warning, {held.served_unprotected.failed:,} where not."
         )
-    if held.overload is not None:
-        said.append(_overloaded(held.overload))
+    found = held.overload
+    if found is not None and not found.overloaded_seconds:
+        said.append("There is always as much as is needed: no request queues.")
+    elif found is not None:
+        said.append(
+            "If the capacity is just enough for them, more come than can be done for "
+            f"{duration(found.overloaded_seconds)} in all: {number(round(found.queued))} queue, "
+            f"{duration(found.mean_wait_seconds)} on average, and "
+            f"{number(round(found.turned_away))} ({percent(found.turned_away / found.requests)}) "
+            "are turned away."
+        )
     return said
-
-
-def _overloaded(found: Overload) -> str:
-    """Say what becomes of requests while there is too little capacity."""
-    if not found.overloaded_seconds:
-        return "There is always as much as is needed: no request queues."
-    return (
-        "If the capacity is just enough for them, more come than can be done for "
-        f"{duration(found.overloaded_seconds)} in all: {number(round(found.queued))} queue, "
-        f"{duration(found.mean_wait_seconds)} on average, and {number(round(found.turned_away))} "
-        f"({percent(found.turned_away / found.requests)}) are turned away."
-    )
 
 
 def plan_table(planned: CapacityPlan) -> NumbersTable:
     """Tabulate what to rent."""
-    rows = [
-        (
-            each.type.name,
-            f"{each.count:,}",
-            number(each.capacity),
-            availability_text(1.0 - each.type.availability),
-            f"{each.type.price_per_hour:.4f}",
-            f"{each.price_per_hour:.4f}",
-        )
-        for each in sorted(planned.rented, key=lambda each: -each.price_per_hour)
-    ]
-    rows.append(
-        (
+    return numbers_table(
+        "plan",
+        "What to rent",
+        sorted(planned.rented, key=lambda each: -each.price_per_hour),
+        [
+            Column("type", "type", lambda each: each.type.name),
+            Column("machines", "count", lambda each: each.count, "{:,}".format),
+            Column("capacity", "capacity", lambda each: each.capacity, number),
+            Column(
+                "availability", "", lambda each: 1.0 - each.type.availability, availability_text
+            ),
+            Column("", "availability", lambda each: each.type.availability),
+            Column("each, per hour", "", lambda each: each.type.price_per_hour, _price),
+            Column("price per hour", "price_per_hour", lambda each: each.price_per_hour, _price),
+        ],
+        f"Availability of all together: of {number(planned.capacity)} units.",
+        total=(
             "together",
-            f"{sum(each.count for each in planned.rented):,}",
+            f"{_machines(planned):,}",
             number(planned.total_capacity),
             availability_text(planned.availability_shortfall),
             "",
-            f"{planned.price_per_hour:.4f}",
-        )
+            _price(planned.price_per_hour),
+        ),
     )
-    table = pl.DataFrame(planned.to_record()["machines"], infer_schema_length=None)
-    headings = ("type", "machines", "capacity", "availability", "each, per hour", "price per hour")
-    return NumbersTable(
-        "plan",
-        "What to rent",
-        headings,
-        rows,
-        table,
-        f"Availability of all together: of {number(planned.capacity)} units.",
+
+
+def _price(amount: float) -> str:
+    return f"{amount:.4f}"
+
+
+def tiers_table(planned: TieredPlan) -> NumbersTable:
+    """A row for each tier, and one for all."""
+    return numbers_table(
+        "tiers",
+        "What does each tier take?",
+        list(zip(planned.tiers, planned.plans, strict=True)),
+        [
+            Column("tier", "tier", lambda each: each[0].name),
+            Column("needed", "needed", lambda each: each[1].capacity, number),
+            Column("rented", "capacity", lambda each: each[1].total_capacity, number),
+            Column("machines", "machines", lambda each: _machines(each[1]), "{:,}".format),
+            Column(
+                "availability",
+                "availability_shortfall",
+                lambda each: each[1].availability_shortfall,
+                availability_text,
+            ),
+            Column(
+                "of on demand", "on_demand_share", lambda each: each[1].on_demand_share, percent
+            ),
+            Column("price per hour", "price_per_hour", lambda each: each[1].price_per_hour, _price),
+        ],
+        "Availability of all together: that every tier has its capacity.",
+        total=(
+            "together",
+            number(sum(each.capacity for each in planned.plans)),
+            number(sum(each.total_capacity for each in planned.plans)),
+            f"{_machines(*planned.plans):,}",
+            availability_text(1.0 - planned.availability),
+            percent(planned.on_demand_share),
+            _price(planned.price_per_hour),
+        ),
     )
+
+
+def tier_tables(planned: TieredPlan) -> list[NumbersTable]:
+    """Tabulate what to rent for each tier."""
+    named = enumerate(zip(planned.tiers, planned.plans, strict=True), start=1)
+    return [
+        replace(plan_table(each), name=f"plan-{place}", title=f"What to rent for {tier.name}")
+        for place, (tier, each) in named
+    ]
 
 
 def together_table(pairs: Sequence[tuple[str, str, float]]) -> NumbersTable:
-    """Tabulate which of the plan's markets were up and down together."""
-    return NumbersTable(
+    """Tabulate which of the plan's markets were up and down together; the CSV file has all."""
+    columns: list[Column[tuple[str, str, float]]] = [
+        Column("market", "market", lambda pair: pair[0]),
+        Column("and", "and", lambda pair: pair[1]),
+        Column("correlation", "correlation", lambda pair: pair[2], _correlation),
+    ]
+    found = numbers_table(
         "together",
         "Which of these markets fail together?",
-        ("market", "and", "correlation"),
-        [(one, other, f"{value:+.2f}".replace("-", "−")) for one, other, value in pairs][
-            :_MOST_PAIRS
-        ],
-        pl.DataFrame(pairs, schema=["market", "and", "correlation"], orient="row"),
+        pairs,
+        columns,
         "Correlation of being up, over all the history: 1 if always at the same time, 0 if they "
-        f"know nothing of each other. The {_MOST_PAIRS} that fail together most; markets that were "
-        "always up are left out."
-        if len(pairs) > _MOST_PAIRS
-        else "Correlation of being up, over all the history: 1 if always at the same time, 0 if "
-        "they know nothing of each other. Markets that were always up are left out.",
+        f"know nothing of each other. The {_MOST_PAIRS} that fail together most are shown; markets "
+        "that were always up are left out.",
     )
+    return replace(found, rows=found.rows[:_MOST_PAIRS])
+
+
+def _correlation(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")
 
 
 def windows_table(windows: Sequence[TrailingWindow]) -> NumbersTable:
     """Tabulate what was planned for and what it came to, by window."""
-    rows = []
-    records = []
-    for window in windows:
-        kept = [each for each in window.found if each.plan is not None]
-        availability = mean_availability(window.found)
-        paid = [
-            each.price_per_hour / each.plan.on_demand_price_per_hour
-            for each in kept
-            if each.plan is not None and each.plan.on_demand_price_per_hour is not None
-        ]
-        share = float(np.mean(paid)) if paid else math.nan
-        surplus = (
-            float(np.mean([each.plan.surplus_share for each in kept if each.plan is not None]))
-            if kept
-            else math.nan
-        )
-        rows.append(
-            (
-                window.name,
-                f"{len(kept)} of {len(window.found)}",
-                "–" if math.isnan(availability) else availability_text(1.0 - availability),
-                number(nines_of(1.0 - availability)),
-                percent(share),
-                percent(surplus),
-            )
-        )
-        records += [
-            {
-                "window": window.name,
-                "begin_seconds": each.begin,
-                "end_seconds": each.end,
-                "planned": each.plan is not None,
-                "availability": each.availability,
-                "price_per_hour": each.price_per_hour,
-            }
-            for each in window.found
-        ]
-    headings = ("learned from", "plans", "realised", "nines", "paid of on demand", "surplus")
-    return NumbersTable(
+    shown: list[Column[TrailingWindow]] = [
+        Column("learned from", "", lambda each: each.name),
+        Column("plans", "", lambda each: f"{len(_kept(each))} of {len(each.found)}"),
+        Column("realised", "", lambda each: mean_availability(each.found), _known_availability),
+        Column("nines", "", lambda each: _nines(1.0 - mean_availability(each.found)), number),
+        Column("paid of on demand", "", _paid_share, percent),
+        Column(
+            "surplus", "", lambda each: _mean([p.surplus_share for p, _ in _kept(each)]), percent
+        ),
+    ]
+    table = numbers_table(
         "windows",
         "Does what was learned hold afterwards?",
-        headings,
-        rows,
-        pl.DataFrame(records, infer_schema_length=None),
+        windows,
+        shown,
         "Each plan is made of the time before it only, and held to the time after; “oracle” plans "
         "are made of that time itself. Nines of all the time together.",
     )
+    return replace(table, table=pl.DataFrame(_windows_records(windows), infer_schema_length=None))
+
+
+def _windows_records(windows: Sequence[TrailingWindow]) -> list[dict[str, Any]]:
+    return [
+        {
+            "window": window.name,
+            "begin_seconds": each.begin,
+            "end_seconds": each.end,
+            "planned": each.plan is not None,
+            "availability": each.availability,
+            "price_per_hour": each.price_per_hour,
+        }
+        for window in windows
+        for each in window.found
+    ]
+
+
+def _kept(window: TrailingWindow) -> list[tuple[CapacityPlan, Realised]]:
+    return [(each.plan, each) for each in window.found if each.plan is not None]
+
+
+def _paid_share(window: TrailingWindow) -> float:
+    return _mean(
+        [
+            found.price_per_hour / planned.on_demand_price_per_hour
+            for planned, found in _kept(window)
+            if planned.on_demand_price_per_hour is not None
+        ]
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else math.nan
+
+
+def _known_availability(availability: float) -> str:
+    return "–" if math.isnan(availability) else availability_text(1.0 - availability)
 
 
 def transient_record(answer: TransientAnswer) -> dict[str, Any]:
     """The plan's record, and what else is known of it."""
     record = answer.plan.to_record()
-    plans = [(each.target, each) for each in answer.frontier]
-    record["frontier"] = frontier_table(plans).to_dicts()
-    if answer.held is not None:
-        record["availability_in_history"] = answer.held.realised.availability
-        record["availability_in_shuffled_history"] = float(answer.held.shuffled.mean())
-        record["correlations"] = [
-            {"market": one, "and": other, "correlation": value}
-            for one, other, value in answer.held.together
-        ]
-        for name in ("batch", "served", "served_unprotected", "overload"):
-            done = getattr(answer.held, name)
-            if done is not None:
-                record[name] = asdict(done)
+    record["frontier"] = _frontier_records([(each.target, each) for each in answer.frontier])
+    held = answer.held
+    if held is not None:
+        record["availability_in_history"] = held.realised.availability
+        record["availability_in_shuffled_history"] = float(held.shuffled.mean())
+        record["correlations"] = together_table(held.together).table.to_dicts()
+        done = {
+            name: getattr(held, name)
+            for name in ("batch", "served", "served_unprotected", "overload")
+        }
+        record |= {name: asdict(each) for name, each in done.items() if each is not None}
     found = [each for each in _checked(answer).values() if not math.isnan(each)]
     record["availability_expected"] = min([1.0 - answer.plan.availability_shortfall, *found])
     if answer.windows:
-        table = windows_table(answer.windows).table.fill_nan(None)
-        record["windows"] = table.to_dicts()
+        record["windows"] = windows_table(answer.windows).table.fill_nan(None).to_dicts()
     return record
+
+
+def tier_record(answer: TieredAnswer) -> dict[str, Any]:
+    """The plan's record, and what else is known of it."""
+    record = answer.plan.to_record()
+    record["target_availability"] = answer.target
+    record["frontier"] = _frontier_records(answer.frontier)
+    if answer.realised is not None:
+        record["availability_in_history"] = answer.realised
+        record["availability_expected"] = min(answer.plan.availability, answer.realised)
+    return record
+
+
+def capacity_figure(offers: Offers, plans: Mapping[str, CapacityPlan]) -> Figure:
+    """Draw how often how much capacity is there, by the model; a line for each plan by name."""
+    curves, tables, findings = [], [], []
+    alone = len(plans) == 1
+    for style, (name, planned) in zip(named_styles(list(plans)), plans.items(), strict=True):
+        curve = _capacities(offers, planned, style)
+        curves.append(curve)
+        table = pl.DataFrame({"capacity": curve.x, "share_of_time_without": curve.y})
+        tables.append(table if alone else table.select(pl.lit(name).alias("tier"), "*"))
+        findings.append(
+            f"{'' if alone else f'{name}: '}{number(planned.capacity)} units are missing "
+            f"{percent(planned.availability_shortfall)} of the time."
+        )
+    target = next(iter(plans.values())).target
+    return curve_figure(
+        "capacities",
+        "How often is how much capacity there?",
+        findings,
+        curves,
+        Axis("capacity"),
+        Axis("share of time without it", "share", log=True),
+        table=pl.concat(tables),
+        note="By the model; shares below a billionth are drawn there.",
+        level=(max(1.0 - target, _LEAST), "target" if alone else "target of a tier"),
+    )
+
+
+def _capacities(offers: Offers, planned: CapacityPlan, style: PolicyStyle) -> Curve:
+    rented = {each.type.name: each.count for each in planned.rented}
+    counts = counted(offers, [rented.get(each.name, 0) for each in offers.types])
+    top = int(counts @ offers.units)
+    masses = capacity_distribution(offers, counts, top)
+    short = np.concatenate(([0.0], np.cumsum(masses)[:-1]))
+    needed = min(offers.grains(planned.capacity), top)
+    even = np.linspace(0, top, min(top + 1, _MOST_POINTS)).astype(np.int64)
+    steps = np.unique(np.append(even, needed))
+    at = [int(np.searchsorted(steps, needed))]
+    words = [f"needed: {number(planned.capacity)}"]
+    capacity = steps.astype(np.float64) * float(offers.grain)
+    return Curve(style, capacity, np.maximum(short[steps], _LEAST), at, words, shape="vh")
+
+
+_FRONTIER: Final[tuple[Column[tuple[float, AnyPlan]], ...]] = (
+    Column("", "target_availability", lambda each: each[0]),
+    Column("", "availability_shortfall", lambda each: _shortfall(each[1])),
+    Column("", "price_per_hour", lambda each: each[1].price_per_hour),
+    Column("", "on_demand_share", lambda each: each[1].on_demand_share),
+    Column("", "surplus_share", lambda each: each[1].surplus_share),
+    Column("", "machines", lambda each: _machines(*_parts(each[1]))),
+    Column("", "types", lambda each: len({r.type.name for p in _parts(each[1]) for r in p.rented})),
+)
+
+
+def _frontier_records(plans: Sequence[tuple[float, AnyPlan]]) -> list[dict[str, Any]]:
+    """A record per target and its plan."""
+    return records_of(plans, _FRONTIER)
+
+
+def _parts(planned: AnyPlan) -> Sequence[CapacityPlan]:
+    return planned.plans if isinstance(planned, TieredPlan) else (planned,)
+
+
+def _shortfall(planned: AnyPlan) -> float:
+    if isinstance(planned, TieredPlan):
+        return 1.0 - planned.availability
+    return planned.availability_shortfall
+
+
+def frontier_figure(plans: Sequence[tuple[float, AnyPlan]]) -> Figure | MissingFigure:
+    """Price against target, ascending."""
+    title = "What does each further nine cost?"
+    if len(plans) < 2:
+        return MissingFigure(
+            title,
+            "These types reach fewer than two of the usual targets.",
+            "More types, or more available ones, would.",
+        )
+    shares = [each.on_demand_share for _, each in plans]
+    relative = None not in shares
+    values = np.array(shares if relative else [each.price_per_hour for _, each in plans])
+    nines = np.array([_nines(1.0 - target) for target, _ in plans])
+    (style,) = named_styles(["transient"])
+    say = percent if relative else number
+    first, last = plans[0][1], plans[-1][1]
+    return curve_figure(
+        "frontier",
+        title,
+        [
+            f"From {number(float(nines[0]))} to {number(float(nines[-1]))} nines the price goes "
+            f"from {say(float(values[0]))} to {say(float(values[-1]))}, and the surplus from "
+            f"{percent(first.surplus_share)} to {percent(last.surplus_share)}."
+        ],
+        [Curve(style, nines, values, [0, len(plans) - 1], [say(values[0]), say(values[-1])])],
+        Axis("target, nines", from_zero=False),
+        Axis("price, of on demand", "share") if relative else Axis("price per hour"),
+        table=pl.DataFrame(_frontier_records(plans), infer_schema_length=None),
+        note="3 nines: 99.9 % of the time. Targets that these types cannot reach are left out.",
+        level=(1.0, "on demand") if relative else None,
+    )
+
+
+def _nines(short: float) -> float:
+    """A share of time without as its number of nines; infinite where it is none."""
+    if math.isnan(short):
+        return math.nan
+    return -math.log10(short) if short > 1e-12 else math.inf
