@@ -21,6 +21,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from foresail.control.loop import Controller
+from foresail.control.policy import parse_policy
 from foresail.distributions.summary import belief_row
 from foresail.explain.common_factor import (
     PRIOR,
@@ -30,10 +32,12 @@ from foresail.explain.common_factor import (
     normal_value,
 )
 from foresail.explain.forecast import SCENARIOS, WaitingForecasts, forecast_waiting
-from foresail.explain.outlook import Outlook
+from foresail.explain.outlook import Outlook, outlook_of
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS
 from foresail.model.arrays import Floats
+from foresail.model.cluster import Cluster
 from foresail.model.distribution import Distribution
+from foresail.model.event import Submitted
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
 from foresail.model.view import PendingJob, RunningJob
@@ -433,12 +437,26 @@ class StartForecaster:
     def _first_row(self, job: Job) -> Floats:
         """Quantiles of the first job of an application: of its limit, or of what others took."""
         requested = job.requested_seconds
-        prior, seen, scale = _FIRST_SECONDS, self._first_seconds, 1.0
         if requested:
-            prior, seen, scale = _FIRST_OF_LIMIT, self._first_of_limit, requested
+            return requested * self._first_quantiles(_FIRST_OF_LIMIT, tuple(self._first_of_limit))
+        return self._first_quantiles(_FIRST_SECONDS, tuple(self._first_seconds))
+
+    @staticmethod
+    @lru_cache(maxsize=4)
+    def _first_quantiles(prior: tuple[float, ...], seen: tuple[float, ...]) -> Floats:
         expected = np.interp((np.arange(_PRIOR_JOBS) + 0.5) / _PRIOR_JOBS, _FIRST_LEVELS, prior)
-        values: Floats = np.quantile(np.concatenate((expected, list(seen))), _LEVELS)
-        return scale * values
+        values: Floats = np.quantile(np.concatenate((expected, seen)), _LEVELS)
+        return values
+
+
+def compile_forecast_kernels(policy: str) -> None:
+    """Compile what forecasts under a policy need, where that is not cached on disk yet."""
+    controller = Controller(Cluster.of_processors(1), *parse_policy(policy).build())
+    jobs = [Job.gang(str(number), 0.0, 1, 60.0) for number in range(3)]
+    controller.step(0.0, [Submitted(0.0, job) for job in jobs])
+    outlook = outlook_of(controller)
+    for rule in (outlook.rule, None):
+        StartForecaster().forecast(replace(outlook, rule=rule), scenarios=2)
 
 
 def _level(row: Floats, value: float) -> float:

@@ -144,15 +144,19 @@ def sort(order: Floats, column: int, first: int, last: int) -> None:
 
 
 @part
-def drop_started(order: Floats, column: int, waiting: int, jobs: Floats) -> None:
-    """Close the gaps that started jobs leave among the first ``waiting`` rows."""
-    kept = 0
-    for i in range(waiting):
-        if jobs[int(order[i, column]), RESERVATION] != -np.inf:
-            if kept != i:
-                order[kept, column - 1] = order[i, column - 1]
-                order[kept, column] = order[i, column]
-            kept += 1
+def drop_started(order: Floats, column: int, waiting: int, started: int, jobs: Floats) -> None:
+    """Close the gaps that ``started`` jobs leave among the first ``waiting`` rows."""
+    place = gone = 0
+    while gone < started:
+        if jobs[int(order[place, column]), RESERVATION] == -np.inf:
+            gone += 1
+        else:
+            order[place - gone, column - 1] = order[place, column - 1]
+            order[place - gone, column] = order[place, column]
+        place += 1
+    for moved in (column - 1, column):
+        for i in range(place, waiting):
+            order[i - gone, moved] = order[i, moved]
 
 
 @part

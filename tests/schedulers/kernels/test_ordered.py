@@ -94,7 +94,7 @@ def test_advanced_and_started_jobs_leave_the_others_as_they_were(started, data):
     assert rows(order, CANDIDATE, count) == model
     jobs = np.full((count, PASS_COLUMNS), math.nan)
     jobs[started, RESERVATION] = -math.inf
-    drop_started(order, CANDIDATE, count, jobs)
+    drop_started(order, CANDIDATE, count, sum(started), jobs)
     left = [pair for pair in model if not started[pair[1]]]
     assert rows(order, CANDIDATE, len(left)) == left
 
