@@ -7,8 +7,10 @@ import time
 import numpy as np
 import pytest
 
+from foresail.live.command_job import CommandJob
 from foresail.service.overview import use_over_time
-from foresail.service.store.protocol import JobSpan
+from foresail.service.store.protocol import KeyedCall, Submit, WholeStep
+from foresail.service.store.sql_store import SqlStore
 from live_service import live_service
 
 POLICY = 'policy = "easy,recent,incremental"\ncluster = "local(cpus=2,nodes=1)"'
@@ -140,19 +142,28 @@ def test_how_good_it_was_is_told(queue):
     assert horizons == [60.0, 600.0, 3600.0, 21600.0, None]
 
 
-def test_use_over_time_by_hand():
-    spans = [
-        JobSpan(2, 0.0, 5.0, 15.0),
-        JobSpan(1, 0.0, 12.0, None),
-        JobSpan(8, 0.0, None, None),
+def test_use_over_time_by_hand(tmp_path):
+    store = SqlStore.in_file(tmp_path / "jobs.db")
+    empty = use_over_time(store, 0.0, 20.0, 2)
+    assert empty.used_cpus.tolist() == [0.0, 0.0]
+    assert np.isnan(empty.wait_seconds).all()
+    assert store.first_submission(0.0) is None
+    spans = [(2, 5.0, 15.0), (1, 12.0, None), (8, None, None), (4, 25.0, 30.0), (4, -9.0, -1.0)]
+    jobs = [
+        Submit(CommandJob(str(at), "j", "true", "/", cpus=each[0])) for at, each in enumerate(spans)
     ]
-    use = use_over_time(spans, 0.0, 20.0, 2)
+    store.accept([KeyedCall("ann", jobs, first_number=1)])
+    times = {
+        str(at): {"submit_seconds": 0.0, "start_seconds": start, "end_seconds": end}
+        for at, (_, start, end) in enumerate(spans)
+    }
+    store.commit_step(WholeStep(["{}"], 0, times))
+    use = use_over_time(store, 0.0, 20.0, 2)
     np.testing.assert_allclose(use.used_cpus, [1.0, 1.8])
     assert use.started.tolist() == [1, 1]
     assert use.wait_seconds.tolist() == [5.0, 12.0]
-    empty = use_over_time([], 0.0, 20.0, 2)
-    assert empty.used_cpus.tolist() == [0.0, 0.0]
-    assert np.isnan(empty.wait_seconds).all()
+    assert store.first_submission(0.0) == 0.0
+    store.close()
 
 
 @pytest.mark.slow

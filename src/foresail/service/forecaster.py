@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -21,6 +21,7 @@ from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.job import Job
 from foresail.record.job_life import JobHistory
+from foresail.service.metrics import give_back_free_memory
 from foresail.service.overview import slowly
 from foresail.service.snapshots import DaemonBusy, SnapshotCache
 from foresail.service.store.protocol import (
@@ -171,7 +172,7 @@ class QueueForecaster:
                 now, latest, pending = await self._snapshots.ask(_standing)
                 if pending and (latest != submissions or now >= due_seconds):
                     submissions, due_seconds = latest, math.inf
-                    due_seconds = self._next_due(await self._begun())
+                    due_seconds = await slowly(self._keep, await self._begun())
             except DaemonBusy:
                 submissions = -1
             except Exception:  # it has been logged where it was made
@@ -282,19 +283,18 @@ class QueueForecaster:
         made = await self._draw((), arrivals=True)
         self._seconds = time.monotonic() - self._begun_monotonic
         self._cost_seconds = self._seconds if len(made.waiting) > _MANY else 0.0
-        before = self._kept
-        if before is None:
-            before = await slowly(self._store.last_forecasts)
+        return made
+
+    def _keep(self, made: Forecasts) -> float:
+        """Keep the forecasts that are due; returns when the next one is."""
+        before = self._store.last_forecasts() if self._kept is None else self._kept
         rows = list(_due_rows(made, before))
         for begin in range(0, len(rows), _ROWS_AT_ONCE):  # others write in between
-            await slowly(self._store.keep_forecasts, rows[begin : begin + _ROWS_AT_ONCE])
+            self._store.keep_forecasts(rows[begin : begin + _ROWS_AT_ONCE])
+        if len(made.waiting) > _MANY:
+            give_back_free_memory()  # that drawing took
         known = {**before, **{row.job_id: row.made_seconds for row in rows}}
-        self._kept = {job_id: known[job_id] for job_id in made.waiting if job_id in known}
-        return replace(made, drawn=made.waiting)
-
-    def _next_due(self, made: Forecasts) -> float:
-        """Return when the next forecast is to be kept of a job that waits."""
-        kept = self._kept or {}
+        self._kept = kept = {each: known[each] for each in made.waiting if each in known}
         return min(
             (_due_seconds(each.pending.job, kept) for each in made.outlook.waiting),
             default=math.inf,

@@ -19,7 +19,6 @@ from foresail.control.loop import Controller
 from foresail.model.reason import Reason
 from foresail.record.job_life import JobHistory
 from foresail.service.snapshots import SnapshotCache
-from foresail.service.store.protocol import JobSpan
 from foresail.service.store.sql_store import SqlStore
 
 FRESH_SECONDS: Final = 2.0
@@ -120,38 +119,24 @@ class UseOverTime:
 
 
 def use_over_time(
-    spans: Sequence[JobSpan], begin_seconds: float, end_seconds: float, bins: int
+    store: SqlStore, begin_seconds: float, end_seconds: float, bins: int
 ) -> UseOverTime:
-    """The use between two times by the jobs of these spans; of attempts, the last of each job."""
+    """Return the use between two times, by the last attempt of each job."""
     length = (end_seconds - begin_seconds) / bins
-    ran = [each for each in spans if each.start_seconds is not None]
-    cpus = np.array([each.cpus for each in ran], dtype=np.float64)
-    start = np.array([each.start_seconds for each in ran], dtype=np.float64)
-    end = np.array(
-        [end_seconds if each.end_seconds is None else each.end_seconds for each in ran],
-        dtype=np.float64,
-    )
-    edges = begin_seconds + length * np.arange(bins + 1, dtype=np.float64)
-    held = _held_before(edges, start, cpus) - _held_before(edges, end, cpus)
-    waits = start - np.array([each.submit_seconds for each in ran], dtype=np.float64)
-    started, _ = np.histogram(start, edges)
-    waited, _ = np.histogram(start, edges, weights=waits)
+    edges = length * np.arange(bins + 1, dtype=np.float64)
+    held = np.zeros(bins + 1)
+    started, ended = store.use(begin_seconds, length, bins)
+    for sign, some in ((1.0, started), (-1.0, ended)):  # were nothing given back, but what was
+        for each in (each for each in some if each.number <= bins):
+            since = edges[each.number :]
+            held[each.number :] += sign * (each.cpus * since - each.cpus_times_seconds)
+    count, waited = np.zeros(bins, np.int64), np.zeros(bins)
+    for each in started:
+        if 1 <= each.number <= bins:
+            count[each.number - 1], waited[each.number - 1] = each.jobs, each.waited_seconds
     with np.errstate(invalid="ignore"):
-        means = waited / started
-    return UseOverTime(begin_seconds, length, np.diff(held) / length, started, means)
-
-
-def _held_before(
-    edges: NDArray[np.float64], since: NDArray[np.float64], cpus: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Cpu seconds up to each edge, were nothing given back; shape of the edges."""
-    order = np.argsort(since)
-    since, cpus = since[order], cpus[order]
-    count = np.searchsorted(since, edges)
-    total = np.concatenate(([0.0], np.cumsum(cpus)))[count]
-    moment = np.concatenate(([0.0], np.cumsum(cpus * since)))[count]
-    result: NDArray[np.float64] = total * edges - moment
-    return result
+        means = waited / count
+    return UseOverTime(begin_seconds, length, np.diff(held) / length, count, means)
 
 
 def _reasons_of(
@@ -177,7 +162,6 @@ async def _count_reasons(snapshots: SnapshotCache) -> Mapping[str, int]:
 
 
 _REASONS_AT_ONCE: Final = 1_000
-_MOST_SPANS: Final = 200_000
 _LEAST_SECONDS: Final = 600.0
 _MOST_USES: Final = 50
 
@@ -208,8 +192,6 @@ class Overview:
     def _use(self, hours: float, bins: int) -> UseOverTime:
         now = self._now()
         begin = now - 3600.0 * hours
-        spans = self._store.spans(begin, _MOST_SPANS)
-        if len(spans) < _MOST_SPANS:  # of a young service, no more than there has been
-            first = min((each.submit_seconds for each in spans), default=now)
-            begin = max(begin, min(first, now - _LEAST_SECONDS))
-        return use_over_time(spans, begin, now, bins)
+        first = self._store.first_submission(begin)
+        begin = max(begin, min(now if first is None else first, now - _LEAST_SECONDS))
+        return use_over_time(self._store, begin, now, bins)

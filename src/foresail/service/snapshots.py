@@ -200,7 +200,7 @@ class SnapshotCache:
         watched = list(self._watched.items())
         last = self.seen_monotonic - _WATCHED_SECONDS
         self._reasons = controller.reasons_of([each for each, at in watched if at >= last])
-        if self._looked_monotonic >= last:
+        if self._looked_monotonic >= last or self._latest is None:
             self._take_snapshot(controller)
         self._answer_all(controller, jobs)
         until = time.monotonic() + self._passed(controller)

@@ -338,6 +338,7 @@ def seen_by(caller: Caller, job: answers.PlannedJobAnswer) -> answers.PlannedJob
     return job.model_copy(update={"job_id": None, "name": None, "user": None})
 
 
+_PATIENCE_SECONDS: Final = 0.05
 _KIND: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -365,8 +366,8 @@ async def metrics(allowed: Annotated[None, Depends(_let_in)], parts: Parts) -> R
 
 
 async def _waiting(overview: Overview) -> Mapping[str, int]:
-    """Return how many jobs wait for which reason; empty as long as the daemon does not know."""
+    """Return how many jobs wait for which reason; empty until they have been counted once."""
     try:
-        return await overview.by_reason.get()
-    except DaemonBusy:
+        return await asyncio.wait_for(overview.by_reason.get(), _PATIENCE_SECONDS)
+    except (DaemonBusy, TimeoutError):
         return {}

@@ -147,13 +147,15 @@ class JobsWanted:
 
 
 @dataclass(frozen=True, slots=True)
-class JobSpan:
-    """Times when a job came, started and ended (Unix seconds; None: not yet), and its cpus."""
+class UsedInBin:
+    """Sums over jobs that started, or ended, within a bin; those before the first have number 0."""
 
-    cpus: int
-    submit_seconds: float
-    start_seconds: float | None
-    end_seconds: float | None
+    number: int
+    jobs: int
+    cpus: float
+    cpus_times_seconds: float
+    """Of each, its cpus by how long after the beginning of the bins that was."""
+    waited_seconds: float
 
 
 class ForecastKind(StrEnum):

@@ -14,10 +14,12 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     FromClause,
+    Integer,
     Select,
     Update,
     bindparam,
     case,
+    cast,
     func,
     insert,
     literal,
@@ -38,13 +40,13 @@ from foresail.service.store.protocol import (
     ForecastKind,
     ForecastOutcome,
     ForecastRow,
-    JobSpan,
     JobsWanted,
     Judged,
     KeyedCall,
     NumberedRequest,
     Row,
     Submit,
+    UsedInBin,
     WholeStep,
     job_row,
     records_about,
@@ -320,20 +322,51 @@ class SqlStore:
         with self.database.reading() as connection:
             return [UseSample(**row) for row in connection.execute(wanted).mappings()]
 
-    def spans(self, since_seconds: float, limit: int) -> list[JobSpan]:
-        """The latest jobs that had not ended by a time, at most so many."""
+    def use(self, begin_seconds: float, bin_seconds: float, bins: int) -> list[list[UsedInBin]]:
+        """Sums over the starts, and over the ends, of jobs that had not ended by a time; by bin.
+
+        The database adds them up: each row that is read takes a turn of the interpreter.
+        """
         of = JOBS.c
-        wanted = select(of.cpus, of.submit_seconds, of.start_seconds, of.end_seconds).where(
-            of.end_seconds.is_(None) | (of.end_seconds > since_seconds)
-        )
+        lasts = of.end_seconds.is_(None) | (of.end_seconds > begin_seconds)
+        end_seconds = begin_seconds + bins * bin_seconds
+        found: list[list[UsedInBin]] = []
         with self.database.reading() as connection:
-            rows = connection.execute(wanted.order_by(of.number.desc()).limit(limit))
-            return [JobSpan(*row) for row in rows]
+            for moment in (of.start_seconds, of.end_seconds):
+                after = moment - begin_seconds
+                nearest = cast(after / bin_seconds, Integer)
+                number = case(
+                    (after < 0.0, 0),
+                    (nearest * bin_seconds > after, nearest),  # rounded up
+                    else_=nearest + 1,
+                ).label("bin")
+                sums = (
+                    func.count(),
+                    func.sum(of.cpus),
+                    func.sum(of.cpus * after),
+                    func.sum(of.start_seconds - of.submit_seconds),
+                )
+                wanted = select(number, *sums).where(lasts & (moment < end_seconds))
+                wanted = wanted.where(of.start_seconds.is_not(None)).group_by("bin")
+                found.append([UsedInBin(*row) for row in connection.execute(wanted)])
+        return found
+
+    def first_submission(self, since_seconds: float) -> float | None:
+        """Return when the first job came (Unix seconds) of those that had not ended by a time."""
+        of = JOBS.c
+        first = select(func.min(of.submit_seconds))
+        with self.database.reading() as connection:
+            return connection.scalar(
+                first.where(of.end_seconds.is_(None) | (of.end_seconds > since_seconds))
+            )
 
     def keep_forecasts(self, rows: Sequence[ForecastRow]) -> None:
         """Keep forecasts of starts."""
         with self.database.writing() as connection:
-            connection.execute(insert(FORECASTS), [asdict(each) for each in rows])
+            connection.execute(
+                insert(FORECASTS),
+                [{name: getattr(each, name) for name in ForecastRow.__slots__} for each in rows],
+            )
 
     def last_forecasts(self) -> dict[str, float]:
         """Return when the last forecast was made of each job that waits (Unix seconds), by id."""
