@@ -8,22 +8,18 @@ from dataclasses import dataclass
 
 from foresail.model import words
 from foresail.strl.expression import (
-    Barrier,
     Document,
     Expression,
     Leaf,
     LinearNChooseK,
-    Maximum,
-    Minimum,
     NChooseK,
     Reading,
-    Scale,
-    Sum,
     Supply,
+    children,
+    combined_worth,
     depth,
     highest_value,
     leaves,
-    reaches,
     walk,
 )
 from foresail.strl.tokens import Position, listed
@@ -40,21 +36,12 @@ def useful_leaves(expression: Expression) -> int:
 
 def _worth_and_leaves(expression: Expression) -> tuple[float, int]:
     """Return the most that an expression can be worth, and how many of its leaves may count."""
-    match expression:
-        case NChooseK() | LinearNChooseK():
-            worth, found = highest_value(expression), 1
-        case Scale():
-            worth, found = _worth_and_leaves(expression.child)
-            worth *= expression.factor
-        case Barrier():
-            worth, found = _worth_and_leaves(expression.child)
-            worth = expression.value if reaches(worth, expression) else 0.0
-        case Minimum() | Maximum() | Sum():
-            below = [_worth_and_leaves(child) for child in expression.children]
-            worth = (min if isinstance(expression, Minimum) else max)(each for each, _ in below)
-            if isinstance(expression, Sum):
-                worth = sum(each for each, _ in below)
-            found = sum(count for _, count in below)
+    if isinstance(expression, NChooseK | LinearNChooseK):
+        worth, found = highest_value(expression), 1
+    else:
+        below = [_worth_and_leaves(child) for child in children(expression)]
+        worth = combined_worth(expression, [each for each, _ in below])
+        found = sum(count for _, count in below)
     return worth, found if worth > 0.0 else 0
 
 

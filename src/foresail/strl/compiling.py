@@ -26,8 +26,8 @@ from foresail.strl.expression import (
     Scale,
     Sum,
     Supply,
+    combined_worth,
     leaves,
-    reaches,
 )
 from foresail.strl.slots import LeafTable, Partitions, free_nodes, free_slots, leaf_table, refine
 
@@ -75,17 +75,7 @@ def _worth(branch: Branch, amounts: Sequence[int], found: dict[int, float]) -> f
         worth = _leaf_worth(expression, amounts[branch.leaf])
     else:
         below = [_worth(child, amounts, found) for child in branch.children]
-        match expression:
-            case Maximum():
-                worth = max(below)
-            case Minimum():
-                worth = min(below)
-            case Sum():
-                worth = sum(below)
-            case Scale():
-                worth = expression.factor * below[0]
-            case Barrier():
-                worth = expression.value if reaches(below[0], expression) else 0.0
+        worth = combined_worth(expression, below)
     if worth > 0.0:
         found[branch.number] = worth
     return worth
@@ -270,15 +260,13 @@ class _Tree:
         columns.append(column)
         values.append(value)
 
-    def _branch(self, expression: Expression, indicator: int) -> Branch:
-        self._branches += 1
-        return Branch(expression, self._branches - 1, indicator)
-
     def _grow(self, expression: Expression, indicator: int, row: int, factor: float) -> Branch:
-        branch = self._branch(expression, indicator)
+        self._branches += 1
+        branch = Branch(expression, self._branches - 1, indicator)
         match expression:
             case NChooseK() | LinearNChooseK():
                 self._grow_leaf(branch, row, factor)
+                return branch
             case Maximum() | Sum():
                 self._grow_choice(branch, expression, row, factor)
             case Minimum():
@@ -286,15 +274,18 @@ class _Tree:
             case Scale():
                 child = self._grow(expression.child, indicator, row, factor * expression.factor)
                 branch.children.append(child)
-                branch.highest, branch.work = expression.factor * child.highest, child.work
             case Barrier():
                 self._enter(row, indicator, factor * expression.value)
                 below = self._row()
                 self._enter(below, indicator, expression.value)
-                child = self._grow(expression.child, indicator, below, -1.0)
-                branch.children.append(child)
-                branch.highest = expression.value if reaches(child.highest, expression) else 0.0
-                branch.work = child.work
+                branch.children.append(self._grow(expression.child, indicator, below, -1.0))
+        counted = branch.children
+        branch.highest = combined_worth(expression, [child.highest for child in counted])
+        if isinstance(expression, Maximum):
+            counted = [max(counted, key=lambda child: child.highest)]
+        branch.work = sum(child.work for child in counted)
+        if branch.level >= 0:
+            self._upper[branch.level] = branch.highest
         return branch
 
     def _grow_leaf(self, branch: Branch, row: int, factor: float) -> None:
@@ -322,12 +313,6 @@ class _Tree:
                 self._enter(together, branch.indicator, -1.0)
             self._enter(together, chosen, 1.0)
             branch.children.append(self._grow(each, chosen, row, factor))
-        if isinstance(expression, Sum):
-            branch.highest = sum(child.highest for child in branch.children)
-            branch.work = sum(child.work for child in branch.children)
-        else:
-            best = max(branch.children, key=lambda child: child.highest)
-            branch.highest, branch.work = best.highest, best.work
 
     def _grow_minimum(self, branch: Branch, expression: Minimum, row: int, factor: float) -> None:
         branch.level = self._column(upper=0.0, binary=False)
@@ -336,9 +321,6 @@ class _Tree:
             below = self._row()
             self._enter(below, branch.level, 1.0)
             branch.children.append(self._grow(each, branch.indicator, below, -1.0))
-        branch.highest = min(child.highest for child in branch.children)
-        branch.work = sum(child.work for child in branch.children)
-        self._upper[branch.level] = branch.highest
 
 
 @dataclass(frozen=True, slots=True, eq=False)

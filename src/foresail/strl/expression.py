@@ -7,7 +7,7 @@ Source: Tumanov et al., TetriSched (EuroSys 2016), section 4; spec tetrisched se
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -59,33 +59,28 @@ class LinearNChooseK(_Leaf):
 
 
 @dataclass(frozen=True, slots=True)
-class Maximum:
+class _Several:
+    """Several expressions, which count together."""
+
+    children: tuple[Expression, ...]
+
+    def __post_init__(self) -> None:
+        _require(bool(self.children), "children", "()", "at least one expression")
+
+
+@dataclass(frozen=True, slots=True)
+class Maximum(_Several):
     """``max``: at most one of the children is given anything; worth what that one is worth."""
 
-    children: tuple[Expression, ...]
-
-    def __post_init__(self) -> None:
-        _require(bool(self.children), "children", "()", "at least one expression")
-
 
 @dataclass(frozen=True, slots=True)
-class Minimum:
+class Minimum(_Several):
     """``min``: all children or nothing; worth the least of them."""
 
-    children: tuple[Expression, ...]
-
-    def __post_init__(self) -> None:
-        _require(bool(self.children), "children", "()", "at least one expression")
-
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(_Several):
     """``sum``: any of the children; worth what they are worth together."""
-
-    children: tuple[Expression, ...]
-
-    def __post_init__(self) -> None:
-        _require(bool(self.children), "children", "()", "at least one expression")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +105,9 @@ class Barrier:
         _require(0.0 <= self.value < math.inf, "value", self.value, "not negative")
 
 
-Expression: TypeAlias = NChooseK | LinearNChooseK | Maximum | Minimum | Sum | Scale | Barrier
 Leaf: TypeAlias = NChooseK | LinearNChooseK
+Operator: TypeAlias = Maximum | Minimum | Sum | Scale | Barrier
+Expression: TypeAlias = Leaf | Operator
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
@@ -159,16 +155,23 @@ def highest_value(expression: Expression) -> float:
         case LinearNChooseK():
             most = min(expression.count, len(expression.nodes))
             return expression.value * most / expression.count
+        case _:
+            return combined_worth(expression, list(map(highest_value, children(expression))))
+
+
+def combined_worth(operator: Operator, below: Sequence[float]) -> float:
+    """Return what an operator makes of what its children are worth."""
+    match operator:
         case Maximum():
-            return max(map(highest_value, expression.children))
+            return max(below)
         case Minimum():
-            return min(map(highest_value, expression.children))
+            return min(below)
         case Sum():
-            return sum(map(highest_value, expression.children))
+            return sum(below)
         case Scale():
-            return expression.factor * highest_value(expression.child)
+            return operator.factor * below[0]
         case Barrier():
-            return expression.value if reaches(highest_value(expression.child), expression) else 0.0
+            return operator.value if reaches(below[0], operator) else 0.0
 
 
 _ROUNDING = 1e-9

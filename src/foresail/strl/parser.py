@@ -333,13 +333,12 @@ class Parser:
 
     # Numbers
 
-    def _number(self) -> float:
+    def _number(self, read: Callable[[Token, object | None], float] = plain_number) -> float:
         sign = -1.0 if self._next_is("-") and self._take() else 1.0
-        return sign * plain_number(self._take(), self._source)
+        return sign * read(self._take(), self._source)
 
     def _time(self) -> float:
-        sign = -1.0 if self._next_is("-") and self._take() else 1.0
-        return sign * seconds(self._take(), self._source)
+        return self._number(seconds)
 
     def _whole(self) -> int:
         token = self._peek()

@@ -164,14 +164,6 @@ class Token:
         return _ESCAPED.sub(lambda e: "\n" if e[1] == "n" else e[1], self.text[1:-1])
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """A number as written, with the unit behind it (empty where there is none)."""
-
-    amount: float
-    unit: str
-
-
 def wrong(
     problem: str, at: Token, expected: str | None = None, source: object | None = None
 ) -> InputError:
@@ -204,11 +196,8 @@ def tokens(text: str) -> Iterator[Token]:
     yield Token("end", END, Position(line, at - line_begins + 1))
 
 
-def quantity(token: Token, source: object | None = None) -> Quantity:
-    """Amount and unit of a number.
-
-    Raises ``InputError`` if the token is not a finite number.
-    """
+def _amount_and_unit(token: Token, source: object | None) -> tuple[float, str]:
+    """Amount and unit of a finite number as written; the unit is empty where there is none."""
     found = _NUMBER.fullmatch(token.text) if token.kind == "number" else None
     try:
         amount = float(found[1]) if found else math.inf
@@ -216,7 +205,7 @@ def quantity(token: Token, source: object | None = None) -> Quantity:
         amount = math.inf
     if found is None or not math.isfinite(amount):
         raise wrong("not a number", token, "a number", source)
-    return Quantity(amount, found[2])
+    return amount, found[2]
 
 
 def seconds(token: Token, source: object | None = None) -> float:
@@ -224,12 +213,12 @@ def seconds(token: Token, source: object | None = None) -> float:
 
     Raises ``InputError`` if it is no number, or its unit is not one of time.
     """
-    found = quantity(token, source)
-    factor = _UNIT_SECONDS.get(found.unit, 1.0 if found.unit == "" else None)
-    if factor is None or not math.isfinite(found.amount * factor):
+    amount, unit = _amount_and_unit(token, source)
+    factor = _UNIT_SECONDS.get(unit or "s")
+    if factor is None or not math.isfinite(amount * factor):
         known = ", ".join(_UNIT_SECONDS)
         raise wrong("not a unit of time", token, f"seconds, or a number with {known}", source)
-    return found.amount * factor
+    return amount * factor
 
 
 def plain_number(token: Token, source: object | None = None) -> float:
@@ -237,7 +226,7 @@ def plain_number(token: Token, source: object | None = None) -> float:
 
     Raises ``InputError`` if it is no number or has a unit.
     """
-    found = quantity(token, source)
-    if found.unit:
+    amount, unit = _amount_and_unit(token, source)
+    if unit:
         raise wrong("a unit where none can be", token, "a number without a unit", source)
-    return found.amount
+    return amount
