@@ -1,4 +1,4 @@
-"""``foresail strl check`` and ``explain`` as a user meets them."""
+"""``foresail strl check`` as a user meets it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 from typer.testing import CliRunner
 
 from foresail.cli.strl import app
-from foresail.model.errors import InputError
 
 GOOD = """\
 nodes {m[1-4]}
@@ -105,42 +104,3 @@ def test_a_file_without_requests(written):
     result = run("check", written("# nothing yet\n"))
     assert result.exit_code == 0
     assert "requests       0" in result.stdout
-
-
-def test_explain(written):
-    """Alternatives that differ in their start are one line; operators are said in words."""
-    lines = run("explain", written(GOOD)).stdout.splitlines()
-    assert lines == [
-        "job1 is worth 4 at most. It asks for",
-        "- one of these:",
-        "  - 2 of all (4 nodes) for 3 h, from 0 s: worth 3",
-        "  - 2 of gpu (2 nodes) for 2 h, from 0 s (worth 4) or 2 min (worth 3)",
-        "",
-        "job2 is worth 30 at most. It asks for",
-        "- this, but worth 10 times as much:",
-        "  - this, worth 3 if it reaches that much, else nothing:",
-        "    - any of these, for what they are worth together:",
-        "      - up to 2 of gpu (2 nodes) for 60 s, from 0 s: worth 2, or its share of that",
-        "      - up to 2 of m3, m4 (2 nodes) for 60 s, from 0 s: worth 2, or its share of that",
-        "",
-        "There are 4 nodes: m[1-4].",
-        "Busy until 90 s: m1.",
-    ]
-
-
-def test_explain_is_short_and_narrow(written):
-    """Many starts are one line; no line is wider than 100 columns, however long the names."""
-    name = "a" * 60
-    starts = ", ".join(f"nCk({{{name}[1-9], b}}, 2, {10 * n}, 10, {30 - n})" for n in range(25))
-    spread = f"min(nCk({{{name}[1-9]}}, 1, 0, 1, 1), nCk({{b}}, 1, 0, 1, 1))"
-    output = run("explain", written(f"max({starts}, {spread})")).stdout
-    assert max(map(len, output.splitlines())) <= 100
-    said = " ".join(output.split())
-    assert "from one of 25 starts between 0 s and 4 min: worth 30 at first, 6 at last" in said
-    assert "- all of these, for what the least of them is worth:" in said
-
-
-def test_explain_refuses_what_cannot_be_read(written, tmp_path):
-    """The first error of a file, or that there is none, is the command's error."""
-    assert isinstance(run("explain", written(BAD)).exception, InputError)
-    assert isinstance(run("explain", tmp_path / "none").exception, InputError)

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from foresail.strl.solving import SolvedRequest
 
 
-app = CommandGroup(
-    "Check, explain and solve files of requests in STRL, the space-time request language."
-)
+app = CommandGroup("Check and solve files of requests in STRL, the space-time request language.")
 
 
 RequestFile: TypeAlias = Annotated[
@@ -119,16 +117,6 @@ _WORDS = {
     "Scale": "scale",
     "Barrier": "barrier",
 }
-
-
-@app.named("explain")
-def explain(path: RequestFile) -> None:
-    """Explain what is asked for, which alternatives there are, and what each is worth."""
-    from foresail.strl.parser import read
-    from foresail.strl.wording import explain
-
-    for line in explain(read(path)):
-        typer.echo(line)
 
 
 @app.named("solve")
