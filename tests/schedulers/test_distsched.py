@@ -20,14 +20,15 @@ from foresail.model.outcome import Allocation
 from foresail.scenario.learned_before import HistoryWorkload
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
-from foresail.schedulers._packing.observed_use import ObservedUse, work_knowing
 from foresail.schedulers._packing.plan import (
     Candidate,
+    ObservedUse,
     PackedMachines,
     choose,
     make_way,
     most_at_once,
     task_use,
+    work_knowing,
 )
 from foresail.schedulers.kernels import packing as kernel
 from foresail.simulator.conditions import ClusterConditions

@@ -59,7 +59,7 @@ GROUPS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
     },
     "Tools": {
         "policies": ("compare:policies", "List what a policy can be made of, with parameters."),
-        "strl": ("strl:app", "Check, explain and solve requests in the language STRL."),
+        "strl": ("strl:app", "Check and solve requests in the language STRL."),
     },
 }
 """Of each command its place (``module:name`` in ``foresail.cli``) and the line in the help."""

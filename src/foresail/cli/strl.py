@@ -1,4 +1,4 @@
-"""``foresail strl``: files of requests checked, explained and solved."""
+"""``foresail strl``: files of requests checked and solved."""
 
 from __future__ import annotations
 

@@ -19,6 +19,8 @@ from foresail.distributions.kernels.survival_grid import (
     SLOPE,
     SURVIVAL,
     TRUNCATED_NORMAL,
+    fill_limited_means,
+    fill_quantiles,
     fill_survival_grid,
     survival_left,
 )
@@ -99,6 +101,24 @@ class PackedDistributions:
         negative.
         """
         return self._left(self._checked(elapsed))
+
+    def limited_means(self, bounds: Floats) -> Floats:
+        """E[min(T, bound)] for the own bounds of each distribution (none of a smooth kind).
+
+        Shapes (distributions, n).
+        """
+        means = np.empty(bounds.shape)
+        fill_limited_means(self.first_row, self.rows, np.ascontiguousarray(bounds), means)
+        return means
+
+    def quantiles(self, levels: Floats) -> Floats:
+        """The quantiles at the own levels of each distribution (none of a smooth kind).
+
+        Shapes (distributions, n).
+        """
+        values = np.empty(levels.shape)
+        fill_quantiles(self.first_row, self.rows, np.ascontiguousarray(levels), values)
+        return values
 
     def _left(self, elapsed: Floats) -> Floats:
         left = np.empty(len(self))

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, TypeAlias
+from dataclasses import replace
+from typing import Literal, TypeAlias
 
 from foresail.model import words
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.job import Job
+from foresail.model.protocols import Scheduler
 from foresail.model.view import PendingJob, Rejection, Reservation
 
 _ROUNDING = 1e-9
@@ -22,113 +23,8 @@ _ROUNDING = 1e-9
 Alignment: TypeAlias = Literal["latest", "earliest"]
 """Which of several possible starts a reservation gets; the latest leaves the room near now free."""
 
-
-class ReservationRequest(NamedTuple):
-    """Containers for a time, which lies between two times: a gang in Rayon's reservation language.
-
-    ``duration_seconds`` is the runtime on the nodes where the job is slow.
-    """
-
-    start_seconds: float
-    finish_seconds: float
-    containers: int
-    duration_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class AdmissionPlan:
-    """Plan of what is promised over time; every change makes a new one."""
-
-    capacity: int
-    """Containers there are, at least 1."""
-    alignment: Alignment = "latest"
-    reservations: tuple[Reservation, ...] = ()
-    """What is promised, in order of acceptance."""
-
-    def admit(
-        self, job_id: str, asked: ReservationRequest, now_seconds: float
-    ) -> tuple[AdmissionPlan, Reservation | Rejection]:
-        """Promise what a job asks for, if that is possible without taking from any other.
-
-        Nothing is promised before ``now_seconds``. All containers are held together.
-
-        Raises ``InputError`` if the job already has a reservation.
-        """
-        if any(each.job_id == job_id for each in self.reservations):
-            raise InputError("the job has a reservation", field="job_id", value=job_id)
-        begin, lasting = max(asked.start_seconds, now_seconds), asked.duration_seconds
-        room = asked.finish_seconds - begin
-        if asked.containers > self.capacity:
-            there_are = words.count(self.capacity, "container")
-            return self, Rejection(f"asks for {asked.containers:,} of {there_are}")
-        if room < lasting * (1.0 - _ROUNDING):
-            ran = words.duration(lasting)
-            return self, Rejection(f"{words.duration(max(room, 0.0))} is too short for {ran}")
-        find = self._latest if self.alignment == "latest" else self._earliest
-        span = find(begin, asked.finish_seconds, lasting, asked.containers)
-        if span is None:
-            wanted = words.count(asked.containers, "container")
-            return self, Rejection(f"at no time are {wanted} free for {words.duration(lasting)}")
-        promised = Reservation(job_id, *span, asked.containers)
-        return replace(self, reservations=(*self.reservations, promised)), promised
-
-    def released(self, job_id: str, now_seconds: float) -> AdmissionPlan:
-        """The plan after a job ended: what it has no more use for is free again."""
-        kept = (
-            replace(each, end_seconds=min(each.end_seconds, now_seconds))
-            if each.job_id == job_id
-            else each
-            for each in self.reservations
-        )
-        return replace(self, reservations=tuple(e for e in kept if e.start_seconds < e.end_seconds))
-
-    def without_past(self, now_seconds: float) -> AdmissionPlan:
-        """The plan without reservations that have ended."""
-        kept = tuple(each for each in self.reservations if each.end_seconds > now_seconds)
-        return replace(self, reservations=kept)
-
-    def _latest(
-        self, begin: float, finish: float, lasting: float, count: int
-    ) -> tuple[float, float] | None:
-        """The latest span between two times in which so many containers are free."""
-        end = finish
-        for busy_from, busy_until in reversed(list(self._too_full_for(count))):
-            if busy_from < end and busy_until > end - lasting:
-                end = busy_from
-        start = end - lasting
-        return (max(start, begin), end) if start >= begin - _ROUNDING * lasting else None
-
-    def _earliest(
-        self, begin: float, finish: float, lasting: float, count: int
-    ) -> tuple[float, float] | None:
-        """The earliest span between two times in which so many containers are free."""
-        start = begin
-        for busy_from, busy_until in self._too_full_for(count):
-            if busy_from < start + lasting and busy_until > start:
-                start = busy_until
-        end = start + lasting
-        return (start, min(end, finish)) if end <= finish + _ROUNDING * lasting else None
-
-    def _too_full_for(self, count: int) -> Iterator[tuple[float, float]]:
-        """Spans, in order, in which fewer than ``count`` containers are free."""
-        changes = sorted(
-            change
-            for each in self.reservations
-            for change in (
-                (each.start_seconds, each.containers),
-                (each.end_seconds, -each.containers),
-            )
-        )
-        reserved, full_since = 0, None
-        for time, change in changes:
-            reserved += change
-            full = reserved + count > self.capacity
-            if full and full_since is None:
-                full_since = time
-            elif not full and full_since is not None:
-                if time > full_since:
-                    yield full_since, time
-                full_since = None
+_Span: TypeAlias = tuple[float, float]
+"""Begin and end (seconds)."""
 
 
 class CapacityAdmission:
@@ -149,9 +45,9 @@ class CapacityAdmission:
     """
 
     def __init__(self, alignment: Alignment, cycle_seconds: float) -> None:
-        self._alignment = alignment
+        self._find = self._latest if alignment == "latest" else self._earliest
         self._cycle = cycle_seconds
-        self._plan: AdmissionPlan | None = None
+        self._promised: list[Reservation] = []  # in order of acceptance
 
     def reserve(
         self, pending: PendingJob, earliest_seconds: float, now: float, cluster: Cluster
@@ -159,6 +55,8 @@ class CapacityAdmission:
         """The answer to a job's request; None where it has no deadline, and asks for nothing.
 
         Nor is a job promised anything that has options: they say themselves what it is worth where.
+
+        Raises ``InputError`` if the job already has a reservation.
         """
         job = pending.job
         deadline, expected = job.deadline_seconds, pending.prediction.mean()
@@ -177,32 +75,120 @@ class CapacityAdmission:
                 if finish <= self._up(now)
                 else "its deadline comes before jobs that it waits for are to end"
             )
-        containers = _containers(job, cluster)
         lasting = max(self._up(expected * slowdown), self._cycle)
-        asked = ReservationRequest(begin, finish, containers, lasting)
-        self._plan, answer = self._current(now, cluster).admit(job.job_id, asked, now)
-        return answer
+        self._promised = [each for each in self._promised if each.end_seconds > now]
+        return self._admitted(job, max(begin, now), finish, lasting, cluster)
+
+    def _admitted(
+        self, job: Job, begin: float, finish: float, lasting: float, cluster: Cluster
+    ) -> Reservation | Rejection:
+        """Promise what a job asks for, if that is possible without taking from any other.
+
+        All containers are held together, within two times.
+        """
+        if any(each.job_id == job.job_id for each in self._promised):
+            raise InputError("the job has a reservation", field="job_id", value=job.job_id)
+        capacity, containers = _capacity(cluster), _containers(job, cluster)
+        if containers > capacity:
+            there_are = words.count(capacity, "container")
+            return Rejection(f"asks for {containers:,} of {there_are}")
+        ran = words.duration(lasting)
+        if finish - begin < lasting * (1.0 - _ROUNDING):
+            room = words.duration(max(finish - begin, 0.0))
+            return Rejection(f"{room} is too short for {ran}")
+        busy = list(self._too_full_for(containers, capacity))
+        span = self._find(begin, finish, lasting, busy)
+        if span is None:
+            wanted = words.count(containers, "container")
+            return Rejection(f"at no time are {wanted} free for {ran}")
+        promised = Reservation(job.job_id, *span, containers)
+        self._promised.append(promised)
+        return promised
 
     def release(self, job_id: str, now: float) -> None:
         """Free what a job has no more use for."""
-        if self._plan is not None:
-            self._plan = self._plan.released(job_id, now)
+        kept = (
+            replace(each, end_seconds=min(each.end_seconds, now)) if each.job_id == job_id else each
+            for each in self._promised
+        )
+        self._promised = [each for each in kept if each.start_seconds < each.end_seconds]
 
-    def take_over(self, promised: Sequence[Reservation], cluster: Cluster) -> None:
+    def take_over(self, promised: Sequence[Reservation]) -> None:
         """Keep to what was promised before a run was interrupted."""
-        self._plan = replace(self._empty(cluster), reservations=tuple(promised))
-
-    def _current(self, now: float, cluster: Cluster) -> AdmissionPlan:
-        if self._plan is None:
-            return self._empty(cluster)
-        return replace(self._plan.without_past(now), capacity=_capacity(cluster))
-
-    def _empty(self, cluster: Cluster) -> AdmissionPlan:
-        return AdmissionPlan(_capacity(cluster), self._alignment)
+        self._promised = [*promised]
 
     def _up(self, seconds: float) -> float:
         """To whole cycles."""
         return math.ceil(seconds / self._cycle - _ROUNDING) * self._cycle
+
+    @staticmethod
+    def _latest(begin: float, finish: float, lasting: float, busy: Sequence[_Span]) -> _Span | None:
+        """The latest span between two times that is not busy."""
+        end = finish
+        for busy_from, busy_until in reversed(busy):
+            if busy_from < end and busy_until > end - lasting:
+                end = busy_from
+        start = end - lasting
+        return (max(start, begin), end) if start >= begin - _ROUNDING * lasting else None
+
+    @staticmethod
+    def _earliest(
+        begin: float, finish: float, lasting: float, busy: Sequence[_Span]
+    ) -> _Span | None:
+        """The earliest span between two times that is not busy."""
+        start = begin
+        for busy_from, busy_until in busy:
+            if busy_from < start + lasting and busy_until > start:
+                start = busy_until
+        end = start + lasting
+        return (start, min(end, finish)) if end <= finish + _ROUNDING * lasting else None
+
+    def _too_full_for(self, count: int, capacity: int) -> Iterator[_Span]:
+        """Spans, in order, in which fewer than ``count`` containers are free."""
+        changes = sorted(
+            change
+            for each in self._promised
+            for change in (
+                (each.start_seconds, each.containers),
+                (each.end_seconds, -each.containers),
+            )
+        )
+        reserved, full_since = 0, None
+        for time, change in changes:
+            reserved += change
+            full = reserved + count > capacity
+            if full and full_since is None:
+                full_since = time
+            elif not full and full_since is not None:
+                if time > full_since:
+                    yield full_since, time
+                full_since = None
+
+
+class ReservingScheduler(Scheduler):
+    """A scheduler that promises capacity at submission, if it has an admission."""
+
+    def __init__(self, admission: CapacityAdmission | None) -> None:
+        self._admission = admission
+
+    def reserve(
+        self, pending: PendingJob, earliest_seconds: float, now: float, cluster: Cluster
+    ) -> Reservation | Rejection | None:
+        """The answer to a job with a deadline; None to others, and where reservations are off."""
+        if self._admission is None:
+            return None
+        return self._admission.reserve(pending, earliest_seconds, now, cluster)
+
+    def release(self, job_id: str, now: float) -> None:
+        """A job that was promised something has ended, or never will run."""
+        if self._admission is not None:
+            self._admission.release(job_id, now)
+
+    def take_over(self, promised: Sequence[Reservation], cluster: Cluster) -> None:
+        """Keep to what was promised before a run was interrupted."""
+        del cluster
+        if self._admission is not None:
+            self._admission.take_over(promised)
 
 
 def _capacity(cluster: Cluster) -> int:

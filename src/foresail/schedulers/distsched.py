@@ -24,21 +24,19 @@ from foresail.model.protocols import Scheduler
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import register
 from foresail.model.view import ClusterView, PendingJob, RunningJob
-from foresail.schedulers._packing.observed_use import (
-    ObservedUse,
-    Restarts,
-    allocation_of,
-    work_knowing,
-)
 from foresail.schedulers._packing.plan import (
     Candidate,
     Choice,
+    ObservedUse,
     PackedMachines,
+    Restarts,
     Risks,
+    allocation_of,
     choose,
     make_way,
     most_at_once,
     task_use,
+    work_knowing,
 )
 from foresail.schedulers.kernels import packing as kernel
 from foresail.schedulers.kernels.packing import TaskUse

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import Final, Literal
 
-from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, PlannedStart, Preempt, Start
 from foresail.model.errors import require_positive
 from foresail.model.job import Job
@@ -17,7 +16,7 @@ from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import NoParameters, register
 from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation, RunningJob
 from foresail.schedulers._placing import FreeRoom, Rooms
-from foresail.schedulers._reserving import CapacityAdmission
+from foresail.schedulers._reserving import CapacityAdmission, ReservingScheduler
 
 _ROUNDING: Final = 1e-9
 
@@ -141,7 +140,7 @@ class CapacityParameters:
 
 
 @register("scheduler", "capacity", parameters=CapacityParameters)
-class CapacityStack(Scheduler):
+class CapacityStack(ReservingScheduler):
     """Reserved jobs from the start of their reservation; all others in a queue on what is left.
 
     The baseline Rayon/CapacityScheduler of TetriSched, as spec tetrisched section 9 models it. A
@@ -153,22 +152,9 @@ class CapacityStack(Scheduler):
     """
 
     def __init__(self, parameters: CapacityParameters) -> None:
-        self._admission = CapacityAdmission(parameters.reservations, parameters.cycle_seconds)
+        admission = CapacityAdmission(parameters.reservations, parameters.cycle_seconds)
+        super().__init__(admission)
         self._rooms = Rooms()
-
-    def reserve(
-        self, pending: PendingJob, earliest_seconds: float, now: float, cluster: Cluster
-    ) -> Reservation | Rejection | None:
-        """The answer to a job with a deadline; None to any other."""
-        return self._admission.reserve(pending, earliest_seconds, now, cluster)
-
-    def release(self, job_id: str, now: float) -> None:
-        """A job that was promised something has ended, or never will run."""
-        self._admission.release(job_id, now)
-
-    def take_over(self, promised: Sequence[Reservation], cluster: Cluster) -> None:
-        """Keep to what was promised before a run was interrupted."""
-        self._admission.take_over(promised, cluster)
 
     def decide(self, view: ClusterView) -> Decision:
         """Start jobs with a reservation now, then what fits; stop others for the former.

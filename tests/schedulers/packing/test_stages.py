@@ -8,7 +8,7 @@ from foresail.model.decision import Placement, Preempt
 from foresail.model.job import DeadlineValue, Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.view import ClusterView, RunningJob
-from foresail.schedulers._packing.observed_use import Restarts
+from foresail.schedulers._packing.plan import Restarts
 from foresail.schedulers.distsched import DistSched, DistSchedParameters
 
 TOTAL = Resources(8.0, 100.0)

@@ -101,7 +101,7 @@ def test_searches_end_when_they_are_fruitless(monkeypatch, stake, searches):
     search = solving.search_plan
 
     def counted(*given):
-        kinds.append(given[-2])
+        kinds.append(given[-2][-1])
         return search(*given)
 
     monkeypatch.setattr(solving, "search_plan", counted)

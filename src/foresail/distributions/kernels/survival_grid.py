@@ -1,4 +1,4 @@
-"""Conditioned survival of many distributions on a grid: 3Sigma equation 4.2 for a whole cluster.
+"""Survival of many distributions on a grid, conditioned (3Sigma equation 4.2), means and quantiles.
 
 Each distribution is either pieces (below) or one of the smooth kinds with its parameters in one row
 of the same width.
@@ -159,3 +159,66 @@ def fill_survival_grid(
             else:
                 exceeds = _smooth_survival(kinds[i], rows[first], value)
             row[j] = min(weight * exceeds, 1.0)
+
+
+@part
+def _within(pieces: NDArray[np.float64], first: int, end: int, bound: float) -> float:
+    """The integral of the survival from 0 to ``bound``; the bound itself below the first piece."""
+    total = min(bound, pieces[first, PLACE])
+    for piece in range(first, end):
+        begin = pieces[piece, PLACE]
+        if begin >= bound:
+            break
+        stop = min(pieces[piece + 1, PLACE], bound) if piece + 1 < end else bound
+        width = stop - begin
+        fall = width * (0.5 * pieces[piece, SLOPE] + width * pieces[piece, BEND] / 3.0)
+        if pieces[piece, SURVIVAL] > 0.0:
+            total += width * (pieces[piece, SURVIVAL] - fall)
+    return float(total)
+
+
+@bare_kernel
+def fill_limited_means(
+    first_row: NDArray[np.int64],
+    rows: NDArray[np.float64],
+    bounds: NDArray[np.float64],
+    means: NDArray[np.float64],
+) -> None:
+    """Fill ``means[i, j]`` with E[min(T_i, bounds[i, j])]; a negative bound is its own mean.
+
+    The first two are the arrays of ``PackedDistributions`` without smooth kinds.
+    """
+    for i in range(bounds.shape[0]):
+        for j in range(bounds.shape[1]):
+            means[i, j] = _within(rows, first_row[i], first_row[i + 1], bounds[i, j])
+
+
+_HALVINGS: Final = 60
+
+
+@bare_kernel
+def fill_quantiles(
+    first_row: NDArray[np.int64],
+    rows: NDArray[np.float64],
+    levels: NDArray[np.float64],
+    values: NDArray[np.float64],
+) -> None:
+    """Fill ``values[i, j]`` with the quantile of distribution i at ``levels[i, j]``.
+
+    The first two are the arrays of ``PackedDistributions`` without smooth kinds.
+    """
+    for i in range(levels.shape[0]):
+        first, end = first_row[i], first_row[i + 1]
+        for j in range(levels.shape[1]):
+            target = 1.0 - levels[i, j]
+            low, high = 0.0, max(rows[end - 1, PLACE], 0.0)
+            # Halving, not Newton: the survival of a histogram has flat pieces.
+            for _ in range(_HALVINGS):
+                if low >= high:
+                    break
+                middle = 0.5 * (low + high)
+                if pieces_survival(rows, first, end, middle) > target:
+                    low = middle
+                else:
+                    high = middle
+            values[i, j] = high

@@ -28,46 +28,6 @@ _MOST_COLUMNS = 20_000
 """Of a program that says which cells jobs take; one of more is not solved within a second."""
 
 
-def placements(
-    jobs: Sequence[Job],
-    spaces: Sequence[Space],
-    worth: Floats,
-    resources: Sequence[int],
-    free_cells: Floats,
-    stopped_cells: Floats,
-    view: ClusterView,
-    places: CellMap,
-) -> list[Placement | None]:
-    """Return where each job that is to start now does so; None where there is no room yet.
-
-    Parameters
-    ----------
-    jobs, spaces, worth
-        The jobs, the set of places each is to run in, and what starting it is worth.
-    resources, free_cells, stopped_cells
-        What is free of some resources in every cell, and what jobs hold which are about to be
-        stopped; shapes (resources, cells). A job that is to have these waits for them; what is
-        free goes to the worthiest first.
-    view
-        What is free on nodes, in all resources.
-    places
-        The cells of the cluster.
-    """
-    room = FreeRoom(view, places.named)
-    found: list[Placement | None] = [None] * len(jobs)
-    each = np.ascontiguousarray(_needs_of_tasks(jobs, places)[:, list(resources)])
-    shares = _shares(jobs, spaces, each, worth, free_cells + stopped_cells)
-    worthiest = np.argsort(-worth, kind="stable")
-    granted = np.zeros(len(jobs), np.bool_)
-    grant(worthiest, each, shares, free_cells + _ROUNDING, granted)
-    for at in worthiest[granted[worthiest]].tolist():
-        placement = _placement(jobs[at], spaces[at], shares[at], room, places)
-        if placement is not None:
-            room.take(jobs[at], placement)
-            found[at] = placement
-    return found
-
-
 def likely_placement(job: Job, space: Space, places: CellMap) -> Placement:
     """Partitions that a planned job may be given: the larger cells of its set first."""
     if len(job.stages) > 1:
@@ -224,6 +184,7 @@ def starting(view: ClusterView, demands: Demands, places: CellMap, choice: PlanC
 
 
 def _starting(view: ClusterView, demands: Demands, places: CellMap, choice: PlanChoice) -> Starting:
+    """Starts and stops, the worthiest first; who is to have what stopped jobs hold waits for it."""
     now = [job for job in choice.planned.tolist() if choice.slot[job] == 0]
     groups = choice.group[now]
     stopped = [
@@ -233,14 +194,21 @@ def _starting(view: ClusterView, demands: Demands, places: CellMap, choice: Plan
     freed = [
         places.held(each.job, each.placement) for each in view.running if each.job.job_id in stopped
     ]
-    found = placements(
-        [demands.pending[job].job for job in now],
-        [demands.spaces[group] for group in groups],
-        demands.problem.worth[groups, 0],
-        demands.resources,
-        demands.free_cells,
-        np.sum([np.zeros(places.amounts.shape), *freed], axis=0)[list(demands.resources)],
-        view,
-        places,
-    )
+    resources, free_cells = list(demands.resources), demands.free_cells
+    stopped_cells = np.sum([np.zeros(places.amounts.shape), *freed], axis=0)[resources]
+    jobs = [demands.pending[job].job for job in now]
+    spaces = [demands.spaces[group] for group in groups]
+    worth = demands.problem.worth[groups, 0]
+    room = FreeRoom(view, places.named)
+    found: list[Placement | None] = [None] * len(jobs)
+    each_task = np.ascontiguousarray(_needs_of_tasks(jobs, places)[:, resources])
+    shares = _shares(jobs, spaces, each_task, worth, free_cells + stopped_cells)
+    worthiest = np.argsort(-worth, kind="stable")
+    granted = np.zeros(len(jobs), np.bool_)
+    grant(worthiest, each_task, shares, free_cells + _ROUNDING, granted)
+    for at in worthiest[granted[worthiest]].tolist():
+        placement = _placement(jobs[at], spaces[at], shares[at], room, places)
+        if placement is not None:
+            room.take(jobs[at], placement)
+            found[at] = placement
     return Starting(choice, now, found, stopped)

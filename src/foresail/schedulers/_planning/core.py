@@ -17,9 +17,8 @@ from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, PlannedStart, Preempt, Start, TickAt, Withdraw
 from foresail.model.errors import InputError
 from foresail.model.job import Job
-from foresail.model.protocols import Scheduler
 from foresail.model.reason import Reason, ReasonCode
-from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation
+from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._planning.assigning import Starting, likely_placement, starting
 from foresail.schedulers._planning.cell_map import CellMap
 from foresail.schedulers._planning.demands import Demands, demands_of
@@ -38,7 +37,7 @@ from foresail.schedulers._planning.triage import (
 )
 from foresail.schedulers._planning.valuing import longest_seconds
 from foresail.schedulers._planning.weighing import Ledger
-from foresail.schedulers._reserving import CapacityAdmission
+from foresail.schedulers._reserving import CapacityAdmission, ReservingScheduler
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -99,7 +98,7 @@ _HOPELESS: Final = "it can gain nothing any more, and hopeless_jobs=drop"
 _OVER: Final = "no start that its STRL is worth something for is left"
 
 
-class PlanAhead(Scheduler):
+class PlanAhead(ReservingScheduler):
     """Chooses starts, now and later, of all waiting jobs together by their expected value.
 
     It begins each cycle with the plan and the prices of the last one. The same views one after the
@@ -118,28 +117,10 @@ class PlanAhead(Scheduler):
         self._carried: tuple[Carried, ...] = ()
         find_solver(parameters.solver)
         self._ledger = Ledger(parameters)
-        self._admission: CapacityAdmission | None = None
+        admission = None
         if parameters.reservations != "off":
-            cycle = parameters.cycle_seconds
-            self._admission = CapacityAdmission(parameters.reservations, cycle)
-
-    def reserve(
-        self, pending: PendingJob, earliest_seconds: float, now: float, cluster: Cluster
-    ) -> Reservation | Rejection | None:
-        """The answer to a job with a deadline; None where reservations are off."""
-        if self._admission is None:
-            return None
-        return self._admission.reserve(pending, earliest_seconds, now, cluster)
-
-    def release(self, job_id: str, now: float) -> None:
-        """A job that was promised something has ended, or never will run."""
-        if self._admission is not None:
-            self._admission.release(job_id, now)
-
-    def take_over(self, promised: Sequence[Reservation], cluster: Cluster) -> None:
-        """Keep to what was promised before a run was interrupted."""
-        if self._admission is not None:
-            self._admission.take_over(promised, cluster)
+            admission = CapacityAdmission(parameters.reservations, parameters.cycle_seconds)
+        super().__init__(admission)
 
     def memory(self) -> Mapping[str, Any]:
         """Return what it hands from one cycle to the next, and what users have had."""

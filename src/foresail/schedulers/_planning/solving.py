@@ -53,7 +53,7 @@ from foresail.schedulers._planning.problem import (
     value_of,
 )
 from foresail.schedulers.kernels.plan_filling import NOT_PLANNED
-from foresail.schedulers.kernels.plan_search import SearchedPlan, SearchProblem, search_plan
+from foresail.schedulers.kernels.plan_search import GROUP, SLOT, TRIED, Options, search
 
 _TRIES: Final = (1, 3)
 """Kinds of searches in turn: of how many options the one is taken for which least room is made."""
@@ -82,16 +82,6 @@ def searched(
     They end at a value that is ``enough``. The more is at ``stake``, from 0 to 1, the longer they
     are, and the more may fail.
     """
-    ask = SearchProblem(
-        problem.first_group,
-        problem.group_set,
-        problem.consumption,
-        problem.worth,
-        problem.rows,
-        problem.victim_cost,
-        problem.victim_credit,
-    )
-    left = left_by(problem, choice)
     begin = best_value = value_of(problem, choice)
     best = choice
     fruitless, patience = 0, len(_TRIES) + int(_MORE_IN_VAIN * stake)
@@ -101,19 +91,45 @@ def searched(
     for seed in range(_MOST_SEARCHES):
         if best_value >= enough or fruitless == patience or budget.left <= half:
             break
-        plan = SearchedPlan(
-            choice.group.copy(), choice.slot.copy(), choice.stopped.copy(), left.copy()
-        )
         tries = _TRIES[seed % len(_TRIES)]
-        _, tried = search_plan(ask, plan, begin, enough, changes, changes // 2, tries, seed)
+        limits = (begin, enough, changes, changes // 2, tries)
+        found, tried = search_plan(problem, choice, limits, seed)
         budget.spend(of_searching(problem, tried))
-        found = PlanChoice(plan.group, plan.slot, plan.stopped)
         value = value_of(problem, found)
         if value > best_value and left_by(problem, found).min(initial=np.inf) >= -_ROUNDING:
             best, best_value, fruitless = found, value, 0
         else:
             fruitless += 1
     return best
+
+
+def search_plan(
+    problem: Problem, choice: PlanChoice, limits: tuple[float, ...], seed: int
+) -> tuple[PlanChoice, int]:
+    """Change a plan again and again: the best that was met, and how many changes were tried.
+
+    ``limits`` are as the kernel has them; the seed says which changes are tried.
+    """
+    jobs, victims = choice.group.size, choice.stopped.size
+    options = Options(
+        np.stack((problem.first_group[:-1], problem.first_group[1:]), axis=1),
+        np.stack((problem.consumption, problem.worth), axis=1),
+        problem.rows[problem.group_set],
+        problem.victim_cost,
+        problem.victim_credit,
+    )
+    plans = np.full((3, jobs + victims, 2), NOT_PLANNED, np.int64)
+    plans[:, :jobs, GROUP], plans[:, :jobs, SLOT] = choice.group, choice.slot
+    plans[:, jobs:, GROUP] = choice.stopped
+    lefts = np.stack((left_by(problem, choice),) * 3)
+    most = np.zeros(jobs)
+    np.maximum.at(most, problem.group_job, problem.worth.max(axis=1))
+    state, asked = np.array([seed], np.uint64), np.array(limits)
+    order, least = np.empty(jobs, np.int64), np.empty(problem.slots)
+    search(options, plans, lefts, asked, order, least, most, state)
+    group, slot = plans[2, :jobs].T.copy()
+    stopped = plans[2, jobs:, GROUP].astype(np.bool_)
+    return PlanChoice(group, slot, stopped), int(asked[TRIED])
 
 
 _LEAST_SECONDS: Final = 1e-3

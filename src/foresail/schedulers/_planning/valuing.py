@@ -27,7 +27,6 @@ from foresail.model.errors import InputError
 from foresail.model.job import DeadlineValue, DecayingValue, ValueFunction
 from foresail.model.view import PendingJob, Rejection, RunningJob
 from foresail.schedulers._planning.parameters import PlanAheadParameters
-from foresail.schedulers.kernels.plan_beliefs import fill_limited_means, fill_quantiles
 
 _LEVELS: Final = np.concatenate((np.linspace(0.0, 0.98, 50), [0.99, 0.995, 0.999, 1.0]))
 _NEARLY_ONE: Final = 0.9999
@@ -96,27 +95,11 @@ class RuntimeBeliefs:
 
     def limited_means(self, slowdown: float, bounds: Floats) -> Floats:
         """E[min(runtime, bound)] for each job's own bounds (seconds); shapes (jobs, n)."""
-        means = np.empty(bounds.shape)
-        packed = self._pieces
-        fill_limited_means(
-            packed.first_row,
-            packed.rows,
-            np.ascontiguousarray(bounds / slowdown),
-            means,
-        )
-        return means * slowdown
+        return self._pieces.limited_means(bounds / slowdown) * slowdown
 
     def quantiles(self, levels: Floats) -> Floats:
         """Each job's quantiles at its own levels; shapes (jobs, n)."""
-        packed = self._pieces
-        values = np.empty(levels.shape)
-        fill_quantiles(
-            packed.first_row,
-            packed.rows,
-            np.ascontiguousarray(levels),
-            values,
-        )
-        return values
+        return self._pieces.quantiles(levels)
 
 
 def as_point(belief: Distribution) -> Point:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.compile import bare_kernel, part
-from foresail.model.arrays import Booleans, Floats, Integers
+from foresail.model.arrays import Floats, Integers
 from foresail.schedulers.kernels.plan_filling import NOT_PLANNED, best_start, take
 
 _ROUNDING: Final = 1e-7
@@ -36,32 +36,8 @@ _LETS_RUN: Final = 0.1
 """How often a change begins so; the others force a job in."""
 
 
-class SearchProblem(NamedTuple):
-    """Options that may be planned: the arrays of ``foresail.schedulers._planning.problem.Problem``.
-
-    ``cover`` is as ``rows_and_shares`` makes it.
-    """
-
-    first_group: Integers
-    group_set: Integers
-    consumption: Floats
-    worth: Floats
-    cover: Floats
-    victim_cost: Floats
-    victim_credit: Floats
-
-
-class SearchedPlan(NamedTuple):
-    """Group and slot of every job (-1: none), what is stopped, and what is left (rows, slots)."""
-
-    group: Integers
-    slot: Integers
-    stopped: Booleans
-    left: Floats
-
-
-class _Options(NamedTuple):
-    """The question as the search reads it.
+class Options(NamedTuple):
+    """The question (``foresail.schedulers._planning.problem.Problem``) as the search reads it.
 
     ``groups_of`` has the first and the end of each job's groups, ``groups`` what each group needs
     and what it is worth in every slot (groups, 2, slots), ``cover`` the rows that give of it and
@@ -86,10 +62,10 @@ class _Chosen(NamedTuple):
     left: Floats
 
 
-_TRIED: Final = 2
+TRIED: Final = 2
 """Where among its limits a search says how many changes it has tried."""
-_GROUP: Final = 0
-_SLOT: Final = 1
+GROUP: Final = 0
+SLOT: Final = 1
 _STOPPED: Final = 0
 _NEEDS: Final = 0
 _WORTH: Final = 1
@@ -121,32 +97,30 @@ def _give(left: Floats, credit: Floats, times: float) -> None:
 
 
 @part
-def _remove(options: _Options, plan: _Chosen, job: int) -> float:
+def _remove(options: Options, plan: _Chosen, job: int) -> float:
     """Take a planned job out; returns what is gained, which is negative."""
-    group, slot = plan.one[job, _GROUP], plan.one[job, _SLOT]
+    group, slot = plan.one[job, GROUP], plan.one[job, SLOT]
     take(options.groups[group, _NEEDS], options.cover[group], slot, -1.0, plan.left)
-    plan.one[job, _GROUP] = NOT_PLANNED
-    plan.one[job, _SLOT] = NOT_PLANNED
+    plan.one[job, GROUP] = NOT_PLANNED
+    plan.one[job, SLOT] = NOT_PLANNED
     return float(-options.groups[group, _WORTH, slot])
 
 
 @part
-def _put(options: _Options, plan: _Chosen, job: int, group: int, slot: int) -> float:
+def _put(options: Options, plan: _Chosen, job: int, group: int, slot: int) -> float:
     """Give a job that is not planned an option; returns what is gained."""
     take(options.groups[group, _NEEDS], options.cover[group], slot, 1.0, plan.left)
-    plan.one[job, _GROUP] = group
-    plan.one[job, _SLOT] = slot
+    plan.one[job, GROUP] = group
+    plan.one[job, SLOT] = slot
     return float(options.groups[group, _WORTH, slot])
 
 
 @part
-def _take_out(
-    options: _Options, plan: _Chosen, order: Integers, state: NDArray[np.uint64]
-) -> float:
+def _take_out(options: Options, plan: _Chosen, order: Integers, state: NDArray[np.uint64]) -> float:
     """Take a few planned jobs out; returns what is gained, which is negative."""
     planned = 0
     for job in range(order.size):
-        if plan.one[job, _GROUP] != NOT_PLANNED:
+        if plan.one[job, GROUP] != NOT_PLANNED:
             order[planned] = job
             planned += 1
     gain = 0.0
@@ -178,7 +152,7 @@ def _share_of(shares: Floats, row: int) -> float:
 
 
 @part
-def _make_room(options: _Options, plan: _Chosen, guest: int, state: NDArray[np.uint64]) -> float:
+def _make_room(options: Options, plan: _Chosen, guest: int, state: NDArray[np.uint64]) -> float:
     """Take out or stop others until no row is overdrawn; returns what is gained.
 
     Those that give back much for little worth go first, mostly. -inf if all of them are not enough.
@@ -195,7 +169,7 @@ def _make_room(options: _Options, plan: _Chosen, guest: int, state: NDArray[np.u
         lacking = -plan.left[row, slot]
         best, best_one = 0.0, no_job
         for job in range(jobs):
-            group, since = plan.one[job, _GROUP], slot - plan.one[job, _SLOT]
+            group, since = plan.one[job, GROUP], slot - plan.one[job, SLOT]
             if group == NOT_PLANNED or job == guest or since < 0:
                 continue
             share = _share_of(options.cover[group], row)
@@ -203,7 +177,7 @@ def _make_room(options: _Options, plan: _Chosen, guest: int, state: NDArray[np.u
                 # More than is lacking is worth nothing; chance keeps the search from going in
                 # circles.
                 given = min(share * options.groups[group, _NEEDS, since], lacking)
-                worth = options.groups[group, _WORTH, plan.one[job, _SLOT]]
+                worth = options.groups[group, _WORTH, plan.one[job, SLOT]]
                 score = given / worth * _chance(state)
                 if score > best:
                     best, best_one = score, job
@@ -225,14 +199,14 @@ def _make_room(options: _Options, plan: _Chosen, guest: int, state: NDArray[np.u
 
 
 @part
-def _guest(plan: _Chosen, options: _Options, most: Floats, state: NDArray[np.uint64]) -> int:
+def _guest(plan: _Chosen, options: Options, most: Floats, state: NDArray[np.uint64]) -> int:
     """Draw some jobs and return the one that misses most of what it could be worth."""
     best, best_stake = 0, -1.0
     for _ in range(_DRAWN):
         job = int(_chance(state) * most.size)
         stake = most[job]
-        if plan.one[job, _GROUP] != NOT_PLANNED:
-            stake -= options.groups[plan.one[job, _GROUP], _WORTH, plan.one[job, _SLOT]]
+        if plan.one[job, GROUP] != NOT_PLANNED:
+            stake -= options.groups[plan.one[job, GROUP], _WORTH, plan.one[job, SLOT]]
         if stake > best_stake:
             best, best_stake = job, stake
     return best
@@ -253,7 +227,7 @@ def _lacking(needs: Floats, shares: Floats, slot: int, left: Floats) -> float:
 
 @part
 def _force(
-    options: _Options, plan: _Chosen, job: int, tries: int, state: NDArray[np.uint64]
+    options: Options, plan: _Chosen, job: int, tries: int, state: NDArray[np.uint64]
 ) -> float:
     """Give a job an option, rather an early one, whether or not there is room.
 
@@ -276,13 +250,13 @@ def _force(
     if best_slot == NOT_PLANNED:
         return -np.inf
     gain = 0.0
-    if plan.one[job, _GROUP] != NOT_PLANNED:
+    if plan.one[job, GROUP] != NOT_PLANNED:
         gain = _remove(options, plan, job)
     return gain + _put(options, plan, job, best_group, best_slot)
 
 
 @part
-def _let_run(options: _Options, plan: _Chosen, state: NDArray[np.uint64]) -> float:
+def _let_run(options: Options, plan: _Chosen, state: NDArray[np.uint64]) -> float:
     """Stop some victim no more, whether or not there is room."""
     jobs, no_job = options.groups_of.shape[0], plan.one.shape[0]
     victim = int(_chance(state) * (no_job - jobs))
@@ -295,13 +269,13 @@ def _let_run(options: _Options, plan: _Chosen, state: NDArray[np.uint64]) -> flo
 
 @part
 def _refill(
-    options: _Options, plan: _Chosen, order: Integers, least: Floats, state: NDArray[np.uint64]
+    options: Options, plan: _Chosen, order: Integers, least: Floats, state: NDArray[np.uint64]
 ) -> float:
     """Plan some of those that are not, in random order; returns what is gained."""
     waiting = 0
     for job in range(order.size):
         has_groups = options.groups_of[job, 0] < options.groups_of[job, 1]
-        if has_groups and plan.one[job, _GROUP] == NOT_PLANNED:
+        if has_groups and plan.one[job, GROUP] == NOT_PLANNED:
             order[waiting] = job
             waiting += 1
     gain = 0.0
@@ -326,7 +300,7 @@ def _refill(
 
 
 @part
-def _spare(options: _Options, plan: _Chosen, state: NDArray[np.uint64]) -> float:
+def _spare(options: Options, plan: _Chosen, state: NDArray[np.uint64]) -> float:
     """Stop no job for nothing, beginning with any; returns what is gained."""
     jobs = options.groups_of.shape[0]
     victims = plan.one.shape[0] - jobs
@@ -352,65 +326,9 @@ def _is_needed(left: Floats, credit: Floats) -> bool:
     return False
 
 
-def search_plan(
-    ask: SearchProblem,
-    plan: SearchedPlan,
-    value: float,
-    enough: float,
-    changes: int,
-    patience: int,
-    tries: int,
-    seed: int,
-) -> tuple[float, int]:
-    """Change a plan again and again; the best that was met.
-
-    Parameters
-    ----------
-    ask
-        What may be planned.
-    plan
-        Changed to the best plan found.
-    value, enough
-        What it is worth; and what is good enough to stop.
-    changes, patience
-        Stop after so many changes, or so many without gain.
-    tries
-        Of how many options the one is taken for which least room has to be made.
-    seed
-        Says which changes are tried.
-
-    Returns
-    -------
-    tuple[float, int]
-        What the plan is worth, and how many changes were tried.
-    """
-    jobs, victims = plan.group.size, plan.stopped.size
-    options = _Options(
-        np.stack((ask.first_group[:-1], ask.first_group[1:]), axis=1),
-        np.stack((ask.consumption, ask.worth), axis=1),
-        ask.cover[ask.group_set],
-        ask.victim_cost,
-        ask.victim_credit,
-    )
-    chosen = np.full((3, jobs + victims, 2), NOT_PLANNED, np.int64)
-    chosen[:, :jobs, _GROUP], chosen[:, :jobs, _SLOT] = plan.group, plan.slot
-    chosen[:, jobs:, _GROUP] = plan.stopped
-    left = np.stack((plan.left, plan.left, plan.left))
-    order, least = np.empty(jobs, np.int64), np.empty(plan.left.shape[1])
-    most = np.zeros(jobs)
-    np.maximum.at(most, np.repeat(np.arange(jobs), np.diff(ask.first_group)), ask.worth.max(axis=1))
-    state = np.array([seed], np.uint64)
-    limits = np.array([value, enough, changes, patience, tries])
-    worth = _search(options, chosen, left, limits, order, least, most, state)
-    plan.group[:], plan.slot[:] = chosen[2, :jobs].T
-    plan.stopped[:] = chosen[2, jobs:, _GROUP]
-    plan.left[:] = left[2]
-    return float(worth), int(limits[_TRIED])
-
-
 @bare_kernel
-def _search(
-    options: _Options,
+def search(
+    options: Options,
     plans: Integers,
     lefts: Floats,
     limits: Floats,
@@ -419,7 +337,24 @@ def _search(
     most: Floats,
     state: NDArray[np.uint64],
 ) -> float:
-    """Change the first of three equal plans; ``limits`` are the last numbers of ``search_plan``."""
+    """Change the first of three equal plans again and again; the last is the best that was met.
+
+    Parameters
+    ----------
+    options
+        What may be planned.
+    plans, lefts
+        Three times a row for each job and victim, and what is left of every row; changed.
+    limits
+        What the plan is worth, and what is good enough to stop; after how many changes to stop, and
+        how many without gain; of how many options the one is taken for which least room is made.
+    order, least
+        Room: per job, per slot.
+    most
+        The most that any start of a job is worth.
+    state
+        Says which changes are tried; changed.
+    """
     plan = _Chosen(plans[0], lefts[0])
     kept = _Chosen(plans[1], lefts[1])
     best = _Chosen(plans[2], lefts[2])
@@ -458,5 +393,5 @@ def _search(
                 until = change + patience
             best_value = value
             _copy(plan, best)
-    limits[_TRIED] = change
+    limits[TRIED] = change
     return float(best_value)

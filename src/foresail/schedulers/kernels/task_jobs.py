@@ -2,7 +2,8 @@
 
 Who simulates or runs tasks says that a job was submitted, that a stage of it may start, that a task
 has ended, and asks which task starts in a free slot. Everything else is decided here: the queue of
-a new job, how many pilots it gets, what they show, and the queue that follows.
+a new job, how many pilots it gets, what they show, and the queue that follows. The last functions
+are called from Python, one event at a time.
 
 Source: spec slearn, sections 3.1, 4 and 5.
 """
@@ -15,7 +16,7 @@ from typing import Final, NamedTuple
 from numba import types
 
 from foresail.kernels.columns import PREDICTED, Q10, Q50, Q90
-from foresail.kernels.compile import part
+from foresail.kernels.compile import bare_kernel, part
 from foresail.model.arrays import Floats, Integers
 from foresail.schedulers.kernels.pilots import (
     ASKED,
@@ -272,12 +273,6 @@ def submit_job(
 
 
 @part
-def open_stage(at: TaskJobs, job: int, tasks: int) -> None:
-    """So many more tasks of a job may start."""
-    make_ready(at.queues, job, tasks)
-
-
-@part
 def _learn_running(at: TaskJobs, held: float, seconds: float) -> None:
     """Note how many tasks run at once at most, how long one held its slot, and at speed 1."""
     numbers = at.pilots.numbers
@@ -420,7 +415,7 @@ def estimate_job(at: TaskJobs, job: int, told: Floats, now: float) -> None:
         end_sampling(at.queues, job, row[ESTIMATE], now)
 
 
-@part
+@bare_kernel
 def end_job(at: TaskJobs, job: int, submitted: float, now: float) -> None:
     """All tasks of a job have ended: its ratio of pilots is judged, and what was believed of it."""
     row = at.queues.jobs[job]
@@ -429,3 +424,40 @@ def end_job(at: TaskJobs, job: int, submitted: float, now: float) -> None:
     learn_variation(at.pilots.numbers, row[FIRST_TASKS], row[FIRST_SECONDS], row[FIRST_SQUARES])
     if row[RATIO] > 0.0 and row[SECONDS] > 0.0:
         learn_ratio(at.pilots.scores, int(row[RATIO]), (now - submitted) / row[SECONDS])
+
+
+@bare_kernel
+def submit_unbelieved(
+    at: TaskJobs, job: int, first_order: Integers, tasks: int, now: float
+) -> None:
+    """A job of which nothing is believed comes, after as many others as its row has before it."""
+    believe_nothing(at.queues.jobs[job])
+    submit_job(at, job, job, first_order, tasks, now)
+    make_ready(at.queues, job, first_order.size)
+
+
+@bare_kernel
+def note_end(
+    at: TaskJobs,
+    job: int,
+    place: int,
+    queue: int,
+    start: float,
+    now: float,
+    slowdown: float,
+    told: Floats,
+) -> None:
+    """A task has ended; see ``end_task_of_job``."""
+    if end_task_of_job(at, job, place, queue, start, now, slowdown, told):
+        estimate_job(at, job, told, now)
+
+
+@bare_kernel
+def next_task(at: TaskJobs, now: float) -> tuple[int, int, int]:
+    """The job whose task is to start next, the queue it would be charged to, and which it is.
+
+    The first is negative if none may start.
+    """
+    job, queue = next_offer(at, now)
+    place = -1 if job < 0 else int(at.queues.jobs[job, LAUNCHED])
+    return job, queue, place

@@ -238,7 +238,7 @@ def submit(at: TaskQueues, job: int, queue: int, opened: float, meanwhile: int, 
     enter(at, job, queue, now)
 
 
-@part
+@bare_kernel
 def make_ready(at: TaskQueues, job: int, tasks: int) -> None:
     """So many more tasks of a job may start as far as its stages go."""
     at.jobs[job, READY] += tasks
@@ -287,7 +287,7 @@ def offered(at: TaskQueues) -> tuple[int, int]:
     return at.heaps[beyond, 0], int(at.rules[SAMPLING_QUEUE])
 
 
-@part
+@bare_kernel
 def launch(at: TaskQueues, job: int, queue: int, now: float) -> int:
     """Start the next task of a job, charged to a queue; the how manieth of the job's it is."""
     row = at.jobs[job]
@@ -349,7 +349,7 @@ def _expect(at: TaskQueues, job: int, now: float) -> None:
     at.waiting[expected] += 1
 
 
-@part
+@bare_kernel
 def demote(at: TaskQueues, now: float) -> None:
     """Let every job that has had too much service for its queue wait in the one for it.
 

@@ -24,7 +24,7 @@ from foresail.model.protocols import Scheduler
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import ClusterView, PendingJob, TaskNumbers
 from foresail.schedulers._placing import FreeRoom, Rooms
-from foresail.schedulers.kernels import pilots, task_calls, task_jobs, task_queues
+from foresail.schedulers.kernels import pilots, task_jobs, task_queues
 from foresail.schedulers.kernels.task_jobs import (
     ARRIVAL_ORDER,
     JOB_COLUMNS,
@@ -247,7 +247,7 @@ class TaskScheduler(QueuesTasks):
 
     def _end(self, known: _UnfinishedJob, outcome: Outcome, place: int, queue: int) -> None:
         now = outcome.end_seconds
-        task_calls.note_end(
+        task_jobs.note_end(
             self._tables,
             known.row,
             place,
@@ -265,7 +265,8 @@ class TaskScheduler(QueuesTasks):
         if known.left[at] == 0:
             self._open_after(known, outcome.stage)
         if not any(known.left):
-            task_calls.note_job_end(self._tables, known.row, now)
+            submitted = self._tables.queues.jobs[known.row, task_queues.SUBMITTED]
+            task_jobs.end_job(self._tables, known.row, submitted, now)
             del self._known[known.job.job_id]
 
     def _open_after(self, known: _UnfinishedJob, ended: str) -> None:
@@ -276,7 +277,7 @@ class TaskScheduler(QueuesTasks):
                 self._open(known, at)
 
     def _open(self, known: _UnfinishedJob, at: int) -> None:
-        task_calls.open_tasks(self._tables, known.row, known.open(at))
+        task_queues.make_ready(self._tables.queues, known.row, known.open(at))
 
     def memory(self) -> Mapping[str, Any]:
         """Queues, what pilots and ended jobs have shown, and the jobs that have not ended."""
@@ -362,23 +363,25 @@ class TaskScheduler(QueuesTasks):
         for pending in shown.values():
             if self._find(pending.job) is None:
                 self._submit(pending, view.now)
-        task_calls.demote_all(self._tables, view.now)
+        queues = self._tables.queues
+        task_queues.demote(queues, view.now)
         starts: list[Start] = []
         for job_id in [each for each in shown if self._known[each].again]:
             if not self._start_again(self._known[job_id], view.now, room, starts):
                 return _waits(starts, self._known[job_id].job, room)
         while True:
-            row, queue, place = task_calls.next_task(self._tables, view.now)
+            row, queue, place = task_jobs.next_task(self._tables, view.now)
             if row < 0:
                 return Decision(tuple(starts))
             known = self._known.get(self._rows[row])
             at = None if known is None else known.task(place)
             if known is None or at is None or not _may_start(shown, known, *at):
-                task_calls.withdraw_rest(self._tables, row)
+                started, ready = queues.jobs[row, [task_queues.LAUNCHED, task_queues.READY]]
+                task_queues.make_ready(queues, row, int(started - ready))
                 continue
             if not self._start(known, *at, place, queue, view.now, room, starts):
                 return _waits(starts, known.job, room)
-            task_calls.start_task(self._tables, row, queue, view.now)
+            task_queues.launch(queues, row, queue, view.now)
 
     def _start_again(
         self, known: _UnfinishedJob, now: float, room: FreeRoom, starts: list[Start]
@@ -422,7 +425,7 @@ class TaskScheduler(QueuesTasks):
         deadline = pending.job.deadline_seconds
         columns = self._tables.queues.jobs[row]
         columns[task_jobs.DEADLINE] = math.nan if deadline is None else deadline
-        task_calls.submit_unbelieved(self._tables, row, first, known.order.size, now)
+        task_jobs.submit_unbelieved(self._tables, row, first, known.order.size, now)
         self._tell_size(known)
         for at, stage in enumerate(stages):
             if at and not stage.after:

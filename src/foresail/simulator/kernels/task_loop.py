@@ -31,10 +31,9 @@ from foresail.schedulers.kernels.task_jobs import (
     judge_belief,
     log_belief,
     next_offer,
-    open_stage,
     submit_job,
 )
-from foresail.schedulers.kernels.task_queues import READY, demote, launch
+from foresail.schedulers.kernels.task_queues import READY, demote, launch, make_ready
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -162,7 +161,7 @@ def _open(scheduler: TaskJobs, stages: Integers, order: Integers, begin: int, st
     place = begin + int(scheduler.queues.jobs[job, READY])
     for i in range(count):
         order[place + i] = first + i
-    open_stage(scheduler, job, count)
+    make_ready(scheduler.queues, job, count)
 
 
 @merged_part
@@ -177,7 +176,7 @@ def _submit(at: TaskReplay, now: float) -> None:
         at.order[task] = task
     first_order = at.order[begin : begin + width]
     submit_job(at.scheduler, job, job, first_order, end - begin, now)
-    open_stage(at.scheduler, job, width)
+    make_ready(at.scheduler.queues, job, width)
     for stage in range(first + 1, last):
         if at.stages[stage, WAITS] == 0:
             _open(at.scheduler, at.stages, at.order, begin, stage)
