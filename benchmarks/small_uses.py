@@ -120,20 +120,20 @@ def _events() -> None:
 
 def _searching() -> None:
     """Plans improved by chance, where a solver is not quick enough."""
-    from foresail.schedulers.kernels.plan_search import SearchedPlan, SearchProblem, search_plan
+    from foresail.schedulers._planning.problem import PlanChoice, Problem
+    from foresail.schedulers._planning.solving import search_plan
 
-    question = SearchProblem(
+    question = Problem(
         first_group=np.array([0, 1, 2]),
         group_set=np.array([0, 0]),
         consumption=np.ones((2, 3)),
         worth=np.ones((2, 3)),
-        cover=np.array([[[0.0, 1.0]]]),
+        cover=np.ones((1, 1)),
+        capacity=np.ones((1, 3)),
         victim_cost=np.ones(1),
         victim_credit=np.ones((1, 1, 3)),
     )
-    nothing = np.full(2, -1)
-    plan = SearchedPlan(nothing, nothing.copy(), np.zeros(1, np.bool_), np.ones((1, 3)))
-    search_plan(question, plan, 0.0, np.inf, 10, 10, 2, 1)
+    search_plan(question, PlanChoice.nothing(question), (0.0, np.inf, 10, 10, 2), 1)
 
 
 def _metrics() -> None:

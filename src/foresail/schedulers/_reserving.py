@@ -47,7 +47,7 @@ class CapacityAdmission:
     def __init__(self, alignment: Alignment, cycle_seconds: float) -> None:
         self._find = self._latest if alignment == "latest" else self._earliest
         self._cycle = cycle_seconds
-        self._promised: list[Reservation] = []  # in order of acceptance
+        self.promised: list[Reservation] = []  # in order of acceptance
 
     def reserve(
         self, pending: PendingJob, earliest_seconds: float, now: float, cluster: Cluster
@@ -55,8 +55,6 @@ class CapacityAdmission:
         """The answer to a job's request; None where it has no deadline, and asks for nothing.
 
         Nor is a job promised anything that has options: they say themselves what it is worth where.
-
-        Raises ``InputError`` if the job already has a reservation.
         """
         job = pending.job
         deadline, expected = job.deadline_seconds, pending.prediction.mean()
@@ -76,19 +74,22 @@ class CapacityAdmission:
                 else "its deadline comes before jobs that it waits for are to end"
             )
         lasting = max(self._up(expected * slowdown), self._cycle)
-        self._promised = [each for each in self._promised if each.end_seconds > now]
-        return self._admitted(job, max(begin, now), finish, lasting, cluster)
-
-    def _admitted(
-        self, job: Job, begin: float, finish: float, lasting: float, cluster: Cluster
-    ) -> Reservation | Rejection:
-        """Promise what a job asks for, if that is possible without taking from any other.
-
-        All containers are held together, within two times.
-        """
-        if any(each.job_id == job.job_id for each in self._promised):
-            raise InputError("the job has a reservation", field="job_id", value=job.job_id)
+        self.promised = [each for each in self.promised if each.end_seconds > now]
         capacity, containers = _capacity(cluster), _containers(job, cluster)
+        return self.admit(job.job_id, (max(begin, now), finish), containers, lasting, capacity)
+
+    def admit(
+        self, job_id: str, window: _Span, containers: int, lasting: float, capacity: int
+    ) -> Reservation | Rejection:
+        """Promise containers for so many seconds within a window, taking from no other job.
+
+        All containers, of which there are ``capacity``, are held together.
+
+        Raises ``InputError`` if the job already has a reservation.
+        """
+        if any(each.job_id == job_id for each in self.promised):
+            raise InputError("the job has a reservation", field="job_id", value=job_id)
+        begin, finish = window
         if containers > capacity:
             there_are = words.count(capacity, "container")
             return Rejection(f"asks for {containers:,} of {there_are}")
@@ -101,21 +102,21 @@ class CapacityAdmission:
         if span is None:
             wanted = words.count(containers, "container")
             return Rejection(f"at no time are {wanted} free for {ran}")
-        promised = Reservation(job.job_id, *span, containers)
-        self._promised.append(promised)
+        promised = Reservation(job_id, *span, containers)
+        self.promised.append(promised)
         return promised
 
     def release(self, job_id: str, now: float) -> None:
         """Free what a job has no more use for."""
         kept = (
             replace(each, end_seconds=min(each.end_seconds, now)) if each.job_id == job_id else each
-            for each in self._promised
+            for each in self.promised
         )
-        self._promised = [each for each in kept if each.start_seconds < each.end_seconds]
+        self.promised = [each for each in kept if each.start_seconds < each.end_seconds]
 
     def take_over(self, promised: Sequence[Reservation]) -> None:
         """Keep to what was promised before a run was interrupted."""
-        self._promised = [*promised]
+        self.promised = [*promised]
 
     def _up(self, seconds: float) -> float:
         """To whole cycles."""
@@ -147,7 +148,7 @@ class CapacityAdmission:
         """Spans, in order, in which fewer than ``count`` containers are free."""
         changes = sorted(
             change
-            for each in self._promised
+            for each in self.promised
             for change in (
                 (each.start_seconds, each.containers),
                 (each.end_seconds, -each.containers),
