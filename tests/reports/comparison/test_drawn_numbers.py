@@ -13,7 +13,7 @@ from foresail.reports.comparison.job_figures import (
     slowdown_distribution,
     wait_distribution,
 )
-from foresail.reports.comparison.prediction_figures import prediction_error, prediction_sharpness
+from foresail.reports.comparison.prediction_figures import prediction_error
 from foresail.reports.comparison.time_figures import use_over_time
 from foresail.reports.comparison.view import view_of
 from foresail.reports.figure import Figure
@@ -103,20 +103,3 @@ def test_prediction_errors_by_factor():
     assert {at: share for at, share in shares.items() if share} == {0.0: 0.5, 1.0: 0.25, -2.0: 0.25}
     assert "25 % are too short" in figure.findings[0].replace("\u00a0", " ")
     assert figure.table["jobs"].sum() == 4
-
-
-def test_widths_of_ranges_day_by_day():
-    """From half to three halves of the prediction on the first day, three times as wide after."""
-    days = np.repeat(np.arange(4.0), 5) * 86400.0
-    width = np.where(days == 0.0, 1.0, 3.0)
-    columns = {
-        "submit_seconds": days,
-        "start_seconds": days,
-        "end_seconds": days + 100.0,
-        "predicted_seconds": np.full(days.size, 100.0),
-        "predicted_low_seconds": np.full(days.size, 50.0),
-        "predicted_high_seconds": 50.0 + 100.0 * width,
-    }
-    (trace,) = prediction_sharpness(view_of([made_schedule(columns)])).traces
-    assert trace["y"] == [1.0, 3.0, 3.0, 3.0]
-    assert trace["customdata"] == [5, 5, 5, 5]

@@ -58,7 +58,7 @@ def test_files(written):
     names = {path.name for path in folder.iterdir()}
     assert "report.html" in names
     assert not [name for name in names if "unfinished" in name]
-    assert len(report.figures) == 7
+    assert len(report.figures) == 6
     for figure in report.figures:
         assert pl.read_csv(folder / f"{figure.name}.csv").height == figure.table.height > 0
 

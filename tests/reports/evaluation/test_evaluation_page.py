@@ -62,7 +62,6 @@ def test_files(written):
         "coverage",
         "error-histogram",
         "learning-curve",
-        "sharpness",
         "experts",
     }
     for name in tables:
@@ -159,7 +158,7 @@ def test_one_job(tmp_path):
     workload = made_workload({"submit_seconds": [0.0], "runtime_seconds": [10.0]})
     view = write_report(workload, [evaluate(workload, as_part(Constant(10.0)))], tmp_path)
     missing = [part.title for part in figures(view) if isinstance(part, MissingFigure)]
-    assert len(missing) == 4
+    assert len(missing) == 3
     page = (tmp_path / "report.html").read_text("utf-8")
     assert not page_faults(page, tmp_path)
     assert "does not name users" in page

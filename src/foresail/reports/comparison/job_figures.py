@@ -3,169 +3,181 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from foresail.metrics.summary import Summary
+from foresail.model.arrays import Floats
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.comparison.view import ReportView
 from foresail.reports.figure import Figure, MissingFigure, packed
-from foresail.reports.style import PolicyStyle, axis, duration_axis, layout, line_of, rows_axis
+from foresail.reports.style import (
+    PolicyStyle,
+    axis,
+    caption,
+    duration_axis,
+    layout,
+    line_of,
+    rows_axis,
+)
 
 _POINTS: Final = 400
 _DIRECT_LABELS: Final = 4
 
 
+@dataclass(frozen=True)
+class _Quantity:
+    """A number of each job, drawn as the share of jobs that have at most so much."""
+
+    name: str
+    title: str
+    column: str
+    nothing: MissingFigure
+    """Where no job has more than the least."""
+    least: float
+    reach: float
+    """The axis begins at 1, and reaches so far at least."""
+    across: Callable[[float], Mapping[str, Any]]
+    """The axis up to the most."""
+    up: str
+    hover: str
+    finding: Callable[[Floats], str]
+    note: str
+
+    def drawn(self, view: ReportView) -> Figure | MissingFigure:
+        """The curve of each policy."""
+        samples = [np.sort(jobs[self.column].to_numpy()) for jobs in view.jobs]
+        most = max((float(values[-1]) for values in samples if values.size), default=math.nan)
+        if math.isnan(most):
+            return MissingFigure(self.title, "No job has started.", "Replay a log that has jobs.")
+        if most <= self.least:
+            return self.nothing
+        grid = np.geomspace(1.0, max(most, self.reach), _POINTS)
+        shares = [np.searchsorted(v, grid, side="right") / max(v.size, 1) for v in samples]
+        named = len(view.styles) <= _DIRECT_LABELS
+        return Figure(
+            name=self.name,
+            title=self.title,
+            findings=[
+                f"{style.label}: {self.finding(values)}."
+                for style, values in zip(view.styles, samples, strict=True)
+                if values.size
+            ],
+            traces=[
+                line_of(
+                    style,
+                    packed(grid),
+                    packed(share),
+                    self.hover,
+                    width=2.4,
+                    customdata=[duration(value) for value in grid.tolist()],
+                    showlegend=not named,
+                )
+                for style, share in zip(view.styles, shares, strict=True)
+            ],
+            layout=layout(
+                380,
+                xaxis=self.across(max(most, self.reach)),
+                yaxis=axis(self.up, tickformat=".0%", range=[0, 1.01]),
+                annotations=_names(view.styles) if named else [],
+            ),
+            table=pl.concat(
+                pl.DataFrame({"policy": each.policy, self.column: grid, "share_of_jobs": share})
+                for each, share in zip(view.styles, shares, strict=True)
+            ),
+            note=self.note,
+        )
+
+
+def _names(styles: Sequence[PolicyStyle]) -> list[dict[str, Any]]:
+    """Policies are named in the corner that cumulative curves leave free."""
+    return [
+        caption(style.drawn, 0.03 + 0.075 * (len(styles) - 1 - place), style.colour)
+        | {"x": 0.985, "xanchor": "right", "bgcolor": "@paper", "borderpad": 1}
+        | ({"hovertext": style.hover} if style.is_cut else {})
+        for place, style in enumerate(styles)
+    ]
+
+
+def _said_waits(waits: Floats) -> str:
+    median, most = (float(each) for each in np.quantile(waits, (0.5, 0.9)))
+    half = f"half within {duration(median)}, " if median >= 1 else ""
+    at_once = percent(float((waits < 1).mean()))
+    return f"{at_once} of the jobs start at once, {half}nine in ten within {duration(most)}"
+
+
+def _said_slowdowns(slowdowns: Floats) -> str:
+    none, ten, hundred = (
+        percent(float(part.mean())) for part in (slowdowns <= 1, slowdowns > 10, slowdowns > 100)
+    )
+    return (
+        f"{none} of the jobs are not slowed down, {ten} more than tenfold, {hundred} more than a "
+        "hundredfold"
+    )
+
+
+def _slowdown_axis(most: float) -> dict[str, Any]:
+    powers = [10.0**power for power in range(math.ceil(math.log10(most)) + 1)]
+    return axis(
+        "bounded slowdown (log scale)",
+        type="log",
+        range=[-0.04, math.log10(most) + 0.05],
+        tickvals=powers,
+        ticktext=[number(power) for power in powers],
+        tickangle=0,
+    )
+
+
+_WAITS: Final = _Quantity(
+    "wait-distribution",
+    "How long do jobs wait?",
+    "wait_seconds",
+    MissingFigure(
+        "How long do jobs wait?",
+        "No job waited under any policy: every job started the moment it was submitted.",
+        "A busier log, or fewer processors, would show a difference.",
+    ),
+    least=0.0,
+    reach=60.0,
+    across=partial(duration_axis, "wait (log scale)"),
+    up="share of jobs that wait no longer",
+    hover="%{customdata}: %{y:.1%} of jobs wait no longer",
+    finding=_said_waits,
+    note="Jobs that wait less than a second, which a log axis cannot show, are what each curve "
+    "has at its left edge.",
+)
+_SLOWDOWNS: Final = _Quantity(
+    "slowdown-distribution",
+    "How much are jobs slowed down?",
+    "bounded_slowdown",
+    MissingFigure(
+        "How much are jobs slowed down?",
+        "No job was slowed down: bounded slowdown is 1 throughout.",
+    ),
+    least=1.0,
+    reach=10.0,
+    across=_slowdown_axis,
+    up="share of jobs slowed down no more",
+    hover="%{x:.3~s}: %{y:.1%} of jobs are slowed down no more",
+    finding=_said_slowdowns,
+    note="Bounded slowdown: (wait + runtime) / runtime, a runtime under 10 s counting as 10 s, "
+    "and never below 1.",
+)
+
+
 def wait_distribution(view: ReportView) -> Figure | MissingFigure:
     """Share of jobs that waited at most so long, per policy."""
-    title = "How long do jobs wait?"
-    waits = [jobs["wait_seconds"].to_numpy() for jobs in view.jobs]
-    if not any(values.size for values in waits):
-        return MissingFigure(title, "No job has started.", "Replay a log that has jobs.")
-    longest = max(float(values.max()) for values in waits if values.size)
-    if longest <= 0:
-        return MissingFigure(
-            title,
-            "No job waited under any policy: every job started the moment it was submitted.",
-            "A busier log, or fewer processors, would show a difference.",
-        )
-    shapes = _shares(waits, 1.0, max(longest, 60.0))
-    findings = [
-        f"{style.label}: {percent(float((values < 1).mean()))} of the jobs start at once, "
-        f"{_half(values)}nine in ten within {duration(float(np.quantile(values, 0.9)))}."
-        for style, values in zip(view.styles, waits, strict=True)
-        if values.size
-    ]
-    return Figure(
-        name="wait-distribution",
-        title=title,
-        findings=findings,
-        traces=_lines(view.styles, shapes, "%{customdata}: %{y:.1%} of jobs wait no longer"),
-        layout=_drawing(
-            view.styles,
-            duration_axis("wait (log scale)", longest),
-            "share of jobs that wait no longer",
-        ),
-        table=_table(view.styles, shapes, "wait_seconds"),
-        note="Jobs that wait less than a second, which a log axis cannot show, are what each curve "
-        "has at its left edge.",
-    )
+    return _WAITS.drawn(view)
 
 
 def slowdown_distribution(view: ReportView) -> Figure | MissingFigure:
     """Share of jobs slowed down at most so much, per policy."""
-    title = "How much are jobs slowed down?"
-    slowdowns = [jobs["bounded_slowdown"].to_numpy() for jobs in view.jobs]
-    if not any(values.size for values in slowdowns):
-        return MissingFigure(title, "No job has started.", "Replay a log that has jobs.")
-    most = max(float(values.max()) for values in slowdowns if values.size)
-    if most <= 1.0:
-        return MissingFigure(title, "No job was slowed down: bounded slowdown is 1 throughout.")
-    shapes = _shares(slowdowns, 1.0, max(most, 10.0))
-    findings = [
-        f"{style.label}: {percent(float((values <= 1).mean()))} of the jobs are not slowed down, "
-        f"{percent(float((values > 10).mean()))} more than tenfold, "
-        f"{percent(float((values > 100).mean()))} more than a hundredfold."
-        for style, values in zip(view.styles, slowdowns, strict=True)
-        if values.size
-    ]
-    powers = range(int(np.ceil(np.log10(max(most, 10.0)))) + 1)
-    return Figure(
-        name="slowdown-distribution",
-        title=title,
-        findings=findings,
-        traces=_lines(view.styles, shapes, "%{x:.3~s}: %{y:.1%} of jobs are slowed down no more"),
-        layout=_drawing(
-            view.styles,
-            axis(
-                "bounded slowdown (log scale)",
-                type="log",
-                range=[-0.04, float(np.log10(max(most, 10.0))) + 0.05],
-                tickvals=[10.0**power for power in powers],
-                ticktext=[number(10.0**power) for power in powers],
-                tickangle=0,
-            ),
-            "share of jobs slowed down no more",
-        ),
-        table=_table(view.styles, shapes, "bounded_slowdown"),
-        note="Bounded slowdown: (wait + runtime) / runtime, a runtime under 10 s counting as 10 s, "
-        "and never below 1.",
-    )
-
-
-def _half(waits: NDArray[np.float64]) -> str:
-    median = float(np.median(waits))
-    return f"half within {duration(median)}, " if median >= 1 else ""
-
-
-Shape = tuple[NDArray[np.float64], NDArray[np.float64]]
-
-
-def _shares(values: Sequence[NDArray[np.float64]], least: float, most: float) -> list[Shape]:
-    grid = np.geomspace(least, most, _POINTS)
-    shapes = []
-    for sample in values:
-        ordered = np.sort(sample)
-        share = np.searchsorted(ordered, grid, side="right") / max(ordered.size, 1)
-        shapes.append((grid, share))
-    return shapes
-
-
-def _lines(
-    styles: Sequence[PolicyStyle], shapes: Sequence[Shape], hover: str
-) -> list[dict[str, Any]]:
-    return [
-        line_of(
-            style,
-            packed(x),
-            packed(y),
-            hover,
-            width=2.4,
-            customdata=[duration(float(value)) for value in x],
-            showlegend=len(styles) > _DIRECT_LABELS,
-        )
-        for style, (x, y) in zip(styles, shapes, strict=True)
-    ]
-
-
-def _drawing(
-    styles: Sequence[PolicyStyle], horizontal: dict[str, Any], vertical: str
-) -> dict[str, Any]:
-    """Up to four policies are named in the corner that cumulative curves leave free."""
-    labels = [
-        {
-            "text": style.drawn,
-            **({"hovertext": style.hover} if style.is_cut else {}),
-            "xref": "paper",
-            "yref": "paper",
-            "x": 0.985,
-            "y": 0.03 + 0.075 * (len(styles) - 1 - position),
-            "xanchor": "right",
-            "yanchor": "bottom",
-            "showarrow": False,
-            "bgcolor": "@paper",
-            "borderpad": 1,
-            "font": {"color": style.colour, "size": 13},
-        }
-        for position, style in enumerate(styles)
-    ]
-    return layout(
-        380,
-        xaxis=horizontal,
-        yaxis=axis(vertical, tickformat=".0%", range=[0, 1.01]),
-        annotations=labels if len(styles) <= _DIRECT_LABELS else [],
-    )
-
-
-def _table(styles: Sequence[PolicyStyle], shapes: Sequence[Shape], quantity: str) -> pl.DataFrame:
-    return pl.concat(
-        pl.DataFrame({"policy": style.policy, quantity: x, "share_of_jobs": y})
-        for style, (x, y) in zip(styles, shapes, strict=True)
-    )
+    return _SLOWDOWNS.drawn(view)
 
 
 _PARTS: Final = (
@@ -174,6 +186,13 @@ _PARTS: Final = (
     ("best_effort_goodput_hours", "best effort", 0.3),
 )
 """What goodput is made of: column of the table, what it is called, and how dense its bar is."""
+
+
+_COLUMNS: Final = (
+    *("policy", "slo_jobs", "slo_missed", "slo_miss_rate", "slo_never_started", "goodput_hours"),
+    *("slo_on_time_goodput_hours", "best_effort_goodput_hours", "best_effort_latency_seconds"),
+    *("effective_load", "preemptions", "lost_attempts"),
+)
 
 
 def has_deadlines(view: ReportView) -> bool:
@@ -186,7 +205,11 @@ def deadlines_and_goodput(view: ReportView) -> Figure:
 
     The view's jobs have deadlines.
     """
-    rows = [_row(summary) for summary in view.summaries]
+    rows: list[dict[str, Any]] = [
+        {name: summary.as_json().get(name) for name in _COLUMNS}
+        | {"slo_late_goodput_hours": summary.slo_goodput_hours - summary.slo_on_time_goodput_hours}
+        for summary in view.summaries
+    ]
     traces: list[dict[str, Any]] = []
     for position, (style, row) in enumerate(zip(view.styles, rows, strict=True)):
         traces += _bars(position, style, row)
@@ -254,23 +277,6 @@ def said_goodput(summary: Summary) -> str:
             f"{summary.lost_attempts:,} lost with a node"
         )
     return words
-
-
-def _row(summary: Summary) -> dict[str, Any]:
-    known = summary.as_json()
-    names = ("policy", "slo_jobs", "slo_missed", "slo_miss_rate", "slo_never_started")
-    late = summary.slo_goodput_hours - summary.slo_on_time_goodput_hours
-    return {
-        **{name: known[name] for name in names},
-        "goodput_hours": summary.goodput_hours,
-        "slo_on_time_goodput_hours": summary.slo_on_time_goodput_hours,
-        "slo_late_goodput_hours": late,
-        "best_effort_goodput_hours": summary.best_effort_goodput_hours,
-        "best_effort_latency_seconds": known["best_effort_latency_seconds"],
-        "effective_load": known["effective_load"],
-        "preemptions": summary.preemptions,
-        "lost_attempts": summary.lost_attempts,
-    }
 
 
 def _bars(position: int, style: PolicyStyle, row: dict[str, Any]) -> list[dict[str, Any]]:

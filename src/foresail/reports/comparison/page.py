@@ -12,7 +12,6 @@ import polars as pl
 
 from foresail.metrics.comparison import movers
 from foresail.metrics.partitions import partition_summaries
-from foresail.metrics.prediction import worst_predicted_users
 from foresail.metrics.statistics import by_size, by_user
 from foresail.model.errors import InputError
 from foresail.model.words import count, duration, number, percent, signed
@@ -23,12 +22,7 @@ from foresail.reports.comparison.job_figures import (
     slowdown_distribution,
     wait_distribution,
 )
-from foresail.reports.comparison.prediction_figures import (
-    coverage,
-    prediction_error,
-    prediction_sharpness,
-    worst_predicted,
-)
+from foresail.reports.comparison.prediction_figures import coverage, prediction_error
 from foresail.reports.comparison.sentences import (
     against_baseline,
     alone,
@@ -99,7 +93,6 @@ def provenance_section(provenance: Provenance) -> str:
 
 
 _MOST_MOVER_TABLES: Final = 3
-_MOST_WORST_TABLES: Final = 3
 
 
 def page(
@@ -129,7 +122,6 @@ def page(
         *(_part(part, view.styles, command) for part in parts),
         "" if course is None else course.html(command),
         _coverage_section(view),
-        _worst_predicted_section(view, command),
         _movers_section(view),
         "" if provenance is None else provenance_section(provenance),
         "</main>",
@@ -232,38 +224,6 @@ def _coverage_section(view: ReportView) -> str:
     return f"<section id='coverage'><h2>{title}</h2>{shown}</section>"
 
 
-def _worst_predicted_section(view: ReportView, command: str | None) -> str:
-    """Tables for the policies whose predictions came with a range; equal ones are shown once."""
-    blocks: list[str] = []
-    shown: list[pl.DataFrame] = []
-    for style, jobs in zip(view.styles, view.jobs, strict=True):
-        table = worst_predicted_users(jobs)
-        if not table.height or any(table.equals(other) for other in shown):
-            continue
-        shown.append(table)
-        if len(shown) <= _MOST_WORST_TABLES:
-            blocks.append(f"<h3>{policy_name(style)}</h3>{_worst_predicted_table(table)}")
-    if not shown:
-        return ""
-    more = further(len(shown) - len(blocks), "further policy", "further policies")
-    title, tables = "Whose jobs are predicted worst?", "".join(blocks) + more
-    return numbers_section("worst-predicted-users", title, tables, command)
-
-
-def _worst_predicted_table(users: pl.DataFrame) -> str:
-    headings, rows = in_columns(
-        users.iter_rows(named=True),
-        ("user", lambda each: user_name(each["user"])),
-        ("jobs", lambda each: f"{each['jobs']:,}"),
-        ("summed error", lambda each: duration(each["absolute_error_seconds"])),
-        ("of all error", lambda each: percent(each["share_of_error"])),
-        ("predicted too short", lambda each: percent(each["too_short"])),
-        ("median runtime", lambda each: duration(each["median_runtime_seconds"])),
-        ("median prediction", lambda each: duration(each["median_prediction_seconds"])),
-    )
-    return table("Worst predicted users", headings, map(row, rows))
-
-
 def _movers_section(view: ReportView) -> str:
     if not view.pairs:
         return ""
@@ -349,7 +309,6 @@ def report_of(schedules: Sequence[Schedule], course: RunCourse | None = None) ->
         *([size_map(view)] if view.comparisons else []),
         use_over_time(view),
         prediction_error(view),
-        *([prediction_sharpness(view)] if coverage(view).height else []),
     )
     return Report(view, parts, course)
 
@@ -376,8 +335,6 @@ def write_report(
     if course is not None:
         tables |= course.plan.tables
     tables["summary"] = as_table(report.view.summaries)
-    if coverage(report.view).height:
-        tables["worst-predicted-users"] = worst_predicted(report.view)
     for position, jobs in enumerate(report.view.jobs):
         number = "" if len(report.view.jobs) == 1 else f"-{position + 1}"
         tables[f"by-user{number}"] = by_user(jobs)

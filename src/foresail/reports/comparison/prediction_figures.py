@@ -8,18 +8,15 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from foresail.metrics.prediction import prediction_quality, sharpness, worst_predicted_users
-from foresail.model.words import duration, number, percent
+from foresail.metrics.prediction import prediction_quality
+from foresail.model.words import duration, percent
 from foresail.reports.comparison.view import ReportView
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.style import axis, end_note, layout, line_of, mark_at, time_unit
+from foresail.reports.style import axis, end_note, layout, line_of, mark_at
 
 _STEP: Final = 0.1
 _REACH: Final = 4.0
 _REACH_OF_EVERY_POWER: Final = 2.5
-_DAY: Final = 86400.0
-_WEEK: Final = 7 * _DAY
-_FEWEST_STRETCHES: Final = 3
 
 
 def prediction_error(view: ReportView) -> Figure | MissingFigure:
@@ -105,66 +102,6 @@ def prediction_error(view: ReportView) -> Figure | MissingFigure:
     )
 
 
-def prediction_sharpness(view: ReportView) -> Figure | MissingFigure:
-    """Median width of the stated intervals relative to the median prediction, over time."""
-    title = "How wide are the stated ranges?"
-    step, stretch = (_WEEK, "week") if view.window.seconds >= 4 * _WEEK else (_DAY, "day")
-    unit, unit_seconds = time_unit(view.window.seconds)
-    traces: list[dict[str, Any]] = []
-    tables = []
-    findings = []
-    for style, jobs in zip(view.styles, view.jobs, strict=True):
-        table = sharpness(jobs, view.window.begin_seconds, step)
-        if table.height < _FEWEST_STRETCHES:
-            continue
-        widths = table["relative_width"].to_numpy()
-        middle = table["from_seconds"] + step / 2 - view.window.begin_seconds
-        tables.append(table.select(pl.lit(style.policy).alias("policy"), pl.all()))
-        findings.append(
-            f"{style.label}: in the median {stretch} the range from the 10 % to the 90 % quantile "
-            f"is {number(float(np.median(widths)))} times as wide as the prediction is long; "
-            f"{number(float(widths[0]))} times in the first {stretch}, "
-            f"{number(float(widths[-1]))} in the last."
-        )
-        traces.append(
-            line_of(
-                style,
-                [round(float(x) / unit_seconds, 4) for x in middle],
-                [round(float(width), 5) for width in widths],
-                f"%{{x:.4~g}} {unit}: %{{y:.3~g}} times the prediction, %{{customdata:,}} jobs",
-                mode="lines+markers",
-                marker={"size": 5, "symbol": style.symbol},
-                customdata=table["jobs"].to_list(),
-            )
-        )
-    if not traces:
-        return MissingFigure(
-            title,
-            f"Predictions with a range were stated in fewer than {_FEWEST_STRETCHES} "
-            f"{stretch}s, so there is nothing to follow over time.",
-            "A longer log, or a predictor that keeps the whole distribution, would show it.",
-        )
-    return Figure(
-        name="prediction-sharpness",
-        title=title,
-        findings=findings,
-        traces=traces,
-        layout=layout(
-            300,
-            xaxis=axis(
-                f"{unit} from the first submission",
-                range=[0, view.window.seconds / unit_seconds],
-                tickangle=0,
-                tickformat=",~r",
-            ),
-            yaxis=axis("width relative to the prediction", rangemode="tozero"),
-        ),
-        table=pl.concat(tables),
-        note=f"By {stretch} of submission: median width of the range between the 10 % and the 90 % "
-        "quantile, over the median prediction. Narrower says more, if the ranges keep their word.",
-    )
-
-
 def coverage(view: ReportView) -> pl.DataFrame:
     """Stated against observed shares, a row for each policy whose predictions came with quantiles.
 
@@ -184,17 +121,6 @@ def coverage(view: ReportView) -> pl.DataFrame:
                 }
             )
     return pl.DataFrame(rows)
-
-
-def worst_predicted(view: ReportView) -> pl.DataFrame:
-    """The worst predicted users of each policy whose predictions came with quantiles.
-
-    Columns: ``policy`` and those of ``worst_predicted_users``; the view has such a policy.
-    """
-    return pl.concat(
-        worst_predicted_users(jobs).select(pl.lit(style.policy).alias("policy"), pl.all())
-        for style, jobs in zip(view.styles, view.jobs, strict=True)
-    )
 
 
 def _missing(title: str, exact: list[str]) -> MissingFigure:

@@ -2,38 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import polars as pl
 
 from foresail.analysis.prediction_errors import BUCKETS, TAIL
+from foresail.evaluation.tables import STATED
 from foresail.model.words import count, number, percent
-from foresail.reports.evaluation.coverage_figures import (
-    coverage_over_time_figure,
-    line_over_time,
-    stretch_axis,
-    without_ranges,
-)
 from foresail.reports.evaluation.view import EvaluationView, words_of
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.style import PolicyStyle, axis, end_note, layout, line_of, literal, marks_of
+from foresail.reports.style import (
+    PolicyStyle,
+    axis,
+    end_note,
+    layout,
+    level_at,
+    line_of,
+    literal,
+    marks_of,
+)
 
 _STUDY_WITHIN: Final = (0.77, 0.92)
 """Within a factor of two in the study's traces: dissertation 4.1.1."""
 
 _MOST_EXPERTS: Final = 10
 _FEWEST_STRETCHES: Final = 3
+_MOST_MARKERS: Final = 80
+_GAP: Final = 0.06
 
 
 def figures(view: EvaluationView) -> tuple[Figure | MissingFigure, ...]:
     """All pictures of the report, in the order in which they are shown."""
     parts: list[Figure | MissingFigure] = [
         reliability_diagram(view),
-        coverage_over_time_figure(view),
+        coverage_over_time(view),
         error_deciles(view),
         learning_curves(view),
-        range_widths(view),
     ]
     if any(each.experts for each in view.evaluations):
         parts.append(followed_experts(view))
@@ -75,12 +82,7 @@ def reliability_diagram(view: EvaluationView) -> Figure | MissingFigure:
         )
         traces.append(_between_levels(table, told.jobs, style))
     if not traces:
-        return MissingFigure(
-            title,
-            "These predictors name one number for each job, so no probability was stated.",
-            "Evaluate one that keeps the whole distribution, such as similar or "
-            "quantile_regression.",
-        )
+        return _without_ranges(title)
     if points:
         findings.append(f"{', '.join(points)}: one number a job, no stated probability; not drawn.")
     drawing = layout(
@@ -197,85 +199,168 @@ def error_deciles(view: EvaluationView) -> Figure | MissingFigure:
     )
 
 
-def learning_curves(view: EvaluationView) -> Figure | MissingFigure:
-    """Share within a factor of two, and CRPS over the mean, over time."""
-    title = "How fast does it learn, and does it last?"
-    if max(curve.height for curve in view.curves) < _FEWEST_STRETCHES:
-        return _too_short(title, view)
-    traces: list[dict[str, Any]] = []
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """A column of a table by stretch of submission, drawn over time."""
+
+    column: str
+    label: str
+    hover: str
+    """Of a value and its number of jobs."""
+    stated: float | None = None
+    """A level to compare with."""
+    is_share: bool = False
+
+
+def coverage_over_time(view: EvaluationView) -> Figure | MissingFigure:
+    """The share of truths inside each stated range by stretch of submission, a band per range."""
+    title = "Do the ranges hold all the time?"
+    stating = [i for i in range(len(view.told)) if view.has_ranges(i)]
+    if not stating:
+        return _without_ranges(title)
+    inside = "%{y:.1%} of %{customdata:,} jobs in the range"
+    panels = [
+        _Panel(f"covered_{stated}", f"{stated} % range", inside, stated / 100.0, is_share=True)
+        for stated in STATED
+    ]
     findings = []
-    for style, curve in zip(view.styles, view.curves, strict=True):
-        steady = curve.tail(max(curve.height - 1, 1))
+    for i in stating:
+        held = ", ".join(
+            f"{stated} %: {percent(view.told[i].coverage[stated].value)}" for stated in STATED
+        )
+        off = ((view.coverage[i]["covered_90"] - 0.9).abs() > 0.1).sum()
         findings.append(
+            f"{view.styles[i].label}: its ranges hold {held}; the 90 % range is more than ten "
+            f"points off in {off} of {view.coverage[i].height} {view.stretch}s."
+        )
+    note = (
+        "the share of truths inside the range, ends included. Grey: what is stated. How wide the "
+        "ranges are is in the CSV too."
+    )
+    curves = {i: view.coverage[i] for i in stating}
+    return _over_time(view, "coverage", title, curves, panels, findings, note)
+
+
+def learning_curves(view: EvaluationView) -> Figure | MissingFigure:
+    """Share within a factor of two, CRPS over the mean, and width of ranges, over time."""
+    findings = []
+    for i, (style, curve) in enumerate(zip(view.styles, view.curves, strict=True)):
+        steady = curve.tail(max(curve.height - 1, 1))
+        words = [
             f"{style.label}: {percent(curve['within_factor_two'][0])} within a factor of two in "
             f"the first {view.stretch}, {percent(_median(steady, 'within_factor_two'))} in the "
-            f"median later one; CRPS {number(curve['relative_crps'][0])} and "
-            f"{number(_median(steady, 'relative_crps'))} of the mean."
-        )
-        jobs = "%{customdata:,} jobs"
-        shares, errors = f"%{{y:.1%}}, {jobs}", f"%{{y:.3~g}}, {jobs}"
-        traces.append(line_over_time(view, curve, "within_factor_two", style, "y", shares))
-        traces.append(line_over_time(view, curve, "relative_crps", style, "y2", errors))
-    crps = [y for trace in traces[1::2] for y in trace["y"] if y is not None]
-    return Figure(
-        name="learning-curve",
-        title=title,
-        findings=findings,
-        traces=traces,
-        layout=layout(
-            520,
-            xaxis=stretch_axis(view, "y2"),
-            yaxis=axis(
-                "within a factor of two",
-                tickformat=".0%",
-                rangemode="tozero",
-                domain=[0.55, 1],
-            ),
-            yaxis2=axis(
-                "CRPS / mean truth", range=[0, _top(crps)], domain=[0, 0.45], tickformat=",.2~r"
-            ),
-        ),
-        table=_stacked_curves(view),
-        note=f"By {view.stretch} of submission. CRPS is the error of a whole distribution (that of "
-        "a single number is its absolute error): less is better. What lies far above the others "
-        "is cut off; the CSV has it.",
+            "median later one",
+            f"CRPS {number(curve['relative_crps'][0])} and "
+            f"{number(_median(steady, 'relative_crps'))} of the mean",
+        ]
+        if view.has_ranges(i):
+            words.append(
+                f"the 80 % range {number(curve['relative_width'][0])} and "
+                f"{number(_median(steady, 'relative_width'))} times as wide as the estimate is long"
+            )
+        findings.append("; ".join(words) + ".")
+    jobs = "%{customdata:,} jobs"
+    panels = [
+        _Panel("within_factor_two", "within a factor of two", f"%{{y:.1%}}, {jobs}", is_share=True),
+        _Panel("relative_crps", "CRPS / mean truth", f"%{{y:.3~g}}, {jobs}"),
+    ]
+    if any(view.has_ranges(i) for i in range(len(view.told))):
+        panels.append(_Panel("relative_width", "80 % width / estimate", f"%{{y:.3~g}}, {jobs}"))
+    return _over_time(
+        view,
+        "learning-curve",
+        "How fast does it learn, and does it last?",
+        dict(enumerate(view.curves)),
+        panels,
+        findings,
+        "CRPS is the error of a whole distribution (that of a single number is its absolute "
+        "error): less is better, and narrower ranges say more if they hold. What lies far above "
+        "the others is cut off; the CSV has it.",
     )
 
 
-def range_widths(view: EvaluationView) -> Figure | MissingFigure:
-    """Median width of the 80 % intervals relative to the median prediction, over time."""
-    title = "How wide are the stated ranges?"
-    stating = [i for i in range(len(view.told)) if view.has_ranges(i)]
-    if not stating:
-        return without_ranges(title)
-    if max(curve.height for curve in view.curves) < _FEWEST_STRETCHES:
-        return _too_short(title, view)
-    traces = []
-    findings = []
-    for position in stating:
-        style, curve = view.styles[position], view.curves[position]
-        findings.append(
-            f"{style.label}: in the median {view.stretch} the 80 % range is "
-            f"{number(_median(curve, 'relative_width'))} times as wide as the estimate is long; "
-            f"{number(curve['relative_width'][0])} times in the first, "
-            f"{number(curve['relative_width'][-1])} in the last."
+def _over_time(
+    view: EvaluationView,
+    name: str,
+    title: str,
+    curves: Mapping[int, pl.DataFrame],
+    panels: Sequence[_Panel],
+    findings: Sequence[str],
+    note: str,
+) -> Figure | MissingFigure:
+    """Panels above one another on one axis of time; the curves by the place of the predictor."""
+    if max(curve.height for curve in curves.values()) < _FEWEST_STRETCHES:
+        return MissingFigure(
+            title,
+            f"The log has fewer than {_FEWEST_STRETCHES} {view.stretch}s with jobs, so there is "
+            "nothing to follow over time.",
+            "A longer log would show it.",
         )
-        hover = "%{y:.3~g}, %{customdata:,} jobs"
-        traces.append(line_over_time(view, curve, "relative_width", style, "y", hover))
-    values = [y for trace in traces for y in trace["y"] if y is not None]
-    return Figure(
-        name="sharpness",
-        title=title,
-        findings=findings,
-        traces=traces,
-        layout=layout(
-            300,
-            xaxis=stretch_axis(view),
-            yaxis=axis("width / estimate", range=[0, _top(values)]),
-        ),
-        table=_stacked_curves(view).select("predictor", view.stretch, "jobs", "relative_width"),
-        note=f"By {view.stretch} of submission: median width between the 10 % and the 90 % "
-        "quantile, over the median estimate. Narrower says more, if the ranges keep their word.",
+    height = (1.0 + _GAP) / len(panels)
+    drawing = layout(120 + 150 * len(panels), shapes=[])
+    traces: list[dict[str, Any]] = []
+    for place, panel in enumerate(panels):
+        at = f"y{place + 1}" if place else "y"
+        lines = [
+            _line_over_time(view, curve, panel, view.styles[i], at) for i, curve in curves.items()
+        ]
+        values = [y for line in lines for y in line["y"] if y is not None]
+        top = 1.0 - place * height
+        drawing[f"yaxis{place + 1}" if place else "yaxis"] = axis(
+            panel.label,
+            tickformat=".0%" if panel.is_share else ",.2~r",
+            range=[0, 1.02 if panel.is_share else _top(values)],
+            domain=[max(top - height + _GAP, 0.0), top],
+            nticks=5,
+        )
+        if panel.stated is not None:
+            drawing["shapes"].append(level_at(panel.stated, yref=at, layer="below"))
+        traces += lines
+    drawing["xaxis"] = axis(
+        f"{view.stretch} since the first submission",
+        anchor=f"y{len(panels)}" if len(panels) > 1 else "y",
+        tickangle=0,
+        tickformat="d",
+    )
+    table = pl.concat(
+        curve.rename({"stretch": view.stretch}).select(
+            pl.lit(view.styles[i].policy).alias("predictor"), pl.all()
+        )
+        for i, curve in curves.items()
+    )
+    said = f"By {view.stretch} of submission: {note}"
+    return Figure(name, title, findings, traces, drawing, table, said)
+
+
+def _line_over_time(
+    view: EvaluationView, curve: pl.DataFrame, panel: _Panel, style: PolicyStyle, at: str
+) -> dict[str, Any]:
+    return line_of(
+        style,
+        curve["stretch"].to_list(),
+        [None if y is None else round(float(y), 5) for y in curve[panel.column]],
+        f"{view.stretch} %{{x}}: {panel.hover}",
+        mode="lines+markers" if curve.height <= _MOST_MARKERS else "lines",
+        yaxis=at,
+        marker={"size": 4, "symbol": style.symbol},
+        customdata=curve["jobs"].to_list(),
+        showlegend=at == "y",
+    )
+
+
+def _top(values: Sequence[float]) -> float:
+    """End of an axis that shows nearly all values, but not what lies far above them."""
+    if not values:
+        return 1.0
+    return float(min(max(values), 2.5 * float(np.quantile(values, 0.8)))) * 1.08 or 1.0
+
+
+def _without_ranges(title: str) -> MissingFigure:
+    """Say that no predictor of the view has stated more than a number."""
+    return MissingFigure(
+        title,
+        "These predictors name one number for each job, so no probability was stated.",
+        "Evaluate one that keeps the whole distribution, such as similar or quantile_regression.",
     )
 
 
@@ -337,31 +422,6 @@ def followed_experts(view: EvaluationView) -> Figure:
         note="An expert is what a predictor follows for a job: the one that was best on the jobs "
         f"like it that had ended.{rest}",
     )
-
-
-def _stacked_curves(view: EvaluationView) -> pl.DataFrame:
-    return pl.concat(
-        curve.rename({"stretch": view.stretch}).select(
-            pl.lit(style.policy).alias("predictor"), pl.all()
-        )
-        for style, curve in zip(view.styles, view.curves, strict=True)
-    )
-
-
-def _too_short(title: str, view: EvaluationView) -> MissingFigure:
-    return MissingFigure(
-        title,
-        f"The log has fewer than {_FEWEST_STRETCHES} {view.stretch}s with jobs, so there is "
-        "nothing to follow over time.",
-        "A longer log would show it.",
-    )
-
-
-def _top(values: list[float]) -> float:
-    """End of an axis that shows nearly all values, but not what lies far above them."""
-    if not values:
-        return 1.0
-    return float(min(max(values), 2.5 * float(np.quantile(values, 0.8)))) * 1.08 or 1.0
 
 
 def _median(curve: pl.DataFrame, column: str) -> float:

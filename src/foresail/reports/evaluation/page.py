@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from foresail.evaluation.replaying import Evaluation
 from foresail.evaluation.scores import Scores, as_table
-from foresail.evaluation.tables import Derived, derived_runtimes
+from foresail.evaluation.tables import STATED, Derived, derived_runtimes
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.document import (
     RankedColumn,
@@ -21,6 +21,7 @@ from foresail.reports.document import (
     as_html,
     document,
     footer,
+    further,
     in_columns,
     key,
     leading,
@@ -35,7 +36,6 @@ from foresail.reports.document import (
     table,
     user_name,
 )
-from foresail.reports.evaluation.coverage_figures import coverage_users_section
 from foresail.reports.evaluation.figures import figures
 from foresail.reports.evaluation.view import (
     COLUMNS,
@@ -84,9 +84,9 @@ def page(
         f"{leading(sentences(view))}</header><main id='numbers'>",
         _scores_section(view, command),
         *(section(part, _key(part, view.styles), command) for part in parts),
-        coverage_users_section(view, command),
+        _coverage_section(view, command),
         _derived_section(derived, command),
-        _users_section(view, command),
+        _worst_section(view, command),
         "</main>",
         _footer(view, command),
     ]
@@ -202,41 +202,76 @@ def _way(each: Derived) -> str:
     return "itself" if each.name == "runtime" else f"cpu time ÷ {words_of(each.name)}"
 
 
-def _users_section(view: EvaluationView, command: str | None) -> str:
+_UserColumns: TypeAlias = Sequence[tuple[str, Callable[[dict[str, Any]], str]]]
+_FIRST: Final[_UserColumns] = (
+    ("user", lambda each: user_name(each["user"])),
+    ("jobs", lambda each: f"{each['jobs']:,}"),
+)
+
+
+def _worst_section(view: EvaluationView, command: str | None) -> str:
     title = "Whose jobs are predicted worst?"
-    tables = [
-        (style, details["worst_users"])
-        for style, details in zip(view.styles, view.details, strict=True)
-    ]
-    if all(users["user"].is_null().all() for _, users in tables):
+    if all(each["worst_users"]["user"].is_null().all() for each in view.details):
         return missing(title, "The log does not name users.")
-    order = sorted(range(len(tables)), key=lambda i: _crps(view.told[i]))[:_MOST_USER_TABLES]
-    blocks = [
-        f"<h3>{policy_name(tables[i][0])}</h3>{_users_table(tables[i][1], view.first.unit)}"
-        for i in sorted(order)
-    ]
-    left_out = len(tables) - len(blocks)
-    least = f"The {count(len(blocks), 'predictor')} with the least CRPS; "
-    more = note(f"{least}{count(left_out, 'further one')} in the CSV.") if left_out else ""
-    return numbers_section("worst-users", title, "".join(blocks) + more, command)
+    amounts = partial(amount, view.first.unit)
+    columns: _UserColumns = (
+        *_FIRST,
+        ("of all error", lambda each: percent(each["share_of_error"])),
+        ("within 2×", lambda each: percent(each["within_factor_two"])),
+        ("too low", lambda each: percent(each["under"])),
+        ("median truth", lambda each: as_html(amounts(each["median_actual"]))),
+        ("median estimate", lambda each: as_html(amounts(each["median_predicted"]))),
+    )
+    return _users_section(view, title, "worst_users", columns, command)
+
+
+def _coverage_section(view: EvaluationView, command: str | None) -> str:
+    columns: _UserColumns = (
+        *_FIRST,
+        *((f"in {each} %", partial(_covered, stated=each)) for each in STATED),
+        ("80 % width", _width),
+    )
+    title = "Do the ranges hold for every user?"
+    said = (
+        "The users with most jobs: the share of their truths inside each stated range, and the "
+        "median width of their 80 % range over their median estimate."
+    )
+    return _users_section(view, title, "coverage_by_user", columns, command, said)
+
+
+def _covered(each: dict[str, Any], stated: int) -> str:
+    return percent(each[f"covered_{stated}"])
+
+
+def _width(each: dict[str, Any]) -> str:
+    return number(each["relative_width_80"])
+
+
+def _users_section(
+    view: EvaluationView,
+    title: str,
+    detail: str,
+    columns: _UserColumns,
+    command: str | None,
+    said: str = "",
+) -> str:
+    """A table of users for each of the best predictors whose details have one."""
+    known = [i for i in range(len(view.told)) if view.details[i][detail].height]
+    shown = sorted(known, key=lambda i: _crps(view.told[i]))[:_MOST_USER_TABLES]
+    if not shown:
+        return ""
+    blocks = []
+    for i in sorted(shown):
+        headings, rows = in_columns(view.details[i][detail].iter_rows(named=True), *columns)
+        blocks.append(f"<h3>{policy_name(view.styles[i])}</h3>")
+        blocks.append(table(f"{title} {view.styles[i].label}", headings, map(row, rows)))
+    left_out = further(len(known) - len(shown), "further predictor")
+    tables = "".join(blocks) + note(said) + left_out
+    return numbers_section(detail.replace("_", "-"), title, tables, command)
 
 
 def _crps(told: Scores) -> float:
     return told.crps if math.isfinite(told.crps) else math.inf
-
-
-def _users_table(users: pl.DataFrame, unit: str) -> str:
-    headings, rows = in_columns(
-        users.iter_rows(named=True),
-        ("user", lambda each: user_name(each["user"])),
-        ("jobs", lambda each: f"{each['jobs']:,}"),
-        ("of all error", lambda each: percent(each["share_of_error"])),
-        ("within 2×", lambda each: percent(each["within_factor_two"])),
-        ("too low", lambda each: percent(each["under"])),
-        ("median truth", lambda each: as_html(amount(unit, each["median_actual"]))),
-        ("median estimate", lambda each: as_html(amount(unit, each["median_predicted"]))),
-    )
-    return table("Worst predicted users", headings, map(row, rows))
 
 
 def _key(part: Figure | MissingFigure, styles: Sequence[PolicyStyle]) -> str:

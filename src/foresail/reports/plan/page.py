@@ -50,7 +50,6 @@ _SHAPES: Final = {
     "square-open": "<rect x='3' y='1' width='16' height='10' fill='none' stroke='{colour}' "
     "stroke-width='1.6'/>",
     "line-ns-open": "<line x1='11' y1='0' x2='11' y2='12' stroke='{colour}' stroke-width='2'/>",
-    "line-ew-open": "<line x1='2' y1='6' x2='20' y2='6' stroke='{colour}' stroke-width='2'/>",
     "x": "<path d='M6 1 L16 11 M16 1 L6 11' stroke='{colour}' stroke-width='3'/>",
 }
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from foresail.explain.run_snapshot import RunSnapshot
 from foresail.model.words import count, duration, from_now
 from foresail.reports.figure import Figure, packed
-from foresail.reports.plan.bands import BandUse, band_uses, bands_of, is_too_dense
 from foresail.reports.plan.lanes import Band
 from foresail.reports.plan.view import Bar, PlanView, chance_words, findings_of, plan_view
 from foresail.reports.style import axis, layout, level_at, literal, mark_at, time_unit
@@ -29,6 +28,7 @@ _LABEL_HEIGHT: Final = 11.0
 _LETTER_WIDTH: Final = 7.0
 _MOST_LABELS: Final = 80
 _MOST_SEAMS: Final = 600
+_MOST_OUTLINES: Final = 250
 _MOST_POINTS: Final = 2000
 _MOST_TICKS: Final = 400
 _MOST_BANDS: Final = 24
@@ -80,56 +80,25 @@ def plan_figure(moment: RunSnapshot) -> tuple[Figure, PlanView]:
     """The picture of a moment, and what it was drawn from."""
     view = plan_view(moment, _COLUMNS)
     canvas = _Canvas.for_view(view)
-    is_dense = is_too_dense(view, canvas.lane_pixels)
-    traces = _by_bands(canvas) if is_dense else _by_jobs(canvas)
     figure = Figure(
         name="plan",
         title=f"What will happen next, {duration(moment.since_start)} after the start?",
         findings=findings_of(view),
-        traces=[*traces, *_legend(view, is_dense)],
-        layout=_layout(canvas, bands_of(view) if is_dense else _named_bands(view)),
+        traces=[
+            _shades(view),
+            _seams(canvas),
+            _down(canvas),
+            *_outlines(canvas),
+            *_deadlines(canvas),
+            _labels(canvas),
+            _points(canvas),
+            *_legend(view),
+        ],
+        layout=_layout(canvas, _named_bands(view)),
         table=plan_table(view),
-        note=_note_on_bands(view) if is_dense else _note(view),
+        note=_note(view),
     )
     return figure, view
-
-
-def _by_jobs(canvas: _Canvas) -> list[dict[str, Any]]:
-    """Every job is a bar."""
-    return [
-        _shades(canvas.view),
-        _seams(canvas),
-        _down(canvas),
-        *_outlines(canvas),
-        *_deadlines(canvas),
-        _labels(canvas),
-        _points(canvas),
-    ]
-
-
-def _by_bands(canvas: _Canvas) -> list[dict[str, Any]]:
-    """Every partition is filled as far as it is expected to be in use."""
-    view = canvas.view
-    uses = band_uses(view)
-    cells = [np.where(_levels(use) < use.with_deadline, 1.0, -1.0) * use.shade for use in uses]
-    upwards = np.concatenate([each[::-1] for each in cells])
-    step = (view.to_seconds - view.from_seconds) / _COLUMNS / canvas.unit_seconds
-    middles = [canvas.x(time) for time in ((view.times[:-1] + view.times[1:]) / 2).tolist()]
-    later = [at for at, x in enumerate(middles) if x >= 0.0]
-    lines = [[(middles[at], use.band.end - float(use.planned[at])) for at in later] for use in uses]
-    edges = np.concatenate(
-        [np.linspace(use.band.first, use.band.end, len(use.shade) + 1)[:-1] for use in uses]
-    )
-    heat = _heat(upwards, canvas.x(view.from_seconds), step)
-    heat["y"] = packed(np.append(edges, float(view.lanes.count)))
-    planned = _lines("planned", lines, line={"color": "@ink", "width": 1.4, "shape": "hvh"})
-    return [heat, _down(canvas), *([planned] if view.plans_ahead else []), *_deadlines(canvas)]
-
-
-def _levels(use: BandUse) -> NDArray[np.float64]:
-    """Cpus in use at every row of a band, from none upwards; shape (rows, 1)."""
-    rows = len(use.shade)
-    return (np.arange(rows)[:, np.newaxis] + 0.5) / rows * (use.band.end - use.band.first)
 
 
 def _shades(view: PlanView) -> dict[str, Any]:
@@ -150,17 +119,14 @@ def _shades(view: PlanView) -> dict[str, Any]:
     unit_seconds = time_unit(view.to_seconds - view.from_seconds)[1]
     step = float(width[0]) / unit_seconds
     left = (view.from_seconds - view.moment.now) / unit_seconds
-    return {**_heat(sign * total, left, step), "y0": each / 2, "dy": each}
-
-
-def _heat(cells: NDArray[np.float64], left: float, step: float) -> dict[str, Any]:
-    """Cells from -1 (surely held without a deadline) to 1 (with one)."""
     return {
         "type": "heatmap",
         "name": "use",
-        "z": packed(np.rint(100.0 + 100.0 * cells).astype(np.uint8)),
+        "z": packed(np.rint(100.0 + 100.0 * sign * total).astype(np.uint8)),
         "x0": left + step / 2,
         "dx": step,
+        "y0": each / 2,
+        "dy": each,
         "zmin": 0,
         "zmax": 200,
         "zsmooth": False,
@@ -238,7 +204,7 @@ def _down(canvas: _Canvas) -> dict[str, Any]:
 
 
 def _outlines(canvas: _Canvas) -> list[dict[str, Any]]:
-    """Return what is planned: from its start to when it ends as likely as not."""
+    """Return what is planned, from its start to its likely end; of too much, the widest."""
     traces = []
     for name, kind, colour in (("planned", 0, WITHOUT), ("planned-deadline", 1, WITH_DEADLINE)):
         boxes: list[list[tuple[float, float]]] = []
@@ -251,6 +217,8 @@ def _outlines(canvas: _Canvas) -> list[dict[str, Any]]:
                 y, below = float(first), float(end)
                 box = [(right, y), (left, y), (left, below), (right, below)]
                 boxes.append(box if is_cut else [*box, (right, y)])
+        boxes.sort(key=lambda box: box[1][1] - box[2][1])
+        boxes = boxes[:_MOST_OUTLINES]
         traces.append(_lines(name, boxes, line={"color": colour, "width": 1.6, "dash": "solid"}))
     return traces
 
@@ -399,7 +367,7 @@ def _told(bar: Bar, words: str, now: float) -> str:
     return "<br>".join(lines)
 
 
-def _legend(view: PlanView, is_dense: bool) -> list[dict[str, Any]]:
+def _legend(view: PlanView) -> list[dict[str, Any]]:
     """Marks that stand for what the picture has; the page explains them itself."""
     bars = [*view.past, *view.running]
     ticked = _ticked(view)
@@ -407,7 +375,7 @@ def _legend(view: PlanView, is_dense: bool) -> list[dict[str, Any]]:
     kinds = [
         ("runs, with a deadline", "square", WITH_DEADLINE, some),
         ("runs, without a deadline" if some else "runs", "square", WITHOUT, others),
-        ("planned", "line-ew-open" if is_dense else "square-open", "@ink", view.plans_ahead),
+        ("planned", "square-open", "@ink", view.plans_ahead),
         ("deadline", "line-ns-open", "@ink", bool(ticked)),
         ("deadline, chance below a half", "x", AT_RISK, any(bar.at_risk for bar in ticked)),
         ("node down", "square", "@muted", bool(view.moment.down)),
@@ -513,21 +481,11 @@ def _note(view: PlanView) -> str:
         words.append(
             "The log names no processors: jobs are laid on the lowest free ones in order of start."
         )
+    if sum(len(bar.runs) for bar in view.planned) > _MOST_OUTLINES:
+        words.append("Of many planned jobs only the widest are outlined.")
     if view.left_out:
         words.append(f"{count(view.left_out, 'further planned job')} not drawn.")
     return " ".join(words)
-
-
-def _note_on_bands(view: PlanView) -> str:
-    planned = (
-        " The line above is what should be in use with all that is planned." * view.plans_ahead
-    )
-    left_out = f" {count(view.left_out, 'further planned job')} not drawn." * bool(view.left_out)
-    return (
-        "There are more jobs than can be discerned: each part of the cluster is filled from below "
-        "as far as it is in use, and the edge is as soft as it is uncertain which jobs still run. "
-        "That jobs end is taken as independent of each other." + planned + left_out
-    )
 
 
 def plan_table(view: PlanView) -> pl.DataFrame:
