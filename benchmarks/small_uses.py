@@ -99,7 +99,6 @@ def _events() -> None:
     """By events with a log of reasons, queues seen for the first time, queues by beliefs."""
     from foresail.checks.rules import tiny_pending, tiny_view
     from foresail.control.policy import parse_policy
-    from foresail.evaluation.renting import waiting_ranks
     from foresail.model.cluster import Cluster, Partition, Resources
     from foresail.record.log import MemoryLog
     from foresail.scenario.beginning import controller_of, manifest_of
@@ -115,7 +114,6 @@ def _events() -> None:
     room = Resources(cpus=4.0)
     two = Cluster((Partition("all", room), Partition("other", room)))
     policy.build()[0].decide(replace(view, cluster=two, free={"all": room, "other": room}))
-    waiting_ranks(_workload(), "shortest", _workload().runtime_seconds)
 
 
 def _searching() -> None:
@@ -222,9 +220,9 @@ def _waiting() -> None:
     from foresail.cloud.waiting.learning import linear_waits, predicted_waits, wait_rows
     from foresail.cloud.waiting.metrics import measured
     from foresail.cloud.waiting.queueing import blocking
-    from foresail.cloud.waiting.renting_scheduler import ArrivalCase, decide
     from foresail.cloud.waiting.simulating import Beliefs, Foresight, simulate, waiting_policy
     from foresail_studies.stand_ins import university_year
+    from foresail_studies.waiting.renting_scheduler import ArrivalCase, decide
 
     jobs = university_year(jobs=200)
     fixed, family = FixedMachines(1, own_price_per_core_hour=0.01), proportional_family()

@@ -1,17 +1,13 @@
 """Long jobs and what trials of them cost, and customised machines."""
 
-from datetime import date
-
 import numpy as np
 import pytest
 
-from foresail.cloud.prices import Customised, InstanceType, Offer, PriceCatalogue
 from foresail.cloud.waiting.jobs import GIB, FixedMachines, TraceJobs, proportional_family, rents
 from foresail.cloud.waiting.metrics import measured
-from foresail.cloud.waiting.offers import customised_family, customised_of
 from foresail.cloud.waiting.simulating import Beliefs, WaitingPolicy, simulate
-from foresail.model.errors import InputError
 from foresail_studies.stand_ins import university_year
+from foresail_studies.waiting._shared import customised_family
 from foresail_studies.waiting.learned import long_jobs_of
 
 FAMILY = proportional_family()
@@ -66,19 +62,3 @@ def test_nothing_is_customised_without_memory():
     """There would be no price for it."""
     jobs = TraceJobs(np.zeros(2), np.ones(2), np.array([1, 3]))
     assert customised_family(jobs.requests, 0.03, 0.004) == ()
-
-
-def test_a_catalogue_may_sell_customised_machines():
-    """Of up to as many cores as its largest; where it sells any, and memory is known."""
-    jobs = TraceJobs(np.zeros(2), np.ones(2), np.array([1, 30]), np.array([1.0, 1.0]) * GIB)
-    offer = Offer(InstanceType("large", "us", "here", 16.0, 64.0 * GIB), 1.0)
-    plain = PriceCatalogue("ours", date(2026, 1, 1), "USD", (offer,))
-    with pytest.raises(InputError, match="no prices of customised machines"):
-        customised_of(plain, jobs.requests)
-    sold = PriceCatalogue(
-        "ours", date(2026, 1, 1), "USD", (offer,), customised=Customised(0.03, 0.004)
-    )
-    assert [each.cores for each in customised_of(sold, jobs.requests)] == [1]
-    unknown = TraceJobs(np.zeros(2), np.ones(2), np.array([1, 3]))
-    with pytest.raises(InputError, match="how much memory"):
-        customised_of(sold, unknown.requests)

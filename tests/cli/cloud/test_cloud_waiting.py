@@ -125,21 +125,6 @@ def test_target_out_of_reach(log):
         raise run(log, *SMALL, "--policy", "all-jobs-wait", "--target-wait", 1).exception
 
 
-def test_finished_results_are_kept(log, tmp_path):
-    """What was simulated is not simulated again, and comes out the same; damage is noticed."""
-    kept = tmp_path / "kept"
-    arguments = (log, "--policy", "njw,compound", "--fixed", "1,2", "--kept", kept)
-    first = told(*arguments)
-    files = sorted(kept.iterdir())
-    assert len(files) == 4
-    stamps = [each.stat().st_mtime_ns for each in files]
-    assert told(*arguments) == first
-    assert [each.stat().st_mtime_ns for each in files] == stamps
-    files[0].write_text("{")
-    with pytest.raises(InputError, match="damaged"):
-        raise run(*arguments).exception
-
-
 def test_who_believes_what(log):
     """Runtimes as users asked, and waits unknown: dearer or slower than all known, never better."""
     common = (log, *SMALL, "--policy", "compound", "--wait-limit", "1h")
@@ -153,18 +138,17 @@ def test_who_believes_what(log):
     assert recent["rented_jobs"] != known["rented_jobs"]
 
 
-def test_learned_waits(log, tmp_path):
+def test_learned_waits(log):
     """Policies that a model tells of waits need no oracle, and weighing is one of them."""
     common = (log, "--machine", "standard-8", "--fixed", "2,3", "--wait-limit", "4h")
     learned = (*common, "--runtimes", "recent", "--waits", "linear", "--hour-value", 0.05)
-    record = told(*learned, "--kept", tmp_path)
+    record = told(*learned)
     policies = {each["policy"] for each in record["points"]}
     assert "weighing" in policies
     assert "long-jobs-wait" not in policies
     assert record["goes_by_truths"] == []
     assert record["without_knowledge"] == record["advised"]
-    assert told(*learned, "--kept", tmp_path) == record
-    weighing = (*learned[:-1], 0, "--policy", "weighing", "--kept", tmp_path)
+    weighing = (*learned[:-1], 0, "--policy", "weighing")
     free = told(*weighing)["points"]
     paid = [each for each in record["points"] if each["policy"] == "weighing"]
     assert [each["rented_jobs"] for each in free] < [each["rented_jobs"] for each in paid]
@@ -200,90 +184,18 @@ def test_by_formula():
 
 
 def test_orders(log):
-    """An expression is as the order of that name, and goes by runtimes if it names them."""
+    """Shortest first goes by runtimes; in strict order jobs wait for longer."""
     common = (log, *SMALL, "--policy", "ajw-t,sww", "--wait-limit", "4h")
-    shortest = told(*common, "--order", "sjf")
-    predicted = told(*common, "--order", "predicted")
-    assert predicted["points"] == shortest["points"]
-    assert predicted["goes_by_truths"] == shortest["goes_by_truths"]
-    assert "runtimes" in predicted["goes_by_truths"]
-    plain = told(*common)
-    assert plain["points"] != predicted["points"]
-    assert told(*common, "--order", "submit")["points"] == plain["points"]
+    plain, shortest, strict = (
+        told(*common, "--order", order) for order in ("fcfs", "sjf", "strict-fcfs")
+    )
+    assert plain == told(*common)
+    assert plain["points"] != shortest["points"]
+    assert "runtimes" in shortest["goes_by_truths"]
     assert "runtimes" not in plain["goes_by_truths"]
-    narrow = told(log, *SMALL, "--policy", "all-jobs-wait-threshold", "--order", "cpus * requested")
-    assert narrow["goes_by_truths"] == []
-    assert narrow["queue"] == "waiting jobs go in the order cpus * requested"
-
-
-def test_learned_waits_in_an_order_of_ones_own(log):
-    """Models of waits learn in the same order."""
-    common = (log, *SMALL, "--policy", "weighing", "--wait-limit", "4h", "--waits", "linear")
-    common = (*common, "--hour-value", 0.05)
-    shortest = told(*common, "--order", "sjf")
-    assert told(*common, "--order", "shortest")["points"] == shortest["points"]
-    assert told(*common)["points"] != shortest["points"]
-
-
-def test_a_scheduler_of_the_replay(log, tmp_path):
-    """Where all wait, backfilling waits less at the same cost; the page says who schedules."""
-    common = (log, *SMALL, "--policy", "ajw,compound", "--workers", 1, "--kept", tmp_path)
-    strict = told(*common, "--scheduler", "fcfs")
-    easy = told(*common, "--scheduler", "easy", "--output", tmp_path / "out")
-    for record in (strict, easy):
-        assert {each["policy"] for each in record["points"]} == {"all-jobs-wait", "compound"}
-    first, second = strict["points"][0], easy["points"][0]
-    assert first["cost"] == pytest.approx(second["cost"])
-    assert second["mean_wait_seconds"] < first["mean_wait_seconds"]
-    assert easy["queue"] == "the fixed machines are under easy"
-    assert "The fixed machines are under easy." in (tmp_path / "out" / "report.html").read_text()
-    # A pool of one machine's cores, and nobody reserves: first come, first served as ever.
-    one = (log, "--machine", "standard-16", "--fixed", 1, "--policy", "ajw-t,speculative,sww")
-    plain = told(*one)
-    assert told(*one, "--scheduler", "easy(reservations=0)", "--workers", 1)["points"] == [
-        pytest.approx(each) for each in plain["points"]
-    ]
-
-
-def test_several_workers_of_a_scheduler(log):
-    """Simulations in processes of their own come out the same."""
-    common = (log, *SMALL, "--policy", "ajw-t,njw", "--scheduler", "easy,recent")
-    assert told(*common, "--workers", 2) == told(*common, "--workers", 1)
-
-
-def test_a_scheduler_of_a_long_sweep_is_announced(log, monkeypatch):
-    """How many simulations of how many jobs, and about how long."""
-    monkeypatch.setattr("foresail.cli.cloud._waiting._LONG_SECONDS", 0.1)
-    result = run(log, *SMALL, "--policy", "ajw,njw", "--scheduler", "easy", "--workers", 1)
-    assert "2 settings of 600 jobs under easy, event by event" in flat(result.stderr)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "field", "value"),
-    [
-        (("--order", "now - submit"), "order", "now - submit"),
-        (("--order", "1 +"), None, "1 +"),
-        (("--order", "sjf", "--scheduler", "easy"), "--order", "sjf"),
-        (("--scheduler", "easy(reservations=-1)"), "reservations", -1),
-    ],
-    ids=["changes", "no-expression", "both", "parameter"],
-)
-def test_bad_orders_and_schedulers(tmp_path, arguments, field, value):
-    """They are refused before the log is read."""
-    error = run(tmp_path / "no.swf", *arguments).exception
-    assert isinstance(error, InputError)
-    assert (error.field, error.value) == (field, value)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [("--order", "lifo"), ("--scheduler", "esay"), ("--scheduler", "easy,recnt")],
-    ids=lambda each: each[1],
-)
-def test_unknown_orders_and_schedulers(tmp_path, arguments):
-    """Names that nothing has."""
-    with pytest.raises(UnknownNameError, match=arguments[1].split(",")[-1]):
-        raise run(tmp_path / "no.swf", *arguments).exception
+    assert plain["queue"] == "waiting jobs go in the order fcfs"
+    waits = [record["points"][0]["mean_wait_seconds"] for record in (plain, strict)]
+    assert waits[0] < waits[1]
 
 
 def test_wrong_predictions_by_formula():
@@ -322,10 +234,9 @@ def test_predictions_that_cannot_be_so_wrong(arguments, problem):
         (("--model", "inf,500s"), "no arrivals and runtime"),
         (("--model", "0.2,500s,3"), "no arrivals and runtime"),
         (("--model", "0.2"), "no arrivals and runtime"),
-        (("--model", "0.2,500s", "--fixed", "1:100000000:1"), "too many numbers"),
+        (("--model", "0.2,500s", "--fixed", "1:100000000:1"), "up to 100,000"),
         (("--model", "0.2,500s", "--runtimes", "recent"), "says nothing about a formula"),
         (("--model", "0.2,500s", "--waits", "forest"), "says nothing about a formula"),
-        (("--model", "0.2,500s", "--kept", "kept"), "says nothing about a formula"),
         (("--model", "0.2,500s", "--processors", "3"), "says nothing about a formula"),
         (("--model", "0.2,500s", "--fixed-price", "1e300"), "not a price"),
     ],
@@ -337,12 +248,11 @@ def test_formulas_of_what_cannot_be(arguments, problem):
     assert problem in str(error)
 
 
-@pytest.mark.parametrize("option", [("--order", "sjf"), ("--scheduler", "easy")])
-def test_formulas_have_one_order(option):
-    """An order or a scheduler needs a log."""
-    error = run("--model", "0.2,500s", *option).exception
+def test_formulas_have_one_order():
+    """An order needs a log."""
+    error = run("--model", "0.2,500s", "--order", "sjf").exception
     assert isinstance(error, InputError)
-    assert error.field == option[0]
+    assert error.field == "--order"
 
 
 def test_options_from_a_file(log, prices, tmp_path):
@@ -442,107 +352,4 @@ def test_exit_status(log, monkeypatch, capsys):
         main()
     assert left.value.code == 2
     said = capsys.readouterr().err
-    assert said == "foresail: no log, or two questions; expected LOG, or --model RATE,RUNTIME\n"
-
-
-@pytest.fixture
-def two_users(log):
-    """The log with every third job of user 2, the others of user 1."""
-    lines = log.read_text().splitlines()
-    jobs = [line.split() for line in lines if not line.startswith(";")]
-    for number, job in enumerate(jobs):
-        job[11] = "2" if number % 3 == 0 else "1"
-    log.write_text("\n".join([*lines[:2], *(" ".join(job) for job in jobs)]) + "\n")
-    return log
-
-
-def test_equal_values_by_user_change_nothing(two_users, tmp_path):
-    """Users who all say the same are as one value for everybody."""
-    values = tmp_path / "values.csv"
-    values.write_text("user,value\n1,0.05\n2,0.05\n")
-    common = (two_users, *SMALL, "--wait-limit", "4h", "--waits", "linear")
-    policies = ("--policy", "ajw,weighing,njw")
-    one = told(*common, *policies, "--hour-value", 0.05)
-    own = told(*common, *policies, "--hour-value", 7, "--hour-values", values)
-    assert own["users_with_own_value"] == 2
-    assert own["hour_value"] == pytest.approx(one["hour_value"])
-    assert own["certainty"] == one["certainty"]
-    for mine, theirs in zip(own["points"], one["points"], strict=True):
-        assert mine["rented_jobs"] == theirs["rented_jobs"]
-        assert mine["waiting_hours"] == pytest.approx(theirs["waiting_hours"])
-
-
-def test_each_user_has_a_value(two_users, tmp_path):
-    """Who values his hours more waits less under weighing, and hours count by their value."""
-    values = tmp_path / "values.csv"
-    common = (two_users, *SMALL, "--policy", "weighing", "--waits", "linear")
-    rented = []
-    for dear in (0, 100):
-        values.write_text(f"user,value\n2,{dear}\n")
-        record = told(*common, "--hour-value", 0, "--hour-values", values)
-        rented.append(record["points"][0]["rented_jobs"])
-        assert record["hour_value"] == pytest.approx(dear / 3.0)
-    assert rented[0] < rented[1] < rented[0] + 1.0 / 3.0 + 0.01
-    all_wait = (two_users, *SMALL, "--policy", "all-jobs-wait-threshold", "--hour-value", 0)
-    hours = {}
-    for user in (1, 2):
-        values.write_text(f"user,value\n{user},3\n")
-        record = told(*all_wait, "--hour-values", values)
-        (point,) = record["points"]
-        hours[user] = point["waiting_hours"] * record["hour_value"] / 3.0
-    (plain,) = told(*all_wait)["points"]
-    assert sum(hours.values()) == pytest.approx(plain["waiting_hours"])
-    said = flat(run(*all_wait, "--hour-values", values).stdout)
-    assert "as its user says (1 user), and as 0 USD for all others" in said
-
-
-def test_kept_results_know_the_users(two_users, tmp_path):
-    """Other values of users are other results."""
-    values = tmp_path / "values.csv"
-    arguments = (two_users, *SMALL, "--policy", "all-jobs-wait", "--kept", tmp_path / "kept")
-    for value, files in ((1, 1), (1, 1), (2, 2)):
-        values.write_text(f"user,value\n2,{value}\n")
-        told(*arguments, "--hour-values", values)
-        assert len(list((tmp_path / "kept").iterdir())) == files
-
-
-@pytest.mark.parametrize(
-    ("content", "line", "field", "value"),
-    [
-        ("user,value\n1,-1\n", 2, "value", -1.0),
-        ("user,value\n2,1\n1,\n", 3, "value", None),
-        ("user,value\n,1\n", 2, "user", None),
-        ("user,value\n1,1\n1,2\n", 3, "user", "1"),
-        ("user,worth\n1,1\n", 2, "worth", None),
-        ("user,value\n9,1\n", None, "user", "9"),
-        ("user,value\n", None, None, None),
-    ],
-    ids=["negative", "missing", "nobody", "twice", "unknown-column", "stranger", "empty"],
-)
-def test_bad_values_of_users(two_users, tmp_path, content, line, field, value):
-    """File, line, field and value are named."""
-    path = tmp_path / "values.csv"
-    path.write_text(content)
-    error = run(two_users, *SMALL, "--hour-values", path).exception
-    assert isinstance(error, InputError)
-    assert (str(error.source), error.line) == (str(path), line)
-    assert (error.field, error.value) == (field, value)
-
-
-def test_a_formula_knows_no_users(tmp_path):
-    """Values by user need a log."""
-    error = run("--model", "0.2,500s", "--hour-values", tmp_path / "values.csv").exception
-    assert isinstance(error, InputError)
-    assert error.field == "--hour-values"
-
-
-def test_who_interrupts_a_kept_sweep_is_told_how_to_go_on(log, prices, tmp_path, monkeypatch):
-    """Not without ``--kept``, where there is nothing to go on from."""
-
-    def interrupted(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("foresail.cloud.waiting.owning.own_or_rent", interrupted)
-    arguments = (log, "--prices", prices, "--machine", "large")
-    assert "goes on" not in run(*arguments).stderr
-    assert "the same command goes on" in run(*arguments, "--kept", tmp_path / "kept").stderr
+    assert said == "foresail: give either LOG or --model; expected LOG, or --model RATE,RUNTIME\n"

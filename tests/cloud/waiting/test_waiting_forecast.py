@@ -90,32 +90,3 @@ def test_an_oracle_of_a_strict_queue_tries_nobody():
     policy = WaitingPolicy(20.0, speculation_seconds=4.0, queue="strict-fcfs")
     with pytest.raises(InputError, match="not foreseen"):
         simulate(jobs, FixedMachines(1), FAMILY, policy, Beliefs.true_runtimes(jobs, Foresight()))
-
-
-def test_any_order_of_those_who_wait():
-    """Ranks decide, and then the order of submission."""
-    jobs = TraceJobs(np.arange(5.0), np.full(5, 10.0), np.ones(5, dtype=np.int64))
-    ranks = np.array([0.0, 3.0, 1.0, 3.0, 2.0])
-    found = simulate(
-        jobs, FixedMachines(1, 1), FAMILY, WaitingPolicy(), Beliefs.true_runtimes(jobs), ranks=ranks
-    )
-    assert found.start_seconds.tolist() == [0.0, 30.0, 10.0, 40.0, 20.0]
-    for wrong in (np.zeros(4), np.full(5, math.nan)):
-        with pytest.raises(InputError, match="rank for each job"):
-            simulate(
-                jobs,
-                FixedMachines(1, 1),
-                FAMILY,
-                WaitingPolicy(),
-                Beliefs.true_runtimes(jobs),
-                ranks=wrong,
-            )
-    with pytest.raises(InputError, match="order of its own"):
-        simulate(
-            jobs,
-            FixedMachines(1, 1),
-            FAMILY,
-            WaitingPolicy(queue="strict-fcfs"),
-            Beliefs.true_runtimes(jobs),
-            ranks=ranks,
-        )

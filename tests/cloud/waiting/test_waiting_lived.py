@@ -14,9 +14,8 @@ from foresail.cloud.waiting.learning import (
     observed_waits,
     waits_over,
 )
-from foresail.cloud.waiting.settings import SweepInputs, WaitingSetting
 from foresail.cloud.waiting.simulating import Beliefs, simulate, waiting_policy
-from foresail.cloud.waiting.trying import try_settings
+from foresail.cloud.waiting.sweeping import SweepInputs, WaitingSetting, try_settings
 from foresail.model.errors import InputError
 
 FAMILY = proportional_family()

@@ -1,18 +1,14 @@
-"""Sweeps: every setting once, on several threads, and resumed from what is kept."""
+"""Sweeps: every setting once, on several threads."""
 
-from dataclasses import asdict, replace
 from itertools import product
 
 import numpy as np
 import pytest
 
-from foresail.cloud.waiting import settings as module
 from foresail.cloud.waiting.jobs import FixedMachines, proportional_family
 from foresail.cloud.waiting.metrics import measured
-from foresail.cloud.waiting.settings import SweepInputs, WaitingSetting
 from foresail.cloud.waiting.simulating import Beliefs, Foresight, simulate, waiting_policy
-from foresail.cloud.waiting.trying import try_settings
-from foresail.model.errors import InputError
+from foresail.cloud.waiting.sweeping import SweepInputs, WaitingSetting, try_settings
 from foresail_studies.stand_ins import university_year
 
 FAMILY = proportional_family()
@@ -29,11 +25,6 @@ def inputs():
     return SweepInputs(jobs, jobs.runtime_seconds, FixedMachines(1), FAMILY)
 
 
-def plain(found):
-    """Results as numbers that can be compared."""
-    return {setting: asdict(tried.metrics) for setting, tried in found}
-
-
 def test_as_one_by_one(inputs):
     """Threads change nothing."""
     found = dict(try_settings(inputs, SETTINGS, workers=2))
@@ -44,38 +35,6 @@ def test_as_one_by_one(inputs):
         policy = waiting_policy("compound", setting.waiting_seconds, setting.short_seconds)
         alone = simulate(inputs.jobs, fixed, FAMILY, policy, told)
         assert tried.metrics == measured(alone, fixed, policy)
-
-
-def test_what_is_kept_is_not_simulated_again(inputs, tmp_path, monkeypatch):
-    """An interrupted sweep goes on; other beliefs are another sweep."""
-    first = try_settings(inputs, SETTINGS, kept=tmp_path)
-    half = [next(first) for _ in range(5)]
-    first.close()
-    calls = []
-
-    def counted(*arguments, **named):
-        calls.append(arguments)
-        return simulate(*arguments, **named)
-
-    monkeypatch.setattr(module, "simulate", counted)
-    found = list(try_settings(inputs, SETTINGS, kept=tmp_path))
-    assert len(found) == 12
-    assert len(calls) <= 12 - 5
-    assert plain(half).items() <= plain(found).items()
-    calls.clear()
-    assert plain(try_settings(inputs, SETTINGS, kept=tmp_path)) == plain(found)
-    assert not calls
-    other = replace(inputs, runtimes=2.0 * inputs.jobs.runtime_seconds)
-    list(try_settings(other, SETTINGS[:1], kept=tmp_path))
-    assert len(calls) == 1
-
-
-def test_a_damaged_result_is_said(inputs, tmp_path):
-    """It is not taken for one that is missing."""
-    list(try_settings(inputs, SETTINGS[:1], kept=tmp_path))
-    next(tmp_path.glob("*.json")).write_text("{")
-    with pytest.raises(InputError, match="damaged"):
-        list(try_settings(inputs, SETTINGS[:1], kept=tmp_path))
 
 
 def test_the_year_has_the_published_moments():
@@ -89,10 +48,3 @@ def test_the_year_has_the_published_moments():
     assert np.mean(runtime > 6 * 3600.0) == pytest.approx(0.04, abs=0.02)
     assert np.mean(runtime > 96 * 3600.0) < 0.004
     assert runtime.mean() == pytest.approx(6225.0, rel=0.3)
-
-
-def test_a_folder_that_cannot_be_made_is_said_before_anything_is_simulated(inputs, tmp_path):
-    """A file where results should go: an error that names it, not a damaged result."""
-    (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="file: the folder cannot be made"):
-        next(try_settings(inputs, SETTINGS[:1], kept=tmp_path / "file"))

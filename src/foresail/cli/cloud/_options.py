@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
@@ -17,7 +19,7 @@ from foresail.model.documents import toml_of
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from foresail.cloud.prices import PriceCatalogue
     from foresail.cloud.waiting.jobs import TraceJobs
@@ -77,6 +79,32 @@ class AnswerOptions:
             from foresail.model.whole_files import require_folder
 
             require_folder(self.output)
+
+    def answer(
+        self,
+        record: Mapping[str, Any],
+        sentences: Iterable[str],
+        tables: Iterable[NumbersTable],
+        page: Callable[[], CloudPage],
+        remarks: Iterable[str] = (),
+        **records: Mapping[str, Any],
+    ) -> None:
+        """Print an answer, and write its page (and records) where one is asked for.
+
+        A program gets the record; people get sentences, then tables, then remarks.
+        """
+        if self.output is not None:
+            self.write(page(), **records)
+        if self.output_format is Format.JSON:
+            print_json(record)
+            return
+        for sentence in sentences:
+            echo(sentence)
+        for table in tables:
+            typer.echo(f"\n{table.title}")
+            print_numbers(table)
+        for place, remark in enumerate(remarks):
+            echo(remark if place else f"\n{remark}")
 
     def write(self, page: CloudPage, **records: Mapping[str, Any]) -> None:
         """Write the page, its numbers and records for programs into the folder asked for.
@@ -177,6 +205,8 @@ Filters: TypeAlias = Annotated[
         "drop_no_runtime].",
     ),
 ]
+Workers: TypeAlias = Annotated[int, typer.Option(min=1, help="Simulations at once.")]
+WORKERS: Final = min(4, os.cpu_count() or 1)
 STANDARD_FILTERS = ("core_for_gpus", "drop_no_processors", "fill_processors", "drop_no_runtime")
 _FEW = 6
 
@@ -254,27 +284,13 @@ def times_of(texts: Sequence[str], field: str) -> tuple[float, ...]:
     return tuple(duration_of(each.strip(), field) for text in texts for each in text.split(","))
 
 
-def show(
-    output_format: Format,
-    record: Mapping[str, Any],
-    sentences: Iterable[str],
-    tables: Iterable[NumbersTable],
-) -> None:
-    """Print an answer: its record for a program; for people sentences, then tables."""
-    if output_format is Format.JSON:
-        print_json(record)
-        return
-    for sentence in sentences:
-        echo(sentence)
-    for table in tables:
-        typer.echo()
-        print_numbers(table)
-
-
-def print_numbers(table: NumbersTable, left: int = 1) -> None:
-    """A table of a page; all but the first columns are numbers."""
+def print_numbers(table: NumbersTable) -> None:
+    """Print a table of a page; columns of numbers, behind one or more of texts, to the right."""
     from foresail.cli.formats import print_table
 
+    columns = zip(*table.rows, strict=True)
+    texts = takewhile(lambda column: not any(each[:1].isdigit() for each in column), columns)
+    left = max(sum(1 for _ in texts), 1)
     print_table(table.headings, table.rows, right=len(table.headings) - left)
 
 

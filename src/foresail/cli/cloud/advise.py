@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
@@ -12,27 +11,24 @@ import typer
 
 from foresail.cli.cloud._options import (
     STANDARD_FILTERS,
+    WORKERS,
     Filters,
     PicturedAnswerOptions,
     PriceOptions,
-    echo,
+    Workers,
     naming_options,
     prices_of,
-    print_numbers,
     require_jobs,
     times_of,
 )
-from foresail.cli.formats import Format, print_json
 from foresail.cli.log_options import LogOptions, LogPath
 from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from foresail.cloud.advising.advice import Advice
     from foresail.cloud.advising.searching import Progress
     from foresail.cloud.purchasing.terms import TransientTerms
-    from foresail.reports.renting.advice_words import PricesTold
 
 _OPTIONS: Final = {
     "owned": "--owned",
@@ -51,7 +47,6 @@ _OPTIONS: Final = {
     "reserved": "--prices",
 }
 """What the fields of a question are called on the command line."""
-_WORKERS: Final = min(4, os.cpu_count() or 1)
 _UNMET: Final = 1
 _LONG_LOG: Final = 1_000_000
 _RUNTIMES, _LONG_RUNTIMES = "combined", "recent"
@@ -144,7 +139,7 @@ def command(
         float, typer.Option(metavar="SHARE", help="How uncertain that is.")
     ] = 0.2,
     seed: Annotated[int, typer.Option(min=0, help="Of the futures drawn.")] = 0,
-    workers: Annotated[int, typer.Option(min=1, help="Simulations at once.")] = _WORKERS,
+    workers: Workers = WORKERS,
     filters: Filters = None,
     log_options: LogOptions = LogOptions(),
     answering: PicturedAnswerOptions = PicturedAnswerOptions(),
@@ -159,7 +154,20 @@ def command(
     from foresail.cloud.advising.advice import advise
     from foresail.cloud.advising.question import AdviceQuestion
     from foresail.evaluation.renting import KNOWN, believed_runtimes
-    from foresail.reports.renting.advice_words import PricesTold
+    from foresail.reports.renting.advice_page import (
+        advice_page,
+        candidates_table,
+        compared_table,
+        record,
+        sensitivity_table,
+    )
+    from foresail.reports.renting.advice_words import (
+        UNWAITED_COUNTS,
+        PricesTold,
+        how_sure,
+        rests_on,
+        sentences,
+    )
 
     with naming_options(_OPTIONS):
         question = AdviceQuestion(
@@ -198,11 +206,19 @@ def command(
         with naming_options(_OPTIONS):
             advice = advise(workload, catalogue, question, believed, by, transient, progress)
     around = PricesTold(catalogue.name, catalogue.source, catalogue.valid_on, catalogue.currency)
-    if answering.output is not None:
-        from foresail.reports.renting.advice_page import advice_page, record
-
-        answering.write(advice_page(advice, around), advice=record(advice, around))
-    _show(advice, around, answering.output_format)
+    told = record(advice, around)
+    answering.answer(
+        told,
+        (*sentences(advice, around), *how_sure(advice, around)),
+        (
+            compared_table(advice, around),
+            sensitivity_table(advice, around),
+            candidates_table(advice, around),
+        ),
+        lambda: advice_page(advice, around),
+        (UNWAITED_COUNTS, *rests_on(advice, around)),
+        advice=told,
+    )
     if advice.missed:
         raise typer.Exit(_UNMET)
 
@@ -212,34 +228,6 @@ def _transient(history: str) -> TransientTerms:
     from foresail.cloud.purchasing.terms import observed_transient
 
     return observed_transient(load_histories(history))
-
-
-def _show(advice: Advice, around: PricesTold, output_format: Format) -> None:
-    from foresail.reports.renting.advice_page import (
-        candidates_table,
-        compared_table,
-        record,
-        sensitivity_table,
-    )
-    from foresail.reports.renting.advice_words import UNWAITED_COUNTS, how_sure, rests_on, sentences
-
-    if output_format is Format.JSON:
-        print_json(record(advice, around))
-        return
-    for sentence in (*sentences(advice, around), *how_sure(advice, around)):
-        echo(sentence)
-    for table, left, remark in (
-        (compared_table(advice, around), 1, UNWAITED_COUNTS),
-        (sensitivity_table(advice, around), 1, ""),
-        (candidates_table(advice, around), 2, ""),
-    ):
-        typer.echo(f"\n{table.title}")
-        print_numbers(table, left)
-        if remark:
-            echo(remark)
-    typer.echo("\nWhat it rests on")
-    for sentence in rests_on(advice, around):
-        echo(sentence)
 
 
 @contextmanager

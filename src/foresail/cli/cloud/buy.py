@@ -16,7 +16,6 @@ from foresail.cli.cloud._options import (
     naming_options,
     numbers_of,
     prices_of,
-    show,
 )
 from foresail.cli.log_options import LogOptions, LogPath
 from foresail.cli.progress import doing
@@ -116,6 +115,7 @@ def command(
         costs_table,
         errors_table,
         options_table,
+        purchase_page,
     )
     from foresail.reports.renting.purchase_words import PurchaseAnswer, record, sentences
 
@@ -157,15 +157,12 @@ def command(
         machines=advised_machines(workload, report, catalogue),
         course=advised_course(workload, report),
     )
-    tables = (
-        *(advice_table(answer), costs_table(answer)),
-        *(options_table(report), errors_table(report)),
+    answering.answer(
+        record(answer),
+        sentences(answer),
+        (advice_table(answer), costs_table(answer), options_table(report), errors_table(report)),
+        lambda: purchase_page(answer),
     )
-    show(answering.output_format, record(answer), sentences(answer), tables)
-    if answering.output is not None:
-        from foresail.reports.renting.purchase_page import purchase_page
-
-        answering.write(purchase_page(answer))
 
 
 def _transient(

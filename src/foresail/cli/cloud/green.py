@@ -11,7 +11,6 @@ from foresail.cli.cloud._options import (
     STANDARD_FILTERS,
     Filters,
     PicturedAnswerOptions,
-    show,
     times_of,
     trace_jobs,
 )
@@ -97,7 +96,9 @@ def command(
             jobs, series, believed, patiences, watts / 1000.0, hour_grams, gpu_watts / 1000.0
         )
     around = GreenCircumstances(log.name, intensity.name, runtimes, repeat, origin is not None)
-    tables = [patiences_table(answer, around)]
-    show(answering.output_format, record(answer, around), sentences(answer, around), tables)
-    if answering.output is not None:
-        answering.write(green_page(answer, around))
+    answering.answer(
+        record(answer, around),
+        sentences(answer, around),
+        [patiences_table(answer, around)],
+        lambda: green_page(answer, around),
+    )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -11,108 +13,111 @@ import typer
 
 from foresail.cli.cloud._options import (
     STANDARD_FILTERS,
+    WORKERS,
     Filters,
     PicturedAnswerOptions,
     PriceOptions,
+    Workers,
+    numbers_of,
     prices_of,
-    show,
     times_of,
     trace_jobs,
 )
-from foresail.cli.cloud._waiting import (
-    BeliefSources,
-    Owning,
-    WaitingRequest,
-    Waits,
-    answer_on_log,
-    counts_of,
-    line_of,
-    names_of,
-    wrong_shares,
-)
 from foresail.cli.formats import refuse
 from foresail.cli.log_options import LogOptions
+from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
-    from foresail.cloud.waiting.models import Mispredicted
+    from foresail.cloud.prices import Offer, PriceCatalogue
+    from foresail.cloud.waiting.jobs import FixedMachines, Requests
+    from foresail.cloud.waiting.offers import Worth
     from foresail.cloud.waiting.owning import OwningAnswer
+    from foresail.cloud.waiting.sweeping import Sweep, SweepInputs
     from foresail.reports.renting.rent_or_wait_sentences import Circumstances
 
-_OF_FORMULAS: Final = 1_000
-"""Numbers of machines to try, unless they are given."""
+_MOST_COUNTS: Final = 100_000
 _MOST_MACHINES: Final = 1_000_000
+_LONG_LOG: Final = 1_000_000
+_OF_FORMULAS: Final = 1_000
+_OF_LONG_LOGS: Final = 12
+_OF_LOGS: Final = 30
+"""Numbers of machines to try, unless they are given."""
 
 
-def answer_by_formula(
-    model: str, wrong_shares: tuple[float, float], question: WaitingRequest, owning: Owning
-) -> tuple[OwningAnswer, Circumstances]:
-    """Find the best for RATE,RUNTIME, with what was asked of."""
-    from foresail.cloud.waiting.models import POLICIES, Load, Mispredicted
-    from foresail.cloud.waiting.offers import USUAL_SHARE
-    from foresail.cloud.waiting.owning import own_or_rent_by_formula
-    from foresail.cloud.waiting.settings import usual_counts
-    from foresail.reports.renting.rent_or_wait_sentences import Circumstances
+class Waits(StrEnum):
+    """Source of the policies' beliefs about waits."""
 
-    rate, runtime, arrivals, mean = _arrivals_and_mean(model)
-    load = Load(arrivals, 1.0 / mean, owning.relative_price)
-    if load.offered > _MOST_MACHINES:
-        raise InputError(
-            "too many jobs at a time",
-            field="--model",
-            value=f"{load.offered:g} on average",
-            expected=f"up to {_MOST_MACHINES:,}",
+    KNOWN = "known"
+    UNKNOWN = "unknown"
+    LINEAR = "linear"
+    FOREST = "forest"
+    BOOSTING = "boosting"
+
+
+class Order(StrEnum):
+    """Order of the waiting jobs."""
+
+    FCFS = "fcfs"
+    STRICT_FCFS = "strict-fcfs"
+    SJF = "sjf"
+    RANDOM = "random"
+
+
+@dataclass(frozen=True)
+class WaitingRequest:
+    """Machines and thresholds that were asked for (None: nothing in particular), and prices."""
+
+    policies: tuple[str, ...]
+    counts: tuple[int, ...] | None
+    waiting_seconds: tuple[float, ...]
+    short_seconds: tuple[float, ...]
+    owned: tuple[int, str] | None
+    hour_value: float | None
+    longest_wait_seconds: float
+    catalogue: PriceCatalogue
+    offer: Offer
+    machine: FixedMachines
+
+    @property
+    def relative_price(self) -> float:
+        """Price of an owned machine, relative to one that is rented."""
+        return self.machine.price_per_hour / self.offer.on_demand_per_hour
+
+    def sweep(self, usual_policies: Sequence[str], mean_machines: float, most: int) -> Sweep:
+        """The settings to try, unless they are given: about so many numbers of machines."""
+        from foresail.cloud.waiting.sweeping import Sweep, usual_counts
+
+        return Sweep(
+            policies=self.policies or tuple(usual_policies),
+            counts=self.counts or usual_counts(mean_machines, self.relative_price, most),
+            waiting_seconds=self.waiting_seconds,
+            short_seconds=self.short_seconds,
+            owned=self.owned,
+            refine=self.counts is None,
         )
-    wrong = Mispredicted(*wrong_shares)
-    policies = [name for name in POLICIES if name != "compound" or not any(wrong)]
-    counts = usual_counts(load.offered, owning.relative_price, _OF_FORMULAS)
-    hourly = owning.offer.on_demand_per_hour
-    answer = own_or_rent_by_formula(
-        load, hourly, question.sweep(policies, counts), question.worth(USUAL_SHARE * hourly), wrong
-    )
-    return answer, Circumstances(
-        log=f"{rate} jobs a second of {runtime} on average",
-        machine_name=owning.offer.instance.name,
-        machine=owning.machine,
-        currency=owning.catalogue.currency,
-        catalogue=owning.catalogue.name,
-        valid_on=owning.catalogue.valid_on,
-        known=_known(wrong),
-        by_formula=True,
-    )
 
+    def worth(self, usual_hour_value: float) -> Worth:
+        """Worth of waiting."""
+        from foresail.cloud.waiting.offers import Worth
 
-def _arrivals_and_mean(model: str) -> tuple[str, str, float, float]:
-    """RATE and RUNTIME as they were written, and as numbers (per second, and seconds)."""
-    parts = model.split(",")
-    try:
-        rate, runtime = parts
-        arrivals = float(rate)
-    except ValueError:
-        raise InputError(
-            "no arrivals and runtime", field="--model", value=model, expected="such as 0.2,500s"
-        ) from None
-    mean = times_of([runtime], "--model")[0]
-    if not (mean > 0.0 and 0.0 < arrivals < math.inf):
-        raise InputError(
-            "no arrivals and runtime", field="--model", value=model, expected="both above 0"
+        value = usual_hour_value if self.hour_value is None else self.hour_value
+        return Worth(value, self.hour_value is not None, self.longest_wait_seconds)
+
+    def circumstances(self, log: str, known: str, **more: object) -> Circumstances:
+        """The same in words, for the report about a log (or what stands for one)."""
+        from foresail.reports.renting.rent_or_wait_sentences import Circumstances
+
+        return Circumstances(
+            log=log,
+            machine_name=self.offer.instance.name,
+            machine=self.machine,
+            currency=self.catalogue.currency,
+            catalogue=self.catalogue.name,
+            valid_on=self.catalogue.valid_on,
+            known=known,
+            **more,  # type: ignore[arg-type]
         )
-    return rate, runtime, arrivals, mean
-
-
-def _known(wrong: Mispredicted) -> str:
-    """Quality of the predictions, in words."""
-    from foresail.model.words import percent
-
-    if not any(wrong):
-        return "by formula, all predictions right"
-    return (
-        f"by formula, {percent(wrong.over)} of predictions too long, {percent(wrong.under)} of "
-        "those that matter too short"
-    )
-
-
-_WORKERS: Final = min(4, os.cpu_count() or 1)
 
 
 def command(
@@ -137,13 +142,6 @@ def command(
     fixed_price: Annotated[
         float | None, typer.Option(metavar="PRICE", help="Of an owned machine per hour, instead.")
     ] = None,
-    customised: Annotated[
-        bool,
-        typer.Option(
-            "--customised",
-            help="Rent machines of just the cores and memory that each job asks for, too.",
-        ),
-    ] = False,
     fixed: Annotated[
         str | None,
         typer.Option(
@@ -165,20 +163,8 @@ def command(
         typer.Option(metavar="TIMES", help="Jobs below t are short; several with commas [15min]."),
     ] = None,
     order: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ORDER",
-            help="Which waiting job goes first: fcfs, strict-fcfs, sjf, random, or an order "
-            "such as 'requested * cpus' [fcfs].",
-        ),
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="POLICY",
-            help="Instead of an order: a policy of foresail simulate, such as easy; slower.",
-        ),
-    ] = None,
+        Order, typer.Option(help="Which waiting job goes first, of those that fit.")
+    ] = Order.FCFS,
     runtimes: Annotated[
         str,
         typer.Option(metavar="BY", help="What policies believe: known, requested, or a predictor."),
@@ -203,21 +189,10 @@ def command(
         float | None,
         typer.Option(metavar="MONEY", help="What an hour of a job's waiting is worth."),
     ] = None,
-    hour_values: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.csv",
-            help="The same by user: columns user, value; --hour-value is for all others.",
-        ),
-    ] = None,
     target_wait: Annotated[
         str | None, typer.Option(metavar="TIME", help="Largest mean wait.")
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Simulations at once.")] = _WORKERS,
-    kept: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Keep each result there, and go on from those."),
-    ] = None,
+    workers: Workers = WORKERS,
     filters: Filters = None,
     log_options: LogOptions = LogOptions(),
     answering: PicturedAnswerOptions = PicturedAnswerOptions(),
@@ -228,79 +203,201 @@ def command(
     or wait for them, or run on machines that are rented. The answer names the cheapest, with
     waiting at its value, and how sure it is.
     """
-    if (log is None) == (model is None):
-        raise InputError("no log, or two questions", expected="LOG, or --model RATE,RUNTIME")
-    if model is None and mispredicted is not None:
-        raise InputError(
-            "on a log policies err as their predictor does",
-            field="--mispredicted",
-            value=mispredicted,
-            expected="--model, or --runtimes and --waits",
-        )
-    question = WaitingRequest(
-        policies=names_of(policies),
-        counts=None if fixed is None else counts_of(fixed),
-        waiting_seconds=times_of(wait_limit or ["24h"], "--wait-limit"),
-        short_seconds=times_of(short or ["15min"], "--short"),
-        owned=None if owned is None else (owned, owned_policy),
-        hour_value=hour_value,
-        hour_values=hour_values,
-        longest_wait_seconds=math.inf
-        if target_wait is None
-        else times_of([target_wait], "--target-wait")[0],
-        customised=customised,
+    from foresail.cli.log_options import load_as_one_pool
+    from foresail.cloud.waiting.offers import (
+        owned_machines,
+        owned_offer,
+        rented_family,
+        share_too_wide,
+        usual_hour_value,
     )
-    if model is not None:
-        _require_formula_suffices(question, order, scheduler)
-        stated = {
-            "--runtimes": runtimes if runtimes != "known" else None,
-            "--waits": waits.value if waits is not Waits.KNOWN else None,
-            "--kept": kept,
-            "--filter": filters,
-            "--reader": log_options.reader,
-            "--mapping": log_options.mapping,
-            "--processors": log_options.processors,
-        }
-        refuse(stated, "it says nothing about a formula", "a log")
-    wrong = (0.0, 0.0) if mispredicted is None else wrong_shares(mispredicted)
-    line = line_of(order, scheduler)
-    from foresail.cloud.waiting.offers import owned_machines, owned_offer
-    from foresail.reports.renting.rent_or_wait_page import policies_table, record, values_table
+    from foresail.cloud.waiting.owning import own_or_rent
+    from foresail.cloud.waiting.sweeping import SweepInputs
+    from foresail.evaluation.renting import KNOWN, believed_runtimes
+    from foresail.reports.renting.rent_or_wait_page import (
+        policies_table,
+        record,
+        rent_or_wait_page,
+        values_table,
+    )
     from foresail.reports.renting.rent_or_wait_sentences import sentences
 
+    if (log is None) == (model is None):
+        raise InputError("give either LOG or --model", expected="LOG, or --model RATE,RUNTIME")
+    if model is None:
+        refuse(
+            {"--mispredicted": mispredicted},
+            "on a log policies err as their predictor does",
+            "--model, or --runtimes and --waits",
+        )
+    else:
+        stated = {
+            "--order": None if order is Order.FCFS else order.value,
+            "--runtimes": None if runtimes == "known" else runtimes,
+            "--waits": None if waits is Waits.KNOWN else waits.value,
+            "--filter": filters,
+            **{f"--{name}": value for name, value in log_options.given().items()},
+        }
+        refuse(stated, "it says nothing about a formula", "a log")
     answering.require_folder()
     catalogue = prices_of(prices)
-    offer = owned_offer(catalogue, machine)
-    owning = Owning(catalogue, offer, owned_machines(offer, term, fixed_price))
+
+    def question(requests: Requests | None = None) -> WaitingRequest:
+        offer = owned_offer(catalogue, machine, requests)
+        return WaitingRequest(
+            policies=tuple(name.strip() for text in policies or () for name in text.split(",")),
+            counts=None if fixed is None else _counts(fixed),
+            waiting_seconds=times_of(wait_limit or ["24h"], "--wait-limit"),
+            short_seconds=times_of(short or ["15min"], "--short"),
+            owned=None if owned is None else (owned, owned_policy),
+            hour_value=hour_value,
+            longest_wait_seconds=math.inf
+            if target_wait is None
+            else times_of([target_wait], "--target-wait")[0],
+            catalogue=catalogue,
+            offer=offer,
+            machine=owned_machines(offer, term, fixed_price),
+        )
+
+    asked = question()
     if model is not None:
-        answer, around = answer_by_formula(model, wrong, question, owning)
+        answer, around = _by_formula(model, _wrong_shares(mispredicted), asked)
     else:
         assert log is not None
-        from foresail.cli.log_options import load_as_one_pool
-
         workload = load_as_one_pool(log, log_options, filters or STANDARD_FILTERS)
         jobs = trace_jobs(workload, log)
         if machine is None and jobs.gpus is not None:
-            offer = owned_offer(catalogue, None, jobs.requests)
-            owning = Owning(catalogue, offer, owned_machines(offer, term, fixed_price))
-        sources = BeliefSources(runtimes, waits)
-        answer, around = answer_on_log(
-            log, workload, jobs, question, owning, line, sources, workers, kept
+            asked = question(jobs.requests)
+        with doing(f"runtimes by {runtimes}"):
+            believed = believed_runtimes(workload, runtimes)
+        family = rented_family(catalogue)
+        worth = asked.worth(usual_hour_value(jobs, family))
+        inputs = SweepInputs(
+            *(jobs, believed, asked.machine, family, order.value, waits.value),
+            are_runtimes_true=runtimes == KNOWN,
+            hour_value=worth.hour_value,
+        )
+        with doing("simulating settings") as entered:
+            answer = own_or_rent(
+                inputs, _sweep(asked, inputs), worth, workers=workers, done=entered.progressed
+            )
+        by = runtimes if runtimes == KNOWN else f"as {runtimes} says"
+        told = f"as a model ({waits.value}) says that learned from the first third of the log"
+        around = asked.circumstances(
+            log.name,
+            f"runtimes {by}, waits {told if inputs.learns else waits.value}",
+            queue=f"waiting jobs go in the order {order.value}",
+            too_wide=share_too_wide(jobs, asked.machine, family),
+            memory_known=jobs.memory_bytes is not None,
         )
     tables = policies_table(answer, around), values_table(answer, around)
-    show(answering.output_format, record(answer, around), sentences(answer, around), tables)
-    if answering.output is not None:
-        from foresail.reports.renting.rent_or_wait_page import rent_or_wait_page
+    answering.answer(
+        record(answer, around),
+        sentences(answer, around),
+        tables,
+        lambda: rent_or_wait_page(answer, around),
+    )
 
-        answering.write(rent_or_wait_page(answer, around))
+
+def _counts(text: str) -> tuple[int, ...]:
+    """Numbers of machines: FIRST:LAST:STEP, or several with commas."""
+    parts = text.split(":")
+    counts: Sequence[int]
+    try:
+        if len(parts) == 1:
+            counts = tuple(int(each) for each in text.split(","))
+        else:
+            first, last, step = (int(part) for part in [*parts, "1"][:3])
+            counts = range(first, last + 1, step)
+    except ValueError:
+        counts = ()
+    if not counts or min(counts) < 0 or len(counts) > _MOST_COUNTS:
+        raise InputError(
+            "no numbers of machines",
+            field="--fixed",
+            value=text,
+            expected=f"0 or more, such as 50:300:10 or 50,100; up to {_MOST_COUNTS:,} of them",
+        )
+    return tuple(counts)
 
 
-def _require_formula_suffices(
-    question: WaitingRequest, order: str | None, scheduler: str | None
-) -> None:
-    """Formulas know no memory, no users, and nothing but first come, first served."""
-    if question.customised:
-        raise InputError("a formula knows no memory", field="--customised", expected="a log")
-    refuse({"--hour-values": question.hour_values}, "a formula knows no users", "a log")
-    lines = {"--scheduler": scheduler, "--order": order}
-    refuse(lines, "formulas are of first come, first served", "a log")
+def _wrong_shares(text: str | None) -> tuple[float, float]:
+    """Shares of predictions that are too long, and too short."""
+    shares = (0.0, 0.0) if text is None else numbers_of([text], "--mispredicted")
+    if len(shares) != 2 or not all(0.0 <= share <= 1.0 for share in shares):
+        raise InputError(
+            "not two shares",
+            field="--mispredicted",
+            value=text,
+            expected="such as 0.05,0.3: too long, too short",
+        )
+    return shares[0], shares[1]
+
+
+def _sweep(question: WaitingRequest, inputs: SweepInputs) -> Sweep:
+    """The settings to try on a log."""
+    from foresail.cloud.waiting.sweeping import POLICIES
+
+    # Weighing needs learned waits; a page has room for seven policies, so another makes room.
+    left_out = "long-jobs-wait" if inputs.learns else "weighing"
+    most = _OF_LONG_LOGS if len(inputs.jobs) > _LONG_LOG else _OF_LOGS
+    policies = [name for name in POLICIES if name != left_out]
+    sweep = question.sweep(policies, inputs.mean_machines, most)
+    if "weighing" in sweep.policies and not inputs.learns:
+        raise InputError(
+            "nothing to weigh: no model predicts waits",
+            field="--waits",
+            value=inputs.waits,
+            expected="linear, forest or boosting",
+        )
+    return sweep
+
+
+def _by_formula(
+    model: str, shares: tuple[float, float], question: WaitingRequest
+) -> tuple[OwningAnswer, Circumstances]:
+    """Find the best for RATE,RUNTIME."""
+    from foresail.cloud.waiting.models import POLICIES, Load, Mispredicted
+    from foresail.cloud.waiting.offers import USUAL_SHARE
+    from foresail.cloud.waiting.owning import own_or_rent_by_formula
+    from foresail.model.words import percent
+
+    rate, runtime, arrivals, mean = _arrivals_and_mean(model)
+    load = Load(arrivals, 1.0 / mean, question.relative_price)
+    if load.offered > _MOST_MACHINES:
+        raise InputError(
+            "too many jobs at a time",
+            field="--model",
+            value=f"{load.offered:g} on average",
+            expected=f"up to {_MOST_MACHINES:,}",
+        )
+    wrong = Mispredicted(*shares)
+    policies = [name for name in POLICIES if name != "compound" or not any(wrong)]
+    hourly = question.offer.on_demand_per_hour
+    sweep = question.sweep(policies, load.offered, _OF_FORMULAS)
+    answer = own_or_rent_by_formula(
+        load, hourly, sweep, question.worth(USUAL_SHARE * hourly), wrong
+    )
+    known = "all predictions right"
+    if any(wrong):
+        known = (
+            f"{percent(wrong.over)} of predictions too long, {percent(wrong.under)} of those that "
+            "matter too short"
+        )
+    log = f"{rate} jobs a second of {runtime} on average"
+    return answer, question.circumstances(log, f"by formula, {known}", by_formula=True)
+
+
+def _arrivals_and_mean(model: str) -> tuple[str, str, float, float]:
+    """RATE and RUNTIME as they were written, and as numbers (per second, and seconds)."""
+    rate, runtime, *more = [*model.split(","), ""]
+    mean = times_of([runtime or "0"], "--model")
+    try:
+        arrivals = float(rate)
+    except ValueError:
+        arrivals = math.nan
+    if len(more) > 1 or not (mean[0] > 0.0 and 0.0 < arrivals < math.inf):
+        raise InputError(
+            "no arrivals and runtime", field="--model", value=model, expected="such as 0.2,500s"
+        )
+    return rate, runtime, arrivals, mean[0]

@@ -231,8 +231,6 @@ class BlockSums:
     on_demand_cost: Floats
     """Money for the block's time on fixed machines and for its jobs on rented ones; and money if
     all of its jobs had been rented one at once."""
-    delay_cost: Floats
-    """What the waits were worth by the jobs' own values; 0 where they have none."""
 
     def drawn(self, weights: Floats) -> tuple[Floats, Floats]:
         """Effective price and mean wait (s) of periods put together anew, shape (draws,).
@@ -244,11 +242,6 @@ class BlockSums:
             (weights @ self.cost) / (weights @ self.on_demand_cost),
             (weights @ self.wait_seconds) / (weights @ self.jobs),
         )
-
-    def drawn_delay_cost(self, weights: Floats) -> Floats:
-        """Mean worth of a job's wait in the same periods; shape (draws,)."""
-        mean: Floats = (weights @ self.delay_cost) / (weights @ self.jobs)
-        return mean
 
 
 def block_seconds(submit_seconds: Floats) -> float | None:
@@ -288,7 +281,6 @@ def block_sums(
         wait_seconds=sums[:, WAIT],
         cost=owned + sums[:, RENTED_COST] + sums[:, TRIAL_COST],
         on_demand_cost=sums[:, ON_DEMAND_COST],
-        delay_cost=sums[:, DELAY_COST],
     )
 
 

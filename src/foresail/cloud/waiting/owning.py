@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -14,14 +13,15 @@ import numpy as np
 from foresail.cloud.waiting.metrics import BlockSums, WaitingMetrics, block_draws, block_seconds
 from foresail.cloud.waiting.models import ALL_RIGHT, Load, Mispredicted, cheapest_servers, expected
 from foresail.cloud.waiting.offers import Worth
-from foresail.cloud.waiting.settings import (
+from foresail.cloud.waiting.sweeping import (
     GO_BY_RUNTIMES,
     GO_BY_WAITS,
     Sweep,
     SweepInputs,
+    TrialResult,
     WaitingSetting,
+    try_settings,
 )
-from foresail.cloud.waiting.trying import TrialResult, try_settings
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 
@@ -38,8 +38,7 @@ class FrontierPoint(WaitingSetting):
     mean_wait_seconds: float
     """Over all jobs."""
     waiting_hours: float
-    """Of all jobs together in the period; where jobs have values of their own, each hour counts as
-    its value relative to the mean of them."""
+    """Of all jobs together in the period."""
     rented_work: float
     rented_jobs: float
     """Shares of work and of jobs on rented machines."""
@@ -156,11 +155,10 @@ class AdviceCertainty:
 
 
 class Draws(NamedTuple):
-    """Price, mean wait and worth of a job's wait in periods put together anew."""
+    """Price and mean wait in periods put together anew."""
 
     price: Floats
     wait_seconds: Floats
-    delay_cost: Floats
 
 
 def period_draws(blocks: int) -> Floats:
@@ -168,17 +166,10 @@ def period_draws(blocks: int) -> Floats:
     return block_draws(blocks, _DRAWS, _SEED)
 
 
-def drawn(sums: BlockSums, hour_value: float | None) -> Draws:
-    """Periods of as many blocks as the log has, alike for all settings; none that has no jobs.
-
-    ``hour_value`` is what an hour of any job's waiting is worth; None: to each its own.
-    """
+def drawn(sums: BlockSums) -> Draws:
+    """Periods of as many blocks as the log has, alike for all settings; none that has no jobs."""
     weights = period_draws(sums.jobs.size)
-    weights = weights[weights @ sums.jobs > 0.0]
-    prices, waits = sums.drawn(weights)
-    if hour_value is None:
-        return Draws(prices, waits, sums.drawn_delay_cost(weights))
-    return Draws(prices, waits, hour_value * waits / 3600.0)
+    return Draws(*sums.drawn(weights[weights @ sums.jobs > 0.0]))
 
 
 def interval(values: Floats) -> tuple[float, float]:
@@ -287,20 +278,19 @@ def own_or_rent(
     worth: Worth,
     *,
     workers: int = 1,
-    kept: Path | None = None,
     done: Callable[[int, int], None] = lambda _, __: None,
 ) -> OwningAnswer:
     """Simulate every setting on a log, and say which is best.
 
-    ``workers`` and ``kept`` are as for ``try_settings``; ``done`` is called after each setting with
-    how many are done and how many are known of.
+    ``workers`` as for ``try_settings``; ``done`` is called after each setting with how many are
+    done and how many are known of.
     """
     results: dict[WaitingSetting, TrialResult] = {}
 
     def try_all(asked: Sequence[WaitingSetting]) -> OwningAnswer:
         new = [each for each in dict.fromkeys(asked) if each not in results]
         total = len(results) + len(new)
-        for setting, tried in try_settings(inputs, new, workers=workers, kept=kept):
+        for setting, tried in try_settings(inputs, new, workers=workers):
             results[setting] = tried
             done(len(results), total)
         return _of_simulations(results, inputs, sweep, worth)
@@ -316,15 +306,11 @@ def _of_simulations(
     results: Mapping[WaitingSetting, TrialResult], inputs: SweepInputs, sweep: Sweep, worth: Worth
 ) -> OwningAnswer:
     """The answer, with intervals from blocks that all settings draw alike."""
-    hour_value = worth.hour_value if inputs.own_values is None else None
     draws = {
-        setting: drawn(tried.sums, hour_value)
-        for setting, tried in results.items()
-        if tried.sums is not None
+        setting: drawn(tried.sums) for setting, tried in results.items() if tried.sums is not None
     }
-    own_mean = None if inputs.own_values is None else worth.hour_value
     points = {
-        setting: _point(setting, results[setting].metrics, draws.get(setting), own_mean)
+        setting: _point(setting, results[setting].metrics, draws.get(setting))
         for setting in sorted(results, key=lambda each: each.place)
     }
     span, jobs = inputs.jobs.span_seconds, len(inputs.jobs)
@@ -336,22 +322,16 @@ def _of_simulations(
     return replace(answer, certainty=_certainty(answer, points, draws, length, blocks))
 
 
-def _point(
-    setting: WaitingSetting, result: WaitingMetrics, draws: Draws | None, own_mean: float | None
-) -> FrontierPoint:
-    """``own_mean``: mean of the jobs' own values of an hour, if they have such."""
+def _point(setting: WaitingSetting, result: WaitingMetrics, draws: Draws | None) -> FrontierPoint:
     prices = waits = None
     if draws is not None:
         prices, waits = interval(draws.price), interval(draws.wait_seconds)
-    hours = result.jobs * result.mean_wait_seconds / 3600.0
-    if own_mean:
-        hours = result.delay_cost / own_mean
     return FrontierPoint(
         **asdict(setting),
         cost=result.total_cost,
         on_demand_cost=result.on_demand_cost,
         mean_wait_seconds=result.mean_wait_seconds,
-        waiting_hours=hours,
+        waiting_hours=result.jobs * result.mean_wait_seconds / 3600.0,
         rented_work=result.rented_work,
         rented_jobs=result.rented_jobs,
         fixed_utilisation=result.fixed_utilisation,
@@ -368,9 +348,9 @@ def _certainty(
     blocks: int,
 ) -> AdviceCertainty:
     """Certainty of the advice among allowed settings; costs are per hour of work rented."""
-    scale = answer.jobs / answer.advised.on_demand_cost
+    of_wait = answer.jobs / answer.advised.on_demand_cost * answer.worth.hour_value / 3600.0
     totals = {
-        setting: draws[setting].price + scale * draws[setting].delay_cost
+        setting: draws[setting].price + of_wait * draws[setting].wait_seconds
         for setting, point in points.items()
         if point.is_lasting and point.mean_wait_seconds <= answer.worth.longest_wait_seconds
     }

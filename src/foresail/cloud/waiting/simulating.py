@@ -105,7 +105,7 @@ def waiting_policy(
     short_seconds: float = 0.0,
     queue: Queue = "fcfs",
 ) -> WaitingPolicy:
-    """The policy of this name, long or short: one of ``foresail.cloud.waiting.settings``.
+    """The policy of this name, long or short: one of ``foresail.cloud.waiting.sweeping``.
 
     SWW and the compound wait as AJW-T does, and differ by what they believe of waits.
     """
@@ -204,7 +204,6 @@ def simulate(
     lost_seconds: Floats | None = None,
     features_every: int = 0,
     seed: int = 0,
-    ranks: Floats | None = None,
 ) -> Simulated:
     """Run the jobs of a trace under a waiting policy.
 
@@ -212,9 +211,8 @@ def simulate(
     gpus; a job that none could ever hold is rented what it needs. Two jobs never share a rented
     machine.
 
-    Raises ``InputError`` if there are not as many beliefs or ranks as jobs, a rank is not a number,
-    the queue is strict, and ranks are given, or waits are to be foreseen and jobs tried in it, or
-    jobs ask for gpus, and none are for rent.
+    Raises ``InputError`` if there are not as many beliefs as jobs, waits are to be foreseen and
+    jobs tried in a strict queue, or jobs ask for gpus, and none are for rent.
 
     Parameters
     ----------
@@ -229,8 +227,6 @@ def simulate(
         Keep the cluster's state at every submission of this number; 0: none.
     seed
         Of the random queue.
-    ranks
-        By job: the first that fits goes in this order, the least first, instead of the queue's.
     """
     foresight = beliefs.waits if isinstance(beliefs.waits, Foresight) else None
     strict = policy.queue == "strict-fcfs"
@@ -251,9 +247,7 @@ def simulate(
         np.empty((rows, FEATURES)),
     )
     rules = policy.rules
-    links = links_of(
-        _ranks(policy, columns, seed) if ranks is None else _given_ranks(ranks, count, strict)
-    )
+    links = links_of(_ranks(policy, columns, seed))
     room = Room(
         releases=timetable(min(count, fixed.total_cores)),
         trials=timetable(count if rules.speculation_seconds > 0.0 else 0),
@@ -339,17 +333,6 @@ def _foreseen(foresight: Foresight, count: int) -> Floats:
     if foresight.false_alarms is not None:
         waits[foresight.false_alarms] = np.inf
     return waits
-
-
-def _given_ranks(ranks: Floats, count: int, strict: bool) -> Floats:
-    if strict:
-        raise InputError("a strict queue has an order of its own", field="ranks")
-    given = writable(ranks)
-    if given.shape != (count,) or np.isnan(given).any():
-        raise InputError(
-            "not a rank for each job", field="ranks", value=given.size, expected=f"{count} numbers"
-        )
-    return given
 
 
 def _ranks(policy: WaitingPolicy, columns: TraceColumns, seed: int) -> Floats:

@@ -128,7 +128,6 @@ def record(answer: OwningAnswer, asked: Circumstances) -> dict[str, Any]:
         "mean_machines": answer.mean_machines,
         "hour_value": answer.worth.hour_value,
         "hour_value_stated": answer.worth.stated,
-        "users_with_own_value": answer.worth.users,
         "queue": asked.queue,
         "advised": _numbers(answer.advised),
         "goes_by_truths": list(answer.truths),

@@ -225,12 +225,7 @@ def _as_quick(answer: OwningAnswer, today: FrontierPoint) -> list[str]:
 def _worth(answer: OwningAnswer, asked: Circumstances) -> str:
     worth = answer.worth
     value = f"{money(worth.hour_value, asked)}"
-    if worth.users:
-        said = (
-            f"An hour of a job's waiting counts as its user says ({count(worth.users, 'user')}), "
-            f"and as {money(worth.others_value, asked)} for all others: {value} on average"
-        )
-    elif worth.stated:
+    if worth.stated:
         said = f"An hour of a job's waiting counts as {value}, as stated"
     else:
         said = (

@@ -8,9 +8,15 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs, proportional_family
+from foresail.cloud.waiting.jobs import (
+    GIB,
+    FixedMachines,
+    RentedType,
+    Requests,
+    TraceJobs,
+    proportional_family,
+)
 from foresail.cloud.waiting.metrics import WaitingMetrics, measured
-from foresail.cloud.waiting.offers import customised_family
 from foresail.cloud.waiting.simulating import (
     Beliefs,
     Simulated,
@@ -156,6 +162,30 @@ class Week:
         if jobs.memory_bytes is None:
             return FAMILY
         return customised_family(jobs.requests, CUSTOM_CORE_HOUR, CUSTOM_GIB_HOUR)
+
+
+def customised_family(
+    requests: Requests, core_per_hour: float, gib_per_hour: float
+) -> tuple[RentedType, ...]:
+    """A machine for each distinct request, at a price of cores and one of memory (GiB).
+
+    Nothing is customised for requests whose memory is not known, or that ask for gpus.
+    """
+    return tuple(
+        RentedType(
+            f"{cores} cores, {memory / GIB:g} GiB",
+            cores,
+            memory,
+            cores * core_per_hour + memory / GIB * gib_per_hour,
+        )
+        for cores, memory, gpus in zip(
+            requests.cores.tolist(),
+            requests.memory_bytes.tolist(),
+            requests.gpus.tolist(),
+            strict=True,
+        )
+        if memory > 0.0 and gpus == 0.0
+    )
 
 
 @lru_cache(maxsize=2)

@@ -1,21 +1,35 @@
-"""Settings of waiting policies, the sweep over them, and the log that they are tried on."""
+"""The sweep over settings of waiting policies: what is tried on a log, on several cores."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields, replace
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Final, Literal, Protocol
+from threading import Lock
+from typing import Final, Literal
 
 import numpy as np
 
-from foresail import __version__
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs
-from foresail.cloud.waiting.kernels.waiting_choice import WaitModel
+from foresail.cloud.waiting.kernels.waiting_choice import FEATURES, WaitModel
+from foresail.cloud.waiting.learning import (
+    FEWEST_WAITS,
+    WaitRows,
+    boosted_waits,
+    forest_waits,
+    linear_waits,
+    observed_waits,
+    waits_over,
+)
+from foresail.cloud.waiting.metrics import (
+    BlockSums,
+    WaitingMetrics,
+    block_seconds,
+    block_sums,
+    measured,
+)
 from foresail.cloud.waiting.models import POLICIES as MODELLED
 from foresail.cloud.waiting.simulating import (
     Beliefs,
@@ -29,7 +43,7 @@ from foresail.cloud.waiting.simulating import (
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import todays_name
-from foresail.model.words import count
+from foresail.model.words import count, duration
 
 HAVE_WAITING: Final = (
     "all-jobs-wait-threshold",
@@ -171,45 +185,11 @@ Waits = Literal["known", "unknown", "linear", "forest", "boosting"]
 """Beliefs of policies about waits: the truth, none, or the predictions of a model."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ranking:
-    """An order of the waiting jobs in which the first that fits goes."""
-
-    ranks: Floats
-    """By job of the log, the least first; shape (jobs,)."""
-    by_runtimes: bool
-    """Whether they follow from what is believed of runtimes."""
-
-
-class Scheduling(Protocol):
-    """A scheduler of the fixed machines, with which a log can be simulated."""
-
-    @property
-    def digest(self) -> str:
-        """Digest of the scheduler, and of all that it knows of the log's jobs."""
-
-    @property
-    def by_true_runtimes(self) -> bool:
-        """True if it knows runtimes before they are over."""
-
-    def simulate(
-        self,
-        jobs: TraceJobs,
-        fixed: FixedMachines,
-        family: Sequence[RentedType],
-        policy: WaitingPolicy,
-        beliefs: Beliefs,
-        features_every: int = 0,
-    ) -> Simulated:
-        """Simulate as ``simulating.simulate``, the first jobs of the log."""
-
-
 @dataclass(frozen=True)
 class SweepInputs:
     """The log, machines and beliefs that settings are tried on.
 
-    Raises ``InputError`` if the log has jobs at one time only, or waits are to be foreseen where no
-    job overtakes.
+    Raises ``InputError`` if the log has jobs at one time only.
     """
 
     jobs: TraceJobs
@@ -220,8 +200,8 @@ class SweepInputs:
     """What is owned; its count does not matter."""
     family: Sequence[RentedType]
     """What is on offer for rent."""
-    queue: Queue | Ranking | Scheduling = "fcfs"
-    """Order of the waiting jobs, or the scheduler of the fixed machines."""
+    queue: Queue = "fcfs"
+    """Order of the waiting jobs."""
     waits: Waits = "known"
     """Beliefs of SWW and the compound about waits; a model that learned from the first third of the
     log informs the speculative and the weighing policy too."""
@@ -229,8 +209,6 @@ class SweepInputs:
     """Whether ``runtimes`` are the truth."""
     hour_value: float = 0.0
     """Cost of an hour's delay of a job, for the weighing policy."""
-    own_values: Floats | None = None
-    """The same by job where they differ, shape (jobs,); ``hour_value`` is their mean then."""
 
     def __post_init__(self) -> None:
         submit = self.jobs.submit_seconds
@@ -249,24 +227,12 @@ class SweepInputs:
 
     def truths_used(self, policy: str) -> tuple[str, ...]:
         """Truths that a policy goes by and only an oracle knows."""
-        by_runtimes = self.are_runtimes_true and policy in GO_BY_RUNTIMES
-        if policy != "no-jobs-wait":  # in which no job waits
-            by_runtimes |= self._starts_by_true_runtimes
+        by_runtimes = policy in GO_BY_RUNTIMES
+        by_runtimes |= self.queue == "sjf" and policy != "no-jobs-wait"  # in which no job waits
         return (
-            *(("runtimes",) if by_runtimes else ()),
+            *(("runtimes",) if self.are_runtimes_true and by_runtimes else ()),
             *(("waits",) if policy in GO_BY_WAITS and self.waits == "known" else ()),
         )
-
-    @property
-    def _starts_by_true_runtimes(self) -> bool:
-        """True if the order of the waiting jobs follows from the truth."""
-        match self.queue:
-            case str(name):
-                return self.are_runtimes_true and name == "sjf"
-            case Ranking(by_runtimes=by_runtimes):
-                return self.are_runtimes_true and by_runtimes
-            case scheduling:
-                return scheduling.by_true_runtimes
 
     def simulate(
         self,
@@ -276,23 +242,15 @@ class SweepInputs:
         features_every: int = 0,
     ) -> tuple[Simulated, FixedMachines, WaitingPolicy]:
         """Simulate the jobs, or the first so many; with the machines and the policy."""
-        many = len(self.jobs) if first is None else first
         jobs = self.jobs if first is None else self.jobs.among(slice(first))
         fixed = replace(self.machine, count=setting.machines)
-        delay = self.own_values
-        if delay is None and setting.policy == "weighing":
-            delay = np.full(len(self.jobs), self.hour_value)
-        beliefs = Beliefs(self.runtimes[:many], waits, None if delay is None else delay[:many])
-        queue = self.queue if isinstance(self.queue, str) else "fcfs"
-        policy = waiting_policy(setting.policy, *setting.limits, queue)
-        asked = (jobs, fixed, self.family, policy, beliefs)
-        match self.queue:
-            case str():
-                simulated = simulate(*asked, features_every=features_every)
-            case Ranking(ranks=ranks):
-                simulated = simulate(*asked, features_every=features_every, ranks=ranks[:many])
-            case scheduling:
-                simulated = scheduling.simulate(*asked, features_every)
+        weighed = setting.policy == "weighing"
+        delay = np.full(len(jobs), self.hour_value) if weighed else None
+        beliefs = Beliefs(self.runtimes[: len(jobs)], waits, delay)
+        policy = waiting_policy(setting.policy, *setting.limits, self.queue)
+        simulated = simulate(
+            jobs, fixed, self.family, policy, beliefs, features_every=features_every
+        )
         return simulated, fixed, policy
 
     @property
@@ -300,27 +258,104 @@ class SweepInputs:
         """Machines that the work would keep busy throughout."""
         return self.machine.kept_busy(self.jobs) / self.jobs.span_seconds
 
-    @cached_property
-    def digest(self) -> str:
-        """Digest of all that determines results, beside the setting."""
-        digest = hashlib.sha256()
-        columns = [getattr(self.jobs, each.name) for each in fields(self.jobs)]
-        ranks = self.queue.ranks if isinstance(self.queue, Ranking) else None
-        for column in (*columns, self.runtimes, self.own_values, ranks):
-            if column is not None:
-                digest.update(f"{column.dtype}{column.shape}".encode())
-                digest.update(np.ascontiguousarray(column).data)
-        machine = replace(self.machine, count=0)
-        facts = [__version__, astuple(machine), [*map(astuple, self.family)]]
-        digest.update(json.dumps([*facts, self._digest_of_queue, self.waits]).encode())
-        return digest.hexdigest()
 
-    @property
-    def _digest_of_queue(self) -> str:
-        match self.queue:
-            case str(name):
-                return name
-            case Ranking():
-                return "ranks"
-            case scheduling:
-                return scheduling.digest
+_TREES: Final = 20
+_PARTS: Final = 8
+_BOOSTED_DEPTH: Final = 6
+_NO_WAITS: Final = WaitRows(np.zeros((1, FEATURES)), np.zeros(1), np.zeros(1, np.bool_))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrialResult:
+    """Metrics of a setting, and its sums by block where the log has enough of them."""
+
+    metrics: WaitingMetrics
+    sums: BlockSums | None
+
+
+def try_settings(
+    inputs: SweepInputs, settings: Sequence[WaitingSetting], *, workers: int = 1
+) -> Iterator[tuple[WaitingSetting, TrialResult]]:
+    """Simulate every setting; results come as they are done.
+
+    ``workers`` simulations run at once; each holds some 30 bytes a job.
+
+    Raises ``InputError`` if a model is to learn waits and the log is too short for that.
+    """
+    _require_lessons(inputs, settings)
+    inputs.jobs.requests  # noqa: B018 - made once, before the threads ask for it
+    models = _WaitModels(inputs)
+    with ThreadPoolExecutor(workers) as pool:
+        pending: dict[Future[TrialResult], WaitingSetting] = {
+            pool.submit(_simulated, inputs, models, each): each for each in dict.fromkeys(settings)
+        }
+        try:
+            for future in as_completed(pending):
+                yield pending[future], future.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _require_lessons(inputs: SweepInputs, settings: Iterable[WaitingSetting]) -> None:
+    """Enough waits in the first third of the log, if a policy is to learn from them."""
+    if not inputs.learns:
+        return
+    limits = {each.waiting_seconds for each in settings if each.policy in LEARN_WAITS}
+    longest = max((each for each in limits if each is not None), default=0.0)
+    known = waits_over(inputs.jobs.submit_seconds, longest)
+    if limits and known < FEWEST_WAITS:
+        raise InputError(
+            "too few waits are over in the first third of the log to learn from",
+            field="waits",
+            value=f"{count(known, 'wait')} up to {duration(longest)}",
+            expected=f"{FEWEST_WAITS}: a longer log, or a shorter limit",
+        )
+
+
+class _WaitModels:
+    """Models of waits by machines and patience, each learned once."""
+
+    def __init__(self, inputs: SweepInputs) -> None:
+        self._inputs = inputs
+        self._learned: dict[tuple[int, float], WaitModel] = {}
+        self._lock = Lock()
+
+    def learned_for(self, setting: WaitingSetting) -> WaitModel:
+        """The model for a setting's machines, where all wait as long as it lets them at most."""
+        assert setting.waiting_seconds is not None
+        key = (setting.machines, setting.waiting_seconds)
+        with self._lock:
+            if key not in self._learned:
+                self._learned[key] = self._learn(*key)
+            return self._learned[key]
+
+    def _learn(self, machines: int, waiting_seconds: float) -> WaitModel:
+        inputs = self._inputs
+
+        def all_wait(many: int, every: int) -> tuple[Simulated, WaitingPolicy]:
+            setting = WaitingSetting("all-jobs-wait-threshold", machines, waiting_seconds, None)
+            seen, _, policy = inputs.simulate(setting, None, first=many, features_every=every)
+            return seen, policy
+
+        rows = observed_waits(inputs.jobs.submit_seconds, waiting_seconds, all_wait)
+        if rows is None:  # the machines hold too few jobs
+            return linear_waits(_NO_WAITS)
+        match inputs.waits:
+            case "forest":
+                return forest_waits(rows, trees=_TREES, parts=_PARTS)
+            case "boosting":
+                return boosted_waits(rows, depth=_BOOSTED_DEPTH)
+            case _:
+                return linear_waits(rows)
+
+
+def _simulated(inputs: SweepInputs, models: _WaitModels, setting: WaitingSetting) -> TrialResult:
+    waits: Foresight | WaitModel | None = None
+    if inputs.learns and setting.policy in LEARN_WAITS:
+        waits = models.learned_for(setting)
+    elif inputs.waits == "known" and setting.policy in GO_BY_WAITS:
+        waits = Foresight()
+    simulated, fixed, policy = inputs.simulate(setting, waits)
+    length = block_seconds(inputs.jobs.submit_seconds)
+    sums = None if length is None else block_sums(simulated, fixed, policy, length)
+    return TrialResult(measured(simulated, fixed, policy), sums)

@@ -4,13 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from foresail.cloud.waiting.renting_scheduler import (
-    ArrivalChoice,
-    Renting,
-    RentingCase,
-    Sent,
-    SentBecause,
-)
 from foresail.cloud.waiting.simulating import WaitingPolicy
 from foresail.control.loop import Controller
 from foresail.model.cluster import Cluster
@@ -18,6 +11,13 @@ from foresail.model.decision import Start, TickAt, Withdraw
 from foresail.model.event import Cancelled, Ended, Submitted, Tick
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
+from foresail_studies.waiting.renting_scheduler import (
+    ArrivalChoice,
+    Renting,
+    RentingCase,
+    Sent,
+    SentBecause,
+)
 from toys import Doubling, Fcfs, Requested
 
 ALL_WAIT = WaitingPolicy().rules

@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.cloud.waiting import renting_scheduler as deciding
 from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
 from foresail.cloud.waiting.kernels import waiting_choice
 from foresail.cloud.waiting.kernels.waiting import FIXED, RENTED
 from foresail.cloud.waiting.kernels.waiting_choice import DelayCosts
-from foresail.cloud.waiting.renting_scheduler import ArrivalCase, ArrivalChoice
 from foresail.cloud.waiting.simulating import (
     Beliefs,
     WaitingPolicy,
@@ -22,6 +20,8 @@ from foresail.cloud.waiting.simulating import (
 )
 from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
+from foresail_studies.waiting import renting_scheduler as deciding
+from foresail_studies.waiting.renting_scheduler import ArrivalCase, ArrivalChoice
 
 waiting_gain = numba.njit(lambda *given: waiting_choice.waiting_gain(*given))
 

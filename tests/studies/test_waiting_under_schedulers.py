@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
 from foresail.cloud.waiting.kernels.waiting import AFTER_TRIAL, EXPIRED, FIXED, RENTED, TRIED
 from foresail.cloud.waiting.metrics import measured
-from foresail.cloud.waiting.settings import SweepInputs, WaitingSetting
 from foresail.cloud.waiting.simulating import (
     Beliefs,
     Foresight,
@@ -20,13 +19,12 @@ from foresail.cloud.waiting.simulating import (
     simulate,
     waiting_policy,
 )
-from foresail.cloud.waiting.trying import try_settings
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Point
-from foresail.evaluation.renting import ReplayScheduling
 from foresail.model.errors import InputError
 from foresail.model.protocols import Predictor
 from foresail.simulator.replay import replay
+from foresail_studies.waiting.under_schedulers import ReplayScheduling
 from made_evaluations import as_part, made_workload, random_jobs
 
 FAMILY = proportional_family()
@@ -305,55 +303,3 @@ def test_no_machines():
     found = under("easy", workload, FixedMachines(0, 8), waiting_policy("all-jobs-wait"), beliefs)
     assert (found.place == RENTED).all()
     assert found.start_seconds.tolist() == workload.jobs["submit_seconds"].to_list()
-
-
-def tried(inputs: SweepInputs, *chosen: WaitingSetting, **more):
-    return {each.policy: found for each, found in try_settings(inputs, chosen, **more)}
-
-
-def grounds_of(workload, scheduler: str, **more) -> SweepInputs:
-    return SweepInputs(
-        TraceJobs.of_workload(workload),
-        workload.runtime_seconds,
-        FixedMachines(1, 16),
-        FAMILY,
-        ReplayScheduling(workload, parse_policy(scheduler)),
-        **more,
-    )
-
-
-def test_a_sweep_with_learned_waits(tmp_path):
-    """Models of waits learn under the scheduler; results are kept, each scheduler's its own."""
-    workload = random_jobs(600, weeks=0.1)
-    chosen = (
-        WaitingSetting("weighing", 2, 4000.0, None),
-        WaitingSetting("compound", 2, 4000.0, 60.0),
-        WaitingSetting("all-jobs-wait", 2, None, None),
-    )
-    more = {"waits": "linear", "hour_value": 0.05}
-    easy = grounds_of(workload, "easy", **more)
-    first = tried(easy, *chosen, kept=tmp_path)
-    assert 0.0 < first["weighing"].metrics.rented_jobs < 1.0
-    assert len(list(tmp_path.iterdir())) == 3
-    again = tried(grounds_of(workload, "easy", **more), *chosen, kept=tmp_path)
-    assert {name: each.metrics for name, each in again.items()} == {
-        name: each.metrics for name, each in first.items()
-    }
-    plain = tried(grounds_of(workload, "fcfs", **more), *chosen, kept=tmp_path)
-    assert len(list(tmp_path.iterdir())) == 6
-    assert (
-        first["all-jobs-wait"].metrics.mean_wait_seconds
-        < plain["all-jobs-wait"].metrics.mean_wait_seconds
-    )
-
-
-def test_truths_that_a_scheduler_is_told():
-    """An oracle among its predictors is one, but where nobody waits."""
-    workload = made(0)
-    honest = grounds_of(workload, "easy", waits="unknown")
-    assert honest.truths_used("all-jobs-wait") == ()
-    assert honest.truths_used("long-jobs-wait") == ("runtimes",)
-    oracle = grounds_of(workload, "easy,clairvoyant", waits="unknown", are_runtimes_true=False)
-    assert oracle.truths_used("all-jobs-wait") == ("runtimes",)
-    assert oracle.truths_used("no-jobs-wait") == ()
-    assert oracle.digest != honest.digest
