@@ -19,7 +19,7 @@ from foresail.cloud.advising.choosing import choose, futures_of, recommend
 from foresail.cloud.advising.question import AdviceQuestion, WaitingRule
 from foresail.cloud.advising.trying import RuleResult, try_rule
 from foresail.cloud.prices_reading import load_prices
-from foresail.evaluation.renting import believed_runtimes
+from foresail.evaluation.replaying import believed_runtimes
 from foresail.model.words import percent
 from foresail.traces.filtering import FilterChoice, apply_filters
 from foresail.traces.folder import load_workload

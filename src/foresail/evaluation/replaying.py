@@ -15,11 +15,7 @@ from foresail.distributions.summary import belief_row
 from foresail.evaluation import _loop
 from foresail.evaluation._loop import nanoseconds_to_read
 from foresail.kernels.columns import BELIEF_COLUMNS, SUMMARY_COLUMNS
-from foresail.kernels.signatures import (
-    CompiledPredictor,
-    PredictorState,
-    TellsExpert,
-)
+from foresail.kernels.signatures import CompiledPredictor, PredictorState, TellsExpert
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
@@ -326,3 +322,48 @@ def _used_bytes(numbers: NDArray[np.float64]) -> int:
     whole = numbers.size // _NUMBERS_PER_PAGE * _NUMBERS_PER_PAGE
     pages = numbers[:whole].reshape(-1, _NUMBERS_PER_PAGE).any(axis=1)
     return int(np.count_nonzero(pages)) * _PAGE_BYTES + numbers[whole:].nbytes
+
+
+KNOWN = "known"
+REQUESTED = "requested"
+
+
+def believed_runtimes(workload: Workload, by: str) -> NDArray[np.float64]:
+    """Seconds by job, shape (jobs,).
+
+    Raises ``InputError`` if the log has no limits, where these are asked for, or the short form is
+    malformed; ``UnknownNameError`` if there is no such predictor.
+
+    Parameters
+    ----------
+    workload
+        The log.
+    by
+        ``known``: the truth. ``requested``: the users' limits. Else a predictor's short form: its
+        medians, as it learns while jobs end. Jobs that it says nothing of are taken for endless.
+    """
+    if by == KNOWN:
+        return workload.runtime_seconds
+    if by == REQUESTED:
+        limits = workload.jobs["requested_seconds"]
+        if limits.null_count() == len(limits):
+            raise InputError(
+                "no job has a limit", source=workload.meta.source, field="requested_seconds"
+            )
+        return limits.cast(pl.Float64).fill_null(np.inf).to_numpy().astype(np.float64)
+    return told_quantiles(workload, by, q50=np.inf)[0]
+
+
+def told_quantiles(
+    workload: Workload, predictor: str, **unknown: float
+) -> list[NDArray[np.float64]]:
+    """Quantiles (``q50``, ...) of what a predictor believed that learns as jobs end, by job.
+
+    Each is named with what stands for it where nothing is believed.
+    """
+    told = evaluate(workload, predictor).jobs.select("job_id", *unknown)
+    found = workload.jobs.select("job_id").join(told, on="job_id", how="left")
+    return [
+        found[name].cast(pl.Float64).fill_null(value).to_numpy().astype(np.float64)
+        for name, value in unknown.items()
+    ]

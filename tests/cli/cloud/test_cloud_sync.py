@@ -12,14 +12,6 @@ from foresail.cli.cloud import app
 from foresail.model.errors import ForesailError, InputError
 from reading_pages import page_faults
 
-HISTORY = """\
-timestamp,az,instance_type,os,spot_price,on_demand_price
-2015-03-11 00:00:00+00:00,us-east-1a,small,Linux,0.1,0.2
-2015-03-11 06:00:00+00:00,us-east-1a,small,Linux,0.3,0.2
-2015-03-11 09:00:00+00:00,us-east-1a,small,Linux,0.1,0.2
-2015-03-12 00:00:00+00:00,us-east-1a,small,Linux,0.15,0.2
-"""
-
 
 def run(*arguments: object):
     return CliRunner().invoke(app, ["sync", *map(str, arguments)])
@@ -54,7 +46,6 @@ def test_defaults_are_told(model, told):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--market", "a/small"), "'--market': changes nothing alone"),
         (("--speed-intervals", 3), "'--speed-intervals': changes nothing alone"),
         (("--workers", "1:100000000"), "expected 1 to 100000"),
     ],
@@ -99,35 +90,6 @@ def test_drawn_speeds_have_intervals(tmp_path):
     assert json.loads(first)["models"][0]["half_interval_seconds"][0] > 0.0
     assert run(*options, "--output", tmp_path).exit_code == 0
     assert "95 % interval" in (tmp_path / "report.html").read_text().replace("\u00a0", " ")
-
-
-def test_speeds_of_files(tmp_path):
-    """Speeds from a record, and measured in a market's history."""
-    record, history = tmp_path / "speeds.json", tmp_path / "history.csv"
-    record.write_text(json.dumps({"version": 1, "kind": "uniform", "low": 0.5, "high": 1.0}))
-    history.write_text(HISTORY)
-    recorded = run("--workers", "1", "--model", "transient", "--speeds", record, "--format", "json")
-    seconds = json.loads(recorded.stdout)["models"][0]["seconds"][0]
-    assert seconds == pytest.approx(8_000 / 0.75 + 0.175 * 500, rel=1e-4)
-    measured = run(
-        "--workers",
-        "1",
-        "--model",
-        "transient",
-        "--prices",
-        history,
-        "--lowest-speed",
-        0.5,
-        "--format",
-        "json",
-    )
-    up = 7 / 8
-    expected = 8_000 / (up + 0.5 * (1 - up)) + 0.175 * 500
-    assert json.loads(measured.stdout)["models"][0]["seconds"][0] == pytest.approx(
-        expected, rel=1e-2
-    )
-    with pytest.raises(ForesailError, match="market"):
-        raise run("--prices", history, "--market", "elsewhere").exception
 
 
 def test_options_from_a_file(tmp_path):
@@ -177,8 +139,6 @@ def test_bad_files(tmp_path, content, field):
         (("--network", "1e308"), "network"),
         (("--monte-carlo", "1"), "runs"),
         (("--lowest-speed", "0"), "lowest"),
-        (("--speeds", "nowhere.json"), "nowhere.json"),
-        (("--speeds", "a.json", "--prices", "b.csv"), "--prices"),
     ],
 )
 def test_bad_input(arguments, said):

@@ -15,12 +15,12 @@ from foresail.cloud.synchronization.models import (
     UniformSpeeds,
     amount,
     at_least,
-    measured_speeds,
     model_of,
 )
 from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.model.errors import InputError, UnknownNameError
+from foresail_studies.synchronization.models import measured_speeds
 
 ALL = np.arange(1, 65)
 EVEN = np.arange(2, 65, 2)

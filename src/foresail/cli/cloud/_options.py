@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from enum import StrEnum
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
@@ -205,6 +206,17 @@ Filters: TypeAlias = Annotated[
         "drop_no_runtime].",
     ),
 ]
+
+
+class Order(StrEnum):
+    """Order of the waiting jobs."""
+
+    FCFS = "fcfs"
+    STRICT_FCFS = "strict-fcfs"
+    SJF = "sjf"
+    RANDOM = "random"
+
+
 Workers: TypeAlias = Annotated[int, typer.Option(min=1, help="Simulations at once.")]
 WORKERS: Final = min(4, os.cpu_count() or 1)
 STANDARD_FILTERS = ("core_for_gpus", "drop_no_processors", "fill_processors", "drop_no_runtime")

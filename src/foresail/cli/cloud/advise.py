@@ -13,6 +13,7 @@ from foresail.cli.cloud._options import (
     STANDARD_FILTERS,
     WORKERS,
     Filters,
+    Order,
     PicturedAnswerOptions,
     PriceOptions,
     Workers,
@@ -54,13 +55,6 @@ _WAIT_LIMITS, _LONG_WAIT_LIMITS = "1h,4h,24h", "4h,24h"
 _SHORT, _LONG_SHORT = "3min,15min", "15min"
 """For logs, and for long ones: fewer thresholds, and a predictor that keeps little of each job, so
 that a year of jobs takes minutes."""
-
-
-class Order(StrEnum):
-    """Order of the waiting jobs."""
-
-    FCFS = "fcfs"
-    SJF = "sjf"
 
 
 class Term(StrEnum):
@@ -153,7 +147,7 @@ def command(
     from foresail.cli.log_options import load_as_one_pool
     from foresail.cloud.advising.advice import advise
     from foresail.cloud.advising.question import AdviceQuestion
-    from foresail.evaluation.renting import KNOWN, believed_runtimes
+    from foresail.evaluation.replaying import KNOWN, believed_runtimes
     from foresail.reports.renting.advice_page import (
         advice_page,
         candidates_table,
@@ -206,9 +200,9 @@ def command(
         with naming_options(_OPTIONS):
             advice = advise(workload, catalogue, question, believed, by, transient, progress)
     around = PricesTold(catalogue.name, catalogue.source, catalogue.valid_on, catalogue.currency)
-    told = record(advice, around)
+    answer = record(advice, around)
     answering.answer(
-        told,
+        answer,
         (*sentences(advice, around), *how_sure(advice, around)),
         (
             compared_table(advice, around),
@@ -216,8 +210,8 @@ def command(
             candidates_table(advice, around),
         ),
         lambda: advice_page(advice, around),
-        (UNWAITED_COUNTS, *rests_on(advice, around)),
-        advice=told,
+        (UNWAITED_COUNTS, "What it rests on:", *rests_on(advice, around)),
+        advice=answer,
     )
     if advice.missed:
         raise typer.Exit(_UNMET)

@@ -69,7 +69,7 @@ def command(
     from foresail.cloud.over_time import require_within_horizon
     from foresail.cloud.waiting.carbon import Repeat, read_intensity
     from foresail.cloud.waiting.green_hours import green_hours
-    from foresail.evaluation.renting import believed_runtimes
+    from foresail.evaluation.replaying import believed_runtimes
     from foresail.reports.renting.green_page import (
         GreenCircumstances,
         green_page,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from foresail.cli.cloud._options import AnswerOptions, print_numbers
-from foresail.cli.formats import Format, print_json, refuse
+from foresail.cli.cloud._options import AnswerOptions
+from foresail.cli.formats import refuse
 from foresail.cli.progress import doing
-from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,19 +55,6 @@ def command(
     discount: Annotated[
         float, typer.Option(metavar="SHARE", help="How much cheaper transient workers are.")
     ] = 0.9,
-    speeds: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.json", help="Speeds as a record of a distribution [uniform, 0 to 1]."
-        ),
-    ] = None,
-    prices: Annotated[
-        str | None,
-        typer.Option(metavar="HISTORIES", help="Speeds measured: workers work while one is up."),
-    ] = None,
-    market: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Which market of the histories.")
-    ] = None,
     lowest_speed: Annotated[float | None, typer.Option(metavar="SPEED", help=_LOWEST_HELP)] = None,
     monte_carlo: Annotated[
         int, typer.Option(metavar="RUNS", min=0, help="Draw speeds so often; 0: expected speeds.")
@@ -87,9 +73,13 @@ def command(
     draws them.
     """
     from foresail.cloud.synchronization.models import BarrierProgram, model_of
+    from foresail.reports.renting.synchronization_page import (
+        best_table,
+        costs_of,
+        synchronization_page,
+        synchronization_record,
+    )
 
-    if prices is None:
-        refuse({"--market": market}, _ALONE, "--prices HISTORIES too")
     if speed_intervals > 1 and not monte_carlo:
         refuse({"--speed-intervals": speed_intervals}, _ALONE, "--monte-carlo RUNS too")
     setting = BarrierProgram(operations, barriers, network, discount)
@@ -97,21 +87,18 @@ def command(
     parts = [model_of(text) for text in models or STANDARD]
     for part in parts:
         part.build().rules(counts)
-    interval = operations / barriers
-    given, how = _speeds(speeds, prices, market, interval, lowest_speed, monte_carlo > 0)
+    speeds, how = _speeds(lowest_speed, monte_carlo > 0)
     how += f"; drawn {monte_carlo:,} times" if monte_carlo else ""
     answering.require_folder()
     with doing("costs of synchronisation"):
-        found = _found(parts, setting, counts, given, monte_carlo, speed_intervals, seed)
-    if answering.output_format is Format.JSON:
-        _print_json(found)
-    else:
-        _print_table(found)
-        typer.echo(f"\nTransient workers: {how}.")
-    if answering.output is not None:
-        from foresail.reports.renting.synchronization_page import synchronization_page
-
-        answering.write(synchronization_page(setting, found, how))
+        found = _found(parts, setting, counts, speeds, monte_carlo, speed_intervals, seed)
+    answering.answer(
+        synchronization_record(found),
+        (),
+        [best_table([costs_of(each) for each in found])],
+        lambda: synchronization_page(setting, found, how),
+        [f"Transient workers: {how}."],
+    )
 
 
 def _workers(text: str) -> NDArray[np.int64]:
@@ -135,51 +122,23 @@ def _workers(text: str) -> NDArray[np.int64]:
     return counts
 
 
-def _speeds(
-    file: Path | None,
-    prices: str | None,
-    market: str | None,
-    interval_seconds: float,
-    lowest: float | None,
-    drawn: bool,
-) -> tuple[Distribution | None, str]:
+def _speeds(lowest: float | None, drawn: bool) -> tuple[Distribution | None, str]:
     """Speeds of transient workers, None for the published ones; and what they are in words."""
     from foresail.cloud.synchronization.models import at_least
     from foresail.distributions.basic import Uniform
-    from foresail.distributions.records import read_record
 
-    if file is not None and prices is not None:
-        raise InputError(
-            "speeds are given twice", field="--prices", value=prices, expected="or --speeds"
-        )
-    if file is None and prices is None and lowest is None and not drawn:
+    if lowest is None and not drawn:
         return None, "their speeds are uniform from 0 to 1"
     raised = _LOWEST if lowest is None else lowest
-    if file is None and prices is None and not raised < 1.0:
+    if not raised < 1.0:
         raise InputError(
             "no worker is as fast",
             field="--lowest-speed",
             value=raised,
             expected="below 1, for speeds are uniform from 0 to 1",
         )
-    bound = f", and at least {raised:g}"
-    if file is not None:
-        return at_least(read_record(file), raised), f"their speeds are those of {file.name}{bound}"
-    if prices is not None:
-        speeds, name = _measured(prices, market, interval_seconds)
-        return at_least(speeds, raised), f"their speeds are measured in {name}{bound}"
-    return at_least(Uniform(0.0, 1.0), raised), f"their speeds are uniform from 0 to 1{bound}"
-
-
-def _measured(prices: str, market: str | None, interval_seconds: float) -> tuple[Distribution, str]:
-    from foresail.cloud.prices_reading import load_histories
-    from foresail.cloud.synchronization.models import measured_speeds
-
-    histories = {each.market: each for each in load_histories(prices)}
-    name = next(iter(histories)) if market is None else market
-    if name not in histories:
-        raise UnknownNameError("market", name, histories)
-    return measured_speeds(histories[name], interval_seconds), name
+    words = f"their speeds are uniform from 0 to 1, and at least {raised:g}"
+    return at_least(Uniform(0.0, 1.0), raised), words
 
 
 def _found(
@@ -213,37 +172,3 @@ def _found(
         )
         for part in parts
     ]
-
-
-def _print_table(found: Sequence[Costs | DrawnCosts]) -> None:
-    from foresail.reports.renting.synchronization_page import best_table
-
-    print_numbers(best_table([_costs(each) for each in found]))
-
-
-def _print_json(found: Sequence[Costs | DrawnCosts]) -> None:
-    from foresail.cloud.synchronization.costing import DrawnCosts
-
-    content: list[dict[str, Any]] = []
-    for each in found:
-        costs = _costs(each)
-        entry = {
-            "model": costs.name,
-            "workers": costs.workers.tolist(),
-            "seconds": costs.seconds.tolist(),
-            "speedup": costs.speedup.tolist(),
-            "cost": costs.cost.tolist(),
-            "speedup_per_cost": costs.ratio.tolist(),
-            "fastest_workers": int(costs.workers[costs.fastest]),
-            "best_value_workers": int(costs.workers[costs.best_value]),
-        }
-        if isinstance(each, DrawnCosts):
-            entry["half_interval_seconds"] = each.half_interval_seconds.tolist()
-        content.append(entry)
-    print_json({"models": content})
-
-
-def _costs(found: Costs | DrawnCosts) -> Costs:
-    from foresail.cloud.synchronization.costing import DrawnCosts
-
-    return found.costs if isinstance(found, DrawnCosts) else found

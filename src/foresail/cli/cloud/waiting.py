@@ -15,6 +15,7 @@ from foresail.cli.cloud._options import (
     STANDARD_FILTERS,
     WORKERS,
     Filters,
+    Order,
     PicturedAnswerOptions,
     PriceOptions,
     Workers,
@@ -53,15 +54,6 @@ class Waits(StrEnum):
     LINEAR = "linear"
     FOREST = "forest"
     BOOSTING = "boosting"
-
-
-class Order(StrEnum):
-    """Order of the waiting jobs."""
-
-    FCFS = "fcfs"
-    STRICT_FCFS = "strict-fcfs"
-    SJF = "sjf"
-    RANDOM = "random"
 
 
 @dataclass(frozen=True)
@@ -213,7 +205,7 @@ def command(
     )
     from foresail.cloud.waiting.owning import own_or_rent
     from foresail.cloud.waiting.sweeping import SweepInputs
-    from foresail.evaluation.renting import KNOWN, believed_runtimes
+    from foresail.evaluation.replaying import KNOWN, believed_runtimes
     from foresail.reports.renting.rent_or_wait_page import (
         policies_table,
         record,
@@ -282,10 +274,10 @@ def command(
                 inputs, _sweep(asked, inputs), worth, workers=workers, done=entered.progressed
             )
         by = runtimes if runtimes == KNOWN else f"as {runtimes} says"
-        told = f"as a model ({waits.value}) says that learned from the first third of the log"
+        learned = f"as a model ({waits.value}) says that learned from the first third of the log"
         around = asked.circumstances(
             log.name,
-            f"runtimes {by}, waits {told if inputs.learns else waits.value}",
+            f"runtimes {by}, waits {learned if inputs.learns else waits.value}",
             queue=f"waiting jobs go in the order {order.value}",
             too_wide=share_too_wide(jobs, asked.machine, family),
             memory_known=jobs.memory_bytes is not None,

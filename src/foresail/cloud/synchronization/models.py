@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from foresail.cloud.histories import MarketHistory
 from foresail.distributions.empirical import Empirical
 from foresail.model.arrays import Floats, Integers
 from foresail.model.distribution import Distribution
@@ -314,29 +313,3 @@ def at_least(distribution: Distribution, lowest: float) -> Empirical:
         raise InputError("no speed", field="lowest", value=lowest, expected="above 0")
     levels = (np.arange(_LEVELS) + 0.5) / _LEVELS
     return Empirical([max(distribution.quantile(float(level)), lowest) for level in levels])
-
-
-def measured_speeds(history: MarketHistory, interval_seconds: float) -> Empirical:
-    """Speeds of a worker that works only while its market is up, by a measured series.
-
-    The share of each interval that it was up is its speed there; 0 where it was down throughout.
-
-    An interval between barriers lasts ``interval_seconds`` on a worker that is always up.
-
-    Raises ``InputError`` if the history is shorter than an interval.
-    """
-    if not 0.0 < interval_seconds <= history.span_seconds:
-        raise InputError(
-            "no interval of this history",
-            source=history.market,
-            field="interval_seconds",
-            value=interval_seconds,
-            expected=f"above 0, at most {history.span_seconds:g}",
-        )
-    seconds = history.step_seconds()
-    edges = np.concatenate(([0.0], np.cumsum(seconds)))
-    done = np.concatenate(([0.0], np.cumsum(seconds * history.share_up())))
-    at = np.arange(0.0, history.span_seconds, interval_seconds)
-    shares = np.diff(np.interp(at, edges, done)) / interval_seconds
-    values, counts = np.unique(np.round(shares, 9), return_counts=True)
-    return Empirical(np.clip(values, 0.0, 1.0), counts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,7 +25,7 @@ def synchronization_page(
 
     ``how`` says in words what the speeds of transient workers are.
     """
-    models = [_costs(each) for each in found]
+    models = [costs_of(each) for each in found]
     workers = models[0].workers
     return CloudPage(
         title="How many workers, and how should they wait for each other?",
@@ -97,7 +98,7 @@ def _verdict(models: Sequence[Costs]) -> list[str]:
 
 def _figure(column: str, title: str, label: str, found: Sequence[Costs | DrawnCosts]) -> Figure:
     """One column of all models; where speeds were drawn, with its 95 % interval."""
-    models = [_costs(each) for each in found]
+    models = [costs_of(each) for each in found]
     values = [_column(each, column) for each in models]
     curves = []
     for style, each, costs, y in zip(
@@ -157,5 +158,28 @@ def _interval(drawn: DrawnCosts, column: str) -> tuple[Floats, Floats]:
     return np.minimum(*ends), np.maximum(*ends)
 
 
-def _costs(found: Costs | DrawnCosts) -> Costs:
+def costs_of(found: Costs | DrawnCosts) -> Costs:
+    """The costs, drawn or by formula."""
     return found.costs if isinstance(found, DrawnCosts) else found
+
+
+def synchronization_record(found: Sequence[Costs | DrawnCosts]) -> dict[str, Any]:
+    """Costs of each model, for programs."""
+    content = []
+    for each in found:
+        costs = costs_of(each)
+        content.append(
+            {
+                "model": costs.name,
+                "workers": costs.workers.tolist(),
+                "seconds": costs.seconds.tolist(),
+                "speedup": costs.speedup.tolist(),
+                "cost": costs.cost.tolist(),
+                "speedup_per_cost": costs.ratio.tolist(),
+                "fastest_workers": int(costs.workers[costs.fastest]),
+                "best_value_workers": int(costs.workers[costs.best_value]),
+            }
+        )
+        if isinstance(each, DrawnCosts):
+            content[-1]["half_interval_seconds"] = each.half_interval_seconds.tolist()
+    return {"models": content}

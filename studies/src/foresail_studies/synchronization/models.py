@@ -10,6 +10,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from foresail.cloud.histories import MarketHistory
 from foresail.cloud.prices_reading import load_histories
 from foresail.cloud.synchronization.costing import Costs, costs, drawn_costs
 from foresail.cloud.synchronization.models import (
@@ -17,10 +18,10 @@ from foresail.cloud.synchronization.models import (
     BarrierProgram,
     UniformSpeeds,
     at_least,
-    measured_speeds,
     model_of,
 )
 from foresail.distributions.empirical import Empirical
+from foresail.model.errors import InputError
 from foresail.model.registry import register
 from foresail_studies import cloud as cloud
 from foresail_studies.study import (
@@ -74,6 +75,32 @@ _SIMULATED: Final = (2, 4, 8, 16, 32)
 _BASELINE: Final = BarrierProgram()
 _INTERVAL_SECONDS: Final = 600.0
 """Between two barriers, where speeds are those of markets: long enough to meet a revocation."""
+
+
+def measured_speeds(history: MarketHistory, interval_seconds: float) -> Empirical:
+    """Speeds of a worker that works only while its market is up, by a measured series.
+
+    The share of each interval that it was up is its speed there; 0 where it was down throughout.
+
+    An interval between barriers lasts ``interval_seconds`` on a worker that is always up.
+
+    Raises ``InputError`` if the history is shorter than an interval.
+    """
+    if not 0.0 < interval_seconds <= history.span_seconds:
+        raise InputError(
+            "no interval of this history",
+            source=history.market,
+            field="interval_seconds",
+            value=interval_seconds,
+            expected=f"above 0, at most {history.span_seconds:g}",
+        )
+    seconds = history.step_seconds()
+    edges = np.concatenate(([0.0], np.cumsum(seconds)))
+    done = np.concatenate(([0.0], np.cumsum(seconds * history.share_up())))
+    at = np.arange(0.0, history.span_seconds, interval_seconds)
+    shares = np.diff(np.interp(at, edges, done)) / interval_seconds
+    values, counts = np.unique(np.round(shares, 9), return_counts=True)
+    return Empirical(np.clip(values, 0.0, 1.0), counts)
 
 
 @dataclass(frozen=True, slots=True)

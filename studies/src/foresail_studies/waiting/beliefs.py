@@ -13,7 +13,7 @@ import numpy as np
 
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.simulating import Beliefs, Foresight, WaitingPolicy
-from foresail.evaluation.renting import told_quantiles
+from foresail.evaluation.replaying import told_quantiles
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.model.registry import register

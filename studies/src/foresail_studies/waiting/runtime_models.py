@@ -13,7 +13,7 @@ import polars as pl
 
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.simulating import Beliefs, Foresight, waiting_policy
-from foresail.evaluation.renting import believed_runtimes
+from foresail.evaluation.replaying import believed_runtimes
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.model.registry import register
