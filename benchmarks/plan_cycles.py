@@ -99,11 +99,6 @@ class Cycles:
         """Deadlines missed, cycle times in processor time, gaps and shares, for people."""
         (summary,) = summaries([self.schedule])
         median, slow = 1e3 * np.quantile(self.processor_seconds, (0.5, 0.99))
-        wall = self.of("cycle_seconds").sum()
-        shares = ", ".join(
-            f"{name} {self.of(f'{name}_seconds').sum() / wall:.0%}"
-            for name in ("building", "greedy", "pricing", "search", "solver")
-        )
         below = int((self.of("value") < self.of("greedy_value")).sum())
         return (
             f"{self.name}: {summary.slo_miss_rate:.2%} of {summary.slo_jobs} deadlines missed; "
@@ -112,7 +107,7 @@ class Cycles:
             f"{median:.1f} ms, p99 {slow:.1f} ms, most {1e3 * self.processor_seconds.max():.1f} "
             f"ms; gap median {np.median(self.of('gap')):.2%}, p90 "
             f"{np.quantile(self.of('gap'), 0.9):.2%}; below greedy in {below}; of the time: "
-            f"{shares}; whole run {self.run_processor_seconds:.1f} s of processor time"
+            f"whole run {self.run_processor_seconds:.1f} s of processor time"
         )
 
 

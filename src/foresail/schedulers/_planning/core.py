@@ -53,8 +53,7 @@ class CycleRecord(SolveRecord):
     options: int
     """Starts that were worth something."""
     cycle_seconds: float
-    building_seconds: float
-    """Of the whole decision, on the wall; of that, from the view to arrays."""
+    """Of the whole decision, on the wall."""
 
 
 def require_runtimes(view: ClusterView) -> None:
@@ -166,7 +165,6 @@ class PlanAhead(ReservingScheduler):
         whole, view = view, replace(view, pending=triage.considered)
         demands = demands_of(view, self._places, self.parameters, factors)
         require_numbers(demands)
-        built = time.perf_counter()
         solved = self.solved(demands, self.carried(view.now))
         slot_seconds = self.parameters.slot_seconds
         carried = carried_from(demands, solved, view.now, slot_seconds, triage.turn)
@@ -185,7 +183,6 @@ class PlanAhead(ReservingScheduler):
             running=len(view.running),
             options=int(np.count_nonzero(demands.problem.worth)),
             cycle_seconds=time.perf_counter() - began,
-            building_seconds=built - began,
             **{each.name: getattr(solved, each.name) for each in fields(SolveRecord)},
         )
         return decision

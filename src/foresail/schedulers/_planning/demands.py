@@ -123,9 +123,8 @@ class Demands:
     """The jobs and the running jobs that it numbers."""
     spaces: Sequence[Space]
     """Where each group runs."""
-    decays: Sequence[UtilityDecay]
     claims: Sequence[Sequence[ChainWorth]]
-    """What each pending job is worth by when it ends, and to deadlines further on."""
+    """What each pending job is worth to deadlines further on."""
     rows: Sequence[str]
     """Name of every row: its set of places, as bits of cells, and its resource if not cpus."""
     resources: Sequence[int]
@@ -221,7 +220,6 @@ def demands_of(
         pending,
         victims,
         flat,
-        decays,
         claims,
         [f"{union}{_SUFFIXES[resource]}" for resource in resources for union in unions],
         resources,

@@ -7,7 +7,6 @@ machine. Only where the clock ends what has become a disaster, the answer depend
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -164,12 +163,6 @@ class SolveRecord:
     columns: int = 0
     rows: int = 0
     """Size of the last program; 0 if none was needed."""
-    greedy_seconds: float = 0.0
-    pricing_seconds: float = 0.0
-    search_seconds: float = 0.0
-    solver_seconds: float = 0.0
-    """Of planning without a solver, of the linear programs and planning by their prices, of
-    searching, and of programs."""
     solver_failure: str = ""
     """What the solver said if it failed; empty if it did not. The plan is then made without it."""
 
@@ -243,7 +236,6 @@ class _Attempt:
         self, asked: Problem, effort: Effort, hint: Callable[[Problem], Hint] | None, in_vain: float
     ) -> None:
         self._solver = _ready_solver(effort.solver_name)
-        self._began = time.perf_counter()
         self._budget = Budget(effort.seconds)
         self._effort = effort
         self._hint = hint
@@ -263,7 +255,6 @@ class _Attempt:
     def solved(self) -> SolvedChoice:
         """The answer, step by step, until it is good enough."""
         target = self._effort.relative_gap
-        marks = [self._began, time.perf_counter()]
         for step, enough in (
             (self._by_prices, min(target, _NOTHING_LEFT)),
             (self._by_whole_jobs, target),
@@ -272,8 +263,6 @@ class _Attempt:
         ):
             if not self._is_within(enough) and not self._budget.is_spent:
                 step()
-            marks.append(time.perf_counter())
-        seconds = np.diff(marks).tolist()
         gap = relative_gap(self._value, self._bound)
         return SolvedChoice(
             choice=in_order_of_arrival(self._problem, self._best),
@@ -282,10 +271,6 @@ class _Attempt:
             greedy_value=self._greedy_value,
             columns=self._columns,
             rows=self._rows,
-            greedy_seconds=seconds[0],
-            pricing_seconds=seconds[1],
-            search_seconds=seconds[3],
-            solver_seconds=seconds[2] + seconds[4],
             prices=None if self._prices is None else self._prices.of_rows,
             priced_gap=gap if self._priced_gap is None else self._priced_gap,
             in_vain=self._in_vain,
