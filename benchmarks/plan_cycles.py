@@ -96,7 +96,7 @@ class Cycles:
         return np.array([getattr(each, field) for each in self.records])
 
     def sentence(self) -> str:
-        """Deadlines missed, cycle times in processor time, gaps and shares, for people."""
+        """Deadlines missed, cycle times in processor time and gaps, for people."""
         (summary,) = summaries([self.schedule])
         median, slow = 1e3 * np.quantile(self.processor_seconds, (0.5, 0.99))
         below = int((self.of("value") < self.of("greedy_value")).sum())
@@ -106,7 +106,7 @@ class Cycles:
             f"waiting (at most {self.of('pending').max():.0f}); processor time a cycle: median "
             f"{median:.1f} ms, p99 {slow:.1f} ms, most {1e3 * self.processor_seconds.max():.1f} "
             f"ms; gap median {np.median(self.of('gap')):.2%}, p90 "
-            f"{np.quantile(self.of('gap'), 0.9):.2%}; below greedy in {below}; of the time: "
+            f"{np.quantile(self.of('gap'), 0.9):.2%}; below greedy in {below}; "
             f"whole run {self.run_processor_seconds:.1f} s of processor time"
         )
 

@@ -7,7 +7,7 @@ from compiled import take
 from foresail.distributions.quantiles import Quantiles
 from foresail.kernels.columns import Q10, Q90, REQUESTED, SUMMARY_COLUMNS, USER
 from foresail.model.job import Job
-from foresail.predictors.quantile_regression import QuantileRegression, QuantileRegressionParameters
+from foresail.predictors.regression import QuantileRegression, QuantileRegressionParameters
 
 
 def test_levels_are_reached_as_often_as_they_say():
