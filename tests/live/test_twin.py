@@ -8,17 +8,22 @@ import pytest
 
 from foresail.checks.rules import tiny_workload
 from foresail.control.loop import Controller
-from foresail.live.twin import ImpossibleReport, differences
+from foresail.control.policy import parse_policy
+from foresail.live.twin import differences
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Start
-from foresail.model.event import PREDICTSIM, STANDARD, Ended, Submitted, Tick
+from foresail.model.event import PREDICTSIM, STANDARD, Ended, NodeRemoved, Submitted, Tick
 from foresail.model.job import Dependency, DependencyKind, Job, StartConditions
 from foresail.record.job_life import ImpossibleTransition
 from foresail.record.log import JsonLinesLog, MemoryLog
 from foresail.record.log_text import read_log
 from foresail.record.records import EventTaken, Instructed, Manifest
+from foresail.scenario.running import run_scenario
+from foresail.scenario.scenario import Scenario
+from foresail.simulator.conditions import ClusterConditions, Outage
 from foresail.simulator.driver import simulate_forward
 from foresail.simulator.engine import simulate_events
+from scenario.small_cluster import in_parts, workload
 from toys import Constant, Doubling, Easy, Fcfs, PreemptsOnce
 
 JOBS = [(0, 4, 100, 150), (1, 4, 20, 40), (1, 2, 30, 90), (3, 9, 1, 1), (100, 1, 5, 5)]
@@ -82,10 +87,7 @@ def test_a_drained_run_repeats_drained():
 
 
 def test_another_policy_shows_its_differences():
-    """A log of EASY repeated under FCFS differs where EASY let a job overtake, and where it starts.
-
-    The recorded cluster goes its own way then: the job runs as long as it did, only later.
-    """
+    """A log of EASY repeated under FCFS differs first where EASY lets a job overtake."""
     log = MemoryLog(manifest("easy"))
     simulate_events(
         tiny_workload([(0, 3, 9, 9), (1, 2, 9, 9), (2, 1, 5, 5)]),
@@ -96,9 +98,7 @@ def test_another_policy_shows_its_differences():
     assert (found[0].session, found[0].step, found[0].time) == (0, 2, 2.0)
     assert [each.job_id for each in found[0].recorded if isinstance(each, Start)] == ["3"]
     assert found[0].repeated == ()
-    assert found[1].time == 9.0
-    assert [each.job_id for each in found[1].repeated if isinstance(each, Start)] == ["2", "3"]
-    assert len(found) == 2
+    assert len(found) == 1
 
 
 def test_a_log_whose_events_cannot_be_is_an_error():
@@ -108,11 +108,11 @@ def test_a_log_whose_events_cannot_be_is_an_error():
     end = next(
         each for each in log.records if isinstance(each, EventTaken) and type(each.event) is Ended
     )
-    with pytest.raises(ImpossibleReport, match=r"job '.' cannot have ended at .* s \(step"):
+    with pytest.raises(ImpossibleTransition):
         list(differences([*log.records, replace(end, step=999)], build))
     first = replace(end, step=0, time=0.0, event=replace(end.event, time=0.0))
     moved = [first if each is end else each for each in log.records]
-    with pytest.raises(ImpossibleReport, match=r"cannot have ended at 0 s \(step 0\)"):
+    with pytest.raises(ImpossibleTransition):
         list(differences(moved, build))
     submitted = log.records[1]
     assert isinstance(submitted.event, Submitted)
@@ -137,3 +137,29 @@ def test_every_session_of_a_log_is_repeated_by_itself():
         controller.step(0, [Submitted(0, Job.gang("1", 0, 1)), Tick(0)])
         records += log.records
     assert list(differences(records, build)) == []
+
+
+CONDITIONS = {
+    "outages": ClusterConditions(outages=(Outage("n1", 4.0, 20.0), Outage("n2", 9.0, 11.0))),
+    "changes": ClusterConditions(node_changes=(NodeRemoved(5.0, "n1"), NodeRemoved(9.0, "n3"))),
+    "delays": ClusterConditions(start_delay_seconds=2.0, runtime_noise=0.3),
+    "cycles": ClusterConditions(cycle_seconds=4.0),
+}
+
+
+@pytest.mark.parametrize("conditions", CONDITIONS.values(), ids=CONDITIONS)
+@pytest.mark.parametrize(
+    "policy", ["prio,recent", "easy,recent,incremental", "tetrisched", "task_fifo,recent"]
+)
+def test_simulations_are_decided_again(tmp_path, policy, conditions):
+    """Nodes that take jobs along, jobs that are stopped, tasks apart, ends at the same instant."""
+    path = tmp_path / "events.jsonl"
+    jobs = in_parts() if policy.startswith("task_fifo") else workload()
+    scenario = Scenario(jobs, parse_policy(policy), "nodes", conditions=conditions)
+    run_scenario(replace(scenario, event_log=path))
+
+    def build_named(manifest):
+        parts = parse_policy(manifest.policy).build()
+        return Controller(manifest.cluster, *parts, manifest.conventions)
+
+    assert list(differences(read_log(path), build_named)) == []

@@ -13,10 +13,9 @@ from foresail.cli.log_options import Plugins
 from foresail.cli.progress import doing
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.live.twin import Difference, ImpossibleReport, differences
+from foresail.live.twin import Difference, differences
 from foresail.model.decision import Instruction, Preempt, Start, TickAt, WakeAt, Withdraw
 from foresail.model.errors import InputError
-from foresail.model.words import count
 from foresail.record.job_life import ImpossibleTransition
 from foresail.record.log_text import read_log
 from foresail.record.records import Manifest
@@ -38,12 +37,10 @@ def replay(
     if not found:
         typer.echo("every decision is made again")
         return
-    typer.echo(f"{count(len(found), 'step')} would be decided otherwise:")
-    for each in found[:_MOST_SHOWN]:
+    typer.echo("decided otherwise, at first:")
+    for each in found:
         was, now = _words(each.recorded, each.time), _words(each.repeated, each.time)
         typer.echo(f"  step {each.step:,}, at {each.time:.0f} s: {was}; now: {now}")
-    if len(found) > _MOST_SHOWN:
-        typer.echo(f"  and {count(len(found) - _MOST_SHOWN, 'further step')}")
     raise typer.Exit(1)
 
 
@@ -64,7 +61,7 @@ def _differences(run: Path, log: Path) -> Iterator[Difference]:
 
     try:
         yield from differences(read_log(log), build)
-    except (ImpossibleReport, ImpossibleTransition) as error:
+    except ImpossibleTransition as error:
         raise InputError(f"cannot have happened: {error}", source=log) from error
 
 
