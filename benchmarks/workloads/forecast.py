@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.explain.outlook import Outlook, outlook_of, with_arrivals
+from foresail.explain.outlook import Outlook, outlook_of
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.cluster import Cluster
 from foresail.model.event import Submitted
@@ -67,7 +67,7 @@ def _measured(text: str) -> Iterator[Measurement]:
 
 def _with_a_day(controller: Controller) -> Outlook:
     """The outlook, with some of its jobs as those that came within the last day."""
-    outlook = with_arrivals(outlook_of(controller), controller, controller.state.history)
+    outlook = outlook_of(controller, history=controller.state.history)
     seconds = np.linspace(-_DAY_SECONDS, 0.0, _COME_A_DAY, endpoint=False).tolist()
     recent = tuple(
         replace(each, submit_seconds=when)

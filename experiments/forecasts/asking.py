@@ -9,7 +9,7 @@ from schedules import RECORDED, Floats, Log, PastSchedule, run_schedule
 from scoring import LEVELS
 
 from foresail.explain.forecast import WaitingForecast, WaitingForecasts, forecast_waiting
-from foresail.explain.outlook import Outlook, outlook_of, with_arrivals
+from foresail.explain.outlook import Outlook, outlook_of
 from foresail.explain.start_calibration import AskedStart, StartCalibration
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.cluster import Resources
@@ -70,7 +70,7 @@ class _Forecasters:
         history = controller.state.history
         assert history is not None
         bare = _at(outlook_of(controller), now, recorded)
-        coming = _at(with_arrivals(bare, controller, history), now, recorded)
+        coming = _at(outlook_of(controller, history=history), now, recorded)
         self.whole.catch_up(history)
         self._alone.catch_up(history)
         found = {}

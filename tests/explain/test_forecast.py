@@ -21,7 +21,7 @@ from foresail.explain.forecast import (
     suggested_request,
     width_causes,
 )
-from foresail.explain.outlook import outlook_of, with_arrivals
+from foresail.explain.outlook import outlook_of
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.event import Ended, Held, NodeDrained, Submitted
 from foresail.model.job import (
@@ -252,14 +252,18 @@ def test_who_is_due_goes_before_shorter_ones_and_is_not_put_off():
     assert starts(wide=0.0, long=8.0) == {"short": 1.0, "wide": 100.0, "long": 110.0}
 
 
+def dues_ahead(controller):
+    return {each.pending.job.job_id: each.due_seconds for each in outlook_of(controller).waiting}
+
+
 def test_dues_are_foreseen_without_disturbing_the_run():
     """None under EASY; under the guard one for each job that fits, known ones as they are."""
-    assert standing("easy", jobs(0, 20)).dues_ahead() is None
+    assert set(dues_ahead(standing("easy", jobs(0, 20))).values()) == {math.inf}
     controller = standing("guarded_backfilling", jobs(0, 40, 0.0))
     controller.step(300.0, [Submitted(300.0, Job.gang("late", 300.0, 1, 10.0, "ann"))])
-    dues = controller.dues_ahead()
+    dues = dues_ahead(controller)
     assert set(dues) == {each.job.job_id for each in controller.pending}
-    assert dues == controller.dues_ahead()
+    assert dues == dues_ahead(controller)
     known = {each.job.job_id: each.due for each in controller.pending if each.due is not None}
     assert known
     assert all(dues[job_id] == due.due_seconds for job_id, due in known.items())
@@ -334,7 +338,7 @@ def test_arrivals_make_waits_no_shorter_and_come_as_they_came():
     long = Job.gang("long", 19_999.5, 8, 4_000.0, "ann")
     controller.step(19_999.5, [Submitted(19_999.5, long)])
     alone = forecast_waiting(outlook_of(controller))["long"]
-    crowd = with_arrivals(outlook_of(controller), controller, controller.state.history)
+    crowd = outlook_of(controller, history=controller.state.history)
     assert len(crowd.recent) == 402
     crowded = forecast_waiting(crowd)["long"]
     assert crowded.start.median >= alone.start.median

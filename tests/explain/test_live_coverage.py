@@ -13,7 +13,7 @@ import pytest
 
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.explain.outlook import outlook_of, with_arrivals
+from foresail.explain.outlook import outlook_of
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.cluster import Cluster
 from foresail.service import forecaster as service
@@ -73,7 +73,7 @@ class KeptForecasts:
         kept = {} if now in self._moments else self._kept
         if all(service._due_seconds(job, kept) > now for job in jobs.values()):
             return
-        outlook = with_arrivals(outlook_of(self.controller), self.controller, state.history)
+        outlook = outlook_of(self.controller, history=state.history)
         past = service.PastForecasts.from_outcomes([*self._outcomes(now)])
         made = service.drawn_forecasts(outlook, self._starts, past)
         rows = [*service._due_rows(made, kept)]

@@ -27,7 +27,8 @@ class SnapshotCache:
 
     async def ask(self, question):
         self.asked += 1
-        return SimpleNamespace(now=float(self.asked), waiting=self.waiting)
+        now = float(self.asked)
+        return now, lambda: SimpleNamespace(now=now, waiting=self.waiting)
 
 
 class Store:

@@ -62,9 +62,6 @@ def _ranked(*groups: Iterable[type[Event]]) -> Mapping[type[Event], int]:
     return {kind: rank for rank, group in enumerate(groups) for kind in group}
 
 
-_MOST_FORESEEN: Final = 5_000
-"""Of so many jobs that wait it is foreseen when they are due: with more, it would take seconds."""
-
 _KNOWN: Final = (ClockRead, HistoryOutcome)
 _OF_NODES: Final = get_args(NodeEvent | OperatorEvent)
 _JOBS: Final = ((EstimateExpired,), (Cancelled,), (Submitted,), (Held, Released))
@@ -343,23 +340,6 @@ class Controller:
         if reference is None or self.draining or not state.startable:
             return begin
         return min(begin, reference.next_seconds())
-
-    def dues_ahead(self) -> Mapping[str, float] | None:
-        """From when on jobs that wait go first (seconds), as far as can be foreseen, by id.
-
-        Of very many that wait only what is known by now: to foresee all would take seconds.
-        None: under this scheduler none ever does.
-        """
-        if self.state.reference is None:
-            return None
-        foreseen = {}
-        if len(self.state.startable) <= _MOST_FORESEEN:
-            foreseen = dict(self.state.reference.copy().found(math.inf))
-        dues = (
-            (job_id, each.due or foreseen.get(job_id))
-            for job_id, each in self.state.startable.items()
-        )
-        return {job_id: due.due_seconds for job_id, due in dues if due is not None}
 
     def reasons(self) -> dict[str, Reason]:
         """Return the reason why each pending job waits, by job id in order of arrival."""

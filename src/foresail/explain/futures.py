@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.explain.arrivals import HOUR, DrawnArrivals, draw_arrivals
 from foresail.explain.kernels.forward import ANYWHERE, Futures, blank_scratch, fill_starts
@@ -18,7 +17,7 @@ from foresail.explain.replayed_futures import (
     affordable_futures,
     is_replayable,
 )
-from foresail.model.arrays import Floats
+from foresail.model.arrays import Floats, Integers
 from foresail.model.cluster import Resources
 from foresail.model.job import DependencyKind
 from foresail.model.view import RunningJob
@@ -56,8 +55,9 @@ def starts_in_futures(
     """
     horizon = _horizon(outlook, lasting, running_ends)
     arrivals = draw_arrivals(outlook, len(lasting), horizon, random)
-    predecessors = _predecessors(outlook.waiting, outlook.running, len(outlook.waiting))
-    count = affordable_futures(outlook, arrivals.seconds.shape[1])
+    come = arrivals.seconds.shape[1]
+    predecessors = _predecessors(outlook.waiting, outlook.running, len(outlook.waiting) + come)
+    count = affordable_futures(outlook, come)
     if count and not predecessors["before"].size and is_replayable(outlook):
         lasting, running_ends = lasting[:count], running_ends[:count]
         arrivals = DrawnArrivals(arrivals.seconds[:count], arrivals.numbers[:count])
@@ -66,7 +66,7 @@ def starts_in_futures(
         return _in_threads(
             len(lasting), lambda first, last: replayed.starts(lasting, running_ends, first, last)
         )
-    return _Simulated(outlook, lasting, running_ends, arrivals).starts()
+    return _Simulated(outlook, lasting, running_ends, arrivals, predecessors).starts()
 
 
 def _in_threads(futures: int, starts: Callable[[int, int], Floats]) -> Floats:
@@ -122,9 +122,14 @@ class _Simulated:
     """Futures of an outlook, by their runtimes."""
 
     def __init__(
-        self, outlook: Outlook, lasting: Floats, running_ends: Floats, arrivals: DrawnArrivals
+        self,
+        outlook: Outlook,
+        lasting: Floats,
+        running_ends: Floats,
+        arrivals: DrawnArrivals,
+        predecessors: Mapping[str, Integers],
     ) -> None:
-        self._outlook, self._arrivals = outlook, arrivals
+        self._outlook, self._arrivals, self._predecessors = outlook, arrivals, predecessors
         self._waiting, self._running = outlook.waiting, outlook.running
         self._lasting, self._running_ends = lasting, running_ends
         names: list[str | None] = [*outlook.cpus]
@@ -215,7 +220,7 @@ class _Simulated:
             by_due=np.argsort(due, kind="stable")[: np.count_nonzero(np.isfinite(due))],
             by_ready=np.sort(by_ready, axis=1),
             most_tried=int(np.clip(tried, _FEWEST_TRIED, _MOST_TRIED)),
-            **_predecessors(waiting, running, known + most),
+            **self._predecessors,
         )
 
 
@@ -228,7 +233,7 @@ def _amounts(columns: Sequence[int], of: Iterable[Resources]) -> Floats:
 
 def _predecessors(
     waiting: Sequence[QueuedJob], running: Sequence[RunningJob], jobs: int
-) -> dict[str, NDArray[np.int64]]:
+) -> dict[str, Integers]:
     """Return the predecessors of each job that have not ended."""
     number = {each.pending.job.job_id: at for at, each in enumerate(waiting)}
     number.update((each.job.job_id, jobs + at) for at, each in enumerate(running))

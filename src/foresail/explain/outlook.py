@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
 from foresail.control.loop import Controller
@@ -16,11 +17,13 @@ from foresail.model.event import Conventions
 from foresail.model.job import Job
 from foresail.model.view import PendingJob, RunningJob
 from foresail.record.job_life import JobHistory
-from foresail.record.state import State
 from foresail.schedulers.kernels.reference import ReferenceTables
 
 MOST_RECENT: Final = 2_000
 """Of how many of the latest jobs arrivals are drawn."""
+
+_MOST_FORESEEN: Final = 5_000
+"""Of so many jobs that wait it is foreseen when they are due: with more, it would take seconds."""
 
 
 @quickly_made
@@ -105,7 +108,7 @@ class QueueRule:
     correction: CompiledCorrection
     conventions: Conventions
     initial_seconds: tuple[float, ...]
-    plan: Mapping[str, float]
+    plan: Mapping[str, float] = field(default_factory=dict)
     references: tuple[tuple[ReferenceTables, Mapping[str, int]], ...] = ()
 
 
@@ -155,7 +158,9 @@ class Outlook:
         return {name: room.cpus for name, room in self.room.items()}
 
 
-def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
+def outlook_of(
+    controller: Controller, others: Iterable[Job] = (), history: JobHistory | None = None
+) -> Outlook:
     """Return the outlook of a controller, and as if it had been given other jobs.
 
     Parameters
@@ -166,10 +171,25 @@ def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
     others
         Jobs that are not submitted. One with the id of a job that waits takes its place. Each may
         start from its submission on, or from now on if that is later.
+    history
+        Jobs the like of which may come again; None: nothing comes.
+
+    Raises ``InputError`` if nodes of the cluster are in several partitions.
     """
-    state = controller.state
-    room = dict(controller.state.free.by_partition())
-    if controller.cluster.shared:  # by what tasks use, whatever they ask for
+    return outlook_maker(controller, others, history)()
+
+
+def outlook_maker(
+    controller: Controller, others: Iterable[Job] = (), history: JobHistory | None = None
+) -> Callable[[], Outlook]:
+    """Return what makes the outlook of this moment, in any thread, whatever happens meanwhile.
+
+    So a controller waits only until it is noted what is pending and runs.
+    """
+    state, scheduler = controller.state, controller.scheduler
+    now, cluster, arrival = controller.now, controller.cluster, state.submissions
+    room = dict(state.free.by_partition())
+    if cluster.shared:  # by what tasks use, whatever they ask for
         room = {name: Resources(each.cpus, math.inf, math.inf) for name, each in room.items()}
     running = tuple(state.running_roster.in_order())
     frees_nothing = state.free.frees_nothing
@@ -177,34 +197,94 @@ def outlook_of(controller: Controller, others: Iterable[Job] = ()) -> Outlook:
     for each, amount in zip(running, taken, strict=True):
         for name, _ in each.placement.tasks_by_partition[:1]:
             room[name] += amount
-    held = frozenset(state.held)
-    dues = controller.dues_ahead()
-    instead = {job.job_id: job for job in others if job.job_id not in held}
-    pending_jobs = []
-    for pending in _not_held(state):
-        asked = instead.pop(pending.job.job_id, None)
-        if asked is not None:
-            pending = replace(controller.as_if_submitted(asked), arrival=pending.arrival)
-        pending_jobs.append(pending)
-    pending_jobs += map(controller.as_if_submitted, instead.values())
-    planned = controller.plan
-    home = _PartitionOf(controller.cluster)
-    waiting = [_queued(controller, each, home(each.job), planned, dues) for each in pending_jobs]
-    return Outlook(
-        now=controller.now,
-        begin_seconds=0.0,
-        room=room,
-        backfills=controller.scheduler.backfills is not False,
-        running=running,
-        taken=tuple(taken),
-        waiting=tuple(waiting),
-        held=held,
-        has_order=controller.scheduler.backfills is not None,
-        rule=_rule(controller),
-    )
+    held, plan = frozenset(state.held), controller.plan
+    asked = {job.job_id: controller.as_if_submitted(job) for job in others}
+    initial = [state.submitted_job(each.job.job_id).planned_seconds for each in running]
+    pendings = [each for roster in state.pending_rosters for each in roster.by_id.values()]
+    foresees = len(state.startable) <= _MOST_FORESEEN
+    reference = None if state.reference is None else state.reference.copy()
+    rule = _rule(controller, initial)
+    backfills, is_compared = scheduler.backfills, reference is not None
+    ordering = None if backfills is None else copy.deepcopy(scheduler)
+    past = [] if history is None else history.past[-MOST_RECENT - 1 :]
+    submitted = {} if history is None else history.submitted
+    first = next(iter(submitted.values()), None)
+    unknown = asked.keys() - submitted.keys()
+
+    def place(pending: PendingJob) -> float:
+        """By the scheduler's own order, else by its plan, else by arrival."""
+        if ordering is not None:
+            return ordering.place_in_queue(pending, now)
+        return plan.get(pending.job.job_id, now + 1e9 + pending.arrival)
+
+    def made() -> Outlook:
+        references: tuple[tuple[ReferenceTables, Mapping[str, int]], ...] = ()
+        dues: dict[str, float] = {}
+        if isinstance(reference, ReplayedReference):
+            references = tuple(reference.standing())
+        if reference is not None and foresees:
+            dues = {job_id: due.due_seconds for job_id, due in reference.copy().found(math.inf)}
+        home, waiting, instead = _PartitionOf(cluster), [], dict(asked)
+        for each in sorted(pendings, key=_by_arrival):
+            if each.job.job_id not in held:
+                other = instead.pop(each.job.job_id, None)
+                waiting.append(each if other is None else replace(other, arrival=each.arrival))
+        waiting += [each for job_id, each in instead.items() if job_id not in held]
+        queued = [
+            QueuedJob(
+                each,
+                home(each.job),
+                place(each),
+                max(each.job.eligible_seconds, now),
+                each.prediction.quantile(0.5) if is_compared else each.planned_seconds,
+                dues.get(each.job.job_id, math.inf) if each.due is None else each.due.due_seconds,
+            )
+            for each in waiting
+        ]
+        begin, recent = now, []
+        if history is not None:
+            came: dict[str, tuple[PendingJob, float | None]] = {
+                each.job.job_id: (
+                    PendingJob(each.job, 0, each.running.prediction, each.planned_seconds),
+                    each.outcome.runtime_seconds,
+                )
+                for each in past[-MOST_RECENT:]
+            }
+            for runs, planned in zip(running, initial, strict=True):
+                pending = PendingJob(runs.job, 0, runs.prediction, planned)
+                came[runs.job.job_id] = pending, None
+            came.update((each.job.job_id, (each, None)) for each in waiting)
+            if len(past) > MOST_RECENT:  # all that came since then are known
+                begin = past[0].outcome.end_seconds
+            elif first is not None:
+                begin = first.submit_seconds
+            known = [each for job_id, each in came.items() if job_id not in unknown]
+            known = sorted((each for each in known if each[0].job.cpus), key=_submitted)
+            if len(known) > MOST_RECENT:
+                begin = max(begin, known[-MOST_RECENT - 1][0].job.submit_seconds)
+            for pending, runtime in known[-MOST_RECENT:]:
+                job = replace(pending.job, submit_seconds=now)
+                comes = replace(pending, job=job, arrival=arrival)
+                when = pending.job.submit_seconds
+                recent.append(RecentJob(comes, home(job), place(comes), when, runtime))
+        return Outlook(
+            now=now,
+            begin_seconds=0.0 if history is None else begin,
+            room=room,
+            backfills=backfills is not False,
+            running=running,
+            taken=tuple(taken),
+            waiting=tuple(queued),
+            held=held,
+            recent=tuple(recent),
+            has_order=backfills is not None,
+            rule=None if rule is None else replace(rule, plan=plan, references=references),
+        )
+
+    return made
 
 
-def _rule(controller: Controller) -> QueueRule | None:
+def _rule(controller: Controller, initial_seconds: Sequence[float]) -> QueueRule | None:
     correction, reference = controller.correction, controller.state.reference
     if (
         not isinstance(correction, CompiledCorrection)
@@ -212,95 +292,16 @@ def _rule(controller: Controller) -> QueueRule | None:
         or not (reference is None or isinstance(reference, ReplayedReference))
     ):
         return None
-    return QueueRule(
-        cast("Any", controller.scheduler).compiled(),
-        correction,
-        controller.conventions,
-        tuple(
-            controller.state.submitted_job(each.job.job_id).planned_seconds
-            for each in controller.state.running_roster.in_order()
-        ),
-        controller.plan,
-        () if reference is None else tuple(reference.standing()),
-    )
-
-
-def _not_held(state: State) -> list[PendingJob]:
-    """Jobs that wait, by arrival; however many others are held."""
-    rosters = state.startable, state.waiting_for, state.too_wide, state.held_back
-    jobs = [each for by_id in rosters for each in by_id.values()]
-    return sorted((each for each in jobs if each.job.job_id not in state.held), key=_by_arrival)
+    scheduler = cast("Any", controller.scheduler).compiled()
+    return QueueRule(scheduler, correction, controller.conventions, tuple(initial_seconds))
 
 
 def _by_arrival(pending: PendingJob) -> int:
     return pending.arrival
 
 
-def with_arrivals(outlook: Outlook, controller: Controller, jobs: JobHistory) -> Outlook:
-    """The same, with the latest jobs that have come, of which arrivals are drawn."""
-    latest = jobs.past[-MOST_RECENT:]
-    came: dict[str, tuple[PendingJob, float | None]] = {}
-    for each in latest:
-        pending = PendingJob(each.job, 0, each.running.prediction, each.planned_seconds)
-        came[each.job.job_id] = pending, each.outcome.runtime_seconds
-    for runs in outlook.running:
-        planned = controller.state.submitted_job(runs.job.job_id).planned_seconds
-        came[runs.job.job_id] = PendingJob(runs.job, 0, runs.prediction, planned), None
-    for queued in outlook.waiting:
-        came[queued.pending.job.job_id] = queued.pending, None
-    begin = outlook.now
-    if len(latest) < len(jobs.past):  # all that came since then are known
-        begin = jobs.past[-MOST_RECENT - 1].outcome.end_seconds
-    elif jobs.submitted:
-        begin = next(iter(jobs.submitted.values())).submit_seconds
-    planned_starts, home = controller.plan, _PartitionOf(controller.cluster)
-    recent = [
-        _recent(controller, pending, home(pending.job), runtime, planned_starts)
-        for job_id, (pending, runtime) in came.items()
-        if pending.job.cpus and job_id in jobs.submitted
-    ]
-    recent.sort(key=_submitted)
-    return replace(outlook, begin_seconds=begin, recent=tuple(recent))
-
-
-def _submitted(recent: RecentJob) -> float:
-    return recent.submit_seconds
-
-
-def _recent(
-    controller: Controller,
-    pending: PendingJob,
-    partition: str | None,
-    runtime_seconds: float | None,
-    starts: Mapping[str, float],
-) -> RecentJob:
-    job = replace(pending.job, submit_seconds=controller.now)
-    now = replace(pending, job=job, arrival=controller.state.submissions)
-    return RecentJob(
-        pending,
-        partition,
-        _place(controller, now, starts),
-        pending.job.submit_seconds,
-        runtime_seconds,
-    )
-
-
-def _queued(
-    controller: Controller,
-    pending: PendingJob,
-    partition: str | None,
-    starts: Mapping[str, float],
-    dues: Mapping[str, float] | None,
-) -> QueuedJob:
-    job = pending.job
-    return QueuedJob(
-        pending,
-        partition,
-        _place(controller, pending, starts),
-        max(job.eligible_seconds, controller.now),
-        pending.planned_seconds if dues is None else pending.prediction.quantile(0.5),
-        math.inf if dues is None else dues.get(job.job_id, math.inf),
-    )
+def _submitted(came: tuple[PendingJob, float | None]) -> float:
+    return came[0].job.submit_seconds
 
 
 class _PartitionOf:
@@ -327,10 +328,3 @@ class _PartitionOf:
             fitting = {each.name for each in self._partitions if job.total.fits_in(each.total)}
             names = [name for name in asked if name in fitting or len(asked) == 1]
         return names[0] if len(names) == 1 else None
-
-
-def _place(controller: Controller, pending: PendingJob, starts: Mapping[str, float]) -> float:
-    """By the scheduler's own order, else by its plan (seconds by job id), else by arrival."""
-    if controller.scheduler.backfills is not None:
-        return controller.scheduler.place_in_queue(pending, controller.now)
-    return starts.get(pending.job.job_id, controller.now + 1e9 + pending.arrival)

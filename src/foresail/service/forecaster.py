@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -15,7 +15,7 @@ import numpy as np
 
 from foresail.control.loop import Controller
 from foresail.explain.forecast import SCENARIOS, Range, WaitingForecasts
-from foresail.explain.outlook import Outlook, outlook_of, with_arrivals
+from foresail.explain.outlook import Outlook, outlook_maker
 from foresail.explain.start_calibration import MOST, AskedStart, StartCalibration
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.errors import ForesailError, InputError
@@ -241,14 +241,17 @@ class QueueForecaster:
         return drawing.result()
 
     async def _draw(self, jobs: Sequence[Job], *, arrivals: bool) -> Forecasts:
-        def stands(controller: Controller, history: JobHistory) -> Outlook:
+        def stands(
+            controller: Controller, history: JobHistory
+        ) -> tuple[float, Callable[[], Outlook]]:
             self._starts.catch_up(history)
-            outlook = outlook_of(controller, jobs)
-            return with_arrivals(outlook, controller, history) if arrivals else outlook
+            maker = outlook_maker(controller, jobs, history if arrivals else None)
+            return controller.now, maker
 
-        outlook = await self._snapshots.ask(stands)
-        await self._look_back(outlook.now)
-        work = _DRAWING.submit(drawn_forecasts, outlook, self._starts, self._past)
+        now, outlook = await self._snapshots.ask(stands)
+        await self._look_back(now)
+        past = self._past
+        work = _DRAWING.submit(lambda: drawn_forecasts(outlook(), self._starts, past))
         return await asyncio.wrap_future(work)
 
     def overruns(self, forecasts: Forecasts, job_id: str) -> float | None:
