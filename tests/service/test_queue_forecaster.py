@@ -161,16 +161,29 @@ def test_who_waits_no_more_is_not_in_the_plan():
 
 
 def test_forecasts_of_a_long_queue_are_kept_by_parts(monkeypatch):
-    """Who submits writes in between, and waits for none of all."""
+    """Who submits writes in between, and who waits for them has them before."""
     monkeypatch.setattr(module, "_ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(module, "_FORECAST_SECONDS", 0.01)
+    monkeypatch.setattr(module, "_standing", None)
 
     async def ask():
-        made, _ = forecaster(monkeypatch, 0.0, [str(number) for number in range(1_050)])
-        for _ in range(2):
-            await made.latest(["no such"])
-        return [len(each) for each in made._store.given]
+        made, snapshots = forecaster(monkeypatch, 0.0, [str(number) for number in range(1_050)])
+        outlooks = snapshots.ask
 
-    assert asyncio.run(ask()) == [100] * 10 + [50]
+        async def asked(question):
+            return (60.0, 1, 1) if question is None else await outlooks(question)
+
+        snapshots.ask = asked
+        given = made._store.given
+        latest = await made.latest(["no such"])
+        shown_before = latest is not None and not given
+        keeping = asyncio.create_task(made.keep_all())
+        while sum(map(len, given)) < 1_050:
+            await asyncio.sleep(0.001)
+        keeping.cancel()
+        return shown_before, [len(each) for each in given]
+
+    assert asyncio.run(asyncio.wait_for(ask(), 20)) == (True, [100] * 10 + [50])
 
 
 def test_forecasts_are_kept_at_submission_and_when_the_wait_has_doubled(monkeypatch):
