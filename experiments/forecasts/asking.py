@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from schedules import RECORDED, Floats, Log, PastSchedule, run_schedule
 from scoring import LEVELS
 
@@ -41,8 +42,7 @@ class Questions:
 def questions_of(past: PastSchedule, count: int) -> Questions:
     """Draw about so many jobs that wait for more than a second, each asked of twice."""
     waits = past.start - past.submit
-    jobs = np.flatnonzero(waits > 1.0)
-    jobs = np.random.default_rng(1).permutation(jobs)[:count]
+    jobs = _waiting_jobs(past, 1)[:count]
     twice = np.concatenate((jobs, jobs))
     halfway = np.repeat((False, True), len(jobs))
     asked = past.submit[twice] + np.where(halfway, 0.5, 0.0) * waits[twice]
@@ -51,18 +51,23 @@ def questions_of(past: PastSchedule, count: int) -> Questions:
     return Questions(twice, asked, halfway[order], past.start[twice] - asked)
 
 
+def _waiting_jobs(past: PastSchedule, seed: int) -> NDArray[np.int64]:
+    """Return the jobs that wait for more than a second, in random order."""
+    jobs = np.flatnonzero(past.start - past.submit > 1.0)
+    return np.random.default_rng(seed).permutation(jobs)
+
+
 class _Forecasters:
     """Ours, with and without parts, each corrected by its own past where that is wished."""
 
-    def __init__(self, parts: list[str]) -> None:
+    def __init__(self) -> None:
         self.whole = StartForecaster()
         self._alone = StartForecaster()
         self._alone._factor.shares = (0.0,) * 4
         self._alone._factor.update = lambda: None  # type: ignore[method-assign]
-        self._parts = parts
 
     def forecasts(
-        self, log: Log, now: float, scenarios: int, recorded: float | None
+        self, log: Log, now: float, scenarios: int, recorded: float | None, parts: list[str]
     ) -> dict[str, WaitingForecasts]:
         """Forecast all that waits, by part."""
         controller = log.controller
@@ -74,7 +79,7 @@ class _Forecasters:
         self.whole.catch_up(history)
         self._alone.catch_up(history)
         found = {}
-        for name in self._parts:
+        for name in parts:
             learned, common, arrivals = PARTS[name]
             outlook = coming if arrivals else bare
             forecaster = self.whole if common else self._alone
@@ -105,47 +110,73 @@ def answers_of_ours(
     questions: Questions,
     *,
     scenarios: int,
+    learned: int,
     parts: list[str],
 ) -> dict[str, Floats]:
-    """Run the schedule again, asking: quantiles of what is left to wait, by method."""
-    forecasters = _Forecasters(parts)
+    """Run the schedule again, asking: quantiles of what is left to wait, by method.
+
+    Corrections learn from forecasts made at the questions and at so many other submissions.
+    """
+    forecasters = _Forecasters()
     corrected = parts[-1]
-    asked: list[tuple[int, AskedStart]] = []
+    kept = _Kept(past)
     answers = {name: np.full((len(questions.jobs), len(LEVELS)), np.nan) for name in [*parts, OURS]}
     borders = np.append(past.steps[1:], np.inf)
     machine = past.processors if policy == RECORDED else None
-    asked_to = 0
-    step = 0
+    others = past.submit[_waiting_jobs(past, 2)[:learned]]
+    moments = np.concatenate((questions.asked, others))
+    order = np.argsort(moments, kind="stable").tolist()
+    asked_to = step = 0
 
     def ask(now: float) -> None:
         nonlocal asked_to, step
         until = borders[step]
         step += 1
-        while asked_to < len(questions.asked) and questions.asked[asked_to] < until:
-            number, asked_to = asked_to, asked_to + 1
-            moment = max(now, float(questions.asked[number]))
-            calibration = StartCalibration(
-                [_known(one, past.start[of], moment) for of, one in asked]
-            )
-            job = int(questions.jobs[number])
-            job_id = past.job_ids[job]
-            found = forecasters.forecasts(log, moment, scenarios, machine)
-            for name, forecasts in found.items():
-                _note(answers[name], number, forecasts[job_id], moment)
+        while asked_to < len(order) and moments[order[asked_to]] < until:
+            number, asked_to = order[asked_to], asked_to + 1
+            moment = max(now, float(moments[number]))
+            is_question = number < len(questions.jobs)
+            names = parts if is_question else [corrected]
+            found = forecasters.forecasts(log, moment, scenarios, machine, names)
             drawn = found[corrected]
-            _note(answers[OURS], number, calibration.corrected(moment, drawn)[job_id], moment)
-            came = float(past.submit[job])
-            told = AskedStart(came, moment, drawn[job_id].start, len(drawn), moment)
-            asked.append((job, told))
+            if is_question:
+                job_id = past.job_ids[int(questions.jobs[number])]
+                calibration = StartCalibration(kept.known(moment))
+                found[OURS] = calibration.corrected(moment, drawn)
+                for name, forecasts in found.items():
+                    _note(answers[name], number, forecasts[job_id], moment)
+            kept.keep(moment, drawn)
 
     log = Log(ask)
     run_schedule(workload, policy, past.limits, log)
     return answers
 
 
-def _known(asked: AskedStart, start: float, now: float) -> AskedStart:
-    """The same, with what is known of its outcome at a moment."""
-    return replace(asked, seconds=min(start, now), has_started=start <= now)
+class _Kept:
+    """Forecasts of all that waits, kept as a service does: first, and as each wait has doubled."""
+
+    def __init__(self, past: PastSchedule) -> None:
+        self._start = dict(zip(past.job_ids, past.start.tolist(), strict=True))
+        self._asked: list[tuple[str, AskedStart]] = []
+        self._last: dict[str, float] = {}
+
+    def keep(self, now: float, drawn: WaitingForecasts) -> None:
+        """Keep those that are due of forecasts made now."""
+        for job_id, submitted in zip(drawn, drawn.submitted.tolist(), strict=True):
+            last = self._last.get(job_id, -np.inf)
+            if now >= submitted + max(60.0, 2.0 * (last - submitted)) or np.isinf(last):
+                start = drawn[job_id].start
+                self._asked.append((job_id, AskedStart(submitted, now, start, len(drawn), now)))
+                self._last[job_id] = now
+
+    def known(self, now: float) -> list[AskedStart]:
+        """Return those of which something is known at a moment."""
+        starts = ((self._start[job_id], each) for job_id, each in self._asked)
+        return [
+            replace(each, seconds=min(start, now), has_started=start <= now)
+            for start, each in starts
+            if start <= now or each.made_seconds + each.drawn.low < 2.0 * now
+        ]
 
 
 def _note(answers: Floats, number: int, told: WaitingForecast, now: float) -> None:

@@ -51,6 +51,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=5_000, help="the first so many of each log")
     parser.add_argument("--asked", type=int, default=200, help="jobs that are asked of, twice each")
     parser.add_argument("--scenarios", type=int, default=200, help="futures of each forecast")
+    parser.add_argument(
+        "--learned", type=int, default=400, help="other submissions that corrections learn from"
+    )
     parser.add_argument("--processors", type=int, help="of machines whose logs do not say so")
     parser.add_argument("--parts", action="store_true", help="ours without parts, too")
     chosen = parser.parse_args()
@@ -93,7 +96,13 @@ def _compare(title: str, workload: Workload, policy: str, chosen: argparse.Names
     answers = _answers_of_others(past, questions)
     parts = [*PARTS] if chosen.parts else [*PARTS][-1:]
     answers |= answers_of_ours(
-        taken, policy, past, questions, scenarios=chosen.scenarios, parts=parts
+        taken,
+        policy,
+        past,
+        questions,
+        scenarios=chosen.scenarios,
+        learned=chosen.learned,
+        parts=parts,
     )
     known = questions.asked + questions.left
     three = [answers[OURS], answers[_TREES], answers[_PAST]]

@@ -22,7 +22,7 @@ from foresail.model.arrays import Booleans, Floats
 MOST: Final = 600
 """Of so many of the latest questions the outcome counts; earlier ones weigh next to nothing."""
 
-_HALF_LIFE: Final = 100.0
+_HALF_LIFE: Final = 300.0
 """A question weighs half as much as one that was asked so many questions later."""
 
 _BANDWIDTH: Final = 1.5
@@ -32,8 +32,10 @@ wait."""
 _PASSED_BANDWIDTH: Final = 0.2
 """Of one over the share of the wait that has passed: who has just come knows less of it."""
 
-_PRIOR: Final = 15
-"""Forecasts that held as they should count as if so many had been seen."""
+_PRIOR: Final = 30
+_PRIOR_SPREAD: Final = 1.3
+"""So many starts count as seen, scattered so many times as far as was forecast: those that are seen
+depend on each other, so that it takes more of them to narrow ranges than to widen them."""
 
 _LEAST_SCALE: Final = 0.5
 _MOST_SCALE: Final = 3.0
@@ -54,7 +56,7 @@ _FURTHEST: Final = 8.0
 """Bound of the place of a start within its forecast."""
 
 _PLACES_OF_PRIOR: Final = np.array(
-    [NormalDist().inv_cdf((number + 0.5) / _PRIOR) for number in range(_PRIOR)]
+    [NormalDist(sigma=_PRIOR_SPREAD).inv_cdf((number + 0.5) / _PRIOR) for number in range(_PRIOR)]
 )
 _KNOTS: Final = np.linspace(0.0, 12.0, 41)
 _PASSED: Final = np.linspace(0.0, 1.0, 5)
@@ -91,8 +93,6 @@ class AskedStart:
 
 class StartCalibration:
     """Corrections of forecasts by the outcomes of earlier ones; changes nothing without any.
-
-    Forecasts with jobs to come are another kind than those without: each kind has its own.
 
     Parameters
     ----------
