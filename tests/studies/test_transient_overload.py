@@ -9,13 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foresail.cloud.transient.serving import (
-    Cordoned,
-    Surplus,
-    TransientMachines,
-    Unprotected,
-    overload,
-)
 from foresail.model.errors import InputError
 from foresail_studies.transient.clients import Clients, serve_waiting_clients
 from foresail_studies.transient.kernels.service import (
@@ -24,6 +17,13 @@ from foresail_studies.transient.kernels.service import (
     Chance,
     Outages,
     serve_clients,
+)
+from foresail_studies.transient.serving import (
+    Cordoned,
+    Surplus,
+    TransientMachines,
+    Unprotected,
+    overload,
 )
 from foresail_studies.transient.taken import taken_at_random
 

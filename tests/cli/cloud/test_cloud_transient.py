@@ -204,7 +204,7 @@ def test_tiers_in_the_history_that_they_were_learned_from(market):
 
 @pytest.mark.parametrize(
     "options",
-    [("--batch", "1x1"), ("--requests", 5), ("--check-window", 7), ("--window", 7)],
+    [("--check-window", 7), ("--window", 7)],
     ids=lambda options: options[0],
 )
 def test_options_that_would_be_ignored(types, options):
@@ -215,12 +215,12 @@ def test_options_that_would_be_ignored(types, options):
 
 def test_tiers_are_not_checked_in_windows(market):
     """What is made for one service only is refused with tiers."""
-    with pytest.raises(InputError, match="'--requests': is not known of tiers"):
-        raise run(*market, "--tier", "web=20", "--requests", 5).exception
+    with pytest.raises(InputError, match="'--check-window': is not known of tiers"):
+        raise run(*market, "--tier", "web=20", "--check-window", 7).exception
 
 
 def test_learned_from_histories(market, tmp_path):
-    """Histories: the plan, what it would have had, batch work, requests, and windows checked."""
+    """Histories: the plan, what it would have had, and windows checked."""
     out = tmp_path / "out"
     result = run(
         *market,
@@ -228,10 +228,6 @@ def test_learned_from_histories(market, tmp_path):
         40,
         "--availability",
         0.99,
-        "--batch",
-        "10x2",
-        "--requests",
-        5,
         "--check-window",
         7,
         "--output",
@@ -245,14 +241,10 @@ def test_learned_from_histories(market, tmp_path):
     assert plan.availability >= 0.99
     assert all(each.type.price_per_unit_hour == pytest.approx(0.012) for each in plan.rented)
     assert 0.9 < record["availability_in_history"] <= 1.0
-    batch = record["batch"]
-    assert batch["finished"] > 0.0
-    assert record["served"]["failed_at_handover"] <= record["served_unprotected"]["requests"]
     assert {each["window"] for each in record["windows"]} == {"7 days", "oracle"}
     page = (out / "report.html").read_text()
     assert not page_faults(page, out)
     assert "Does what was learned hold afterwards?" in page
-    assert "Batch tasks on the surplus finished" in page
 
 
 def test_a_plan_that_was_made_before(market, types, tmp_path):
@@ -260,15 +252,11 @@ def test_a_plan_that_was_made_before(market, types, tmp_path):
     out = tmp_path / "out"
     first = run(*market, "--capacity", 40, "--availability", 0.99, "--output", out, "--format=json")
     record = json.loads(first.stdout)
-    again = run(*market, "--plan", out / "plan.json", "--requests", 5, "--format", "json")
+    again = run(*market, "--plan", out / "plan.json", "--format", "json")
     assert again.exit_code == 0, again.exception
     found = json.loads(again.stdout)
     assert from_record(found) == from_record(record)
     assert found["availability_in_history"] == record["availability_in_history"]
-    overload = found["overload"]
-    assert overload["turned_away"] <= overload["requests"]
-    # Cordoned machines are out of service before they are gone.
-    assert overload["overloaded_seconds"] >= (1.0 - found["availability_in_history"]) * 29 * 86_400
     (tmp_path / "bad.json").write_text("{}")
     for arguments, said in (
         ((*market, "--plan", tmp_path / "bad.json"), "is no plan"),
@@ -383,14 +371,10 @@ def test_bad_input(types, market, arguments, said):
     ("arguments", "said"),
     [
         (("--market", "nothing*"), "--market"),
-        (("--batch", "10"), "--batch"),
-        (("--capacity", 5, "--batch", "0.001x0.001"), "--batch"),
-        (("--requests", -1), "--requests"),
         (("--doubt", -1), "--doubt"),
         (("--check-window", 0), "days"),
         (("--check-window", 60), "first plan"),
         (("--window", -3), "'--window': no number of days"),
-        (("--requests", 1, "--longest-wait", -1), "--longest-wait"),
     ],
 )
 def test_bad_input_with_histories(market, arguments, said):

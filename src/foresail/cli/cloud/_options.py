@@ -35,7 +35,7 @@ def naming_options(options: Mapping[str, str]) -> Iterator[None]:
         yield
     except InputError as error:
         option = options.get(error.field or "")
-        if option is None:
+        if option is None or error.line is not None:
             raise
         expected = error.expected
         raise InputError(

@@ -2,124 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from foresail.cli.cloud._options import AnswerOptions, echo, naming_options, print_numbers
-from foresail.cli.cloud._transient import (
-    LONGEST_WAIT_SECONDS,
-    checked,
-    held_to,
-    learned_of,
-    offers_of,
-)
-from foresail.cli.formats import Format, print_json, refuse
+from foresail.cli.cloud._options import AnswerOptions, naming_options
+from foresail.cli.formats import refuse
 from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from foresail.cli.cloud._transient import OfferHistories
+    from foresail.cloud.histories import JointHistory
     from foresail.cloud.transient.offers import Offers
+    from foresail.cloud.transient.plan import CapacityPlan
     from foresail.cloud.transient.tiers import Tier
-    from foresail.reports.renting.transient_page import TieredAnswer, TransientAnswer
-
-
-def show(answer: TransientAnswer, answering: AnswerOptions) -> None:
-    """Print a plan, and write the page about it where one is asked for."""
     from foresail.reports.renting.transient_page import (
-        plan_table,
-        sentences,
-        transient_page,
-        transient_record,
-        windows_table,
+        HeldToHistory,
+        TrailingWindow,
+        TransientAnswer,
     )
 
-    if answering.output_format is Format.JSON:
-        print_json(transient_record(answer))
-    else:
-        print_numbers(plan_table(answer.plan))
-        typer.echo()
-        if answer.windows:
-            print_numbers(windows_table(answer.windows))
-            typer.echo()
-        for sentence in sentences(answer):
-            echo(sentence)
-    if answering.output is not None:
-        answering.write(transient_page(answer), plan=answer.plan.to_record())
-
-
-def show_tiers(answer: TieredAnswer, answering: AnswerOptions) -> None:
-    """Print the plans of tiers, and write the page about them where one is asked for."""
-    from foresail.reports.renting.transient_page import (
-        tier_record,
-        tier_sentences,
-        tier_tables,
-        tiers_page,
-        tiers_table,
-    )
-
-    if answering.output_format is Format.JSON:
-        print_json(tier_record(answer))
-    else:
-        for table in (*tier_tables(answer.plan), tiers_table(answer.plan)):
-            typer.echo(table.title)
-            print_numbers(table)
-            typer.echo()
-        for sentence in tier_sentences(answer):
-            echo(sentence)
-    if answering.output is not None:
-        answering.write(tiers_page(answer), plan=answer.plan.to_record())
-
-
-def answer_of(
-    offers: Offers, capacity: float, availability: float, extra_nines: float
-) -> TransientAnswer:
-    """The cheapest plan for a capacity, and what each nine would cost."""
-    from foresail.cloud.transient.planning import cheaper, frontier, plan
-    from foresail.reports.renting.transient_page import TransientAnswer
-
-    planned = plan(offers, capacity, availability, extra_nines=extra_nines)
-    along = frontier(offers, capacity, extra_nines=extra_nines)
-    return TransientAnswer(offers, cheaper(planned, along), along)
-
-
-def answer_of_plan(offers: Offers, path: Path) -> TransientAnswer:
-    """A plan as it was made, beside what each nine would cost now."""
-    from foresail.cloud.transient.offers import Offers
-    from foresail.cloud.transient.plan import read_plan
-    from foresail.cloud.transient.planning import frontier
-    from foresail.reports.renting.transient_page import TransientAnswer
-
-    planned = read_plan(path)
-    along = frontier(offers, planned.capacity, extra_nines=planned.extra_nines)
-    return TransientAnswer(Offers(tuple(each.type for each in planned.rented)), planned, along)
-
-
-def tiered_answer(
-    offers: Offers,
-    tiers: Sequence[str],
-    availability: float,
-    extra_nines: float,
-    learned: OfferHistories | None,
-) -> TieredAnswer:
-    """Plans for tiers, each a text ``NAME=UNITS``; held to the histories where there are any."""
-    from foresail.cloud.transient.tiers import plan_tiers, realised_availability, tier_frontier
-    from foresail.reports.renting.transient_page import TieredAnswer
-
-    parts = [_tier(text) for text in tiers]
-    planned = plan_tiers(offers, parts, availability, extra_nines=extra_nines)
-    return TieredAnswer(
-        offers,
-        planned,
-        availability,
-        tier_frontier(offers, parts, extra_nines=extra_nines),
-        None if learned is None else realised_availability(learned.history, planned),
-    )
+_DAY_SECONDS: Final = 86_400.0
+_HELD_DAYS: Final = 7.0
+_DRAWS: Final = 50
+_SEED: Final = 1
 
 
 def _tier(text: str) -> Tier:
@@ -138,8 +50,7 @@ _OPTIONS: Final = {
     "availability": "--availability",
     "extra_nines": "--extra-nines",
     "doubt_hours": "--doubt",
-    "requests_per_second": "--requests",
-    "longest_wait_seconds": "--longest-wait",
+    "on_demand_price_per_unit_hour": "--on-demand-price",
 }
 
 
@@ -185,21 +96,6 @@ def command(
             help="With --prices: plan of so many days again and again, and see what holds.",
         ),
     ] = None,
-    batch: Annotated[
-        str | None,
-        typer.Option(
-            metavar="UNITSxHOURS", help="With --prices: run such batch tasks on the surplus."
-        ),
-    ] = None,
-    requests: Annotated[
-        float | None,
-        typer.Option(
-            metavar="PER_SECOND", help="With --prices: send requests, and see which fail."
-        ),
-    ] = None,
-    longest_wait: Annotated[
-        float, typer.Option(metavar="SECONDS", help="With --requests: for how long one may queue.")
-    ] = LONGEST_WAIT_SECONDS,
     tiers: Annotated[
         list[str] | None,
         typer.Option(
@@ -228,45 +124,68 @@ def command(
     Types are read from a file, or estimated from histories of their markets. The plan is printed
     as a table or as JSON that an adapter can apply.
     """
-    in_history: dict[str, object] = {
-        "--batch": batch,
-        "--requests": requests,
-        "--check-window": windows or None,
-    }
-    if prices is None:
-        learning = {
-            "--machines": machines,
-            "--window": window,
-            "--correlated": correlated or None,
-            "--plan": made,
-        }
-        refuse({**in_history, **learning}, "needs price histories", "--prices HISTORIES too")
-    if tiers:
-        in_history["--plan"] = made
-        refuse(in_history, "is not known of tiers", "--capacity UNITS instead of --tier")
-    learned = (
-        learned_of(prices, machines, market, doubt, correlated) if prices is not None else None
+    from foresail.cloud.transient.tiers import plan_tiers, realised_availability, tier_frontier
+    from foresail.reports.renting.transient_page import (
+        TieredAnswer,
+        plan_table,
+        sentences,
+        tier_record,
+        tier_sentences,
+        tier_tables,
+        tiers_page,
+        tiers_table,
+        transient_page,
+        transient_record,
+        windows_table,
     )
-    with naming_options({"doubt_hours": "--doubt"}):
-        offers = offers_of(types, learned, window, on_demand_price)
-    answering.require_folder()
+
+    checks: dict[str, object] = {"--check-window": windows or None, "--plan": made}
+    if prices is None:
+        learning = {"--machines": machines, "--window": window, "--correlated": correlated or None}
+        refuse({**checks, **learning}, "needs price histories", "--prices HISTORIES too")
     if tiers:
-        if capacity is not None:
-            raise InputError("the capacity is given twice", expected="--capacity or --tier")
-        options = {**_OPTIONS, "capacity": "--tier", "tiers": "--tier"}
-        with naming_options(options), doing("planning tiers"):
-            tiered = tiered_answer(offers, tiers, availability, extra_nines, learned)
-        show_tiers(tiered, answering)
+        refuse(checks, "is not known of tiers", "--capacity UNITS instead of --tier")
+        refuse({"--capacity": capacity}, "the capacity is given twice", "--capacity or --tier")
+    if made is not None:
+        refuse({"--capacity": capacity}, "the plan has one of its own", "--plan or --capacity")
+    learned = None
+    if prices is not None:
+        learned = _learned(prices, machines, market, doubt, correlated)
+    with naming_options(_OPTIONS):
+        offers = _offers(types, learned, window, on_demand_price)
+    answering.require_folder()
+    named = "--tier" if tiers else "--capacity"
+    with naming_options({**_OPTIONS, "capacity": named, "tiers": named}), doing("planning"):
+        if tiers:
+            parts = [_tier(text) for text in tiers]
+            planned = plan_tiers(offers, parts, availability, extra_nines=extra_nines)
+            along = tier_frontier(offers, parts, extra_nines=extra_nines)
+            had = None if learned is None else realised_availability(learned.history, planned)
+            tiered = TieredAnswer(offers, planned, availability, along, had)
+        else:
+            answer = _answer(offers, capacity, availability, made, extra_nines)
+            if learned is not None:
+                answer = replace(
+                    answer,
+                    held=_held(learned.history, answer.plan),
+                    windows=_checked(learned, answer, windows) if windows else (),
+                )
+    if tiers:
+        answering.answer(
+            tier_record(tiered),
+            tier_sentences(tiered),
+            (*tier_tables(planned), tiers_table(planned)),
+            lambda: tiers_page(tiered),
+            plan=planned.to_record(),
+        )
         return
-    options = {**_OPTIONS, "capacity": "--capacity"}
-    with naming_options(options), doing("planning capacity"):
-        answer = _answer(offers, capacity, availability, made, extra_nines)
-        if learned is not None:
-            held = held_to(learned.history, answer.plan, batch, requests, longest_wait)
-            answer = replace(answer, held=held)
-        if learned is not None and windows:
-            answer = replace(answer, windows=checked(learned, answer, windows))
-    show(answer, answering)
+    answering.answer(
+        transient_record(answer),
+        sentences(answer),
+        [plan_table(answer.plan), *([windows_table(answer.windows)] if answer.windows else [])],
+        lambda: transient_page(answer),
+        plan=answer.plan.to_record(),
+    )
 
 
 def _answer(
@@ -276,10 +195,153 @@ def _answer(
     made: Path | None,
     extra_nines: float,
 ) -> TransientAnswer:
-    """The plan that was made before, or one for a capacity."""
+    """The plan that was made before, or the cheapest for a capacity; and what each nine costs."""
+    from foresail.cloud.transient.offers import Offers
+    from foresail.cloud.transient.plan import read_plan
+    from foresail.cloud.transient.planning import cheaper, frontier, plan
+    from foresail.reports.renting.transient_page import TransientAnswer
+
     if made is not None:
-        refuse({"--capacity": capacity}, "the plan has one of its own", "--plan or --capacity")
-        return answer_of_plan(offers, made)
+        planned = read_plan(made)
+        along = frontier(offers, planned.capacity, extra_nines=planned.extra_nines)
+        return TransientAnswer(Offers(tuple(each.type for each in planned.rented)), planned, along)
     if capacity is None:
         raise InputError("no capacity to plan for", expected="--capacity UNITS, --tier, or --plan")
-    return answer_of(offers, capacity, availability, extra_nines)
+    along = frontier(offers, capacity, extra_nines=extra_nines)
+    planned = cheaper(plan(offers, capacity, availability, extra_nines=extra_nines), along)
+    return TransientAnswer(offers, planned, along)
+
+
+@dataclass(frozen=True)
+class OfferHistories:
+    """Histories of all markets on one time axis, and what estimates offers from a part of them."""
+
+    history: JointHistory
+    estimate: Callable[[JointHistory], Offers]
+
+
+def _offers(
+    types: Path | None, learned: OfferHistories | None, window: float | None, price: float | None
+) -> Offers:
+    """Types of a file, or as the last days of their histories (``window``; None: all) show them.
+
+    The price is that on demand, of a unit of capacity for an hour, instead of what types have.
+
+    Raises ``InputError`` if there is neither file nor histories, or both; or either cannot be read
+    so.
+    """
+    from foresail.cloud.transient.offers import Offers
+    from foresail.cloud.transient.plan import read_types
+
+    if (types is None) == (learned is None):
+        raise InputError(
+            "no types to choose from, or two lists of them", expected="--types or --prices"
+        )
+    if learned is None:
+        assert types is not None
+        offers = Offers(read_types(types))
+    else:
+        seen = learned.history
+        if window is not None:
+            _require_days("--window", window)
+            seen = seen.between(seen.end - window * _DAY_SECONDS, seen.end)
+        offers = learned.estimate(seen)
+    if price is None:
+        return offers
+    priced = [replace(each, on_demand_price_per_unit_hour=price) for each in offers.types]
+    return replace(offers, types=tuple(priced))
+
+
+def _learned(
+    prices: str, machines: Path | None, market: str, doubt: float, correlated: bool
+) -> OfferHistories:
+    """Histories of markets and capacities of their machines, for offers to be estimated from.
+
+    ``machines`` is the file with the capacity of each instance type; only markets whose name
+    matches the pattern ``market`` count; ``doubt`` are hours, half of them down, that are put to
+    what was seen of each; ``correlated`` markets may fail together.
+
+    Raises ``InputError`` if no market has such a name, or the capacity of an instance type is
+    missing.
+    """
+    from foresail.cloud.histories import joined
+    from foresail.cloud.prices_reading import load_histories
+    from foresail.cloud.transient.estimating import correlated_offers, estimated_offers
+    from foresail.cloud.transient.plan import kinds_of_markets, read_kinds
+
+    if machines is None:
+        raise InputError(
+            "nothing says what capacity the machines have",
+            expected="--machines FILE with instance_type and capacity",
+        )
+    by_type = read_kinds(machines)
+    histories = [each for each in load_histories(prices) if fnmatch(each.market, market)]
+    if not histories:
+        raise InputError("no market of this name", source=prices, field="--market", value=market)
+    kinds = kinds_of_markets(histories, by_type, machines)
+    estimate = correlated_offers if correlated else estimated_offers
+    return OfferHistories(joined(histories), partial(estimate, kinds=kinds, doubt_hours=doubt))
+
+
+def _require_days(option: str, days: float) -> None:
+    """A number of days must be above 0."""
+    if not days > 0.0:
+        raise InputError("no number of days", field=option, value=days, expected="above 0")
+
+
+def _held(history: JointHistory, planned: CapacityPlan) -> HeldToHistory:
+    """Hold a plan to a history, of its markets and perhaps others."""
+    import numpy as np
+
+    from foresail.cloud.histories import correlated_pairs
+    from foresail.cloud.transient.estimating import realised, shuffled_availability
+    from foresail.reports.renting.transient_page import HeldToHistory
+
+    random = np.random.default_rng(_SEED)
+    return HeldToHistory(
+        realised(history, planned),
+        shuffled_availability(history, planned, draws=_DRAWS, random=random),
+        correlated_pairs(history.only([each.type.name for each in planned.rented])),
+    )
+
+
+def _checked(
+    learned: OfferHistories,
+    answer: TransientAnswer,
+    windows: Sequence[float],
+) -> list[TrailingWindow]:
+    """Every window, and an oracle; all begin where the longest window allows."""
+    from foresail.cloud.transient.estimating import rolled
+    from foresail.cloud.transient.planning import plan
+    from foresail.reports.renting.transient_page import ORACLE, TrailingWindow
+
+    for days in windows:
+        _require_days("--check-window", days)
+    most = learned.history.total_seconds / _DAY_SECONDS
+    if max(windows) >= most:
+        raise InputError(
+            "the history ends before the first plan",
+            field="--check-window",
+            value=max(windows),
+            expected=f"less than the {most:.4g} days of the history",
+        )
+    planned = answer.plan
+    kinds = [(f"{days:g} days", days * _DAY_SECONDS) for days in windows]
+    return [
+        TrailingWindow(
+            name,
+            rolled(
+                learned.history,
+                lambda seen: plan(
+                    learned.estimate(seen),
+                    planned.capacity,
+                    planned.target,
+                    extra_nines=planned.extra_nines,
+                ),
+                window_seconds=seconds,
+                step_seconds=_HELD_DAYS * _DAY_SECONDS,
+                first_seconds=max(windows) * _DAY_SECONDS,
+            ),
+        )
+        for name, seconds in [*kinds, (ORACLE, None)]
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +15,6 @@ from foresail.cloud.transient.estimating import Realised, mean_availability
 from foresail.cloud.transient.offers import Offers
 from foresail.cloud.transient.plan import CapacityPlan
 from foresail.cloud.transient.planning import availability_text
-from foresail.cloud.transient.serving import BatchDone, Overload, Served
 from foresail.cloud.transient.tiers import TieredPlan
 from foresail.model.arrays import Floats
 from foresail.model.words import count, duration, number, percent
@@ -51,14 +50,6 @@ class HeldToHistory:
     together: Sequence[tuple[str, str, float]] = ()
     """Pairs of the plan's markets and how their being up is correlated, the most first; pairs of
     which one never changed are left out."""
-    batch: BatchDone | None = None
-    """What batch tasks made of the surplus, where there were any."""
-    served: Served | None = None
-    served_unprotected: Served | None = None
-    """What became of requests with a daemon that hears warnings, and without, where there were
-    any."""
-    overload: Overload | None = None
-    """Of the same requests, what became of them while there was less than the capacity."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +162,6 @@ def sentences(answer: TransientAnswer) -> list[str]:
             f"In all of the history, the capacity was there {_said_often(had.availability)}; had "
             f"the markets not moved together, {_said_often(float(shuffled.mean()))}."
         )
-        said += _in_use(answer.held)
     return said
 
 
@@ -249,36 +239,6 @@ def _said_often(availability: float) -> str:
     """Say how often in words: ``0.9994 of the time``, or ``always``."""
     short = 1.0 - availability
     return "always" if short <= 0.0 else f"{availability_text(short)} of the time"
-
-
-def _in_use(held: HeldToHistory) -> list[str]:
-    """Batch work and requests, in words."""
-    said = []
-    batch = held.batch
-    if batch is not None:
-        offered = (batch.finished + batch.lost + batch.unfinished + batch.idle) or math.inf
-        said.append(
-            f"Batch tasks on the surplus finished {number(batch.finished / 3600.0)} capacity hours "
-            f"({percent(batch.finished / offered)} of it) and lost {percent(batch.lost / offered)} "
-            f"in {count(batch.evictions, 'eviction')}."
-        )
-    if held.served is not None and held.served_unprotected is not None:
-        said.append(
-            f"Of {count(held.served.requests, 'request')} {held.served.failed:,} fail where "
-            f"machines are cordoned on a warning, {held.served_unprotected.failed:,} where not."
-        )
-    found = held.overload
-    if found is not None and not found.overloaded_seconds:
-        said.append("There is always as much as is needed: no request queues.")
-    elif found is not None:
-        said.append(
-            "If the capacity is just enough for them, more come than can be done for "
-            f"{duration(found.overloaded_seconds)} in all: {number(round(found.queued))} queue, "
-            f"{duration(found.mean_wait_seconds)} on average, and "
-            f"{number(round(found.turned_away))} ({percent(found.turned_away / found.requests)}) "
-            "are turned away."
-        )
-    return said
 
 
 def plan_table(planned: CapacityPlan) -> NumbersTable:
@@ -450,11 +410,6 @@ def transient_record(answer: TransientAnswer) -> dict[str, Any]:
         record["availability_in_history"] = held.realised.availability
         record["availability_in_shuffled_history"] = float(held.shuffled.mean())
         record["correlations"] = together_table(held.together).table.to_dicts()
-        done = {
-            name: getattr(held, name)
-            for name in ("batch", "served", "served_unprotected", "overload")
-        }
-        record |= {name: asdict(each) for name, each in done.items() if each is not None}
     found = [each for each in _checked(answer).values() if not math.isnan(each)]
     record["availability_expected"] = min([1.0 - answer.plan.availability_shortfall, *found])
     if answer.windows:

@@ -13,7 +13,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.cloud.transient.serving import Protection, Served, TransientMachines, absence
 from foresail.model.errors import require_at_least, require_positive, require_share
 from foresail_studies.transient.kernels.service import (
     AT_HANDOVER,
@@ -26,6 +25,7 @@ from foresail_studies.transient.kernels.service import (
     Outages,
     serve_clients,
 )
+from foresail_studies.transient.serving import Protection, Served, TransientMachines, absence
 
 _DRAWS: Final = 1 << 20
 

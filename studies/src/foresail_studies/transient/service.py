@@ -8,7 +8,6 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from foresail.cloud.transient.serving import Cordoned, Protection, Unprotected
 from foresail.model.errors import require_at_least
 from foresail.model.registry import register
 from foresail_studies import cloud as cloud
@@ -22,6 +21,7 @@ from foresail_studies.study import (
     published,
 )
 from foresail_studies.transient.clients import Clients, Quickness, serve_waiting_clients
+from foresail_studies.transient.serving import Cordoned, Protection, Unprotected
 from foresail_studies.transient.taken import taken_at_random
 
 _THROUGHPUT: Final = Measure("throughput", "requests answered a second")

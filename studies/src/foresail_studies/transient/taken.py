@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from foresail.cloud.transient.serving import TransientMachines
 from foresail.model.errors import InputError
+from foresail_studies.transient.serving import TransientMachines
 
 
 def taken_at_random(

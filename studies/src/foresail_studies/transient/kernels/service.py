@@ -35,7 +35,7 @@ class Outages(NamedTuple):
     left: NDArray[np.float64]
     gone: NDArray[np.float64]
     back: NDArray[np.float64]
-    """Shape (outages,): as ``foresail.cloud.transient.serving.Absence``."""
+    """Shape (outages,): as ``foresail_studies.transient.serving.Absence``."""
 
 
 class Chance(NamedTuple):

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from transient_offers import FIVE, history
 
 from foresail.cloud.transient.planning import plan
-from foresail.cloud.transient.serving import (
+from foresail.model.errors import InputError
+from foresail_studies.transient.serving import (
     Cordoned,
     Surplus,
     Traffic,
@@ -22,7 +23,6 @@ from foresail.cloud.transient.serving import (
     surplus,
     tasks_to_fill,
 )
-from foresail.model.errors import InputError
 from foresail_studies.transient.taken import taken_at_random
 
 
