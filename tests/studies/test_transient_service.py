@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from transient_offers import FIVE, history
 
 from foresail.cloud.transient.planning import plan
 from foresail.model.errors import InputError
@@ -24,6 +23,7 @@ from foresail_studies.transient.serving import (
     tasks_to_fill,
 )
 from foresail_studies.transient.taken import taken_at_random
+from transient_offers import FIVE, history
 
 
 def machines(outages, count=3, seconds=1000.0):

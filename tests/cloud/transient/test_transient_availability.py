@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from transient_offers import FIVE, enumerated_shortfall
 
 from foresail.cloud.transient.availability import (
     allowed_shortfall,
@@ -23,6 +22,7 @@ from foresail.cloud.transient.availability import (
 )
 from foresail.cloud.transient.offers import CommonShocks, Offers, TransientType
 from foresail.model.errors import InputError
+from transient_offers import FIVE, enumerated_shortfall
 
 POOL = Offers(
     (

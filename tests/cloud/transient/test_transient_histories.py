@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from transient_offers import history, random_history
 
 from foresail.cloud.histories import JointHistory, MarketHistory, correlated_pairs, joined
 from foresail.cloud.prices_reading import load_histories
@@ -27,6 +26,7 @@ from foresail.cloud.transient.offers import CommonShocks, fitted_shocks
 from foresail.cloud.transient.planning import plan
 from foresail.model.errors import InputError
 from shared import shared
+from transient_offers import history, random_history
 
 DAY = 86_400.0
 

@@ -12,7 +12,6 @@ import pytest
 from exact_pools import cheapest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transient_offers import FIVE, brute_force_price, enumerated_shortfall
 
 from foresail.cloud.transient.availability import allowed_shortfall, shortfall
 from foresail.cloud.transient.offers import CommonShocks, Offers, TransientType
@@ -40,6 +39,7 @@ from foresail.cloud.transient.tiers import (
     tier_target,
 )
 from foresail.model.errors import InputError
+from transient_offers import FIVE, brute_force_price, enumerated_shortfall
 
 
 def by_gain(gain):
