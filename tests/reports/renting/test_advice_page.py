@@ -12,11 +12,12 @@ from foresail.cloud.advising.advice import advise
 from foresail.cloud.advising.question import AdviceQuestion
 from foresail.cloud.prices_reading import load_prices
 from foresail.model.documents import json_answer
-from foresail.reports.renting.advice_figures import (
+from foresail.reports.renting.advice_page import (
+    compared_table,
     demand_figure,
     frontier_figure,
+    record,
 )
-from foresail.reports.renting.advice_page import compared_table, record
 from foresail.reports.renting.advice_words import (
     RULE_NAMES,
     PricesTold,

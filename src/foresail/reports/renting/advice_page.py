@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
+import numpy as np
 import polars as pl
 
 from foresail.cloud.advising.advice import TRUTH, Advice
-from foresail.cloud.advising.searching import Compared
+from foresail.cloud.advising.choosing import ExpectedMonth, certainty
+from foresail.cloud.advising.question import WaitingRule
+from foresail.cloud.advising.searching import Compared, Sensitivity
 from foresail.cloud.advising.trying import RuleResult
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
 from foresail.cloud.purchasing.offline_plan import COMMITTED
+from foresail.cloud.waiting.owning import pareto
 from foresail.model.words import count, duration, number, percent
-from foresail.reports.document import in_columns
-from foresail.reports.renting.advice_figures import demand_figure, frontier_figure
+from foresail.reports.curve_figure import Axis, Curve, curve_figure
+from foresail.reports.figure import Figure
 from foresail.reports.renting.advice_words import (
     COMPARED_NAMES,
     RULE_NAMES,
@@ -22,13 +28,15 @@ from foresail.reports.renting.advice_words import (
     PricesTold,
     has_to_be_told,
     how_sure,
+    money,
     rests_on,
     rule_name,
     rule_words,
     said_size,
     sentences,
 )
-from foresail.reports.renting.page import CloudPage, NumbersTable
+from foresail.reports.renting.page import CloudPage, Column, NumbersTable, numbers_table, records_of
+from foresail.reports.style import PolicyStyle, named_styles
 
 
 def advice_page(advice: Advice, prices: PricesTold) -> CloudPage:
@@ -56,73 +64,66 @@ def advice_page(advice: Advice, prices: PricesTold) -> CloudPage:
 
 def compared_table(advice: Advice, prices: PricesTold) -> NumbersTable:
     """The advice against today, all on demand, and buying for jobs that never wait."""
-    rows = [_row(each, advice) for each in advice.compared]
-    numbers = [_numbers(each, advice) for each in advice.compared]
-    unit = f"{advice.market.unit}s"
-    for name, amount, cost in _unwaited(advice):
-        said = f"{_amount(amount)} {unit}"
-        rows.append((name, said, _whole(cost), "–", "0 s", "0 s", "–"))
-        numbers.append({"what": name, unit: amount, "cost_per_month": cost})
-    pays = (
-        "pays more likely than not"
-        if advice.question.risk is None
-        else "pays as surely as is asked for"
+    found = numbers_table(
+        "compared", "What does it come to?", advice.compared, _compared(advice, prices.currency)
     )
-    return NumbersTable(
-        "compared",
-        "What does it come to?",
-        (
-            "what is chosen",
-            "nodes",
-            f"{prices.currency} a month",
-            "90 % range",
-            "mean wait",
-            "95 % wait",
-            "work rented",
-        ),
-        rows,
-        pl.DataFrame(numbers, infer_schema_length=None),
-        " ".join(how_sure(advice, prices))
+    unit = f"{advice.market.unit}s"
+    unwaited = _unwaited(advice)
+    rows = [
+        (name, f"{_amount(amount)} {unit}", _whole(cost), "–", "0 s", "0 s", "–")
+        for name, amount, cost in unwaited
+    ]
+    more = [{"what": name, unit: amount, "cost_per_month": cost} for name, amount, cost in unwaited]
+    asked = advice.question.risk is not None
+    pays = "pays as surely as is asked for" if asked else "pays more likely than not"
+    return replace(
+        found,
+        rows=[*found.rows, *rows],
+        table=pl.DataFrame([*found.table.to_dicts(), *more], infer_schema_length=None),
+        note=" ".join(how_sure(advice, prices))
         + " Today: every job waits until there is room. No waiting, foreseen: reserved so that it "
         f"{pays}; in hindsight: knowing all demand. {UNWAITED_COUNTS}",
     )
 
 
-def _row(each: Compared, advice: Advice) -> tuple[str, ...]:
-    low, high = each.certainty.cost
-    interval = "–" if not advice.futures.informative else f"{_whole(low)}–{_whole(high)}"
-    lasting = each.tried.is_lasting
-    return (
-        COMPARED_NAMES[each.name],
-        f"{each.tried.nodes:,}",
-        _whole(each.expected.cost),
-        interval,
-        duration(each.expected.mean_wait_seconds) if lasting else "only grows",
-        duration(each.tried.p95_wait_seconds) if lasting else "–",
-        percent(each.tried.rented_work),
-    )
+def _compared(advice: Advice, currency: str) -> list[Column[Compared]]:
+    """Columns of what is compared; intervals only where there is something to draw them from."""
+    sure = advice.futures.informative
+
+    def end(name: str, at: int) -> Callable[[Compared], float | None]:
+        return lambda each: getattr(each.certainty, name)[at] if sure else None
+
+    return [
+        Column("what is chosen", "what", lambda each: COMPARED_NAMES[each.name]),
+        Column("nodes", "nodes", lambda each: float(each.tried.nodes), "{:,.0f}".format),
+        Column("", "rule", lambda each: each.tried.rule.name),
+        Column("", "waiting_seconds", lambda each: each.tried.rule.waiting_seconds),
+        Column("", "short_seconds", lambda each: each.tried.rule.short_seconds),
+        Column(f"{currency} a month", "cost_per_month", lambda each: each.expected.cost, _whole),
+        Column("90 % range", "", lambda each: each.certainty.cost if sure else None, _range),
+        Column("", "cost_per_month_low", end("cost", 0)),
+        Column("", "cost_per_month_high", end("cost", 1)),
+        Column("mean wait", "", lambda each: each, _said_wait),
+        Column("", "mean_wait_seconds", lambda each: each.expected.mean_wait_seconds),
+        Column("", "mean_wait_seconds_low", end("mean_wait_seconds", 0)),
+        Column("", "mean_wait_seconds_high", end("mean_wait_seconds", 1)),
+        Column("95 % wait", "", lambda each: each, _said_long_wait),
+        Column("", "p95_wait_seconds", lambda each: each.tried.p95_wait_seconds),
+        Column("work rented", "rented_work", lambda each: each.tried.rented_work, percent),
+        Column("", "lasting", lambda each: each.tried.is_lasting),
+    ]
 
 
-def _numbers(each: Compared, advice: Advice) -> dict[str, Any]:
-    low, high = each.certainty.cost
-    briefest, longest = each.certainty.mean_wait_seconds
-    told = advice.futures.informative
-    return {
-        "what": COMPARED_NAMES[each.name],
-        "nodes": float(each.tried.nodes),
-        "rule": each.tried.rule.name,
-        "waiting_seconds": each.tried.rule.waiting_seconds,
-        "short_seconds": each.tried.rule.short_seconds,
-        "cost_per_month": each.expected.cost,
-        "cost_per_month_low": low if told else None,
-        "cost_per_month_high": high if told else None,
-        "mean_wait_seconds": each.expected.mean_wait_seconds,
-        "mean_wait_seconds_low": briefest if told else None,
-        "mean_wait_seconds_high": longest if told else None,
-        "p95_wait_seconds": each.tried.p95_wait_seconds,
-        "rented_work": each.tried.rented_work,
-        "lasting": each.tried.is_lasting,
-    }
+def _range(ends: tuple[float, float] | None) -> str:
+    return "–" if ends is None else f"{_whole(ends[0])}–{_whole(ends[1])}"
+
+
+def _said_wait(each: Compared) -> str:
+    return duration(each.expected.mean_wait_seconds) if each.tried.is_lasting else "only grows"
+
+
+def _said_long_wait(each: Compared) -> str:
+    return duration(each.tried.p95_wait_seconds) if each.tried.is_lasting else "–"
 
 
 def _unwaited(advice: Advice) -> list[tuple[str, float, float]]:
@@ -169,39 +170,26 @@ def _whole(amount: float) -> str:
 
 def sensitivity_table(advice: Advice, prices: PricesTold) -> NumbersTable:
     """Tabulate the advice were an assumption wrong, and what this advice comes to if kept."""
-    headings, rows = in_columns(
-        advice.sensitivities,
-        ("if", lambda each: each.change),
-        ("nodes", lambda each: f"{each.nodes:,}"),
-        ("rule", lambda each: RULE_NAMES[each.rule.name] if each.nodes else "all is rented"),
-        (prices.currency, lambda each: _whole(each.cost)),
-        ("wait", lambda each: duration(each.mean_wait_seconds)),
-        (f"kept: {prices.currency}", lambda each: _whole(each.kept_cost)),
-        ("wait", lambda each: duration(each.kept_wait_seconds)),
-    )
-    table = pl.DataFrame(
-        [
-            {
-                "change": each.change,
-                "nodes": each.nodes,
-                "rule": each.rule.name,
-                "waiting_seconds": each.rule.waiting_seconds,
-                "short_seconds": each.rule.short_seconds,
-                "cost_per_month": each.cost,
-                "mean_wait_seconds": each.mean_wait_seconds,
-                "kept_cost_per_month": each.kept_cost,
-                "kept_mean_wait_seconds": each.kept_wait_seconds,
-            }
-            for each in advice.sensitivities
-        ],
-        infer_schema_length=None,
-    )
-    return NumbersTable(
+    kept = f"kept: {prices.currency}"
+    columns: list[Column[Sensitivity]] = [
+        Column("if", "change", lambda each: each.change),
+        Column("nodes", "nodes", lambda each: each.nodes, "{:,}".format),
+        Column(
+            "rule", "", lambda each: RULE_NAMES[each.rule.name] if each.nodes else "all is rented"
+        ),
+        Column("", "rule", lambda each: each.rule.name),
+        Column("", "waiting_seconds", lambda each: each.rule.waiting_seconds),
+        Column("", "short_seconds", lambda each: each.rule.short_seconds),
+        Column(prices.currency, "cost_per_month", lambda each: each.cost, _whole),
+        Column("wait", "mean_wait_seconds", lambda each: each.mean_wait_seconds, duration),
+        Column(kept, "kept_cost_per_month", lambda each: each.kept_cost, _whole),
+        Column("wait", "kept_mean_wait_seconds", lambda each: each.kept_wait_seconds, duration),
+    ]
+    return numbers_table(
         "sensitivity",
         "What would change the advice?",
-        headings,
-        rows,
-        table,
+        advice.sensitivities,
+        columns,
         f"{prices.currency} a month and mean wait, of what would be advised then and of the advice "
         "kept as it is. Where demand changes, the rule is the advised one.",
     )
@@ -209,51 +197,48 @@ def sensitivity_table(advice: Advice, prices: PricesTold) -> NumbersTable:
 
 def candidates_table(advice: Advice, prices: PricesTold) -> NumbersTable:
     """The best of every kind of rule, and what one has to know to follow it."""
+    expected = advice.weights.expected
     best: dict[str, RuleResult] = {}
-    for each in sorted(advice.tried, key=lambda tried: advice.weights.expected(tried).worth):
+    for each in sorted(advice.tried, key=lambda tried: expected(tried).worth):
         if each.is_lasting:
             best.setdefault(rule_name(each.rule), each)
-    expected = advice.weights.expected
-    headings, rows = in_columns(
-        best.values(),
-        ("rule", lambda each: RULE_NAMES[each.rule.name]),
-        ("nodes", lambda each: f"{each.nodes:,}"),
-        ("limit", lambda each: duration(each.rule.waiting_seconds) if _is_limited(each) else "–"),
-        (
-            "short",
-            lambda each: duration(each.rule.short_seconds) if each.rule.short_seconds else "–",
+    columns: list[Column[RuleResult]] = [
+        Column("", "name", lambda each: rule_name(each.rule)),
+        Column("rule", "rule", lambda each: each.rule.name, RULE_NAMES.__getitem__),
+        Column("", "waits", lambda each: each.rule.waits),
+        Column("", "trials", lambda each: each.rule.trials),
+        Column("nodes", "nodes", lambda each: each.nodes, "{:,}".format),
+        Column("limit", "", lambda each: each.rule, _said_limit),
+        Column("", "waiting_seconds", lambda each: each.rule.waiting_seconds),
+        Column("short", "short_seconds", lambda each: each.rule.short_seconds, _said_short),
+        Column(prices.currency, "cost_per_month", lambda each: expected(each).cost, _whole),
+        Column(
+            "mean wait",
+            "mean_wait_seconds",
+            lambda each: expected(each).mean_wait_seconds,
+            duration,
         ),
-        (prices.currency, lambda each: _whole(expected(each).cost)),
-        ("mean wait", lambda each: duration(expected(each).mean_wait_seconds)),
-        ("with wait", lambda each: _whole(expected(each).worth)),
-        ("has to be known", lambda each: has_to_be_told(each.rule, advice)),
-    )
-    records = [
-        {
-            "name": name,
-            "rule": each.rule.name,
-            "waits": each.rule.waits,
-            "trials": each.rule.trials,
-            "nodes": each.nodes,
-            "waiting_seconds": each.rule.waiting_seconds,
-            "short_seconds": each.rule.short_seconds,
-            "cost_per_month": expected(each).cost,
-            "mean_wait_seconds": expected(each).mean_wait_seconds,
-            "worth_per_month": expected(each).worth,
-            "rests_on": has_to_be_told(each.rule, advice),
-        }
-        for name, each in best.items()
+        Column("with wait", "worth_per_month", lambda each: expected(each).worth, _whole),
+        Column("has to be known", "rests_on", lambda each: has_to_be_told(each.rule, advice)),
     ]
-    return NumbersTable(
+    return numbers_table(
         "candidates",
         "What was considered?",
-        headings,
-        rows,
-        pl.DataFrame(records, infer_schema_length=None),
+        best.values(),
+        columns,
         f"The best of each kind on the log as it is, whatever the risk and the targets: "
         f"{prices.currency} a month, and the same with waiting at its price. Limit: of a wait. "
         "Short: rented at once below, or tried for so long. " + " ".join(_told_how(advice)),
     )
+
+
+def _said_limit(rule: WaitingRule) -> str:
+    has_limit = math.isfinite(rule.waiting_seconds) and rule.name != "no-jobs-wait"
+    return duration(rule.waiting_seconds) if has_limit else "–"
+
+
+def _said_short(seconds: float) -> str:
+    return duration(seconds) if seconds else "–"
 
 
 def _told_how(advice: Advice) -> list[str]:
@@ -274,8 +259,161 @@ def _told_how(advice: Advice) -> list[str]:
     return [*told, "Both are tried with the best limits of the plain rule."]
 
 
-def _is_limited(tried: RuleResult) -> bool:
-    return math.isfinite(tried.rule.waiting_seconds) and tried.rule.name != "no-jobs-wait"
+_POINT: Final = "solid", "star"
+
+
+def frontier_figure(advice: Advice, prices: PricesTold) -> Figure:
+    """Cost a month against mean wait, a line for each rule, with the advice and today."""
+    names = list(dict.fromkeys(each.rule.name for each in advice.tried))
+    styles = named_styles([RULE_NAMES[name] for name in names])
+    drawn = {style.drawn for style in styles}
+    curves, findings = [], []
+    for name, style in zip(names, styles, strict=True):
+        points = _undominated(advice, name)
+        if not points:
+            continue
+        curves.append(_curve(advice, style, points, banded=name == advice.advised.tried.rule.name))
+        best = min(points, key=lambda each: advice.weights.expected(each).worth)
+        expected = advice.weights.expected(best)
+        findings.append(
+            f"{style.label}: best {money(expected.cost, prices)} with "
+            f"{count(best.nodes, 'node')} and a mean wait of "
+            f"{duration(expected.mean_wait_seconds)}."
+        )
+    for each, label in ((advice.advised, "advised"), (advice.today, "today")):
+        if each is not None and each.tried.is_lasting:
+            curves.append(_mark(each.expected, f"{label}: {each.tried.nodes:,}"))
+    on_demand = advice.on_demand.expected.cost
+    figure = curve_figure(
+        "frontier",
+        "What does less waiting cost?",
+        findings,
+        curves,
+        Axis("mean wait", "duration", log=True, room=2.0),
+        Axis(f"cost, {prices.currency} a month"),
+        table=tried_table(advice),
+        note="A line joins what was tried of a rule that is neither dearer nor slower than the "
+        "rest of it; waits below a second are drawn there."
+        + (" Band: 90 % range." if advice.futures.informative else ""),
+        level=(on_demand, "all on demand"),
+    )
+    # The advice and today are named where they are drawn.
+    traces = [
+        {**each, "showlegend": each.get("showlegend") and each["name"] in drawn}
+        for each in figure.traces
+    ]
+    return replace(figure, traces=traces)
+
+
+def tried_table(advice: Advice) -> pl.DataFrame:
+    """A row for all that was tried."""
+    of_result = ("p95_wait_seconds", "waiting_jobs", "rented_jobs", "rented_work", "utilisation")
+    rows = []
+    for each in advice.tried:
+        rule, expected = each.rule, advice.weights.expected(each)
+        rows.append(
+            {
+                "rule": rule.name,
+                "waits": rule.waits,
+                "trials": rule.trials,
+                "nodes": each.nodes,
+                "waiting_seconds": rule.waiting_seconds,
+                "short_seconds": rule.short_seconds,
+                "cost_per_month": expected.cost,
+                "nodes_cost_per_month": expected.nodes_cost,
+                "rented_cost_per_month": expected.rented_cost,
+                "mean_wait_seconds": expected.mean_wait_seconds,
+                **{name: getattr(each, name) for name in of_result},
+                "lasting": each.is_lasting,
+            }
+        )
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _undominated(advice: Advice, name: str) -> list[RuleResult]:
+    """Points of a rule than which none is both cheaper and quicker, by rising wait."""
+    named = [
+        each
+        for each in advice.tried
+        if each.rule.name == name and each.is_lasting and (each.nodes or name == "no-jobs-wait")
+    ]
+    expected = {each: advice.weights.expected(each) for each in named}
+    return pareto(named, lambda each: (expected[each].mean_wait_seconds, expected[each].cost))
+
+
+def _curve(
+    advice: Advice, style: PolicyStyle, points: Sequence[RuleResult], *, banded: bool
+) -> Curve:
+    expected = [advice.weights.expected(each) for each in points]
+    low = high = None
+    if banded and advice.futures.informative:
+        ends = [certainty(each, advice.weights, advice.futures).cost for each in points]
+        low, high = np.array([end[0] for end in ends]), np.array([end[1] for end in ends])
+    return Curve(
+        style,
+        np.array([each.mean_wait_seconds for each in expected]),
+        np.array([each.cost for each in expected]),
+        # A single point is no line.
+        marked=[0] if len(points) == 1 else (),
+        text=[""] if len(points) == 1 else (),
+        low=low,
+        high=high,
+    )
+
+
+def _mark(expected: ExpectedMonth, label: str) -> Curve:
+    style = PolicyStyle(label, label, label, "@ink", *_POINT)
+    wait, cost = np.array([expected.mean_wait_seconds]), np.array([expected.cost])
+    return Curve(style, wait, cost, [0], [label])
+
+
+def demand_figure(advice: Advice) -> Figure:
+    """Draw what is in use over time, were there always room, and the advised nodes."""
+    table = advice.use_over_time
+    days = table["hour"].to_numpy() / 24.0
+    mean, highest = table["mean"].to_numpy(), table["highest"].to_numpy()
+    unit = advice.market.unit
+    size = advice.advised.tried.nodes * advice.market.node_size
+    hours = float(np.diff(table["hour"].to_numpy()[:2])[0]) if days.size > 1 else advice.hours
+    style = named_styles(["", f"{unit}s in use"])[1]
+    above = float((mean > size).mean())
+    slot = duration(hours * 3600.0)
+    finding = (
+        f"{number(float(mean.mean()))} {unit}s are in use on average, "
+        f"{number(float(highest.max()))} in the busiest hour; "
+        + (
+            f"averaged over {slot}, more than the {number(size)} advised are wanted for "
+            f"{percent(above)} of the time."
+            if size
+            else "none are advised to be owned."
+        )
+    )
+    figure = curve_figure(
+        "demand",
+        "How much is needed, and when?",
+        [finding],
+        [Curve(style, days, mean, low=mean, high=highest)],
+        Axis("day of the log"),
+        Axis(f"{unit}s in use"),
+        table=table,
+        note=f"Means of {slot}, with the busiest hour of each as the band; "
+        "as if every job had started when it was submitted.",
+        level=(size, f"advised: {number(size)} {unit}s") if size else None,
+    )
+    return replace(figure, layout=_drawn_through(figure.layout))
+
+
+def _drawn_through(drawing: Mapping[str, Any]) -> dict[str, Any]:
+    """The level in front of the demand, its words legible over it."""
+    line = {"color": "@ink", "width": 1.6, "dash": "dash"}
+    return {
+        **drawing,
+        "shapes": [{**s, "line": line, "layer": "above"} for s in drawing.get("shapes", ())],
+        "annotations": [
+            {**a, "bgcolor": "@paper", "font": {"color": "@ink", "size": 12}, "yshift": 3}
+            for a in drawing.get("annotations", ())
+        ],
+    }
 
 
 def record(advice: Advice, prices: PricesTold) -> dict[str, Any]:
@@ -317,7 +455,7 @@ def record(advice: Advice, prices: PricesTold) -> dict[str, Any]:
             for each in advice.missed
         ],
         "currency": prices.currency,
-        "compared": [_numbers(each, advice) for each in advice.compared],
+        "compared": records_of(advice.compared, _compared(advice, prices.currency)),
         "better_than": {each.name: each.worse_than_advised for each in advice.compared[1:]},
         "no_waiting": [
             {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -11,17 +11,11 @@ import polars as pl
 
 from foresail.cloud.waiting.carbon import GreenMetrics
 from foresail.cloud.waiting.green_hours import GreenAnswer, GreenCourse, GreenPoint
-from foresail.model.arrays import Floats
 from foresail.model.words import count, duration, listed, number, percent
 from foresail.reports.curve_figure import Axis, Curve, curve_figure
-from foresail.reports.document import in_columns
 from foresail.reports.figure import Figure
-from foresail.reports.renting.page import CloudPage, NumbersTable
+from foresail.reports.renting.page import CloudPage, Column, NumbersTable, numbers_table
 from foresail.reports.style import named_styles
-
-_INTENSITY: Final = "intensity"
-_AT_ONCE: Final = "cores, all start at once"
-_WAITING: Final = "cores, waiting for green hours"
 
 
 def saving_figure(answer: GreenAnswer, asked: GreenCircumstances) -> Figure:
@@ -66,86 +60,77 @@ def saving_figure(answer: GreenAnswer, asked: GreenCircumstances) -> Figure:
 
 
 def day_figure(course: GreenCourse, asked: GreenCircumstances) -> Figure:
-    """Means by hour of the day."""
-    hours = np.arange(24.0)
-    columns = {
-        name: course.by_hour_of_day(column)
-        for name, column in zip(
-            (_INTENSITY, _AT_ONCE, _WAITING),
-            (course.grams_per_kwh, course.cores_at_once, course.cores_waiting),
-            strict=True,
-        )
+    """Means by hour of the day over those of the log: of the intensity, and of cores at work."""
+    length = np.diff(course.edges_seconds)
+    lines = {
+        "intensity": (course.grams_per_kwh, course.grams_per_kwh),
+        "cores, all start at once": (course.cores_at_once, course.cores_at_once),
+        "cores, waiting for green hours": (course.cores_waiting, course.cores_at_once),
     }
-    label = "hour of the day, UTC" if asked.dated else "hour of the log's day"
-    table = pl.DataFrame(
-        {
-            "begin_seconds": course.edges_seconds[:-1],
-            "end_seconds": course.edges_seconds[1:],
-            "grams_per_kwh": course.grams_per_kwh,
-            "cores_at_once": course.cores_at_once,
-            "cores_waiting": course.cores_waiting,
-        }
-    )
-    curves, findings = _relative(hours, columns, course)
+    curves, findings = [], []
+    for style, (name, (column, whole)) in zip(
+        named_styles(list(lines)), lines.items(), strict=True
+    ):
+        mean = float(np.average(whole, weights=length))
+        by_hour = course.by_hour_of_day(column)
+        known = np.isfinite(by_hour)
+        curves.append(Curve(style, np.flatnonzero(known) * 1.0, by_hour[known] / (mean or 1.0)))
+        findings.append(
+            f"{name}: from {number(float(by_hour[known].min()))} to "
+            f"{number(float(by_hour[known].max()))}; the mean of the log is {number(mean)}."
+        )
     return curve_figure(
         "day",
         "At what hours does work run?",
         findings,
         curves,
-        Axis(label, "hour"),
+        Axis("hour of the day, UTC" if asked.dated else "hour of the log's day", "hour"),
         Axis("relative to the mean"),
-        table=table,
+        table=pl.DataFrame(
+            {
+                "begin_seconds": course.edges_seconds[:-1],
+                "end_seconds": course.edges_seconds[1:],
+                "grams_per_kwh": course.grams_per_kwh,
+                "cores_at_once": course.cores_at_once,
+                "cores_waiting": course.cores_waiting,
+            }
+        ),
         note="Waiting: up to the longest patience. The CSV has every hour of the log.",
         level=(1.0, ""),
     )
 
 
-def _relative(
-    x: Floats, columns: dict[str, Floats], course: GreenCourse
-) -> tuple[list[Curve], list[str]]:
-    """Columns over the means of the whole course: of the intensity, and of the cores at work."""
-    length = np.diff(course.edges_seconds)
-    curves, findings = [], []
-    for style, (name, column) in zip(named_styles(list(columns)), columns.items(), strict=True):
-        whole = course.grams_per_kwh if name == _INTENSITY else course.cores_at_once
-        mean = float(np.average(whole, weights=length))
-        known = np.isfinite(column)
-        curves.append(Curve(style, x[known], column[known] / (mean or 1.0)))
-        findings.append(
-            f"{name}: from {number(float(column[known].min()))} to "
-            f"{number(float(column[known].max()))}; the mean of the log is {number(mean)}."
-        )
-    return curves, findings
-
-
 def patiences_table(answer: GreenAnswer, asked: GreenCircumstances) -> NumbersTable:
     """Tabulate what each patience leads to."""
-    sure = answer.blocks > 0
-    columns: list[tuple[str, Callable[[GreenPoint], str]]] = [
-        ("patience", lambda point: duration(point.patience_seconds)),
-        ("CO2, kg", lambda point: number(point.believed.grams / 1000.0)),
-        ("saved, kg", lambda point: number(point.kilograms_saved)),
-        ("saved", lambda point: percent(point.believed.saved)),
-        *([("95 % range", _saved_range)] if sure else []),
-        ("mean delay", lambda point: duration(point.believed.mean_wait_seconds)),
-        ("jobs that wait", lambda point: percent(point.believed.waiting_jobs)),
+    sure, learned = answer.blocks > 0, not asked.are_known
+    columns: list[Column[GreenPoint]] = [
+        Column("patience", "", lambda point: point.patience_seconds, duration),
+        Column("CO2, kg", "", lambda point: point.believed.grams / 1000.0, number),
+        Column("saved, kg", "", lambda point: point.kilograms_saved, number),
+        Column("saved", "", lambda point: point.believed.saved, percent),
+        Column("95 % range" if sure else "", "", lambda point: point, _saved_range),
+        Column("mean delay", "", lambda point: point.believed.mean_wait_seconds, duration),
+        Column("jobs that wait", "", lambda point: point.believed.waiting_jobs, percent),
+        Column(
+            "saved, runtimes known" if learned else "", "", lambda point: point.known.saved, percent
+        ),
+        Column(
+            "mean delay, known" if learned else "",
+            "",
+            lambda point: point.known.mean_wait_seconds,
+            duration,
+        ),
+        Column("most cores", "", lambda point: point.most_cores, "{:,}".format),
     ]
-    if not asked.are_known:
-        columns += [
-            ("saved, runtimes known", lambda point: percent(point.known.saved)),
-            ("mean delay, known", lambda point: duration(point.known.mean_wait_seconds)),
-        ]
-    columns.append(("most cores", lambda point: f"{point.most_cores:,}"))
-    headings, rows = in_columns(answer.points, *columns)
-    return NumbersTable(
+    found = numbers_table(
         "patiences",
         "What does patience bring?",
-        headings,
-        rows,
-        points_table(answer),
+        answer.points,
+        columns,
         "Patience: the longest that a job may be put off. Most cores: in use at once at most."
         + (" Range: weeks (or days) of the log drawn anew, of what is believed." if sure else ""),
     )
+    return replace(found, table=points_table(answer))
 
 
 def _saved_range(point: GreenPoint) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -54,6 +55,11 @@ class Column(Generic[Item]):
     value: Callable[[Item], Any]
     say: Callable[[Any], str] = str
     """A value in words."""
+
+
+def field(heading: str, key: str, say: Callable[[Any], str] = str) -> Column[dict[str, Any]]:
+    """The column of rows that are records already."""
+    return Column(heading, key, itemgetter(key), say)
 
 
 def numbers_table(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
 import polars as pl
 
 from foresail.cloud.purchasing.demand import HOURS_PER_YEAR
+from foresail.cloud.purchasing.machines import ReservedMachines
 from foresail.cloud.purchasing.mix import MixReport
 from foresail.model.arrays import Floats
 from foresail.model.words import count, duration, number, percent, signed
 from foresail.reports.figure import Figure, MissingFigure, packed
-from foresail.reports.renting.page import CloudPage, NumbersTable
+from foresail.reports.renting.page import CloudPage, Column, NumbersTable, field, numbers_table
 from foresail.reports.renting.purchase_words import (
     PurchaseAnswer,
     counted_unit,
@@ -26,170 +29,125 @@ from foresail.reports.style import PolicyStyle, axis, layout, line_of, literal, 
 
 def costs_table(answer: PurchaseAnswer) -> NumbersTable:
     """Tabulate what each way to buy costs."""
-    report, plan = answer.report, answer.plan
-    rows = []
-    records = []
+    report, share = answer.report, answer.expected_share
+    cost = share * report.costs["cost"][0]
+    low, high = answer.plan.cost_shares[0.05], answer.plan.cost_shares[0.95]
+    advised = f"advised, risk {percent(answer.risk)}"
+    ways = [{**each, "low": None, "high": None} for each in report.costs.to_dicts()]
+    ways.insert(-1, {"policy": advised, "cost": cost, "share": share, "low": low, "high": high})
     years = report.hours / HOURS_PER_YEAR
-    for policy, cost, share in report.costs.iter_rows():
-        rows.append((policy, number(round(cost)), number(round(cost / years)), percent(share), ""))
-        records.append({"policy": policy, "cost": cost, "share": share, "low": None, "high": None})
-    low, high = plan.cost_shares[0.05], plan.cost_shares[0.95]
-    base = report.costs["cost"][0]
-    share = answer.expected_share
-    rows.insert(
-        len(rows) - 1,
-        (
-            f"advised, risk {percent(answer.risk)}",
-            number(round(share * base)),
-            number(round(share * base / years)),
-            percent(share),
-            f"{percent(low)} to {percent(high)}",
-        ),
-    )
-    records.append(
-        {"policy": "advised", "cost": share * base, "share": share, "low": low, "high": high}
-    )
-    headings = (
-        "way to buy",
-        f"cost, {report.prices.currency}",
-        "a year",
-        "of all on demand",
-        "90 % of futures",
-    )
-    return NumbersTable(
+    columns: list[Column[dict[str, Any]]] = [
+        field("way to buy", "policy"),
+        field(f"cost, {report.prices.currency}", "cost", _whole),
+        Column("a year", "", lambda each: each["cost"] / years, _whole),
+        field("of all on demand", "share", percent),
+        Column("90 % of futures", "", itemgetter("low", "high"), _between),
+        field("", "low"),
+        field("", "high"),
+    ]
+    ending = " What is committed may end after it, so that later years cost more."
+    return numbers_table(
         "costs",
         "What does each way to buy cost?",
-        headings,
-        rows,
-        pl.DataFrame(records, infer_schema_length=None),
+        ways,
+        columns,
         f"Over {period(report.hours)}. “Optimum” knew the future and bought any amounts: a bound. "
         "The advice: the mean over drawn futures of the first year, and its 5 % and 95 % "
         f"quantiles{of_counted(report)}."
-        + (
-            " What is committed may end after it, so that later years cost more."
-            if any(each.until for each in report.commitments)
-            else ""
-        ),
+        f"{ending if any(each.until for each in report.commitments) else ''}",
     )
+
+
+def _whole(amount: float) -> str:
+    return number(round(amount))
+
+
+def _between(ends: tuple[float | None, float | None]) -> str:
+    return "" if ends[0] is None else f"{percent(ends[0])} to {percent(ends[1])}"
 
 
 def advice_table(answer: PurchaseAnswer) -> NumbersTable:
     """Tabulate what to reserve now."""
-    with_gpus = answer.report.counted == "GPUs"
-    rows = [
-        (
-            each.instance.name,
-            f"{each.count:,}",
-            each.option,
-            number(each.instance.cores * each.count),
-            *([number(each.instance.gpus * each.count)] if with_gpus else []),
-            f"{each.per_hour:.4f}",
-        )
-        for each in answer.machines
+    with_gpus, machines = answer.report.counted == "GPUs", answer.machines
+    price, currency = "{:.4f}".format, answer.report.prices.currency
+    gpus = "GPUs" if with_gpus else ""
+    columns: list[Column[ReservedMachines]] = [
+        Column("machine", "machine", lambda each: each.instance.name),
+        Column("count", "count", lambda each: each.count, "{:,}".format),
+        Column("for", "option", lambda each: each.option),
+        Column("cores", "cores", lambda each: each.instance.cores * each.count, number),
+        Column(gpus, "gpus", lambda each: each.instance.gpus * each.count, number),
+        Column(f"{currency} per hour", "price_per_hour", lambda each: each.per_hour, price),
     ]
-    records = [
-        {
-            "machine": each.instance.name,
-            "count": each.count,
-            "option": each.option,
-            "cores": each.instance.cores * each.count,
-            "gpus": each.instance.gpus * each.count,
-            "price_per_hour": each.per_hour,
-        }
-        for each in answer.machines
-    ]
-    per_hour = sum(each.per_hour for each in answer.machines)
-    cores = sum(each.instance.cores * each.count for each in answer.machines)
-    gpus = sum(each.instance.gpus * each.count for each in answer.machines)
-    rows.append(
-        (
-            *("together", f"{_machines(answer):,}", "", number(cores)),
-            *([number(gpus)] if with_gpus else []),
-            f"{per_hour:.4f}",
-        )
-    )
-    schema = {
-        "machine": pl.String(),
-        "count": pl.Int64(),
-        "option": pl.String(),
-        "cores": pl.Float64(),
-        "gpus": pl.Float64(),
-        "price_per_hour": pl.Float64(),
-    }
     amounts = ", ".join(
         f"{number(units)} {resource} {option}"
         for resource, plan in answer.report.risk.items()
         for option, units in plan.units.items()
         if units > 0.0
     )
-    return NumbersTable(
+    ratio = "of the nearest ratio of cores to memory"
+    if with_gpus:
+        ratio = "that hold GPUs and what is asked for beside them at least cost, and others"
+    sums = [
+        column.say(sum(map(column.value, machines)))
+        for column in columns
+        if column.heading and column.key not in ("machine", "option")
+    ]
+    return numbers_table(
         "reserve",
         "What to reserve now",
-        (
-            *("machine", "count", "for", "cores"),
-            *(["GPUs"] if with_gpus else []),
-            f"{answer.report.prices.currency} per hour",
-        ),
-        rows,
-        pl.DataFrame(records, schema=schema),
-        f"Whole machines {_ratio_words(answer)}, below the amounts: {amounts}."
+        machines,
+        columns,
+        f"Whole machines {ratio}, below the amounts: {amounts}."
         if amounts
         else "No level pays at this risk, or nothing is sold for a term.",
+        total=("together", sums[0], "", *sums[1:]),
     )
-
-
-def _ratio_words(answer: PurchaseAnswer) -> str:
-    if answer.report.counted == "GPUs":
-        return "that hold GPUs and what is asked for beside them at least cost, and others"
-    return "of the nearest ratio of cores to memory"
 
 
 def options_table(report: MixReport) -> NumbersTable:
     """Tabulate which options the optimum uses."""
-    rows = [
-        (option, number(round(used)), percent(share), number(round(idle)), number(round(cost)))
-        for option, used, idle, cost, share in report.options.select(
-            "option", "used_hours", "idle_hours", "cost", "share"
-        ).iter_rows()
-    ]
-    return NumbersTable(
+    unit = counted_unit(report)
+    found = numbers_table(
         "options",
         "Which options does the optimum use?",
-        (
-            *("option", f"{counted_unit(report)} hours", "share"),
-            *(f"idle {counted_unit(report)} hours", f"cost, {report.prices.currency}"),
-        ),
-        rows,
-        report.options,
+        report.options.to_dicts(),
+        [
+            field("option", "option"),
+            field(f"{unit} hours", "used_hours", _whole),
+            field("share", "share", percent),
+            field(f"idle {unit} hours", "idle_hours", _whole),
+            field(f"cost, {report.prices.currency}", "cost", _whole),
+        ],
         "Idle: reserved and not used. Costs are of all resources; those on demand include jobs "
         "that start again after a revocation.",
     )
+    return replace(found, table=report.options)
 
 
 def errors_table(report: MixReport) -> NumbersTable:
     """Tabulate what a wrong forecast costs."""
     optimum = report.share("optimum")
-    rows = [
-        (
-            signed(percent(error)) if error else "as planned",
-            number(round(cost)),
-            percent(share),
-            signed(percent(share / optimum - 1.0)),
-        )
-        for error, cost, share in report.by_demand_error.iter_rows()
-    ]
-    return NumbersTable(
+    return numbers_table(
         "forecast-error",
         "What does it cost to reserve too little, or too much?",
-        ("reserved", f"cost, {report.prices.currency}", "of all on demand", "above the optimum"),
-        rows,
-        report.by_demand_error,
+        report.by_demand_error.to_dicts(),
+        [
+            field("reserved", "error", _said_error),
+            field(f"cost, {report.prices.currency}", "cost", _whole),
+            field("of all on demand", "share", percent),
+            Column("above the optimum", "", lambda each: each["share"] / optimum - 1.0, _signed),
+        ],
         "All of the optimum's commitments made smaller or larger by a share; the rest is rented.",
     )
 
 
-def _machines(answer: PurchaseAnswer) -> int:
-    return sum(each.count for each in answer.machines)
+def _signed(share: float) -> str:
+    return signed(percent(share))
+
+
+def _said_error(error: float) -> str:
+    return _signed(error) if error else "as planned"
 
 
 _HEIGHT: Final = 340

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +21,7 @@ from foresail.model.arrays import Floats
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.curve_figure import Axis, Curve, curve_figure
 from foresail.reports.figure import Figure
-from foresail.reports.renting.page import CloudPage, NumbersTable
+from foresail.reports.renting.page import CloudPage, Column, NumbersTable, numbers_table
 from foresail.reports.renting.rent_or_wait_sentences import (
     Circumstances,
     between,
@@ -33,67 +34,69 @@ from foresail.reports.style import PolicyStyle, named_styles
 
 
 def policies_table(answer: OwningAnswer, asked: Circumstances) -> NumbersTable:
-    """The best of each policy, and today."""
-    hull = {each.point: each for each in best_by_value(answer.points)}
+    """The best of each policy, and today; the CSV file has all that was tried."""
+    hull = {each.point: value_range(each) for each in best_by_value(answer.points)}
     chosen = [answer.best_of(name) for name in dict.fromkeys(p.policy for p in answer.points)]
-    rows = []
-    if answer.today is not None:
-        rows.append(_row("today: ", answer.today, hull))
-    rows += [
-        _row("advised: " if point is answer.advised else "", point, hull)
+    named = [] if answer.today is None else [("today: ", answer.today)]
+    named += [
+        ("advised: " if point is answer.advised else "", point)
         for point in dict.fromkeys([answer.advised, *chosen])
     ]
-    headings = (
-        "policy",
-        "own",
-        "limit b",
-        "short t",
-        "price",
-        f"cost, {asked.currency}",
-        "mean wait",
-        "on demand",
-        "price × wait",
-        "best for an hour worth",
-    )
-    return NumbersTable(
+    columns: list[Column[tuple[str, FrontierPoint]]] = [
+        Column("policy", "", lambda each: f"{each[0]}{each[1].policy}"),
+        Column("own", "", lambda each: each[1].machines, "{:,}".format),
+        Column("limit b", "", lambda each: each[1].waiting_seconds, _threshold),
+        Column("short t", "", lambda each: each[1].short_seconds, _threshold),
+        Column("price", "", itemgetter(1), _said_price),
+        Column(f"cost, {asked.currency}", "", lambda each: round(each[1].cost), number),
+        Column("mean wait", "", itemgetter(1), _said_wait),
+        Column("on demand", "", lambda each: each[1].rented_work, percent),
+        Column("price × wait", "", lambda each: each[1].opportunity_cost, duration),
+        Column("best for an hour worth", "", lambda each: hull.get(each[1], "")),
+    ]
+    found = numbers_table(
         "policies",
         "The best of each policy",
-        headings,
-        rows,
-        points_table(answer),
+        named,
+        columns,
         "Price: 1 is renting a machine for every job at once. On demand: share of the work. In "
         "parentheses: 95 % intervals. The CSV has all that was tried.",
     )
+    return replace(found, table=points_table(answer))
+
+
+def _threshold(seconds: float | None) -> str:
+    return "" if seconds is None else duration(seconds)
+
+
+def _said_price(point: FrontierPoint) -> str:
+    ends = "" if point.prices is None else f" ({between('{:.3f}'.format, point.prices, '–')})"
+    return f"{point.price:.3f}{ends}"
+
+
+def _said_wait(point: FrontierPoint) -> str:
+    ends = "" if point.waits is None else f" ({between(duration, point.waits, '–')})"
+    return f"{duration(point.mean_wait_seconds)}{ends}"
 
 
 def values_table(answer: OwningAnswer, asked: Circumstances) -> NumbersTable:
     """Tabulate what is best, by what waiting is worth."""
     found = best_by_value(answer.points)
-    rows = [
-        (
-            value_range(each, asked.currency),
-            each.point.policy if each.point.machines else "rent all",
-            f"{each.point.machines:,}",
-            f"{each.point.price:.3f}",
-            duration(each.point.mean_wait_seconds),
-        )
+    columns: list[Column[BestFor]] = [
+        Column("an hour of a job's waiting", "", lambda each: value_range(each, asked.currency)),
+        Column("best", "", lambda each: each.point.policy if each.point.machines else "rent all"),
+        Column("own", "", lambda each: each.point.machines, "{:,}".format),
+        Column("price", "", lambda each: each.point.price, "{:.3f}".format),
+        Column("mean wait", "", lambda each: each.point.mean_wait_seconds, duration),
+    ]
+    shown = numbers_table(
+        "by-value", "What if waiting were worth more, or less?", found, columns, "Of all tried."
+    )
+    numbers = [
+        {"hour_value_from": each.least, "hour_value_to": each.most} | _numbers(each.point)
         for each in found
     ]
-    table = pl.DataFrame(
-        [
-            {"hour_value_from": each.least, "hour_value_to": each.most} | _numbers(each.point)
-            for each in found
-        ],
-        infer_schema_length=None,
-    )
-    return NumbersTable(
-        "by-value",
-        "What if waiting were worth more, or less?",
-        ("an hour of a job's waiting", "best", "own", "price", "mean wait"),
-        rows,
-        table,
-        "Among what was tried.",
-    )
+    return replace(shown, table=pl.DataFrame(numbers, infer_schema_length=None))
 
 
 def points_table(answer: OwningAnswer) -> pl.DataFrame:
@@ -141,23 +144,6 @@ def record(answer: OwningAnswer, asked: Circumstances) -> dict[str, Any]:
         ],
         "points": [_numbers(point) for point in answer.points],
     }
-
-
-def _row(before: str, point: FrontierPoint, hull: dict[FrontierPoint, BestFor]) -> tuple[str, ...]:
-    prices = "" if point.prices is None else f" ({point.prices[0]:.3f}–{point.prices[1]:.3f})"
-    waits = "" if point.waits is None else f" ({between(duration, point.waits, '–')})"
-    return (
-        f"{before}{point.policy}",
-        f"{point.machines:,}",
-        "" if point.waiting_seconds is None else duration(point.waiting_seconds),
-        "" if point.short_seconds is None else duration(point.short_seconds),
-        f"{point.price:.3f}{prices}",
-        number(round(point.cost)),
-        f"{duration(point.mean_wait_seconds)}{waits}",
-        percent(point.rented_work),
-        duration(point.opportunity_cost),
-        value_range(hull[point]) if point in hull else "",
-    )
 
 
 def _numbers(point: FrontierPoint) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from foresail.model.arrays import Floats
 from foresail.model.words import count, number, percent
 from foresail.reports.curve_figure import Axis, Curve, curve_figure
 from foresail.reports.figure import Figure
-from foresail.reports.renting.page import CloudPage, NumbersTable
+from foresail.reports.renting.page import CloudPage, Column, NumbersTable, numbers_table
 from foresail.reports.style import named_styles
 
 
@@ -39,7 +40,7 @@ def synchronization_page(
             best_table(models),
             _figure("speedup", "How much faster does it get?", "speed-up", found),
             _figure("cost", "What does that cost?", "cost, 1: one on-demand worker", found),
-            _figure("value", "Which gives most for the money?", "speed-up over cost", found),
+            _figure("ratio", "Which gives most for the money?", "speed-up over cost", found),
         ],
         notes=[
             "Speed-up and cost are those of one on-demand worker that meets no barrier, divided "
@@ -62,29 +63,19 @@ def said(costs: Costs) -> str:
 
 
 def best_table(models: Sequence[Costs]) -> NumbersTable:
-    """Each model's best numbers of workers."""
-    headings = ("model", "fastest with", "speed-up", "cost", "best value with", "speed-up / cost")
-    rows = []
-    for each in models:
-        fast, good = each.fastest, each.best_value
-        rows.append(
-            (
-                each.name,
-                str(each.workers[fast]),
-                f"{each.speedup[fast]:.3f}",
-                f"{each.cost[fast]:.3f}",
-                str(each.workers[good]),
-                f"{each.ratio[good]:.3f}",
-            )
-        )
-    return NumbersTable(
-        "models",
-        "The best of each model",
-        headings,
-        rows,
-        pl.concat([each.table() for each in models]),
-        "The CSV has all numbers of workers.",
-    )
+    """Each model's best numbers of workers; the CSV file has all."""
+    three = "{:.3f}".format
+    columns: list[Column[Costs]] = [
+        Column("model", "", lambda each: each.name),
+        Column("fastest with", "", lambda each: each.workers[each.fastest]),
+        Column("speed-up", "", lambda each: each.speedup[each.fastest], three),
+        Column("cost", "", lambda each: each.cost[each.fastest], three),
+        Column("best value with", "", lambda each: each.workers[each.best_value]),
+        Column("speed-up / cost", "", lambda each: each.ratio[each.best_value], three),
+    ]
+    said = "The CSV has all numbers of workers."
+    found = numbers_table("models", "The best of each model", models, columns, said)
+    return replace(found, table=pl.concat([each.table() for each in models]))
 
 
 def _verdict(models: Sequence[Costs]) -> list[str]:
@@ -99,12 +90,12 @@ def _verdict(models: Sequence[Costs]) -> list[str]:
 def _figure(column: str, title: str, label: str, found: Sequence[Costs | DrawnCosts]) -> Figure:
     """One column of all models; where speeds were drawn, with its 95 % interval."""
     models = [costs_of(each) for each in found]
-    values = [_column(each, column) for each in models]
+    values = [getattr(each, column) for each in models]
     curves = []
     for style, each, costs, y in zip(
         named_styles([costs.name for costs in models]), found, models, values, strict=True
     ):
-        best = costs.best_value if column == "value" else costs.fastest
+        best = costs.best_value if column == "ratio" else costs.fastest
         low = high = None
         if isinstance(each, DrawnCosts):
             low, high = _interval(each, column)
@@ -127,7 +118,7 @@ def _figure(column: str, title: str, label: str, found: Sequence[Costs | DrawnCo
     ]
     drawn = any(isinstance(each, DrawnCosts) for each in found)
     return curve_figure(
-        column,
+        "value" if column == "ratio" else column,
         title,
         findings,
         curves,
@@ -135,25 +126,15 @@ def _figure(column: str, title: str, label: str, found: Sequence[Costs | DrawnCo
         Axis(label, log=column == "cost"),
         table=pl.concat([each.table() for each in models]),
         note="Band: 95 % interval of the mean time." if drawn else "",
-        level=None if column == "value" else (1.0, "one on-demand worker"),
+        level=None if column == "ratio" else (1.0, "one on-demand worker"),
     )
-
-
-def _column(costs: Costs, column: str) -> Floats:
-    match column:
-        case "speedup":
-            return costs.speedup
-        case "cost":
-            return costs.cost
-        case _:
-            return costs.ratio
 
 
 def _interval(drawn: DrawnCosts, column: str) -> tuple[Floats, Floats]:
     """A column where the mean time is at either end of its interval."""
     seconds, half = drawn.costs.seconds, drawn.half_interval_seconds
     power = {"speedup": -1.0, "cost": 1.0}.get(column, -2.0)
-    value = _column(drawn.costs, column)
+    value = getattr(drawn.costs, column)
     ends = [value * ((seconds + shift * half) / seconds) ** power for shift in (-1.0, 1.0)]
     return np.minimum(*ends), np.maximum(*ends)
 
