@@ -10,10 +10,10 @@ import pytest
 
 from foresail.reports.comparison.change_figures import relative_metrics, size_map
 from foresail.reports.comparison.job_figures import (
+    prediction_error,
     slowdown_distribution,
     wait_distribution,
 )
-from foresail.reports.comparison.prediction_figures import prediction_error
 from foresail.reports.comparison.time_figures import use_over_time
 from foresail.reports.comparison.view import view_of
 from foresail.reports.figure import Figure

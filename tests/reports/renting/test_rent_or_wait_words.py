@@ -8,7 +8,7 @@ import pytest
 from foresail.cloud.waiting.jobs import FixedMachines
 from foresail.cloud.waiting.owning import BestFor, FrontierPoint
 from foresail.model.words import percent
-from foresail.reports.renting.rent_or_wait_sentences import (
+from foresail.reports.renting.rent_or_wait_page import (
     Circumstances,
     between,
     block_name,

@@ -111,13 +111,15 @@ def command(
     from foresail.cloud.purchasing.terms import PROVIDERS
     from foresail.model.errors import UnknownNameError
     from foresail.reports.renting.purchase_page import (
+        PurchaseAnswer,
         advice_table,
         costs_table,
         errors_table,
         options_table,
         purchase_page,
+        record,
+        sentences,
     )
-    from foresail.reports.renting.purchase_words import PurchaseAnswer, record, sentences
 
     if provider not in PROVIDERS:
         raise UnknownNameError("provider", provider, PROVIDERS)

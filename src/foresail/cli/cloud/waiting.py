@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from foresail.cloud.waiting.offers import Worth
     from foresail.cloud.waiting.owning import OwningAnswer
     from foresail.cloud.waiting.sweeping import Sweep, SweepInputs
-    from foresail.reports.renting.rent_or_wait_sentences import Circumstances
+    from foresail.reports.renting.rent_or_wait_page import Circumstances
 
 _MOST_COUNTS: Final = 100_000
 _MOST_MACHINES: Final = 1_000_000
@@ -98,7 +98,7 @@ class WaitingRequest:
 
     def circumstances(self, log: str, known: str, **more: object) -> Circumstances:
         """The same in words, for the report about a log (or what stands for one)."""
-        from foresail.reports.renting.rent_or_wait_sentences import Circumstances
+        from foresail.reports.renting.rent_or_wait_page import Circumstances
 
         return Circumstances(
             log=log,
@@ -210,9 +210,9 @@ def command(
         policies_table,
         record,
         rent_or_wait_page,
+        sentences,
         values_table,
     )
-    from foresail.reports.renting.rent_or_wait_sentences import sentences
 
     if (log is None) == (model is None):
         raise InputError("give either LOG or --model", expected="LOG, or --model RATE,RUNTIME")

@@ -17,12 +17,13 @@ from foresail.model.errors import InputError
 from foresail.model.words import count, duration, number, percent, signed
 from foresail.reports.comparison.change_figures import relative_metrics, size_map
 from foresail.reports.comparison.job_figures import (
+    coverage,
     deadlines_and_goodput,
     has_deadlines,
+    prediction_error,
     slowdown_distribution,
     wait_distribution,
 )
-from foresail.reports.comparison.prediction_figures import coverage, prediction_error
 from foresail.reports.comparison.sentences import (
     against_baseline,
     alone,

@@ -61,7 +61,7 @@ def saving_figure(answer: GreenAnswer, asked: GreenCircumstances) -> Figure:
 
 def day_figure(course: GreenCourse, asked: GreenCircumstances) -> Figure:
     """Means by hour of the day over those of the log: of the intensity, and of cores at work."""
-    length = np.diff(course.edges_seconds)
+    hours, length = np.arange(24.0), np.diff(course.edges_seconds)
     lines = {
         "intensity": (course.grams_per_kwh, course.grams_per_kwh),
         "cores, all start at once": (course.cores_at_once, course.cores_at_once),
@@ -74,7 +74,7 @@ def day_figure(course: GreenCourse, asked: GreenCircumstances) -> Figure:
         mean = float(np.average(whole, weights=length))
         by_hour = course.by_hour_of_day(column)
         known = np.isfinite(by_hour)
-        curves.append(Curve(style, np.flatnonzero(known) * 1.0, by_hour[known] / (mean or 1.0)))
+        curves.append(Curve(style, hours[known], by_hour[known] / (mean or 1.0)))
         findings.append(
             f"{name}: from {number(float(by_hour[known].min()))} to "
             f"{number(float(by_hour[known].max()))}; the mean of the log is {number(mean)}."

@@ -1,8 +1,11 @@
-"""The page about the purchasing mix: what to reserve, what to rent, what that costs."""
+"""The page about the purchasing mix, and its words: what to reserve, what to rent, the cost."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
 from operator import itemgetter
 from typing import Any, Final
 
@@ -10,20 +13,15 @@ import numpy as np
 import polars as pl
 
 from foresail.cloud.purchasing.demand import HOURS_PER_YEAR
+from foresail.cloud.purchasing.exact import ExactComparison
+from foresail.cloud.purchasing.forecast import RiskPlan
 from foresail.cloud.purchasing.machines import ReservedMachines
 from foresail.cloud.purchasing.mix import MixReport
+from foresail.cloud.purchasing.offline_plan import COMMITTED
 from foresail.model.arrays import Floats
-from foresail.model.words import count, duration, number, percent, signed
+from foresail.model.words import count, duration, listed, number, percent, signed
 from foresail.reports.figure import Figure, MissingFigure, packed
 from foresail.reports.renting.page import CloudPage, Column, NumbersTable, field, numbers_table
-from foresail.reports.renting.purchase_words import (
-    PurchaseAnswer,
-    counted_unit,
-    notes,
-    of_counted,
-    period,
-    sentences,
-)
 from foresail.reports.style import PolicyStyle, axis, layout, line_of, literal, named_styles
 
 
@@ -253,3 +251,278 @@ def purchase_page(answer: PurchaseAnswer) -> CloudPage:
         parts=parts,
         notes=notes(answer),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class PurchaseAnswer:
+    """Content of the page."""
+
+    log: str
+    """Its name."""
+    catalogue: str
+    valid_on: date
+    """Where the prices are from, and of which day."""
+    risk: float
+    """At which the advice is made."""
+    report: MixReport
+    """What was found."""
+    machines: Sequence[ReservedMachines]
+    """The advised amounts as machines."""
+    course: pl.DataFrame
+    """Demand over the log (``foresail.cloud.purchasing.machines``), its level that of the
+    advice."""
+
+    @property
+    def plan(self) -> RiskPlan:
+        """Return what to reserve of the resource that is counted."""
+        return self.report.risk[self.report.counted]
+
+    @property
+    def expected_share(self) -> float:
+        """The advised cost of all resources, relative to all on demand."""
+        report = self.report
+        pairs = list(zip(report.plans, report.resources, strict=True))
+        costs = [
+            report.risk[plan.resource].expected_cost_share * plan.demand_hours * each.per_hour
+            for plan, each in pairs
+        ]
+        return sum(costs) / sum(
+            plan.demand_hours * each.per_hour * each.standard_work for plan, each in pairs
+        )
+
+
+def record(answer: PurchaseAnswer) -> dict[str, Any]:
+    """All of it for machines to read."""
+    report = answer.report
+    return {
+        "log": answer.log,
+        "prices": {
+            "name": answer.catalogue,
+            "date": str(answer.valid_on),
+            "currency": report.prices.currency,
+        },
+        "provider": report.provider,
+        "transient": report.terms.transient is not None,
+        "jobs": report.jobs,
+        "left_out": report.left_out,
+        "spread": report.spread,
+        "memory_known": report.memory_known,
+        "counted": report.counted,
+        "log_hours": report.log_hours,
+        "planned_hours": report.hours,
+        "risk": answer.risk,
+        "reserve": [
+            {
+                "machine": each.instance.name,
+                "count": each.count,
+                "option": each.option,
+                "price_per_hour": each.per_hour,
+            }
+            for each in answer.machines
+        ],
+        "reserve_units": {name: dict(plan.units) for name, plan in report.risk.items()},
+        "first_year_share": {
+            name: {
+                "expected": plan.expected_cost_share,
+                **{f"q{100 * level:02.0f}": share for level, share in plan.cost_shares.items()},
+            }
+            for name, plan in report.risk.items()
+        },
+        "costs": report.costs.to_dicts(),
+        "options": report.options.to_dicts(),
+        "by_demand_error": report.by_demand_error.to_dicts(),
+        "committed": [
+            {
+                "machine": each.instance,
+                "count": each.count,
+                "until": None if each.until is None else str(each.until),
+                "price_per_hour": each.price_per_hour,
+            }
+            for each in report.commitments
+        ],
+        "sunk_cost": report.sunk_cost,
+        "exact": None
+        if report.exact is None
+        else {
+            "slot_hours": report.exact.slot_hours,
+            "share": report.exact.exact,
+            "levels_share": report.exact.levels,
+        },
+    }
+
+
+_LONGER: Final = 1.01
+"""Beyond rounding to slots."""
+_NOTHING: Final = 5e-4
+
+
+def sentences(answer: PurchaseAnswer) -> list[str]:
+    """Say what to buy, what it costs and how sure that is, in words."""
+    report, plan = answer.report, answer.plan
+    said = [_advice(answer, plan)]
+    optimum = report.share("optimum")
+    on_demand = report.costs.filter(pl.col("policy") == "all on demand")["cost"][0]
+    yearly = on_demand / (report.hours / HOURS_PER_YEAR)
+    rest = f"In hindsight nothing could cost less than {percent(optimum)}"
+    if "all reserved" in report.costs["policy"]:
+        rest += f"; reserving for the busiest hour {percent(report.share('all reserved'))}"
+    said.append(f"{rest}, relative to all on demand ({money(yearly, report)} a year).")
+    said.append(_sensitivity(report))
+    if report.hours > report.log_hours * _LONGER:
+        times = report.hours / report.log_hours
+        said.append(
+            f"The log is of {period(report.log_hours)}, shorter than the "
+            f"{period(report.hours)} that are planned for: it is assumed to repeat {number(times)} "
+            "times."
+        )
+    if report.left_out:
+        said.append(f"{count(report.left_out, 'job')} without a runtime or cores left out.")
+    if report.spread:
+        said.append(
+            f"No machine on sale holds a task of {count(report.spread, 'job')}: a job like that is "
+            "charged for as many as it fills."
+        )
+    if report.commitments:
+        said.append(_committed(report))
+    if report.exact is not None:
+        said.append(_exact(report, report.exact))
+    return said
+
+
+def _advice(answer: PurchaseAnswer, plan: RiskPlan) -> str:
+    report = answer.report
+    low, high = plan.cost_shares[0.05], plan.cost_shares[0.95]
+    share = answer.expected_share
+    yearly = share * report.costs["cost"][0] / (report.hours / HOURS_PER_YEAR)
+    return (
+        f"{_owned(report)}{_to_reserve(answer)}: {percent(share)} of what renting everything "
+        f"on demand costs in the first year (90 % of futures: {percent(low)} to "
+        f"{percent(high)}{of_counted(report)}), {money(yearly, report)} a year."
+    )
+
+
+def _owned(report: MixReport) -> str:
+    """Say what one has, and until when."""
+    if not report.commitments:
+        return ""
+    parts = [
+        f"{each.count:,} {each.instance} "
+        + ("for good" if each.until is None else f"until {each.until}")
+        for each in report.commitments
+    ]
+    return f"You have {listed(parts)}. "
+
+
+def _to_reserve(answer: PurchaseAnswer) -> str:
+    owned = answer.report.commitments
+    verb, rest = ("Beyond that reserve", "the rest") if owned else ("Reserve", "all")
+    if not answer.report.terms.reserved:
+        return f"Nothing can be reserved at these prices, rent {rest}"
+    if not answer.machines:
+        pays = any(units for plan in answer.report.risk.values() for units in plan.units.values())
+        why = "what would pay is less than the smallest machine"
+        if not pays:
+            why = f"no level pays at a risk of {percent(answer.risk)}"
+        return f"{verb} nothing ({why}), rent {rest}"
+    parts = [
+        f"{each.count:,} {each.instance.name} {_term(each.option)}" for each in answer.machines
+    ]
+    return f"{verb} {listed(parts)}, and rent the rest"
+
+
+def _term(option: str) -> str:
+    """The term of a reservation in words, from its name."""
+    years = int(option.removeprefix("reserved-").removesuffix("y"))
+    return f"for {count(years, 'year')}"
+
+
+def _sensitivity(report: MixReport) -> str:
+    optimum = report.share("optimum")
+    errors = report.by_demand_error
+    if not errors.height:
+        return "No error of the forecast was tried."
+    worst = errors.row(int(errors["share"].arg_max() or 0), named=True)
+    more = worst["share"] / optimum - 1.0
+    if more < _NOTHING:
+        return "None of the errors tried costs anything."
+    amount = "much" if worst["error"] > 0.0 else "little"
+    return (
+        f"Of the errors tried, {percent(abs(worst['error']))} too {amount} reserved costs most: "
+        f"{percent(more)} above the optimum."
+    )
+
+
+def _committed(report: MixReport) -> str:
+    used = dict(report.options.select("option", "used_hours").iter_rows())
+    idle = dict(report.options.select("option", "idle_hours").iter_rows())
+    hours = used.get(COMMITTED, 0.0) + idle.get(COMMITTED, 0.0)
+    in_use = f" It is in use {percent(used[COMMITTED] / hours)} of the time." if hours else ""
+    cost = (
+        f"costs {money(report.sunk_cost, report)} in any case, which"
+        if report.sunk_cost
+        else "is used for nothing, which"
+    )
+    return f"What is committed {cost} is in none of these costs; it is used first.{in_use}"
+
+
+def _exact(report: MixReport, exact: ExactComparison) -> str:
+    left_out = [
+        *(["sustained use"] if report.terms.sustained_tiers else []),
+        *(["what is committed"] if report.commitments else []),
+    ]
+    without = f" without {listed(left_out)}," if left_out else ""
+    return (
+        f"How far is that optimum from the exact one, which is too large to compute? Of demand "
+        f"averaged over {period(exact.slot_hours)}, which is smoother and cheaper,{without} "
+        f"the exact optimum is {percent(exact.exact)} and ours {percent(exact.levels)}: "
+        f"{percent(max(exact.above, 0.0))} above."
+    )
+
+
+def notes(answer: PurchaseAnswer) -> list[str]:
+    """Say how it was found, and what is assumed."""
+    report = answer.report
+    said = [
+        "A level is reserved if the chance that it does not pay is at most "
+        f"{percent(answer.risk)}: futures are blocks of four weeks of the log put together "
+        "anew, with years of growth.",
+        f"On demand a core costs {report.prices.core_per_hour:.4g} and a GiB "
+        f"{report.prices.gib_per_hour:.4g} {report.prices.currency} an hour. Months are twelfths "
+        "of a year.",
+    ]
+    if report.prices.gpu_per_hour is not None and report.counted == "GPUs":
+        said.append(
+            f"A GPU costs {report.prices.gpu_per_hour:.4g} {report.prices.currency} an hour on "
+            "demand: what the cheapest machine with GPUs costs beyond its cores and memory. "
+            "Relative prices of other options are those of all machines on sale."
+        )
+    if report.commitments:
+        said.append(
+            "Time is counted from the day of the prices: what is committed until a day is there "
+            "until then, and what is reserved comes on top of it."
+        )
+    if not report.memory_known:
+        said.append("The log does not say what memory jobs need: 4 GiB for each core is assumed.")
+    return said
+
+
+def money(amount: float, report: MixReport) -> str:
+    """An amount with its currency, to three digits at least."""
+    return f"{number(amount)} {report.prices.currency}"
+
+
+def period(hours: float) -> str:
+    """Hours as whole years, or in the unit that suits them."""
+    years = hours / HOURS_PER_YEAR
+    whole = math.isclose(years, round(years), rel_tol=1e-6) and years >= 1.0
+    return count(round(years), "year") if whole else duration(hours * 3600.0)
+
+
+def counted_unit(report: MixReport) -> str:
+    """One of what is counted: a core or a GPU."""
+    return report.counted.removesuffix("s")
+
+
+def of_counted(report: MixReport) -> str:
+    """Say which resource a figure is of, where there are several."""
+    return f", of {report.counted}" if len(report.plans) > 1 else ""
