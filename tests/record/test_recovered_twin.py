@@ -47,7 +47,7 @@ SCHEDULERS = (
     "las(first_threshold_seconds=100),recent,doubling",
     "predicted_queues,recent,doubling",
     "slearn(first_threshold_seconds=100,pilot_percent=20),recent,doubling",
-    "slearn(trials=1,statistic=median),similar,incremental",
+    "slearn(trials=1),similar,incremental",
     "slearn(deadlines=by_odds),recent,doubling",
     "task_edf,recent,doubling",
     "task_fifo,recent,incremental",

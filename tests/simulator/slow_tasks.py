@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from statistics import NormalDist, fmean, median, variance
+from statistics import NormalDist, fmean, variance
 
 from foresail.schedulers.kernels.pilots import drawn
 
@@ -26,7 +26,6 @@ class SlowRules:
     queues: int = 10
     first_threshold_seconds: float = 1000.0
     pilot_percent: float | None = 3.0
-    statistic: str = "mean"
     thin_below: int = 3
     trials: int = 100
     seed: int = 0
@@ -243,7 +242,7 @@ class _Run:
         if task in job.pilots:
             job.told.append(job.learned[task])
             if len(job.told) == len(job.pilots):
-                each = (fmean if self.rules.statistic == "mean" else median)(job.told)
+                each = fmean(job.told)
                 first = len(job.stages[0].runtimes)
                 if self.rules.likely_spreads is None or job.tasks == first:
                     job.estimate = each * first * (1 + (job.tasks - first) / first)

@@ -306,7 +306,6 @@ RULES = st.builds(
     queues=st.integers(2, 5),
     first_threshold_seconds=st.sampled_from([2.0, 10.0, 25.0]),
     pilot_percent=st.sampled_from([None, 3.0, 34.0, 100.0]),
-    statistic=st.sampled_from(["mean", "median"]),
     thin_below=st.integers(1, 4),
     trials=st.integers(1, 3),
     seed=st.integers(0, 3),
@@ -355,7 +354,7 @@ def policy_of(rules: SlowRules) -> str:
         source += "deadlines=by_odds,"
     return (
         f"slearn({source}{shared},thin_below={rules.thin_below},pilot_percent={percent},"
-        f"statistic={rules.statistic},trials={rules.trials},seed={rules.seed}){predictor}"
+        f"trials={rules.trials},seed={rules.seed}){predictor}"
     )
 
 

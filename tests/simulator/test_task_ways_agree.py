@@ -20,7 +20,7 @@ POLICIES = (
     f"las({RULES})",
     f"slearn({RULES})",
     f"slearn({RULES},trials=2,pilot_percent=none)",
-    f"slearn({RULES},pilot_percent=34,statistic=median)",
+    f"slearn({RULES},pilot_percent=34)",
     "task_edf",
     f"slearn({RULES},deadlines=by_odds)",
     f"slearn({RULES},pilot_percent=50)",

@@ -131,7 +131,7 @@ def replay_task_arrays(
     stages = task_stages(workload)
     submit = workload.jobs["submit_seconds"].to_numpy().astype(np.float64)
     classes = processors_of(workload).partitions
-    queues = compiled.without_jobs(submit.size, int(stages.width.max()))
+    queues = compiled.without_jobs(submit.size)
     deadlines = workload.jobs["deadline_seconds"].fill_null(math.nan)
     queues.queues.jobs[:, task_jobs.DEADLINE] = deadlines.to_numpy()
     asked = _NONE

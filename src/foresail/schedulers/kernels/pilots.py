@@ -17,11 +17,10 @@ from foresail.kernels.compile import bare_kernel, part
 from foresail.model.arrays import Floats, Integers
 
 MEAN: Final = 0
-MEDIAN: Final = 1
-POSTERIOR: Final = 2
-LOG_POSTERIOR: Final = 3
-"""What stands for a task of the job: the mean of the pilots, their median, or what is believed when
-history is joined with them: the mean if both are normal, the median if both are log-normal."""
+POSTERIOR: Final = 1
+LOG_POSTERIOR: Final = 2
+"""What stands for a task of the job: the mean of the pilots, or what is believed when history is
+joined with them: the mean if both are normal, the median if both are log-normal."""
 
 PERCENT: Final = 0
 STATISTIC: Final = 1
@@ -168,21 +167,6 @@ def _mean(values: Floats) -> float:
     return total / values.size
 
 
-@part
-def _median(values: Floats) -> float:
-    """Median of a few values, which are left in order."""
-    for i in range(1, values.size):
-        value, at = values[i], i
-        while at > 0 and values[at - 1] > value:
-            values[at] = values[at - 1]
-            at -= 1
-        values[at] = value
-    place = 0.5 * (values.size - 1)
-    low = math.floor(place)
-    high = min(low + 1, values.size - 1)
-    return float(values[low] + (place - low) * (values[high] - values[low]))
-
-
 @bare_kernel
 def posterior_mean(
     pilots: Floats, task_variance: float, prior: float, prior_variance: float
@@ -287,18 +271,12 @@ class Prior(NamedTuple):
 
 
 @bare_kernel
-def task_seconds(numbers: Floats, pilots: Floats, room: Floats, prior: Prior) -> float:
-    """Return what a task of the job is expected to take, by its pilots.
+def task_seconds(numbers: Floats, pilots: Floats, prior: Prior) -> float:
+    """Return what a task of the job is expected to take, by its pilots (seconds of each).
 
-    ``room`` is to work in, at least as long as ``pilots`` (seconds of each); ``prior`` is the
-    belief about the mean of the job's tasks before (nan: none).
+    ``prior`` is the belief about the mean of the job's tasks before (nan: none).
     """
     statistic = numbers[STATISTIC]
-    count = pilots.size
-    if statistic == MEDIAN:
-        for i in range(count):
-            room[i] = pilots[i]
-        return _median(room[:count])
     if statistic == POSTERIOR:
         return posterior_mean(pilots, _task_variance(numbers, pilots), prior.mean, prior.variance)
     if statistic == LOG_POSTERIOR:

@@ -111,19 +111,15 @@ _TENTHS_APART: Final = 2.0 * 1.2815515655446004
 class TaskJobs(NamedTuple):
     """Queues with the jobs in them, and how these are estimated.
 
-    ``queues.jobs`` has JOB_COLUMNS columns; ``way`` has the shape (WAY_NUMBERS,); ``work`` is room
-    to work in.
+    ``queues.jobs`` has JOB_COLUMNS columns; ``way`` has the shape (WAY_NUMBERS,).
     """
 
     queues: TaskQueues
     pilots: Pilots
     way: Floats
-    work: Floats
 
 
-TASK_JOBS = types.NamedTuple(
-    (TASK_QUEUES, PILOTS, types.float64[::1], types.float64[::1]), TaskJobs
-)
+TASK_JOBS = types.NamedTuple((TASK_QUEUES, PILOTS, types.float64[::1]), TaskJobs)
 
 
 @part
@@ -397,7 +393,6 @@ def estimate_job(at: TaskJobs, job: int, told: Floats, now: float) -> None:
     each = task_seconds(
         at.pilots.numbers,
         told[: int(row[PILOTS_OF_JOB])],
-        at.work,
         Prior(
             row[PRIOR],
             row[PRIOR_VARIANCE],

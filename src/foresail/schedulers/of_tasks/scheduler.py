@@ -37,8 +37,6 @@ from foresail.schedulers.kernels.task_jobs import (
     TaskJobs,
 )
 
-FIRST_ROOM: Final = 200
-"""Room to work in at first (``pilots.task_seconds``)."""
 _MOST_QUEUES: Final = 100
 _WEIGHT_RATIO: Final = 10.0
 
@@ -84,8 +82,8 @@ class CompiledTaskScheduler(NamedTuple):
     outcomes_kept: int
     asks_predictor: bool
 
-    def without_jobs(self, rows: int, widest: int) -> TaskJobs:
-        """Queues with room for so many jobs, of which the widest has so many tasks."""
+    def without_jobs(self, rows: int) -> TaskJobs:
+        """Queues with room for so many jobs."""
         return TaskJobs(
             task_queues.empty_queues(
                 self.rules.copy(), self.costs.copy(), np.zeros((rows, JOB_COLUMNS))
@@ -96,7 +94,6 @@ class CompiledTaskScheduler(NamedTuple):
                 pilots.nothing_proved(),
             ),
             self.way.copy(),
-            np.zeros(max(widest, FIRST_ROOM)),
         )
 
 
@@ -201,7 +198,7 @@ class TaskScheduler(QueuesTasks):
 
     def __init__(self, compiled: CompiledTaskScheduler) -> None:
         super().__init__(compiled)
-        self._tables = compiled.without_jobs(_FIRST_ROWS, FIRST_ROOM)
+        self._tables = compiled.without_jobs(_FIRST_ROWS)
         self._rows: list[str] = []
         self._known: dict[str, _UnfinishedJob] = {}
         self._running: dict[tuple[str, str, int], tuple[int, int, float]] = {}
@@ -310,7 +307,7 @@ class TaskScheduler(QueuesTasks):
         """Go on from what another kept, and from parts that ended since."""
         del cluster
         rows = memory["rows"]
-        self._tables = self._compiled.without_jobs(max(rows, _FIRST_ROWS), FIRST_ROOM)
+        self._tables = self._compiled.without_jobs(max(rows, _FIRST_ROWS))
         queues = self._tables.queues
         queues.used[:] = memory["used"]
         for number, heap in enumerate(memory["heaps"]):
@@ -345,7 +342,7 @@ class TaskScheduler(QueuesTasks):
         known = self._known[job.job_id] = _UnfinishedJob.new(kept["row"], job)
         row = self._tables.queues.jobs[known.row]
         first = known.stages[0].tasks
-        self._make_room(known.row + 1, first)
+        self._make_room(known.row + 1)
         seed = int(self._tables.pilots.numbers[pilots.SEED])
         drawn, ordinal = int(row[PILOTS_OF_JOB]), int(row[ORDINAL])
         pilots.draw_pilots(known.order[:first], first, drawn, seed, ordinal)
@@ -419,7 +416,7 @@ class TaskScheduler(QueuesTasks):
     def _submit(self, pending: PendingJob, now: float) -> None:
         row = len(self._rows)
         known = self._known[pending.job.job_id] = _UnfinishedJob.new(row, pending.job)
-        self._make_room(row + 1, known.ready)
+        self._make_room(row + 1)
         self._rows.append(pending.job.job_id)
         first, stages = known.order[: known.ready], known.stages
         deadline = pending.job.deadline_seconds
@@ -431,19 +428,16 @@ class TaskScheduler(QueuesTasks):
             if at and not stage.after:
                 self._open(known, at)
 
-    def _make_room(self, rows: int, widest: int) -> None:
+    def _make_room(self, rows: int) -> None:
         """Longer tables, where they are too short."""
-        tables = self._tables
-        queues = tables.queues
-        if widest > tables.work.size:
-            tables = tables._replace(work=np.zeros(2 * widest))
+        queues = self._tables.queues
         if rows > len(queues.jobs):
             jobs = np.zeros((2 * len(queues.jobs), queues.jobs.shape[1]))
             jobs[: len(queues.jobs)] = queues.jobs
             heaps = np.zeros((len(queues.heaps), len(jobs)), dtype=np.int64)
             heaps[:, : queues.heaps.shape[1]] = queues.heaps
-            tables = tables._replace(queues=queues._replace(jobs=jobs, heaps=heaps))
-        self._tables = tables
+            queues = queues._replace(jobs=jobs, heaps=heaps)
+            self._tables = self._tables._replace(queues=queues)
 
 
 def _text(numbers: Floats) -> str:

@@ -20,7 +20,6 @@ from foresail.schedulers.of_tasks.scheduler import (
 
 _STATISTICS: Final = {
     "mean": pilots.MEAN,
-    "median": pilots.MEDIAN,
     "posterior": pilots.POSTERIOR,
     "log_posterior": pilots.LOG_POSTERIOR,
 }
@@ -41,10 +40,10 @@ class SLearnParameters(QueueParameters):
     pilot_percent: float | None = None
     """Percent of a job's tasks that are pilots; learned from the jobs that have ended if not
     given. Parts of a pilot do not count; one task at least is a pilot."""
-    statistic: Literal["mean", "median", "posterior", "log_posterior"] = "mean"
-    """What stands for all tasks: the ``mean`` of the pilots, their ``median``, or what follows
-    when the predictor's belief is joined with them: the mean if all is normal (``posterior``), the
-    median if it is log-normal (``log_posterior``)."""
+    statistic: Literal["mean", "posterior", "log_posterior"] = "mean"
+    """What stands for all tasks: the ``mean`` of the pilots, or what follows when the predictor's
+    belief is joined with them: the mean if all is normal (``posterior``), the median if it is
+    log-normal (``log_posterior``)."""
     later_stages: Literal["sampled", "history"] = "sampled"
     """What the stages after the first are taken to last: each task as long as those of the first
     (``sampled``), or as the predictor says, corrected by how wrong it was of the first
