@@ -1,4 +1,4 @@
-"""The progress of ``foresail run``: a live display on a terminal, plain lines elsewhere."""
+"""The progress of ``foresail run``: a line per event, on a terminal above a line of totals."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import os
 import sys
 import time
 from contextlib import AbstractContextManager
-from itertools import islice
 from typing import Final, Protocol, Self
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from foresail.control.loop import Controller
@@ -21,11 +19,8 @@ from foresail.live.session import SessionResult
 from foresail.live.source import Observer
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
-from foresail.model.words import duration, from_now
+from foresail.model.words import duration
 from foresail.record.job_life import JobHistory
-
-_ROWS: Final = 8
-"""Running and waiting jobs shown at once, of each."""
 
 _REFRESH_SECONDS: Final = 0.25
 _UNKNOWN_FROM_SECONDS: Final = 86_400.0
@@ -41,7 +36,7 @@ class ProgressObserver(Observer, AbstractContextManager["ProgressObserver"], Pro
 
 
 def observer_for(run: RunDirectory) -> ProgressObserver:
-    """Return an observer for standard output: a display that is drawn anew, or lines."""
+    """Return an observer for standard output."""
     console = _PatientConsole(highlight=False, soft_wrap=True)
     return LiveDisplay(run, console) if console.is_terminal else Lines(run, console)
 
@@ -109,7 +104,7 @@ class Lines:
 
 
 class LiveDisplay(Lines):
-    """Display of running and waiting jobs and of progress, redrawn as things change."""
+    """Lines above one of totals, which is redrawn as things change."""
 
     refresh_seconds = _REFRESH_SECONDS
 
@@ -125,39 +120,12 @@ class LiveDisplay(Lines):
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def started(self, job: Job, attempt: int) -> None:
-        """Starts are seen in the display itself."""
-
     def refreshed(self, controller: Controller, jobs: JobHistory) -> None:
         """Draw how things stand, at most four times a second."""
         now = time.monotonic()
         if now - self._drawn >= _REFRESH_SECONDS / 2:
             self._drawn = now
-            self._live.update(picture(controller, jobs, time.time()), refresh=True)
-
-
-def picture(controller: Controller, jobs: JobHistory, now: float) -> RenderableType:
-    """Lay out a run: a table of what runs and waits above a line of totals."""
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    for job in islice(controller.running.values(), _ROWS):
-        elapsed, left = now - job.start_seconds, job.expected_end_seconds - now
-        remaining = f"about {_coarse(left)} left" if 0 < left < _UNKNOWN_FROM_SECONDS else ""
-        table.add_row(
-            Text("running", "green"),
-            job.job.job_id,
-            _cpus(job.held.cpus),
-            _coarse(elapsed),
-            remaining,
-        )
-    _add_more(table, len(controller.running) - _ROWS, "running")
-    reasons = controller.reasons()
-    for job_id, reason in islice(reasons.items(), _ROWS):
-        width = jobs.submitted[job_id].cpus
-        table.add_row(
-            Text("waiting", "yellow"), job_id, _cpus(width), "", _relative(reason.sentence, now)
-        )
-    _add_more(table, len(reasons) - _ROWS, "waiting")
-    return Group(table, Text(totals(controller, jobs, now), "bold"))
+            self._live.update(Text(totals(controller, jobs, time.time()), "bold"), refresh=True)
 
 
 def totals(controller: Controller, jobs: JobHistory, now: float) -> str:
@@ -172,7 +140,7 @@ def totals(controller: Controller, jobs: JobHistory, now: float) -> str:
     words += [f"{running} running", f"{waiting} waiting"]
     left = remaining_seconds(controller, now)
     if 0 < left < _UNKNOWN_FROM_SECONDS:
-        words.append(f"about {_coarse(left)} left")
+        words.append(f"about {duration(round(left, 1))} left")
     return " · ".join(words)
 
 
@@ -212,26 +180,6 @@ def summarise(result: SessionResult, run: RunDirectory) -> str:
     if result.left:
         lines.append(f"go on with: foresail run --resume {run.path}")
     return "\n".join(lines)
-
-
-def _add_more(table: Table, count: int, word: str) -> None:
-    if count > 0:
-        table.add_row("", f"and {count} more {word}")
-
-
-def _relative(sentence: str, now: float) -> str:
-    """A reason's sentence with its times (Unix seconds) said as from now."""
-    words = sentence.split(" ")
-    for i in range(len(words) - 1):
-        if words[i + 1] == "s" and words[i].isdigit() and float(words[i]) > now / 2:
-            words[i - 1 : i + 2] = [from_now(max(0.0, float(words[i]) - now))]
-            return " ".join(words)
-    return sentence
-
-
-def _coarse(seconds: float) -> str:
-    """A duration that changes while it is looked at: no more than tenths of a second."""
-    return duration(round(seconds, 1))
 
 
 def _cpus(count: float) -> str:

@@ -12,7 +12,6 @@ from foresail.model.arrays import Floats
 from foresail.model.errors import InputError, require_at_least, require_positive, require_share
 from foresail.model.registry import register
 from foresail.traces.generating import generator
-from foresail.traces.readers.published_logs import SWIM_BYTES
 from foresail.traces.reading import read
 from foresail.traces.workload import Workload
 from foresail_studies.generators._gridmix import (
@@ -24,6 +23,7 @@ from foresail_studies.generators._gridmix import (
     gridmix,
     log_normal_sizes,
 )
+from foresail_studies.readers.published_logs import SWIM_BYTES
 
 _LEVELS: Final = np.array([*np.arange(20) * 0.05, 0.98, 0.99, 0.999, 1.0])
 _QUANTILES: Final = {

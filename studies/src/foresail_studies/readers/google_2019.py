@@ -16,7 +16,9 @@ from foresail.model.example import Example
 from foresail.model.registry import register
 from foresail.traces.delimited import read_delimited
 from foresail.traces.parquet import parquet_of, require_possible_pages_of
-from foresail.traces.readers._google import (
+from foresail.traces.reading import LINE, Notes, Sample
+from foresail.traces.source import LogFile, head
+from foresail_studies.readers._google import (
     JOB_EVENT,
     TASK_EVENT,
     USAGE,
@@ -26,8 +28,6 @@ from foresail.traces.readers._google import (
     tables,
     with_event_names,
 )
-from foresail.traces.reading import LINE, Notes, Sample
-from foresail.traces.source import LogFile, head
 
 _ENDINGS: Final = (".json", ".csv", ".parquet")
 _ORIGIN_UNIX_SECONDS: Final = 1_556_694_000.0 - 600.0

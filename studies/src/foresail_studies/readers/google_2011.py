@@ -12,7 +12,9 @@ from foresail.model.errors import InputError
 from foresail.model.example import Example
 from foresail.model.registry import register
 from foresail.traces.delimited import read_delimited
-from foresail.traces.readers._google import (
+from foresail.traces.reading import LINE, Notes, Sample
+from foresail.traces.source import LogFile, head
+from foresail_studies.readers._google import (
     JOB_EVENT,
     TASK_EVENT,
     USAGE,
@@ -22,8 +24,6 @@ from foresail.traces.readers._google import (
     tables,
     with_event_names,
 )
-from foresail.traces.reading import LINE, Notes, Sample
-from foresail.traces.source import LogFile, head
 
 _ENDINGS: Final = (".csv",)
 _ORIGIN_UNIX_SECONDS: Final = 1_304_290_800.0 - 600.0

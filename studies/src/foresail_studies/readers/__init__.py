@@ -1,0 +1,1 @@
+"""Readers of logs that publications use: Google, Alibaba, Philly, GAIA, SWIM, SLS."""
