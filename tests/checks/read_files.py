@@ -31,8 +31,7 @@ from foresail.distributions.records import read_record
 from foresail.live.jobs_file import read_jobs
 from foresail.model.cluster import Resources
 from foresail.model.errors import InputError
-from foresail.model.example import Example
-from foresail.model.registry import Entry, entries, find
+from foresail.model.registry import Entry, Example, entries, find
 from foresail.strl.parser import read as read_strl
 from foresail.traces import schema
 from foresail.traces.folder import convert, load_workload, read_folder
@@ -228,10 +227,8 @@ def _speeds() -> tuple[Example, ...]:
         {"kind": "empirical", "values": [0.1, 0.2], "probabilities": [0.25, 0.75]},
         {"kind": "log-normal", "mu": 0.1, "sigma": 0.5, "cap": None, "elapsed": 0.0},
     ]
-    mixture = {"version": 1, "kind": "mixture", "components": parts, "weights": [0.25] * 4}
-    return (
-        Example.of_text("speeds.json", json.dumps({"version": 1, **parts[2]})),
-        Example.of_text("speeds.json", json.dumps(mixture)),
+    return tuple(
+        Example.of_text("speeds.json", json.dumps({"version": 1, **part})) for part in parts
     )
 
 

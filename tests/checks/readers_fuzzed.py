@@ -1,7 +1,7 @@
 """Files that are almost right: whatever is wrong with one, its reader refuses it by name.
 
 A reader or price source joins by being registered; with ``examples`` of its own layout
-(``foresail.model.example``) it is tried with these, else with those of all the others.
+(``foresail.model.registry``) it is tried with these, else with those of all the others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from checks.mutations import mutated
 from checks.read_files import ReadFile
 from foresail.live.jobs_file import InvalidJobs
 from foresail.model.errors import InputError
-from foresail.model.example import Example
+from foresail.model.registry import Example
 
 _SHOWN_BYTES = 400
 

@@ -9,8 +9,7 @@ import pytest
 from checks.read_files import ReadFile, read_files
 from checks.readers_fuzzed import surprises, unread_examples
 from foresail.model.errors import InputError
-from foresail.model.example import Example
-from foresail.model.registry import entries, register
+from foresail.model.registry import Example, entries, register
 from foresail.traces.reading import read
 from long_series import of_a_series
 

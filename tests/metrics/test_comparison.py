@@ -10,8 +10,7 @@ import polars as pl
 import pytest
 
 from foresail.metrics.comparison import Metric, compare, held_up, movers, paired
-from foresail.metrics.jobs import per_job
-from foresail.metrics.prediction import prediction_quality
+from foresail.metrics.jobs import per_job, prediction_quality
 from foresail.metrics.summary import summaries
 from foresail.model.errors import InputError
 from made_schedules import made_schedule, oracle_schedules, random_workload, waits_schedule

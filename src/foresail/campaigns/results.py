@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from foresail import __version__
 from foresail.campaigns.plan import CampaignPlan, LogSource
 from foresail.control.policy import parse_policy
-from foresail.metrics.jobs import per_job
-from foresail.metrics.prediction import prediction_quality
+from foresail.metrics.jobs import per_job, prediction_quality
 from foresail.metrics.statistics import statistics
 from foresail.metrics.usage import makespan_seconds, utilization
 from foresail.model.documents import require_end

@@ -13,10 +13,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.metrics.comparison import held_up, paired
-from foresail.metrics.jobs import attempts, per_job, went_back, whole_jobs
+from foresail.metrics.jobs import attempts, per_job, prediction_quality, went_back, whole_jobs
 from foresail.metrics.kernels.occupancy import sweep_queue
 from foresail.metrics.partitions import apart
-from foresail.metrics.prediction import prediction_quality
 from foresail.metrics.statistics import statistics
 from foresail.metrics.usage import (
     Span,

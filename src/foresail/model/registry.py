@@ -22,7 +22,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.machinery import FileFinder
 from importlib.metadata import entry_points
@@ -345,3 +345,28 @@ def _told(kind: type) -> str:
 
     line = inspect.getsourcelines(kind)[1]
     return f"{inspect.getsourcefile(kind)}, line {line}: {kind.__qualname__}"
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Files as a user would hand them in."""
+
+    files: Mapping[str, bytes]
+    """Content by name; a name may have folders."""
+    given: str = ""
+    """The name to read; empty: the folder that all of them are in."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Names of files by the option of the reader that takes them."""
+
+    @classmethod
+    def of_text(cls, name: str, text: str) -> Example:
+        """One file of text."""
+        return cls({name: text.encode()}, name)
+
+    def write(self, folder: Path) -> Path:
+        """Write the files into a folder; what is to be read."""
+        for name, content in self.files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        return folder / self.given

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from foresail.kernels.compile import bare_kernel
 from foresail.model.errors import InputError
-from foresail.model.example import Example
+from foresail.model.registry import Example
 from foresail.traces.reading import LINE, Notes, PlainReader, Sample
 from foresail.traces.source import LogFile
 

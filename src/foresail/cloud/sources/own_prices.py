@@ -38,8 +38,7 @@ from foresail.cloud.prices_reading import (
 )
 from foresail.model.documents import decoded, parsed_json, parsed_toml
 from foresail.model.errors import InputError
-from foresail.model.example import Example
-from foresail.model.registry import register
+from foresail.model.registry import Example, register
 from foresail.traces.fetching import Log, fetch
 from foresail.traces.source import LogFile
 

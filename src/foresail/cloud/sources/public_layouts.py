@@ -19,8 +19,7 @@ from foresail.cloud.prices import GIB, InstanceType, Offer, PriceCatalogue, Rese
 from foresail.cloud.prices_reading import PriceSource, Reference, Row, table_rows
 from foresail.model.documents import decoded, parsed_json
 from foresail.model.errors import InputError
-from foresail.model.example import Example
-from foresail.model.registry import register
+from foresail.model.registry import Example, register
 from foresail.traces.delimited import read_delimited
 from foresail.traces.reading import LINE, Notes
 from foresail.traces.source import LogFile

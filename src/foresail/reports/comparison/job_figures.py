@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from foresail.metrics.prediction import prediction_quality
+from foresail.metrics.jobs import prediction_quality
 from foresail.metrics.summary import Summary
 from foresail.model.arrays import Floats
 from foresail.model.words import count, duration, number, percent

@@ -9,8 +9,7 @@ from typing import Final
 
 import polars as pl
 
-from foresail.model.example import Example
-from foresail.model.registry import register
+from foresail.model.registry import Example, register
 from foresail.traces import folder, schema
 from foresail.traces.measured import tasks_table, usage_table
 from foresail.traces.reading import Notes, PlainReader, Sample

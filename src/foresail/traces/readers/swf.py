@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from foresail.kernels.compile import bare_kernel, part
 from foresail.model.errors import InputError
-from foresail.model.example import Example
-from foresail.model.registry import register
+from foresail.model.registry import Example, register
 from foresail.traces import schema
 from foresail.traces.reading import LINE, UNIX_TIMES_BEGIN, Notes, Sample
 from foresail.traces.source import LogFile

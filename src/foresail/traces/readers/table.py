@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from foresail.model.errors import InputError
-from foresail.model.example import Example
-from foresail.model.registry import register
+from foresail.model.registry import Example, register
 from foresail.traces import schema
 from foresail.traces.accounting import (
     ELAPSED,

@@ -9,8 +9,7 @@ from typing import Final
 import polars as pl
 
 from foresail.model.errors import InputError
-from foresail.model.example import Example
-from foresail.model.registry import register
+from foresail.model.registry import Example, register
 from foresail.traces.delimited import read_delimited
 from foresail.traces.reading import LINE, Notes, Sample
 from foresail.traces.source import LogFile, head

@@ -12,8 +12,7 @@ import polars as pl
 
 from foresail.model.documents import parsed_json
 from foresail.model.errors import InputError
-from foresail.model.example import Example
-from foresail.model.registry import register
+from foresail.model.registry import Example, register
 from foresail.traces.delimited import read_delimited
 from foresail.traces.parquet import parquet_of, require_possible_pages_of
 from foresail.traces.reading import LINE, Notes, Sample

@@ -12,8 +12,7 @@ import polars as pl
 
 from foresail.model.documents import json_values
 from foresail.model.errors import InputError
-from foresail.model.example import Example
-from foresail.model.registry import register
+from foresail.model.registry import Example, register
 from foresail.traces import schema
 from foresail.traces.delimited import TableFileReader, read_delimited
 from foresail.traces.reading import LINE, Notes, PlainReader, Sample
