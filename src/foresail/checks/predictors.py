@@ -131,10 +131,10 @@ def preempted_attempts(make: Make) -> None:
     victim = _job("victim", submit=8e6)
     for predictor in (untouched, preempted):
         predictor.predict(victim, 8e6)
-        _start(predictor, victim, 8e6)
+        predictor.started(victim, 8e6)
     stopped = Outcome("victim", 8e6, 8e6 + 1.0, EndedBecause.PREEMPTED)
     preempted.observe(victim, stopped)
-    _start(preempted, victim, 8e6 + 1.0)
+    preempted.started(victim, 8e6 + 1.0)
     before = untouched.predict(_job("new", submit=9e6), 9e6).mean()
     after = preempted.predict(_job("new", submit=9e6), 9e6).mean()
     demand(after >= before * (1 - 1e-3), f"the next belief falls from {before:g} s to {after:g} s")
@@ -293,26 +293,23 @@ def _revealed(predictor: Predictor) -> Predictor:
     return predictor
 
 
-def _start(predictor: Predictor, job: Job, now: float) -> None:
-    """Report a start to the predictor."""
-    predictor.started(job, now)
-
-
 def _trained(make: Make) -> Predictor:
     """A fresh predictor after the history, in the order in which a run would report it."""
     predictor = _revealed(make())
-    told: list[tuple[float, int, int]] = []
     history = _history()
-    for number, (job, outcome) in enumerate(history):
-        told.append((job.submit_seconds, 0, number))
-        told.append((outcome.start_seconds, 1, number))
-        told.append((outcome.end_seconds, 2, number))
+    told = [
+        (time, what, number)
+        for number, (job, outcome) in enumerate(history)
+        for what, time in enumerate(
+            (job.submit_seconds, outcome.start_seconds, outcome.end_seconds)
+        )
+    ]
     for time, what, number in sorted(told):
         job, outcome = history[number]
         if what == 0:
             predictor.predict(job, time)
         elif what == 1:
-            _start(predictor, job, time)
+            predictor.started(job, time)
         elif what == 2:
             predictor.observe(job, outcome)
     return predictor

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from foresail.distributions.quantiles import Quantiles
 from foresail.kernels.calling import fill_belief, step_address
 from foresail.kernels.columns import BELIEF_LEVELS, SPEC_COLUMNS
 from foresail.kernels.compile import Step
-from foresail.kernels.signatures import CompiledPredictor, PredictorState, PredictorSteps
+from foresail.kernels.signatures import PredictorState, PredictorSteps
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
 from foresail.model.short_form import part_of
@@ -43,7 +43,7 @@ class Own:
     job_columns: int
 
 
-def member(text: str, field: str) -> CompiledPredictor:
+def member(text: str, field: str) -> SteppedPredictor:
     """The predictor with this short form, as a member of a composite.
 
     Raises ``UnknownNameError`` if there is none of this name, or it has no such parameter;
@@ -51,31 +51,31 @@ def member(text: str, field: str) -> CompiledPredictor:
     parameter that named it.
     """
     built = part_of("predictor", text).build()
-    if built.needs_truth or not built.is_compiled:
+    if not isinstance(built, SteppedPredictor) or built.needs_truth:
         raise InputError(
             "cannot be a member of another predictor",
             field=field,
             value=text,
             expected="a predictor with compiled steps that needs no truth",
         )
-    return cast("CompiledPredictor", built)
+    return built
 
 
 class CompositePredictor(SteppedPredictor):
     """A predictor with members; subclasses give its own steps."""
 
     def __init__(
-        self, steps: PredictorSteps, made_of: Sequence[CompiledPredictor], own: Own
+        self, steps: PredictorSteps, made_of: Sequence[SteppedPredictor], own: Own
     ) -> None:
         self._members = tuple(made_of)
-        self._stepped = tuple(each for each in made_of if isinstance(each, SteppedPredictor))
         self._own = own
-        features = dict.fromkeys(name for each in self._stepped for name in each.source_features)
+        features = dict.fromkeys(name for each in made_of for name in each.source_features)
         layout = Layout(np.zeros(0), own.user_columns, own.job_columns, features=tuple(features))
         super().__init__(steps, layout)
-        widths = [_widths(each) for each in self._members]
-        self.user_widths = (own.user_columns, *(width for users, _ in widths for width in users))
-        self.job_widths = (own.job_columns, *(width for _, jobs in widths for width in jobs))
+        users = [width for each in made_of for width in each.user_widths]
+        jobs = [width for each in made_of for width in each.job_widths]
+        self.user_widths = (own.user_columns, *users)
+        self.job_widths = (own.job_columns, *jobs)
 
     def compiled(
         self, specs: NDArray[np.float64], features: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ class CompositePredictor(SteppedPredictor):
     @property
     def steps(self) -> tuple[Step, ...]:
         """Its own steps and those of its members."""
-        of_members = [step for each in self._stepped for step in each.steps]
+        of_members = [step for each in self._members for step in each.steps]
         return (*super().steps, *of_members, point_belief)
 
     def restore(self, known: PredictorSnapshot) -> None:
@@ -127,7 +127,7 @@ class CompositePredictor(SteppedPredictor):
         blank = np.zeros((slots, SPEC_COLUMNS + len(features)))
         parts = [each.compiled(blank, features) for each in self._members]
         longer = [
-            (steps, state._replace(users=lengthened(state.users, users, _widths(each)[0])))
+            (steps, state._replace(users=lengthened(state.users, users, each.user_widths)))
             for each, (steps, state) in zip(self._members, parts, strict=True)
         ]
         return self._packed(longer)
@@ -172,14 +172,6 @@ def _addresses(steps: PredictorSteps) -> list[float]:
     belief = step_address(steps.belief or point_belief)
     refresh = 0.0 if steps.refresh is None else step_address(steps.refresh)
     return [*known, belief, refresh]
-
-
-def _widths(part: CompiledPredictor) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The widths of a member's blocks of columns of users and of jobs; a composite has several."""
-    if isinstance(part, SteppedPredictor):
-        return part.user_widths, part.job_widths
-    state = part.compiled(np.zeros((1, SPEC_COLUMNS)))[1]
-    return (state.users.shape[1],), (state.jobs.shape[1],)
 
 
 def _copy_what_is_there(source: NDArray[np.float64], target: NDArray[np.float64]) -> None:

@@ -72,9 +72,7 @@ class TasksReplayed:
     """Seconds of all tasks of each job as the scheduler estimated them, and when; nan where it did
     not; shape (jobs,)."""
     pilots: Integers
-    ratio_percent: Integers
-    """How many pilots each job had, and the learned ratio that gave them (0: none); shape
-    (jobs,)."""
+    """How many pilots each job had; shape (jobs,)."""
     seconds: float
     """What the replay proper took."""
 
@@ -160,7 +158,6 @@ def replay_task_arrays(
         jobs[:, task_jobs.ESTIMATE].copy(),
         jobs[:, task_jobs.ESTIMATED].copy(),
         pilots,
-        jobs[:, task_jobs.RATIO].astype(np.int64),
         seconds,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -12,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from foresail.milp.solver import find_solver
-from foresail.model.arrays import Floats
+from foresail.model.arrays import Booleans, Floats
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, PlannedStart, Preempt, Start, TickAt, Withdraw
 from foresail.model.errors import InputError
@@ -61,9 +60,9 @@ def require_runtimes(view: ClusterView) -> None:
 
     Raises ``InputError`` if one is not a number; the message names the job.
     """
-    for each in view.pending:
-        if math.isnan(each.planned_seconds):
-            _refuse("predicted runtime", each.job.job_id, each.planned_seconds)
+    seconds = np.array([each.planned_seconds for each in view.pending])
+    job_ids = [each.job.job_id for each in view.pending]
+    _require("predicted runtime", ~np.isnan(seconds), seconds, job_ids)
 
 
 def require_numbers(demands: Demands) -> None:
@@ -73,24 +72,23 @@ def require_numbers(demands: Demands) -> None:
     """
     problem = demands.problem
     job_ids = [demands.pending[at].job.job_id for at in problem.group_job]
-    _require("expected worth", problem.worth, job_ids)
-    _require("expected consumption", problem.consumption, job_ids)
+    for what, numbers in (
+        ("expected worth", problem.worth),
+        ("expected consumption", problem.consumption),
+    ):
+        _require(what, np.isfinite(numbers), numbers, job_ids)
 
 
-def _require(what: str, numbers: Floats, job_ids: Sequence[str]) -> None:
-    wrong = ~np.isfinite(numbers)
-    if wrong.any():
-        row = int(np.argmax(wrong.any(axis=1)))
-        _refuse(what, job_ids[row], float(numbers[row][wrong[row]][0]))
-
-
-def _refuse(what: str, job_id: str, value: float) -> None:
-    raise InputError(
-        f"nothing can be planned for job {job_id}",
-        field=what,
-        value=value,
-        expected="a finite number",
-    )
+def _require(what: str, are_right: Booleans, numbers: Floats, job_ids: Sequence[str]) -> None:
+    """Require numbers to be right, of which the first axis is of jobs or their groups."""
+    if not are_right.all():
+        first = np.argwhere(~are_right)[0]
+        raise InputError(
+            f"nothing can be planned for job {job_ids[first[0]]}",
+            field=what,
+            value=float(numbers[tuple(first)]),
+            expected="a finite number",
+        )
 
 
 _HOPELESS: Final = "it can gain nothing any more, and hopeless_jobs=drop"
