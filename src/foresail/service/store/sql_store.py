@@ -356,9 +356,10 @@ class SqlStore:
         of = JOBS.c
         first = select(func.min(of.submit_seconds))
         with self.database.reading() as connection:
-            return connection.scalar(
+            found: float | None = connection.scalar(
                 first.where(of.end_seconds.is_(None) | (of.end_seconds > since_seconds))
             )
+        return found
 
     def keep_forecasts(self, rows: Sequence[ForecastRow]) -> None:
         """Keep forecasts of starts."""
