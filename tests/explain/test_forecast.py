@@ -21,7 +21,7 @@ from foresail.explain.forecast import (
     suggested_request,
     width_causes,
 )
-from foresail.explain.outlook import outlook_of
+from foresail.explain.outlook import front_of, outlook_of
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.event import Ended, Held, NodeDrained, Submitted
 from foresail.model.job import (
@@ -412,3 +412,17 @@ def test_what_a_start_mostly_depends_on():
     assert width_causes(waits, lefts).tolist() == [1.0, -1.0]
     assert width_causes(waits, np.zeros((300, 0))).tolist() == [-1.0, -1.0]
     assert width_causes(np.full((300, 1), np.inf), lefts).tolist() == [-1.0]
+
+
+def test_the_front_of_a_queue_starts_as_it_does_with_all_behind_it():
+    """Without backfilling nothing behind them matters; what waits for others is not among them."""
+    controller = standing("in_order", jobs(0, 20, 0.0))
+    last = replace(Job.gang("last", 0.0, 1, 10.0, "ann"), after=("j19",))
+    whole = outlook_of(controller, [last])
+    front = front_of(whole, 5)
+    found = forecast_waiting(front, scenarios=3)
+    assert len(found) == 5
+    assert "last" not in forecast_waiting(front_of(whole, 100), scenarios=3)
+    assert {each: found[each] for each in found} == {
+        each: forecast_waiting(whole, scenarios=3)[each] for each in found
+    }

@@ -56,6 +56,7 @@ def forecaster(monkeypatch, seconds, jobs):
         return Forecasts(outlook, waiting, waiting, {}, frozenset(), {})
 
     monkeypatch.setattr(module, "drawn_forecasts", drawn)
+    monkeypatch.setattr(module, "front_of", lambda outlook, _: outlook)
     waiting = [
         SimpleNamespace(pending=SimpleNamespace(job=Job.gang(job_id, 0.0, 1))) for job_id in jobs
     ]
@@ -202,7 +203,7 @@ def test_forecasts_are_kept_at_submission_and_when_the_wait_has_doubled(monkeypa
                 if question is None:
                     looks.append(now)
                     return now, 1, 1
-                return SimpleNamespace(now=now, waiting=snapshots.waiting)
+                return now, lambda: SimpleNamespace(now=now, waiting=snapshots.waiting)
 
             snapshots.ask = asked
             keeping = asyncio.create_task(made.keep_all())
@@ -235,7 +236,7 @@ def test_nothing_is_drawn_while_nothing_is_to_be_kept(monkeypatch):
             if question is None:
                 return 10.0, 1, 1
             drawn.append(question)
-            return SimpleNamespace(now=10.0, waiting=snapshots.waiting)
+            return 10.0, lambda: SimpleNamespace(now=10.0, waiting=snapshots.waiting)
 
         snapshots.ask = asked
         keeping = asyncio.create_task(made.keep_all())

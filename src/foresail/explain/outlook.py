@@ -284,6 +284,22 @@ def outlook_maker(
     return made
 
 
+def front_of(outlook: Outlook, count: int) -> Outlook:
+    """Return the outlook of so many jobs that go first, without those that wait for others.
+
+    What goes behind them, or is still to come, could go ahead of some: their starts come out early.
+    """
+    free = [each for each in outlook.waiting if each.pending.job.conditions is None]
+    free = [each for each in free if not each.pending.job.after]
+    first = sorted(free, key=_goes_first)[:count]
+    first.sort(key=lambda each: each.pending.arrival)
+    return replace(outlook, waiting=tuple(first), recent=(), rule=None)
+
+
+def _goes_first(queued: QueuedJob) -> tuple[float, float]:
+    return queued.due_seconds, queued.place
+
+
 def _rule(controller: Controller, initial_seconds: Sequence[float]) -> QueueRule | None:
     correction, reference = controller.correction, controller.state.reference
     if (

@@ -15,7 +15,7 @@ import numpy as np
 
 from foresail.control.loop import Controller
 from foresail.explain.forecast import SCENARIOS, Range, WaitingForecasts
-from foresail.explain.outlook import Outlook, outlook_maker
+from foresail.explain.outlook import Outlook, front_of, outlook_maker
 from foresail.explain.start_calibration import MOST, AskedStart, StartCalibration
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.errors import ForesailError, InputError
@@ -48,6 +48,9 @@ _MOST_WORK: Final = SCENARIOS * 1_000
 
 _MANY: Final = 2_000
 """Of fewer jobs forecasts take no time that counts: what took long has loaded kernels."""
+
+_IN_FRONT: Final = 1_000
+"""Of more the first are those of so many in front, by themselves: those of all follow."""
 
 _LONGEST_SECONDS: Final = 8.0
 """Nobody waits for longer."""
@@ -210,7 +213,8 @@ class QueueForecaster:
 
         Raises ``InputError`` if jobs of this policy and cluster cannot be forecast.
         """
-        if self._latest is not None and self._cost_seconds < _QUICK_SECONDS:
+        is_quick = self._making is None and self._cost_seconds < _QUICK_SECONDS
+        if self._latest is not None and is_quick:
             drawn, _ = await asyncio.wait(
                 {asyncio.create_task(self.ahead())}, timeout=_PATIENCE_SECONDS
             )
@@ -250,9 +254,14 @@ class QueueForecaster:
 
         now, outlook = await self._snapshots.ask(stands)
         await self._look_back(now)
-        past = self._past
-        work = _DRAWING.submit(lambda: drawn_forecasts(outlook(), self._starts, past))
-        return await asyncio.wrap_future(work)
+
+        def drawn(past: PastForecasts) -> Forecasts:
+            whole = outlook()
+            if self._latest is None and len(whole.waiting) > _MANY and not jobs:
+                self._latest = drawn_forecasts(front_of(whole, _IN_FRONT), self._starts, past)
+            return drawn_forecasts(whole, self._starts, past)
+
+        return await asyncio.wrap_future(_DRAWING.submit(drawn, self._past))
 
     def overruns(self, forecasts: Forecasts, job_id: str) -> float | None:
         """Return the probability that a job needs all the time it requests.
