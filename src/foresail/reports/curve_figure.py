@@ -205,9 +205,7 @@ def curve_figure(
         at = float(up.drawn(np.array([level[0]]))[0])
         words = caption(literal(level[1]), math.log10(at) if y_axis.log else at, "@muted")
         drawing["shapes"] = [level_at(at, line=DOTTED, layer="below")]
-        drawing["annotations"] = [
-            words | {"yref": "y", "x": 1, "xanchor": "right", "bgcolor": "@paper", "yshift": 2}
-        ]
+        drawing["annotations"] = [words | {"yref": "y", "x": 1, "xanchor": "right"}]
     return Figure(name, title, list(findings), traces, drawing, table, note)
 
 

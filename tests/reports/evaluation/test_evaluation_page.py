@@ -109,6 +109,13 @@ def test_reliability_draws_stated_ranges_only(written):
     assert [sum(trace["customdata"]) for trace in counts] == [800, 800]
 
 
+def test_widths_of_ranges_are_drawn_where_ranges_are_stated(written):
+    """All four learn over time; below, only the two that state ranges have a width."""
+    figure = drawn(written[1])["learning-curve"]
+    places = [trace["yaxis"] for trace in figure.traces]
+    assert [places.count(place) for place in ("y", "y2", "y3")] == [4, 4, 2]
+
+
 def test_coverage_is_told_by_week_and_by_user(written):
     """A band per stated range with a line per stating predictor; users with most jobs, by range."""
     folder, view = written

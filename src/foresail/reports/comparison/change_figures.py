@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -198,25 +199,12 @@ def size_map(view: ReportView) -> Figure:
                 "yaxis": f"y{suffix}",
             }
         )
-        axes[f"xaxis{suffix}"] = axis(
-            "runtime",
-            anchor=f"y{suffix}",
-            showgrid=False,
-            type="category",
-            categoryarray=list(RUNTIME_LABELS),
-            categoryorder="array",
-            range=[-0.5, len(RUNTIME_LABELS) - 0.5],
-            tickangle=0,
-        )
-        axes[f"yaxis{suffix}"] = axis(
+        axes[f"xaxis{suffix}"] = _classes_axis("runtime", RUNTIME_LABELS, anchor=f"y{suffix}")
+        axes[f"yaxis{suffix}"] = _classes_axis(
             f"{view.baseline.unit}s",
+            widths,
             anchor=f"x{suffix}",
             domain=[max(bottom, 0.0), top],
-            showgrid=False,
-            type="category",
-            categoryarray=list(widths),
-            categoryorder="array",
-            range=[-0.5, len(widths) - 0.5],
         )
         style = view.styles[position + 1]
         annotations.append(caption(f"<b>{style.drawn}</b>", top, style.colour))
@@ -239,6 +227,20 @@ def size_map(view: ReportView) -> Figure:
     )
 
 
+def _classes_axis(title: str, names: Sequence[str], **settings: Any) -> dict[str, Any]:
+    """An axis of classes in their order."""
+    return axis(
+        title,
+        type="category",
+        categoryarray=list(names),
+        categoryorder="array",
+        range=[-0.5, len(names) - 0.5],
+        showgrid=False,
+        tickangle=0,
+        **settings,
+    )
+
+
 def size_changes(pair: pl.DataFrame, bounds: tuple[float, ...]) -> pl.DataFrame:
     """Median waits of both schedules and their ratio, by class of width x runtime."""
     return (
@@ -258,14 +260,13 @@ def size_changes(pair: pl.DataFrame, bounds: tuple[float, ...]) -> pl.DataFrame:
 
 
 def _with_size_labels(cells: pl.DataFrame, widths: tuple[str, ...]) -> pl.DataFrame:
+    def named(column: str, names: Sequence[str]) -> pl.Expr:
+        return pl.col(column).replace_strict(dict(enumerate(names)), return_dtype=pl.String)
+
     return cells.select(
         "policy",
-        pl.col("width_class")
-        .replace_strict(dict(enumerate(widths)), return_dtype=pl.String)
-        .alias("processors"),
-        pl.col("runtime_class")
-        .replace_strict(dict(enumerate(RUNTIME_LABELS)), return_dtype=pl.String)
-        .alias("runtime"),
+        named("width_class", widths).alias("processors"),
+        named("runtime_class", RUNTIME_LABELS).alias("runtime"),
         "jobs",
         "median_wait_seconds",
         "median_wait_seconds_other",
@@ -321,18 +322,10 @@ def _told(change: Change) -> str:
 
 
 def _row(policy: str, change: Change) -> dict[str, Any]:
-    values = {
-        "baseline": change.baseline,
-        "value": change.other.value,
-        "value_low": change.other.low,
-        "value_high": change.other.high,
-        "difference": change.difference.value,
-        "difference_low": change.difference.low,
-        "difference_high": change.difference.high,
-        "ratio": change.ratio.value,
-        "ratio_low": change.ratio.low,
-        "ratio_high": change.ratio.high,
-    }
+    values = {"baseline": change.baseline}
+    intervals = {"value": change.other, "difference": change.difference, "ratio": change.ratio}
+    for name, each in intervals.items():
+        values |= {name: each.value, f"{name}_low": each.low, f"{name}_high": each.high}
     known = {name: value if math.isfinite(value) else None for name, value in values.items()}
     return {"policy": policy, "metric": change.metric, **known}
 

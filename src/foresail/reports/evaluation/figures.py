@@ -210,6 +210,8 @@ class _Panel:
     stated: float | None = None
     """A level to compare with."""
     is_share: bool = False
+    of_ranges: bool = False
+    """Only of predictors that state ranges."""
 
 
 def coverage_over_time(view: EvaluationView) -> Figure | MissingFigure:
@@ -265,7 +267,8 @@ def learning_curves(view: EvaluationView) -> Figure | MissingFigure:
         _Panel("relative_crps", "CRPS / mean truth", f"%{{y:.3~g}}, {jobs}"),
     ]
     if any(view.has_ranges(i) for i in range(len(view.told))):
-        panels.append(_Panel("relative_width", "80 % width / estimate", f"%{{y:.3~g}}, {jobs}"))
+        width = f"%{{y:.3~g}}, {jobs}"
+        panels.append(_Panel("relative_width", "80 % width / estimate", width, of_ranges=True))
     return _over_time(
         view,
         "learning-curve",
@@ -302,7 +305,9 @@ def _over_time(
     for place, panel in enumerate(panels):
         at = f"y{place + 1}" if place else "y"
         lines = [
-            _line_over_time(view, curve, panel, view.styles[i], at) for i, curve in curves.items()
+            _line_over_time(view, curve, panel, view.styles[i], at)
+            for i, curve in curves.items()
+            if view.has_ranges(i) or not panel.of_ranges
         ]
         values = [y for line in lines for y in line["y"] if y is not None]
         top = 1.0 - place * height

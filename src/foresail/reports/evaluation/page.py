@@ -236,7 +236,7 @@ def _coverage_section(view: EvaluationView, command: str | None) -> str:
         "The users with most jobs: the share of their truths inside each stated range, and the "
         "median width of their 80 % range over their median estimate."
     )
-    return _users_section(view, title, "coverage_by_user", columns, command, said)
+    return _users_section(view, title, "coverage_by_user", columns, command, said, of_ranges=True)
 
 
 def _covered(each: dict[str, Any], stated: int) -> str:
@@ -254,9 +254,15 @@ def _users_section(
     columns: _UserColumns,
     command: str | None,
     said: str = "",
+    *,
+    of_ranges: bool = False,
 ) -> str:
-    """A table of users for each of the best predictors whose details have one."""
-    known = [i for i in range(len(view.told)) if view.details[i][detail].height]
+    """A table of users for each of the best predictors that have one (and state ranges)."""
+    known = [
+        i
+        for i in range(len(view.told))
+        if view.details[i][detail].height and (view.has_ranges(i) or not of_ranges)
+    ]
     shown = sorted(known, key=lambda i: _crps(view.told[i]))[:_MOST_USER_TABLES]
     if not shown:
         return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -491,41 +491,25 @@ def _note(view: PlanView) -> str:
 def plan_table(view: PlanView) -> pl.DataFrame:
     """The numbers behind the picture: a row per bar, times in seconds from the run's start."""
     zero = view.moment.zero_seconds
+    states = {"ended": view.past, "running": view.running, "planned": view.planned}
+    numbers: dict[str, Callable[[Bar], float | None]] = {
+        "cpus": lambda bar: bar.job.cpus,
+        "start_seconds": lambda bar: bar.start_seconds - zero,
+        "end_low_seconds": lambda bar: bar.low_seconds - zero,
+        "end_likely_seconds": lambda bar: bar.likely_seconds - zero,
+        "end_high_seconds": lambda bar: bar.high_seconds - zero,
+        "deadline_seconds": lambda bar: from_start(bar.job.deadline_seconds, zero),
+        "chance_of_deadline": lambda bar: bar.chance,
+    }
     rows = [
-        {
-            "state": state,
-            "job_id": bar.job.job_id,
-            "cpus": bar.job.cpus,
-            "start_seconds": bar.start_seconds - zero,
-            "end_low_seconds": bar.low_seconds - zero,
-            "end_likely_seconds": bar.likely_seconds - zero,
-            "end_high_seconds": bar.high_seconds - zero,
-            "deadline_seconds": None
-            if bar.job.deadline_seconds is None
-            else bar.job.deadline_seconds - zero,
-            "chance_of_deadline": bar.chance,
-        }
-        for state, bars in (
-            ("ended", view.past),
-            ("running", view.running),
-            ("planned", view.planned),
-        )
+        [state, bar.job.job_id, *(value(bar) for value in numbers.values())]
+        for state, bars in states.items()
         for bar in bars
     ]
-    schema = {
-        "state": pl.String,
-        "job_id": pl.String,
-        **dict.fromkeys(
-            (
-                "cpus",
-                "start_seconds",
-                "end_low_seconds",
-                "end_likely_seconds",
-                "end_high_seconds",
-                "deadline_seconds",
-                "chance_of_deadline",
-            ),
-            pl.Float64,
-        ),
-    }
-    return pl.DataFrame(rows, schema=schema)
+    schema = {"state": pl.String(), "job_id": pl.String(), **dict.fromkeys(numbers, pl.Float64())}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def from_start(time: float | None, zero: float) -> float | None:
+    """A time as seconds from the run's start, where there is one."""
+    return None if time is None else time - zero
