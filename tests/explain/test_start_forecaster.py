@@ -70,6 +70,12 @@ def test_a_new_application_is_unknown_until_some_of_it_have_ended(policy, reques
         assert found.high < factor * found.low
 
 
+def test_the_first_job_of_an_application_may_reach_its_limit():
+    queued = Sleepers(8, "easy").controller.state.pending_job("7")
+    runtimes, _ = StartForecaster().draw([queued], (), 0.0, 300, 0)
+    assert 0.02 < (runtimes == queued.job.requested_seconds).mean() < 0.15
+
+
 def ended(names):
     """A forecaster that has seen jobs of one user of these names end, one after the other."""
     history, forecaster = JobHistory(), StartForecaster()
