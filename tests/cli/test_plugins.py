@@ -92,7 +92,7 @@ def test_logs_of_a_layout_of_ones_own(own, log, tmp_path):
     machine = ("--processors", 2, "--filter", "brief", *plugin)
     assert "2 jobs on 2 processors" in said(simulate, log, "--policy", "easy", *machine)
     assert "2 jobs on 2 processors" in said(compare, log, "--with", "easy", *machine)
-    assert said(cloud, "buy", log, "--exact-seconds", 0, *plugin)
+    assert said(cloud, "buy", log, *plugin)
     state = tmp_path / "state"
     told = said(predict, "train", log, "--predictor", "recent", "--output", state, *machine)
     assert "after 2 jobs" in told

@@ -205,15 +205,6 @@ def test_gpus_are_bought(log, tmp_path):
     assert told(gpus, "--filter", "drop_gpus")["counted"] == "cores"
 
 
-def test_the_exact_optimum_is_beside_ours(log):
-    """Where it is small enough, unless it is not wanted."""
-    record = told(log, "--provider", "amazon")
-    exact = record["exact"]
-    assert exact["share"] <= exact["levels_share"] * (1.0 + 1e-9)
-    assert "the exact optimum is" in flat(run(log).stdout)
-    assert told(log, "--exact-seconds", 0)["exact"] is None
-
-
 def test_options_from_a_file(log, tmp_path):
     """A file gives provider and risk."""
     config = tmp_path / "cloud.toml"

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.cloud.purchasing.demand import BoughtJobs, JobPrices, priced_demand
-from foresail.cloud.purchasing.exact import exact_cost
-from foresail.cloud.purchasing.offline import level_cost, level_windows
+from foresail.cloud.purchasing.offline import level_windows
 from foresail.cloud.purchasing.stacked_demand import (
     choose_windows,
     level_prices,
@@ -16,6 +15,7 @@ from foresail.cloud.purchasing.stacked_demand import (
     value_by_slot,
 )
 from foresail.model.errors import InputError
+from foresail_studies.purchasing.exact import exact_cost, level_cost
 from foresail_studies.purchasing.kernels.best_intervals import best_intervals
 from foresail_studies.purchasing.retired_offers import ScheduledTerms, ScheduleFinder, by_end
 

@@ -226,14 +226,3 @@ def test_the_policy_uses_what_is_committed_and_buys_less():
 
 def _until_march():
     return Commitment("standard-8", 1, 0.1, until=date(2019, 2, 28))
-
-
-def test_the_exact_optimum_is_told_where_it_can_be_had():
-    """In weeks, in the same slots and levels as ours, which is never below it."""
-    random = np.random.default_rng(1)
-    start = np.sort(random.random(300) * 3000.0)
-    log = jobs_of(start, random.exponential(30.0, 300), (2 ** random.integers(0, 4, 300)).tolist())
-    report = mix(log, THESIS, MixRequest("microsoft", exact_seconds=30.0))
-    assert 0.2 < report.exact.exact <= report.exact.levels + 1e-9
-    assert report.exact.above < 0.2
-    assert mix(log, THESIS, MixRequest("microsoft")).exact is None

@@ -31,7 +31,6 @@ _OPTIONS = {
     "growth_spread": "--growth-spread",
     "demand_errors": "--forecast-error",
     "extension": "--short-log",
-    "time_limit_seconds": "--exact-seconds",
 }
 
 
@@ -88,10 +87,6 @@ def command(
         Amounts,
         typer.Option(help="What hindsight buys: any amounts, or parts of machines on sale."),
     ] = Amounts.ANY,
-    exact_seconds: Annotated[
-        float,
-        typer.Option(min=0.0, metavar="SECONDS", help="For the exact optimum; 0: leave it out."),
-    ] = 60.0,
     short_log: Annotated[
         Short, typer.Option(help="What to do if the log is shorter than a commitment.")
     ] = Short.REPEAT,
@@ -134,7 +129,6 @@ def command(
             transient=not without_transient,
             settings=OfflineSettings(extension=short_log.value, amounts=amounts.value),
             forecast=forecast,
-            exact_seconds=exact_seconds or None,
             **given,  # type: ignore[arg-type]
         )
     answering.require_folder()

@@ -12,7 +12,6 @@ import polars as pl
 from foresail.cloud.over_time import work_until
 from foresail.cloud.prices import Commitment, PriceCatalogue
 from foresail.cloud.purchasing.demand import BoughtJobs, bought_jobs
-from foresail.cloud.purchasing.exact import ExactComparison, compare_exactly
 from foresail.cloud.purchasing.forecast import ForecastSettings, RiskPlan, reserve_at_risk
 from foresail.cloud.purchasing.machines import (
     Amount,
@@ -63,9 +62,6 @@ class MixRequest:
     """Of the optimum in hindsight."""
     forecast: ForecastSettings | None = None
     """How uncertain the coming years are; None: no plan at a stated risk."""
-    exact_seconds: float | None = None
-    """How long to look for the exact optimum of a coarser problem that the optimum in hindsight is
-    held against; None: not at all."""
     demand_errors: tuple[float, ...] = (-0.5, -0.2, -0.1, 0.0, 0.1, 0.2, 0.5)
     """Relative errors of the amounts reserved, to see what they cost."""
 
@@ -116,8 +112,6 @@ class MixReport:
     """Error of the amounts reserved, cost, and cost relative to all on demand."""
     risk: Mapping[str, RiskPlan]
     """What to reserve of each resource at the stated risk."""
-    exact: ExactComparison | None
-    """How far the optimum's heuristic is from the exact optimum; None: not asked, or too large."""
 
     def share(self, policy: str) -> float:
         """Cost of a policy of ``costs``, relative to all on demand."""
@@ -170,11 +164,6 @@ def mix(
             )
             for each in resources
         }
-    exact = None
-    if request.exact_seconds is not None:
-        exact = compare_exactly(
-            jobs, resources, terms, request.settings.extension, request.exact_seconds
-        )
     return MixReport(
         provider=request.provider,
         terms=terms,
@@ -198,7 +187,6 @@ def mix(
         over_time=over_time,
         by_demand_error=_by_demand_error(plans, resources, request.demand_errors),
         risk=risk,
-        exact=exact,
     )
 
 

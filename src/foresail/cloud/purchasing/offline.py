@@ -126,22 +126,6 @@ def level_windows(
             found.append(LevelWindow(product, start, held))
 
 
-def level_cost(
-    demand: PricedDemand, terms: Sequence[tuple[int, float]], unit: float = 1.0
-) -> float:
-    """Cost of demand with the windows of ``level_windows``, in slots of one unit on demand.
-
-    In each slot all windows together cover the dearest demand, whatever level they came from.
-    """
-    covered = np.zeros(demand.slots)
-    paid = 0.0
-    for window in level_windows(demand, terms, unit):
-        length, price = terms[window.product]
-        covered[window.start : window.start + length] += unit
-        paid += price * length * unit
-    return paid + float(value_by_slot(demand.stacks, covered, demand.price).sum())
-
-
 Row = tuple[str, Floats, Floats, Floats]
 """An option, and by month (shape (months,)): hours used and idle, cost."""
 

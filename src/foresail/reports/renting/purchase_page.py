@@ -13,7 +13,6 @@ import numpy as np
 import polars as pl
 
 from foresail.cloud.purchasing.demand import HOURS_PER_YEAR
-from foresail.cloud.purchasing.exact import ExactComparison
 from foresail.cloud.purchasing.forecast import RiskPlan
 from foresail.cloud.purchasing.machines import ReservedMachines
 from foresail.cloud.purchasing.mix import MixReport
@@ -341,13 +340,6 @@ def record(answer: PurchaseAnswer) -> dict[str, Any]:
             for each in report.commitments
         ],
         "sunk_cost": report.sunk_cost,
-        "exact": None
-        if report.exact is None
-        else {
-            "slot_hours": report.exact.slot_hours,
-            "share": report.exact.exact,
-            "levels_share": report.exact.levels,
-        },
     }
 
 
@@ -384,8 +376,6 @@ def sentences(answer: PurchaseAnswer) -> list[str]:
         )
     if report.commitments:
         said.append(_committed(report))
-    if report.exact is not None:
-        said.append(_exact(report, report.exact))
     return said
 
 
@@ -463,20 +453,6 @@ def _committed(report: MixReport) -> str:
         else "is used for nothing, which"
     )
     return f"What is committed {cost} is in none of these costs; it is used first.{in_use}"
-
-
-def _exact(report: MixReport, exact: ExactComparison) -> str:
-    left_out = [
-        *(["sustained use"] if report.terms.sustained_tiers else []),
-        *(["what is committed"] if report.commitments else []),
-    ]
-    without = f" without {listed(left_out)}," if left_out else ""
-    return (
-        f"How far is that optimum from the exact one, which is too large to compute? Of demand "
-        f"averaged over {period(exact.slot_hours)}, which is smoother and cheaper,{without} "
-        f"the exact optimum is {percent(exact.exact)} and ours {percent(exact.levels)}: "
-        f"{percent(max(exact.above, 0.0))} above."
-    )
 
 
 def notes(answer: PurchaseAnswer) -> list[str]:

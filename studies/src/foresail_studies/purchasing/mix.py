@@ -20,9 +20,7 @@ from foresail.cloud.purchasing.demand import (
     PricedDemand,
     priced_demand,
 )
-from foresail.cloud.purchasing.exact import exact_cost
 from foresail.cloud.purchasing.mix import MixReport, MixRequest, mix
-from foresail.cloud.purchasing.offline import level_cost
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
 from foresail.cloud.purchasing.terms import ExponentialRevocation, TransientTerms
 from foresail.model.errors import require, require_at_least
@@ -30,6 +28,7 @@ from foresail.model.registry import register
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies import cloud as cloud
 from foresail_studies.generated import log_of
+from foresail_studies.purchasing.exact import exact_cost, level_cost
 from foresail_studies.purchasing.practice import OnlineReport, PracticeRequest, practise
 from foresail_studies.purchasing.retired_offers import published_terms
 from foresail_studies.stand_ins import university_year
