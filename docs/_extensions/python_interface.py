@@ -108,7 +108,6 @@ PAGES: Final[Mapping[str, Page]] = {
             "metrics.summary",
             "metrics.comparison",
             "metrics.usage",
-            "metrics.prediction",
             "metrics.statistics",
         ),
     ),
