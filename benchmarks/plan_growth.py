@@ -75,7 +75,7 @@ def view_of(scene: Scene, seed: int = 1) -> ClusterView:
     running: list[RunningJob] = []
     for at, job in enumerate(workload.specifications()):
         spread = random.lognormal(0.0, 0.8, 60)
-        belief = Histogram.of(truth[job.job_id] * spread)
+        belief = Histogram.from_values(truth[job.job_id] * spread)
         if job.tasks <= len(names) - scene.nodes // 10 and at % 2:
             taken, names = names[: job.tasks], names[job.tasks :]
             by_rack: dict[str, int] = {}

@@ -162,7 +162,7 @@ def _distributions() -> None:
     from foresail.distributions.truncated_normal import TruncatedNormal
 
     reduced(Atoms(np.arange(99.0), np.full(99, 1.0 / 99.0)), 4)
-    histogram = Histogram.of([1.0, 4.0, 4.0, 9.0], 3)
+    histogram = Histogram.from_values([1.0, 4.0, 4.0, 9.0], 3)
     several = [
         histogram,
         LogNormal(3.0, 1.0),
@@ -179,7 +179,7 @@ def _distributions() -> None:
         later.mean()
         summarise(each)
         later.sample(random, 3)
-    packed = PackedDistributions.of(several)
+    packed = PackedDistributions.pack(several)
     packed.survival_grid(np.full(len(several), 0.5), np.array([0.0, 1.0]))
 
 

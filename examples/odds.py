@@ -25,7 +25,7 @@ print(f"slowest of 40: {largest([job] * 40).mean():.0f} s on average")
 # 20,000 runtimes, the largest of them thousands of times the median, kept in 80 bins: of seconds,
 # and of their logarithms. How many runtimes are really at or below what each calls its median?
 runtimes = np.random.default_rng(11).lognormal(6.0, 2.0, 20_000)
-of_seconds = Histogram.of(runtimes).quantile(0.5)
-of_logarithms = np.expm1(Histogram.of(np.log1p(runtimes)).quantile(0.5))
+of_seconds = Histogram.from_values(runtimes).quantile(0.5)
+of_logarithms = np.expm1(Histogram.from_values(np.log1p(runtimes)).quantile(0.5))
 print(f"below the median of bins of seconds: {np.mean(runtimes <= of_seconds):.1%}")
 print(f"below the median of bins of logarithms: {np.mean(runtimes <= of_logarithms):.1%}")

@@ -27,12 +27,13 @@ FIVE = Offers(
 def enumerated_shortfall(offers, counts, needed):
     """Probability of less than is needed, by looking at every pattern of types that are up."""
     short = 0.0
-    for pattern in product((0, 1), repeat=len(offers.types)):
-        odds = 1.0
-        for is_up, probability in zip(pattern, offers.up, strict=True):
-            odds *= probability if is_up else 1.0 - probability
-        if int(np.array(pattern) * counts @ offers.units) < needed:
-            short += odds
+    for weight, up in zip(offers.weights, offers.up, strict=True):
+        for pattern in product((0, 1), repeat=len(offers.types)):
+            odds = weight
+            for is_up, probability in zip(pattern, up, strict=True):
+                odds *= probability if is_up else 1.0 - probability
+            if int(np.array(pattern) * counts @ offers.units) < needed:
+                short += odds
     return short
 
 

@@ -28,10 +28,10 @@ def measure() -> Iterator[Measurement]:
 
 
 def _grid(random: np.random.Generator) -> Measurement:
-    histograms = [Histogram.of(random.lognormal(5.0, 2.0, _HISTORY)) for _ in range(_JOBS)]
+    histograms = [Histogram.from_values(random.lognormal(5.0, 2.0, _HISTORY)) for _ in range(_JOBS)]
     elapsed = np.array([histogram.quantile(0.4) for histogram in histograms])
     offsets = _SLOT_SECONDS * np.arange(_SLOTS)
-    packed = PackedDistributions.of(histograms)
+    packed = PackedDistributions.pack(histograms)
     pieces = np.stack([histogram.pieces() for histogram in histograms])
     seconds, reference = best_in_turns(
         1.0,

@@ -348,14 +348,14 @@ def test_the_table_of_transitions_is_what_the_state_obeys(state, transition):
     source, target = TRANSITIONS[transition]
     if state is source:
         passages[transition]()
-        assert world.of("1") is target
+        assert world.stage_of("1") is target
     elif transition == "cancel" and state is not JobState.ABSENT:
         assert world.cancel("1", 9.0) == []
-        assert world.of("1") is state
+        assert world.stage_of("1") is state
     else:
         with pytest.raises(ImpossibleTransition):
             passages[transition]()
-        assert world.of("1") is state
+        assert world.stage_of("1") is state
 
 
 def test_infinite_estimates_wake_nobody():

@@ -114,7 +114,7 @@ def test_pools_and_jobs_without_preference_are_never_slower():
     """Only a preference that is not given slows a job down."""
     assert Slowdowns(racks(1, 1)).of(job("a", 1), ELSEWHERE) == 1.0
     pool = Slowdowns(Cluster.of_processors(4))
-    assert pool.of(job("a", 1, preference=LIKES), Placement.whole("all", 1)) == 1.0
+    assert pool.factor(job("a", 1, preference=LIKES), Placement.whole("all", 1)) == 1.0
     whole = Slowdowns(racks(1, 1))
-    assert whole.of(job("a", 1, preference=LIKES), Placement.whole("r1", 1)) == 1.0
-    assert whole.of(job("a", 1, preference=LIKES), Placement.whole("r2", 1)) == 1.5
+    assert whole.factor(job("a", 1, preference=LIKES), Placement.whole("r1", 1)) == 1.0
+    assert whole.factor(job("a", 1, preference=LIKES), Placement.whole("r2", 1)) == 1.5

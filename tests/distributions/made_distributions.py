@@ -55,7 +55,7 @@ def truncated_normals(draw):
 def histograms(draw):
     """Before and after the first merge, whole and conditioned, with ties."""
     values = draw(st.lists(SECONDS, min_size=1, max_size=30))
-    histogram = Histogram.of([*values, *values[:2]], draw(st.integers(1, 12)))
+    histogram = Histogram.from_values([*values, *values[:2]], draw(st.integers(1, 12)))
     elapsed = draw(st.one_of(st.just(0.0), st.sampled_from(values)))
     left = float(histogram.survival(elapsed))
     return histogram.given(elapsed) if left > 1e-3 else histogram

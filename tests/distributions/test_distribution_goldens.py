@@ -35,7 +35,7 @@ def test_two_job_example(belief, value, consumption, best_effort):
     """G1: chance to meet the deadline at 15, consumption, and value of the best-effort job."""
     assert belief.cumulative(15.0 - SLOTS) == pytest.approx(value)
     assert belief.survival(SLOTS[:5]) == pytest.approx(consumption)
-    grid = PackedDistributions.of([belief]).survival_grid([0.0], SLOTS[:5])
+    grid = PackedDistributions.pack([belief]).survival_grid([0.0], SLOTS[:5])
     assert grid[0] == pytest.approx(consumption)
     linear = [belief.expectation(lambda t, s=s: 0.1 * (1.0 - (s + t) / 40.0)) for s in SLOTS]
     assert linear == pytest.approx(best_effort)
@@ -56,7 +56,7 @@ def test_conditional_uniform(elapsed, at, survival):
     """G2: U(0,10) given an elapsed time, by the method and by the kernel."""
     belief = Uniform(0.0, 10.0)
     assert belief.given(elapsed).survival(at) == pytest.approx(survival)
-    grid = PackedDistributions.of([belief]).survival_grid([elapsed], np.array(at) - elapsed)
+    grid = PackedDistributions.pack([belief]).survival_grid([elapsed], np.array(at) - elapsed)
     assert grid[0] == pytest.approx(survival)
 
 
@@ -119,27 +119,27 @@ def test_observed_usage():
     usage = convolved([Empirical([0.2, 0.5, 0.2], [10.0, 20.0, 10.0])])
     assert usage.values.tolist() == [0.2, 0.5]
     assert usage.probabilities.tolist() == [0.5, 0.5]
-    histogram = Histogram.of([0.2, 0.5, 0.2, 0.5])
+    histogram = Histogram.from_values([0.2, 0.5, 0.2, 0.5])
     assert histogram.centroids.tolist() == [0.2, 0.5]
 
 
 def test_streaming_histogram():
     """G4: the bins of the paper's example, by insertion and by merging."""
     values = [23, 19, 10, 16, 36, 2, 9, 32, 30, 45]
-    whole = Histogram.of(values, 5)
+    whole = Histogram.from_values(values, 5)
     assert whole.centroids == pytest.approx([2, 9.5, 58 / 3, 98 / 3, 45])
     assert whole.counts.tolist() == [1, 2, 3, 3, 1]
     assert float(whole.cumulative(15.0)) * 10 == pytest.approx(3.275065, abs=1e-6)
     assert whole.quantile(1 / 3) == pytest.approx(15.222891, abs=1e-6)
     assert whole.quantile(2 / 3) == pytest.approx(28.962963, abs=1e-6)
-    both = merged(Histogram.of(values[:7], 5), Histogram.of(values[7:], 5))
+    both = merged(Histogram.from_values(values[:7], 5), Histogram.from_values(values[7:], 5))
     assert both.centroids == pytest.approx(whole.centroids)
     assert both.counts.tolist() == whole.counts.tolist()
 
 
 def test_interpolated_cumulative():
     """G24: the end bins stand on the extremes only where those are their centroids."""
-    belief = Histogram.of([10, 20, 30, 40, 100], 3)
+    belief = Histogram.from_values([10, 20, 30, 40, 100], 3)
     assert belief.centroids.tolist() == [15, 35, 100]
     at = [9, 12.5, 15, 20, 35, 60, np.nextafter(100, 0), 100]
     expected = [0, 0.05, 0.2, 0.3, 0.6, 0.739053, 0.9, 1]

@@ -25,8 +25,8 @@ SMOOTH = [
     TruncatedNormal(100.0, 50.0),
     LogNormal(5.0, 1.0),
     LogNormal(5.0, 2.0, 3600.0),
-    Histogram.of(STREAM),
-    Histogram.of(STREAM).given(200.0),
+    Histogram.from_values(STREAM),
+    Histogram.from_values(STREAM).given(200.0),
 ]
 NAMES = ["uniform", "quantiles", "normal", "log-normal", "capped", "histogram", "given"]
 
@@ -133,14 +133,14 @@ def test_largest_keeps_the_mean():
 def test_a_split_stream_merges_without_loss_before_the_first_merge(values, cut):
     """Atoms are atoms, in whatever shards they were counted."""
     cut = min(cut, len(values) - 1)
-    parts = [Histogram.of(values[:cut]), Histogram.of(values[cut:])]
-    whole, together = Histogram.of(values), merged(*parts)
+    parts = [Histogram.from_values(values[:cut]), Histogram.from_values(values[cut:])]
+    whole, together = Histogram.from_values(values), merged(*parts)
     assert together.row.tolist() == whole.row.tolist()
 
 
 def test_a_split_stream_merges_nearly_without_loss_after():
     """Four shards of a heavy-tailed stream: count, extremes and mean are kept."""
-    parts = [Histogram.of(STREAM[i::4]) for i in range(4)]
+    parts = [Histogram.from_values(STREAM[i::4]) for i in range(4)]
     together = reduce(merged, parts)
     assert (together.count, together.smallest, together.largest) == (
         STREAM.size,
@@ -155,12 +155,12 @@ def test_histogram_operations_refuse_what_they_cannot_do():
     """Nothing impossible is inserted."""
     for value in (-1.0, np.nan, np.inf):
         with pytest.raises(ValueError, match="values must be finite"):
-            Histogram.of([value])
+            Histogram.from_values([value])
     with pytest.raises(ValueError, match="bins must be 1"):
-        Histogram.of([1.0], 0)
+        Histogram.from_values([1.0], 0)
     with pytest.raises(ValueError, match="one or more"):
-        Histogram.of([])
-    belief = Histogram.of(STREAM)
+        Histogram.from_values([])
+    belief = Histogram.from_values(STREAM)
     row = belief.row.copy()
     row[0] += 1.0
     with pytest.raises(ValueError, match="counts must be above 0"):

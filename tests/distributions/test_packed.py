@@ -18,7 +18,7 @@ OFFSETS = np.array([0.0, 0.5, 10.0, 1_000.0, 1_000.0, 50_000.0, 3e6])
 def test_grid_is_given_then_survival(beliefs, data):
     """Row by row what ``given(elapsed)`` says at elapsed + offset, where something is left."""
     elapsed = np.array(data.draw(st.lists(SECONDS, min_size=len(beliefs), max_size=len(beliefs))))
-    packed = PackedDistributions.of(beliefs)
+    packed = PackedDistributions.pack(beliefs)
     grid, left = packed.survival_grid(elapsed, OFFSETS), packed.left(elapsed)
     assert len(packed) == len(beliefs)
     assert np.all((grid >= 0.0) & (grid <= 1.0))
@@ -36,8 +36,13 @@ def test_grid_is_given_then_survival(beliefs, data):
 
 def test_nothing_left_is_a_row_of_zeros():
     """As a point at the elapsed time has it."""
-    beliefs = [Point(5.0), Uniform(0.0, 10.0), Histogram.of([1.0, 2.0]), LogNormal(0.0, 1.0, 9.0)]
-    packed = PackedDistributions.of(beliefs)
+    beliefs = [
+        Point(5.0),
+        Uniform(0.0, 10.0),
+        Histogram.from_values([1.0, 2.0]),
+        LogNormal(0.0, 1.0, 9.0),
+    ]
+    packed = PackedDistributions.pack(beliefs)
     assert packed.left([5.0, 10.0, 2.0, 9.0]).tolist() == [0.0] * 4
     assert not packed.survival_grid([5.0, 10.0, 2.0, 9.0], OFFSETS).any()
 
@@ -49,16 +54,16 @@ def test_unknown_kinds_are_packed_by_their_quantiles():
         def __init__(self, inner):
             self.quantile = inner.quantile
 
-    packed = PackedDistributions.of([Foreign(Uniform(0.0, 10.0))])
+    packed = PackedDistributions.pack([Foreign(Uniform(0.0, 10.0))])
     assert packed.survival_grid([2.5], [0.0, 2.5])[0] == pytest.approx([1.0, 2 / 3])
     with pytest.raises(ValueError, match="finite largest value"):
-        PackedDistributions.of([Foreign(LogNormal(1.0, 1.0))])
+        PackedDistributions.pack([Foreign(LogNormal(1.0, 1.0))])
 
 
 def test_nothing_is_packed_into_nothing():
     """No distributions, or no slots: an empty matrix."""
-    assert PackedDistributions.of([]).survival_grid([], [0.0, 1.0]).shape == (0, 2)
-    assert PackedDistributions.of([Point(1.0)]).survival_grid([0.0], []).shape == (1, 0)
+    assert PackedDistributions.pack([]).survival_grid([], [0.0, 1.0]).shape == (0, 2)
+    assert PackedDistributions.pack([Point(1.0)]).survival_grid([0.0], []).shape == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -75,4 +80,4 @@ def test_nothing_is_packed_into_nothing():
 def test_nonsense_is_refused(elapsed, offsets, words):
     """Elapsed times must fit, and the grid must ascend from 0 or later."""
     with pytest.raises(ValueError, match=words):
-        PackedDistributions.of([Point(1.0)]).survival_grid(elapsed, offsets)
+        PackedDistributions.pack([Point(1.0)]).survival_grid(elapsed, offsets)

@@ -29,8 +29,8 @@ def test_groups_hold_every_reason_once(of_jobs):
 
 def test_what_is_common_and_what_is_a_jobs_own_are_one_reason():
     group = AlikeReasons(ReasonCode.NO_ROOM, ("a", "b"), {"free": 1.0}, {"cpus": (2.0, 3.0)})
-    assert group.of("b") == Reason(ReasonCode.NO_ROOM, {"cpus": 3.0, "free": 1.0})
-    assert group.of("c") is None
+    assert group.reason("b") == Reason(ReasonCode.NO_ROOM, {"cpus": 3.0, "free": 1.0})
+    assert group.reason("c") is None
 
 
 def test_one_of_something_is_said_as_one():

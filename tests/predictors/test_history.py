@@ -152,7 +152,7 @@ def test_equals_the_slow_reference(seed):
             assert rows[i, PREDICTED] == min(spec[REQUESTED], DAY)
         else:
             assert state.jobs[i, experts.ESTIMATES + expert] == pytest.approx(slow.said(i, expert))
-            expected = Histogram.of(np.minimum(history, spec[REQUESTED]))
+            expected = Histogram.from_values(np.minimum(history, spec[REQUESTED]))
             assert rows[i] == pytest.approx(summarise(expected), rel=1e-9)
             belief = np.empty(BELIEF_COLUMNS)
             believe(steps.belief, i, specs, *state, rows, belief)

@@ -85,7 +85,9 @@ def run(controller, seed, between):
             events.append(Ended(now, Outcome(job_id, 0.0, now, why, None, attempt)))
         for wish in wishes:
             if isinstance(wish, Submitted):
-                known = controller.state.of(wish.job.after[0]) if wish.job.after else "pending"
+                known = (
+                    controller.state.stage_of(wish.job.after[0]) if wish.job.after else "pending"
+                )
                 after = wish.job.after if known in ("pending", "running") else ()
                 events.append(Submitted(now, replace(wish.job, after=after)))
             elif wish.job_id < 0.05 and controller.pending:

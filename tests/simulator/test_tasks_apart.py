@@ -179,7 +179,7 @@ def test_what_runs_and_waits_of_a_job_is_shown():
     controller = begun()
     assert list(controller.running) == [Part("dag", "map", (1,)), Part("dag", "map", (2,))]
     assert controller.pending == ()
-    assert controller.state.of("dag") is JobState.RUNNING
+    assert controller.state.stage_of("dag") is JobState.RUNNING
     (down,) = controller.step(5.0, [Ended(5.0, lost(1))])[:1]
     assert down == Start("dag", Placement.whole("all", 1), 2, "map", (1,))
     controller.drain()

@@ -18,13 +18,13 @@ SEEN = (100.0, 200.0, 400.0)
 
 def test_golden_10_3():
     """Spec slearn 10.3: the runtime with the same expected utility."""
-    row = np.array(Histogram.of(SEEN).row)
+    row = np.array(Histogram.from_values(SEEN).row)
     assert equal_inverse_square(row) == pytest.approx(151.1857892, abs=1e-7)
 
 
 def test_no_time_at_all_has_infinite_utility():
     """So nothing else counts beside it."""
-    assert equal_inverse_square(np.array(Histogram.of((0.0, 5.0)).row)) == 0.0
+    assert equal_inverse_square(np.array(Histogram.from_values((0.0, 5.0)).row)) == 0.0
 
 
 @pytest.mark.parametrize(

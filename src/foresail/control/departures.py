@@ -146,7 +146,7 @@ def earliest_begin(
             ends[job_id] = answer.end_seconds
         elif running is not None:
             ends[job_id] = max(running.expected_end_seconds, now)
-        elif state.of(job_id) is JobState.ABSENT:  # when it will come is not known
+        elif state.stage_of(job_id) is JobState.ABSENT:  # when it will come is not known
             ends[job_id] = now
         else:
             pending = state.submitted_job(job_id)

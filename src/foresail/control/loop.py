@@ -269,7 +269,7 @@ class Controller:
             for job_id, answer in self.reservations.items()
             if isinstance(answer, Reservation)
             and answer.end_seconds > self.now
-            and self.state.of(job_id) in (JobState.PENDING, JobState.RUNNING)
+            and self.state.stage_of(job_id) in (JobState.PENDING, JobState.RUNNING)
         ]
         scheduler.take_over(promised, self.cluster)
         return twin
@@ -348,7 +348,7 @@ class Controller:
     def reasons_of(self, job_ids: Iterable[str]) -> dict[str, Reason]:
         """Return the reasons of some jobs, of those that wait, by job id; for few of many."""
         pending_job = self.state.pending_job
-        return self._reasons.of([each for job_id in job_ids if (each := pending_job(job_id))])
+        return self._reasons.reasons([each for job_id in job_ids if (each := pending_job(job_id))])
 
     def _rank(self, event: Event) -> tuple[int, int]:
         """The place of an event as the conventions order them; ends by start, all else as given."""

@@ -287,7 +287,7 @@ class StepLog:
             promises = (reasons.job_ids for reasons in to_tell.columns if "start" in reasons.by_job)
             planned = planned.difference(*promises)
         compared = job_ids | planned | anew if planned or anew else job_ids
-        reasons = self._reasons.of(self._pending(compared))
+        reasons = self._reasons.reasons(self._pending(compared))
         for job_id in planned - job_ids - anew:
             if job_id in reasons and reasons[job_id].code is not ReasonCode.RESERVED:
                 del reasons[job_id]  # the columns have it, and of others a plan says nothing

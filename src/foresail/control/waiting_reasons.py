@@ -45,7 +45,7 @@ class WaitingReasons:
             for ahead, pending in enumerate(self._state.pending())
         }
 
-    def of(self, pending: Iterable[PendingJob]) -> dict[str, Reason]:
+    def reasons(self, pending: Iterable[PendingJob]) -> dict[str, Reason]:
         """Return the reasons of some pending jobs, by id; for few of many."""
         reasons = {each.job.job_id: self._told(each) for each in pending}
         if None in reasons.values():

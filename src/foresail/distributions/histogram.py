@@ -81,7 +81,7 @@ class Histogram:
             raise ValueError("elapsed must leave something")
 
     @classmethod
-    def of(cls, values: ArrayLike, bins: int = DEFAULT_BINS) -> Histogram:
+    def from_values(cls, values: ArrayLike, bins: int = DEFAULT_BINS) -> Histogram:
         """The histogram of these values, inserted in their order.
 
         ``values`` are finite and not negative; at most so many bins are kept.

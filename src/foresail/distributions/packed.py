@@ -42,7 +42,7 @@ class PackedDistributions:
     rows: Floats
 
     @classmethod
-    def of(cls, distributions: Sequence[Distribution]) -> PackedDistributions:
+    def pack(cls, distributions: Sequence[Distribution]) -> PackedDistributions:
         """Pack distributions, each as it is (conditioned ones stay conditioned).
 
         A kind that Foresail does not know is packed by its belief row: the quantiles at

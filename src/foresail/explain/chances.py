@@ -28,7 +28,7 @@ class PlannedSlowdowns:
         self._members = {partition.name: partition.nodes for partition in cluster.partitions}
         self._has_nodes = any(self._members.values())
 
-    def of(self, job: Job, placement: Placement) -> float:
+    def factor(self, job: Job, placement: Placement) -> float:
         """The job's own slowdown, or 1 where its preference is given."""
         if job.options:
             return self._of_options(job, placement)

@@ -178,4 +178,4 @@ def _span(future: Controller, outcomes: Iterator[Outcome], job_id: str) -> tuple
             start, end = min(start, outcome.start_seconds), outcome.end_seconds
             if not outcome.stage and outcome.ended_because not in GOES_BACK:
                 return start, end
-    return start, end if future.state.of(job_id) is JobState.ENDED else math.inf
+    return start, end if future.state.stage_of(job_id) is JobState.ENDED else math.inf

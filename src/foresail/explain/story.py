@@ -236,7 +236,7 @@ class _Teller:
             case ReservationAnswered(job_id=self._job_id, answer=answer):
                 return _of_answer(answer, record.time)
             case ReasonsChanged(reasons=reasons, time=now):
-                reason = reasons.of(self._job_id)
+                reason = reasons.reason(self._job_id)
                 return None if reason is None else self._of_reason(reason, now)
             case Corrected():
                 return self._of_correction(record)
@@ -303,7 +303,7 @@ class _Teller:
         return None
 
     def _of_cancellation(self, by: str) -> str | None:
-        stands = self._state.of(self._job_id)
+        stands = self._state.stage_of(self._job_id)
         if stands not in (JobState.PENDING, JobState.RUNNING):
             return None
         who = f", {by_whom(by, self._known.user)}" if by else ""
@@ -328,7 +328,7 @@ class _Teller:
     def _at_start(self, start: Start, now: float) -> str:
         """The chance of the deadline where it runs, and what that place costs."""
         job, state = self._known, self._state
-        slowdown = Slowdowns(state.cluster).of(job, start.placement)
+        slowdown = Slowdowns(state.cluster).factor(job, start.placement)
         chance = chance_of_start(job, state.belief(job.job_id), now, slowdown)
         slow = f", where it runs {slowdown:g} times as long as at best" if slowdown > 1 else ""
         if chance is None:

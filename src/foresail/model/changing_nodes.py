@@ -24,7 +24,9 @@ def changed(cluster: Cluster, change: NodeChange) -> Cluster:
                 raise InputError("there is such a node already", field="node", value=node.name)
             home = next((each for each in cluster.partitions if each.name == name), None)
             if home is None:
-                return replace(cluster, partitions=(*cluster.partitions, _of(name, (node,))))
+                return replace(
+                    cluster, partitions=(*cluster.partitions, _partition_of(name, (node,)))
+                )
             if not home.nodes and home.total != Resources():
                 raise InputError(
                     "a node cannot join processors that belong to no nodes",
@@ -100,9 +102,11 @@ def _require_home(cluster: Cluster, node: str) -> Partition:
 
 
 def _with(cluster: Cluster, home: Partition, nodes: tuple[Node, ...]) -> Cluster:
-    partitions = (_of(home.name, nodes) if each is home else each for each in cluster.partitions)
+    partitions = (
+        _partition_of(home.name, nodes) if each is home else each for each in cluster.partitions
+    )
     return replace(cluster, partitions=tuple(partitions))
 
 
-def _of(name: str, nodes: tuple[Node, ...]) -> Partition:
+def _partition_of(name: str, nodes: tuple[Node, ...]) -> Partition:
     return Partition(name, sum((node.total for node in nodes), Resources()), nodes)

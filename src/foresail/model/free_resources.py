@@ -362,7 +362,7 @@ class Slowdowns:
         }
         self._has_speeds: Final = cluster.has_speeds
 
-    def of(self, job: Job, placement: Placement) -> float:
+    def factor(self, job: Job, placement: Placement) -> float:
         """Return the factor of the place, over the speed of the slowest machine it is given.
 
         A gang waits for its slowest task. What has a place in a partition, and on no particular

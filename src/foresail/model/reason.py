@@ -155,7 +155,7 @@ class AlikeReasons:
     numbers: Mapping[str, float | str] = field(default_factory=dict)
     by_job: Mapping[str, Sequence[float | str]] = field(default_factory=dict)
 
-    def of(self, job_id: str) -> Reason | None:
+    def reason(self, job_id: str) -> Reason | None:
         """The reason of a job; None if it is not among these."""
         return self._at(self.job_ids.index(job_id)) if job_id in self.job_ids else None
 

@@ -198,7 +198,7 @@ class RunFold:
         """
         state = self.state
         for job_id, beliefs in teach(predictor, self.predictor_calls).items():
-            if state.of(job_id) in _LIVING:
+            if state.stage_of(job_id) in _LIVING:
                 first, latest = state.submitted_job(job_id).prediction, state.belief(job_id)
                 unchanged = beliefs.latest is beliefs.first and latest is first
                 if is_alike(beliefs.first, first) and (
@@ -221,7 +221,7 @@ class RunFold:
         return tuple(
             answer
             for job_id, answer in self.reservations.items()
-            if isinstance(answer, Reservation) and self._state.of(job_id) in _LIVING
+            if isinstance(answer, Reservation) and self._state.stage_of(job_id) in _LIVING
         )
 
     def take(self, record: Record) -> None:
@@ -300,7 +300,7 @@ class RunFold:
                 self._state.apply(event, now)
 
     def _cancel(self, job_id: str, now: float, by: str = "") -> None:
-        if self._state.of(job_id) is JobState.PENDING:
+        if self._state.stage_of(job_id) is JobState.PENDING:
             self._withdraw_job(self._state.submitted_job(job_id).job, now)
         self._withdraw(self._state.cancel(job_id, now, by), now)
 
@@ -332,7 +332,7 @@ class RunFold:
         job = self._submitted.pop(job_id, None)
         if job is not None:
             self._arriving = PendingJob(job, state.submissions, belief, record.planned_seconds)
-        elif state.of(job_id) in _LIVING:  # what followed in the step has not ended it
+        elif state.stage_of(job_id) in _LIVING:  # what followed in the step has not ended it
             first = state.submitted_job(job_id)
             state.believe_again(job_id, first.prediction, belief)
             key = ("asked again", job_id)
@@ -356,7 +356,7 @@ class RunFold:
                     key = ("started", job_id, running.attempt)
                     self._calls[key] = Started(running.job, now)
             case Withdraw(job_id=job_id, because=because):
-                if state.of(job_id) is JobState.PENDING:  # not with what it depends on
+                if state.stage_of(job_id) is JobState.PENDING:  # not with what it depends on
                     self._cancel(job_id, now)
                 state.note_withdrawn(job_id, because)
             case _:

@@ -179,7 +179,7 @@ class State:
         self.held_back = self.held_roster.by_id
         self.running = self.running_roster.by_id
 
-    def of(self, job_id: str) -> JobState:
+    def stage_of(self, job_id: str) -> JobState:
         """Return where the job is in its life."""
         if job_id in self.running:
             return JobState.RUNNING
@@ -245,7 +245,7 @@ class State:
 
     def _has_begun(self, job_id: str) -> bool:
         """A living job runs, or did before it went back."""
-        return self.of(job_id) is JobState.RUNNING or job_id in self._went_back
+        return self.stage_of(job_id) is JobState.RUNNING or job_id in self._went_back
 
     def why_held_back(self, job_id: str) -> tuple[float | None, int]:
         """Return when a job kept back without a hold may begin; else how many run at once."""
@@ -359,7 +359,7 @@ class State:
             went_back = parts.went_back.get(unit, 0)
             parts.start(unit, now, self._starts)
             self._show(parts)
-        slowdown = self._slowdowns.of(pending.job, placement)
+        slowdown = self._slowdowns.factor(pending.job, placement)
         estimate = slowdown * pending.planned_seconds
         running = RunningJob(
             pending.job,
@@ -468,7 +468,7 @@ class State:
         A job that runs is among ``cancelled`` until it has ended, and starts no more; one that has
         ended stays as it is.
         """
-        match self.of(job_id):
+        match self.stage_of(job_id):
             case JobState.ABSENT:
                 raise self._impossible(job_id, "cancel", now)
             case JobState.PENDING:
@@ -737,7 +737,7 @@ class State:
 
     def _impossible(self, job_id: str, transition: str, now: float) -> ImpossibleTransition:
         target = TRANSITIONS[transition][1]
-        return ImpossibleTransition(job_id, now, self.of(job_id), target, self._story(job_id))
+        return ImpossibleTransition(job_id, now, self.stage_of(job_id), target, self._story(job_id))
 
     def _story(self, job_id: str) -> str:
         if job_id in self.running:
@@ -746,7 +746,7 @@ class State:
                 f"was submitted at {running.job.submit_seconds:g} s and has run since "
                 f"{running.start_seconds:g} s"
             )
-        if self.of(job_id) is JobState.RUNNING:
+        if self.stage_of(job_id) is JobState.RUNNING:
             submitted = self._living[job_id].job.submit_seconds
             return f"was submitted at {submitted:g} s and runs in part"
         if job_id in self._living:

@@ -178,7 +178,7 @@ class Connections(ServerState):
         self._open[accepted.fileno()] = OpenConnection(accepted, peer, due)
         return True
 
-    def of(self, transport: asyncio.Transport) -> OpenConnection:
+    def connection(self, transport: asyncio.Transport) -> OpenConnection:
         """The connection that a transport is of, which may have been let go before."""
         found = self._open[transport.get_extra_info("socket").fileno()]
         found.transport = transport
@@ -235,7 +235,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin."""
         super().connection_made(transport)
-        self._open = self.server_state.of(transport)
+        self._open = self.server_state.connection(transport)
         self._head_bytes: int | None = 0
 
     def data_received(self, data: bytes) -> None:

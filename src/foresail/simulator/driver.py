@@ -165,7 +165,7 @@ class Driver:
             return running is None or running.expected_end_seconds > alarm.time
         return (
             isinstance(alarm, _TickFor)
-            and self._controller.state.of(alarm.job_id) is JobState.ENDED
+            and self._controller.state.stage_of(alarm.job_id) is JobState.ENDED
         )
 
     def _waits(self, job_id: str) -> bool:

@@ -105,7 +105,7 @@ class FixedRuntimes:
     ) -> Sequence[ComingEnd]:
         """Its own end alone."""
         job = self._job_of(allocation.job_id)
-        slowdown = self._slowdowns.of(job, placement)
+        slowdown = self._slowdowns.factor(job, placement)
         delay, runtime = self._conditions.delay_and_runtime(
             allocation, self._runtime_seconds(allocation) * slowdown
         )

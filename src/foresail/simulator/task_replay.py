@@ -134,7 +134,7 @@ def replay_task_arrays(
     queues.queues.jobs[:, task_jobs.DEADLINE] = deadlines.to_numpy()
     asked = _NONE
     if compiled.asks_predictor:
-        asked = _Asked.of(predictor, workload, stages, history, queues.pilots.proved)
+        asked = _Asked.with_history(predictor, workload, stages, history, queues.pilots.proved)
     tables = _tables(queues, stages, submit, classes, asked)
     step_address(_loop.task_loop)  # compiled, if it is not yet, outside of what is measured
     if watch is not None:
@@ -170,7 +170,7 @@ class _Asked:
     inputs: PredictorInputs
 
     @classmethod
-    def of(
+    def with_history(
         cls,
         predictor: Predictor,
         workload: Workload,

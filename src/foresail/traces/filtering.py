@@ -49,7 +49,7 @@ class Bundle:
     choices: tuple[FilterChoice, ...]
 
     @classmethod
-    def of(cls, *names: str) -> Bundle:
+    def named(cls, *names: str) -> Bundle:
         """Filters of these names, with nothing set."""
         return cls(tuple(map(FilterChoice, names)))
 

@@ -69,7 +69,7 @@ class MetaFile(BaseModel):
     sha256: str | None = None
 
     @classmethod
-    def of(cls, meta: WorkloadMeta) -> MetaFile:
+    def describing(cls, meta: WorkloadMeta) -> MetaFile:
         """The file's content for what is known of a workload."""
         plain = {name: dict(getattr(meta, name)) for name in ("repairs", "header", "examples")}
         return cls(**asdict(meta) | plain)
@@ -228,7 +228,7 @@ def _write_rest(partial: Path, meta: WorkloadMeta, tables: tuple[pl.DataFrame | 
     for (name, _), table in zip(_FURTHER_TABLES, tables, strict=True):
         if table is not None:
             table.write_parquet(partial / name)
-    text = MetaFile.of(meta).model_dump_json(indent=2)
+    text = MetaFile.describing(meta).model_dump_json(indent=2)
     (partial / META_FILE).write_text(text + "\n", encoding="utf-8")
 
 

@@ -209,7 +209,7 @@ class Sample:
         return tuple(name.strip().strip('"') for name in first.split(","))
 
     @classmethod
-    def of(cls, path: Path) -> Sample:
+    def read(cls, path: Path) -> Sample:
         """Sample of a file or folder.
 
         Raises ``InputError`` if there is none, or it is empty or unreadable.
@@ -408,7 +408,7 @@ def choose(path: Path, reader: str | None = None, **options: Any) -> tuple[str, 
     such option; ``UnknownNameError`` if no reader has this name.
     """
     given = {name: value for name, value in options.items() if value is not None}
-    sample = Sample.of(path)
+    sample = Sample.read(path)
     if reader is not None:
         entry = find("reader", reader)
         _demand_options(entry, given)

@@ -269,13 +269,14 @@ def test_a_plan_that_was_made_before(market, types, tmp_path):
 
 
 def test_last_days_and_some_markets(market):
-    """Only the last days of the markets that a pattern names."""
+    """Only the last days of the markets that a pattern names; fitted shocks keep the target."""
     result = run(
         *market,
         "--market",
         "*/small",
         "--window",
         10,
+        "--correlated",
         "--capacity",
         10,
         "--availability",
@@ -286,6 +287,7 @@ def test_last_days_and_some_markets(market):
     assert result.exit_code == 0, result.exception
     plan = from_record(json.loads(result.stdout))
     assert {each.type.name for each in plan.rented} <= {"a/small", "b/small"}
+    assert plan.model.endswith("states")
     assert plan.availability >= 0.95
 
 

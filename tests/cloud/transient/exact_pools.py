@@ -32,7 +32,7 @@ def cheapest(offers: Offers, needed: int, allowed: float, known: Integers) -> In
     """
     order = np.argsort(offers.prices / offers.units, kind="stable")
     search = _PoolSearch(offers, order, needed, allowed, known)
-    first = np.zeros((1, needed))
+    first = np.zeros((offers.weights.size, needed))
     first[:, 0] = 1.0
     search.branch(0, first, 0.0)
     return search.best
@@ -50,19 +50,20 @@ class _PoolSearch:
         self.offers, self.order, self.needed, self.allowed = offers, order, needed, allowed
         self.best, self.price = known.copy(), float(known @ offers.prices)
         self.counts = np.zeros_like(known)
-        down = 1.0 - offers.up[order]
-        self.all_down = np.append(np.cumprod(down[::-1])[::-1], 1.0)
+        down = 1.0 - offers.up[:, order]
+        ones = np.ones((offers.weights.size, 1))
+        self.all_down = np.hstack((np.cumprod(down[:, ::-1], axis=1)[:, ::-1], ones))
 
     def branch(self, depth: int, below: NDArray[np.float64], price: float) -> None:
-        """All pools that begin so; ``below``: odds of each capacity under the needed."""
-        short = float(below.sum())
-        if short <= self.allowed:
+        """All pools that begin so; ``below``: odds of each capacity under the needed, by state."""
+        short = self.offers.weights * below.sum(axis=1)
+        if short.sum() <= self.allowed:
             self.best, self.price = self.counts.copy(), price
             return
-        if depth == self.order.size or short * self.all_down[depth] > self.allowed:
+        if depth == self.order.size or short @ self.all_down[:, depth] > self.allowed:
             return
         i = self.order[depth]
-        up = self.offers.up[i]
+        up = self.offers.up[:, i, np.newaxis]
         for count in range(math.ceil(self.needed / self.offers.units[i]) + 1):
             dearer = price + count * float(self.offers.prices[i])
             if dearer >= self.price * (1.0 - _SLACK):

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from foresail.cloud.transient.availability import (
     allowed_shortfall,
+    best_shortfall,
     capacity_distribution,
     capacity_masses,
     counted,
     shortfall,
     shortfall_after,
 )
-from foresail.cloud.transient.offers import Offers, TransientType
+from foresail.cloud.transient.offers import CommonShocks, Offers, TransientType
 from foresail.model.errors import InputError
 from transient_offers import FIVE, enumerated_shortfall
 
@@ -96,11 +97,27 @@ def test_one_more_machine_never_hurts(drawn, place, needed):
 def test_shortfall_after_a_change(drawn, needed, change):
     """The shortfall after any one change, for all types at once, is that of the changed pool."""
     offers, counts = offers_of(drawn)
-    found = shortfall_after(offers.units, counts, offers.up, needed, change)
+    found = shortfall_after(offers.units, counts, offers.up[0], needed, change)
     for i in range(counts.size):
         changed = counts.copy()
         changed[i] = max(changed[i] + change, 0)
         assert found[i] == pytest.approx(shortfall(offers, changed, needed), abs=1e-12)
+
+
+def test_shocks_are_a_mean_of_polynomials():
+    """Under shocks the shortfall is the mean of those in each state, not that of mean types."""
+    up, weights = np.array([[0.99, 0.98, 0.97], [0.5, 0.4, 0.6]]), np.array([0.9, 0.1])
+    shocks = CommonShocks(("A", "B", "C"), weights, up)
+    offers = Offers(POOL.types, shocks)
+    mean = Offers(
+        tuple(
+            TransientType(each.name, each.capacity, float(p), 1.0)
+            for each, p in zip(POOL.types, weights @ up, strict=True)
+        )
+    )
+    assert shortfall(offers, COUNTS, 4) == pytest.approx(enumerated_shortfall(offers, COUNTS, 4))
+    assert shortfall(offers, COUNTS, 4) > 1.5 * shortfall(mean, COUNTS, 4)
+    assert best_shortfall(offers) == pytest.approx(0.9 * 0.01 * 0.02 * 0.03 + 0.1 * 0.5 * 0.6 * 0.4)
 
 
 def test_fractional_capacities_are_counted_exactly():
@@ -158,12 +175,15 @@ def test_impossible_types(field, changed):
 
 
 def test_impossible_offers():
-    """No types, two of one name, and incommensurable capacities are refused."""
+    """No types, two of one name, shocks of others, and incommensurable capacities are refused."""
     a = FIVE.types[0]
     with pytest.raises(InputError, match="no type"):
         Offers(())
     with pytest.raises(InputError, match="twice"):
         Offers((a, a))
+    shocks = CommonShocks(("z",), np.ones(1), np.array([[0.9]]))
+    with pytest.raises(InputError, match="other types"):
+        Offers((a,), shocks)
     odd = TransientType("odd", math.pi, 0.9, 1.0)
     with pytest.raises(InputError, match="multiples of nothing"):
         Offers((a, odd))

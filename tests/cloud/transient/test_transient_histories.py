@@ -1,4 +1,4 @@
-"""What histories say: estimates, windows, and what plans would have had."""
+"""What histories say: estimates, shocks, windows, and what plans would have had."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from hypothesis import strategies as st
 
 from foresail.cloud.histories import JointHistory, MarketHistory, correlated_pairs, joined
 from foresail.cloud.prices_reading import load_histories
+from foresail.cloud.transient.availability import shortfall
 from foresail.cloud.transient.estimating import (
     MachineKind,
+    correlated_offers,
     estimated_offers,
     mean_availability,
     realised,
     rolled,
     shuffled_availability,
 )
+from foresail.cloud.transient.offers import CommonShocks, fitted_shocks
 from foresail.cloud.transient.planning import plan
 from foresail.model.errors import InputError
 from shared import shared
@@ -133,6 +136,61 @@ def test_estimates_refused():
     down = history([10.0], [[0]])
     with pytest.raises(InputError, match="no market was up"):
         estimated_offers(down, kinds_of(down))
+
+
+def test_shocks_are_found_again():
+    """Histories drawn from calm and shock give back their odds; calm comes first."""
+    random = np.random.default_rng(5)
+    hours = 60_000
+    shocked = random.uniform(size=hours) < 0.1
+    odds = np.where(shocked[:, np.newaxis], [0.3, 0.5, 0.2, 0.4], [0.98, 0.95, 0.99, 0.97])
+    seen = history(np.full(hours, 3600.0), random.uniform(size=odds.shape) < odds)
+    found = fitted_shocks(seen)
+    assert found.weights == pytest.approx([0.9, 0.1], abs=0.01)
+    assert found.up[0] == pytest.approx([0.98, 0.95, 0.99, 0.97], abs=0.01)
+    assert found.up[1] == pytest.approx([0.3, 0.5, 0.2, 0.4], abs=0.03)
+
+
+def test_independent_types_have_no_shocks():
+    """Where types fail each by itself, one state is enough; each keeps its availability."""
+    seen = random_history(3, shocks=0.0)
+    found = fitted_shocks(seen)
+    assert found.weights.size == 1
+    assert found.up[0] == pytest.approx(seen.availability, abs=1e-9)
+
+
+@given(st.integers(0, 30), st.floats(0.0, 100.0))
+def test_shocks_keep_each_type_as_available(seed, doubt):
+    """However many states there are, a type by itself is as available as estimated by itself."""
+    seen = random_history(seed, hours=300)
+    shocks = fitted_shocks(seen, doubt_hours=doubt)
+    alone = estimated_offers(seen, kinds_of(seen), doubt_hours=doubt)
+    assert shocks.weights @ shocks.up == pytest.approx(
+        [each.availability for each in alone.types], abs=1e-6
+    )
+
+
+def test_shocks_explain_what_independence_does_not():
+    """A pool in a history with shocks: its availability is near that by shocks, far from apart."""
+    seen = random_history(11)
+    apart, together = (make(seen, kinds_of(seen)) for make in (estimated_offers, correlated_offers))
+    counts = np.ones(4, dtype=np.int64)
+    planned = plan(apart, 10.0, 0.9999)
+    true = 1.0 - float(seen.seconds @ seen.up.any(axis=1)) / seen.total_seconds
+    assert shortfall(apart, counts, 1) < 0.01 * true
+    assert shortfall(together, counts, 1) == pytest.approx(true, rel=0.5)
+    assert realised(seen, planned).availability < 0.9999
+
+
+def test_shocks_refused():
+    """Shapes or odds that cannot be are refused."""
+    for weights, up in (
+        (np.array([0.5]), np.array([[0.9]])),
+        (np.array([1.0]), np.array([[1.5]])),
+        (np.array([1.0]), np.array([[0.9, 0.8]])),
+    ):
+        with pytest.raises(ValueError, match="must"):
+            CommonShocks(("a",), weights, up)
 
 
 def test_realised_by_hand():

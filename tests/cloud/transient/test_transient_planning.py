@@ -1,4 +1,4 @@
-"""Choosing a pool: the worked examples, against brute force, and what is refused."""
+"""Choosing a pool: the worked examples, against brute force, under shocks, and what is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.cloud.transient.availability import allowed_shortfall, shortfall
-from foresail.cloud.transient.offers import Offers, TransientType
+from foresail.cloud.transient.offers import CommonShocks, Offers, TransientType
 from foresail.cloud.transient.plan import from_record
 from foresail.cloud.transient.planning import (
     GAINS,
@@ -307,6 +307,25 @@ def test_frontier_ends_where_types_end():
     assert [each.target for each in frontier(two, 20.0)] == [0.9, 0.95, 0.99, 0.995, 0.999]
 
 
+def test_shocks_make_plans_dearer():
+    """A plan that knows that types fail together needs more than one that does not."""
+    calm, shock = np.array([0.97, 0.99, 0.995, 0.93, 0.985]), np.array([0.2, 0.3, 0.4, 0.2, 0.3])
+    weights = np.array([0.98, 0.02])
+    names = tuple(each.name for each in FIVE.types)
+    shocks = CommonShocks(names, weights, np.stack((calm, shock)))
+    types = tuple(
+        replace(each, availability=float(p))
+        for each, p in zip(FIVE.types, weights @ shocks.up, strict=True)
+    )
+    apart, together = Offers(types), Offers(types, shocks)
+    naive, aware = plan(apart, 20.0, 0.995), plan(together, 20.0, 0.995)
+    counts = [next((r.count for r in naive.rented if r.type.name == n), 0) for n in names]
+    assert shortfall(together, np.array(counts), 2) > 0.005
+    assert aware.availability >= 0.995
+    assert aware.price_per_hour > naive.price_per_hour
+    assert aware.model == "2 states"
+
+
 @pytest.mark.parametrize("capacity", [0.0, -5.0, math.inf, math.nan, 1e9])
 def test_impossible_capacities(capacity):
     """A capacity that is nothing, endless or beyond counting is refused by name."""
@@ -336,7 +355,7 @@ def test_shared_pool_against_enumeration(counts, needed):
     expected = 0.0
     for pattern in range(32):
         up = np.array([(pattern >> i) & 1 for i in range(5)])
-        odds = float(np.prod(np.where(up, FIVE.up, 1.0 - FIVE.up)))
+        odds = float(np.prod(np.where(up, FIVE.up[0], 1.0 - FIVE.up[0])))
         if all(int(up * np.array(tier) @ FIVE.units) >= needed for tier in counts):
             expected += odds
     arrays = [np.array(tier) for tier in counts]

@@ -85,6 +85,9 @@ def command(
             metavar="HOURS", help="With --prices: put so many hours, half of them down, to each."
         ),
     ] = 3.0,
+    correlated: Annotated[
+        bool, typer.Option("--correlated", help="With --prices: markets may fail together.")
+    ] = False,
     windows: Annotated[
         list[float] | None,
         typer.Option(
@@ -138,7 +141,7 @@ def command(
 
     checks: dict[str, object] = {"--check-window": windows or None, "--plan": made}
     if prices is None:
-        learning = {"--machines": machines, "--window": window}
+        learning = {"--machines": machines, "--window": window, "--correlated": correlated or None}
         refuse({**checks, **learning}, "needs price histories", "--prices HISTORIES too")
     if tiers:
         refuse(checks, "is not known of tiers", "--capacity UNITS instead of --tier")
@@ -147,7 +150,7 @@ def command(
         refuse({"--capacity": capacity}, "the plan has one of its own", "--plan or --capacity")
     learned = None
     if prices is not None:
-        learned = _learned(prices, machines, market, doubt)
+        learned = _learned(prices, machines, market, doubt, correlated)
     with naming_options(_OPTIONS):
         offers = _offers(types, learned, window, on_demand_price)
     answering.require_folder()
@@ -249,19 +252,21 @@ def _offers(
     return replace(offers, types=tuple(priced))
 
 
-def _learned(prices: str, machines: Path | None, market: str, doubt: float) -> OfferHistories:
+def _learned(
+    prices: str, machines: Path | None, market: str, doubt: float, correlated: bool
+) -> OfferHistories:
     """Histories of markets and capacities of their machines, for offers to be estimated from.
 
     ``machines`` is the file with the capacity of each instance type; only markets whose name
     matches the pattern ``market`` count; ``doubt`` are hours, half of them down, that are put to
-    what was seen of each.
+    what was seen of each; ``correlated`` markets may fail together.
 
     Raises ``InputError`` if no market has such a name, or the capacity of an instance type is
     missing.
     """
     from foresail.cloud.histories import joined
     from foresail.cloud.prices_reading import load_histories
-    from foresail.cloud.transient.estimating import estimated_offers
+    from foresail.cloud.transient.estimating import correlated_offers, estimated_offers
     from foresail.cloud.transient.plan import kinds_of_markets, read_kinds
 
     if machines is None:
@@ -274,9 +279,8 @@ def _learned(prices: str, machines: Path | None, market: str, doubt: float) -> O
     if not histories:
         raise InputError("no market of this name", source=prices, field="--market", value=market)
     kinds = kinds_of_markets(histories, by_type, machines)
-    return OfferHistories(
-        joined(histories), partial(estimated_offers, kinds=kinds, doubt_hours=doubt)
-    )
+    estimate = correlated_offers if correlated else estimated_offers
+    return OfferHistories(joined(histories), partial(estimate, kinds=kinds, doubt_hours=doubt))
 
 
 def _require_days(option: str, days: float) -> None:

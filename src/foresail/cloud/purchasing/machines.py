@@ -61,13 +61,13 @@ class JobPieces:
 
     def of_full(self) -> Floats:
         """Cores (whole ones), GiB and GPUs of a full piece; shape (jobs, 3)."""
-        return self._of(self.together)
+        return self._resources_of(self.together)
 
     def of_rest(self) -> Floats:
         """Those of the rest."""
-        return self._of(self.rest)
+        return self._resources_of(self.rest)
 
-    def _of(self, tasks: NDArray[np.int64]) -> Floats:
+    def _resources_of(self, tasks: NDArray[np.int64]) -> Floats:
         jobs = self.jobs
         return np.column_stack(
             [

@@ -1,4 +1,4 @@
-"""The odds that a pool of transient machines has some capacity."""
+"""The odds that a pool of transient machines has some capacity; types are up or down together."""
 
 from __future__ import annotations
 
@@ -171,7 +171,9 @@ def capacity_distribution(
         Shape (needed + 1,): probability of exactly 0, 1, ... grains; the last of ``needed`` or
         more.
     """
-    return capacity_masses(counts * offers.units, offers.up, needed)
+    groups = counts * offers.units
+    masses = [capacity_masses(groups, up, needed) for up in offers.up]
+    return np.asarray(offers.weights @ np.stack(masses))
 
 
 def shortfall(offers: Offers, counts: NDArray[np.int64], needed: int) -> float:
@@ -205,7 +207,7 @@ def allowed_shortfall(availability: float, extra_nines: float = 0.0) -> float:
 
 def best_shortfall(offers: Offers) -> float:
     """The least shortfall that any pool can have: when each type alone would be enough."""
-    return float(np.prod(1.0 - offers.up))
+    return float(offers.weights @ np.prod(1.0 - offers.up, axis=1))
 
 
 def counted(offers: Offers, counts: Sequence[int]) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.histories import JointHistory
-from foresail.cloud.transient.offers import MachineKind, Offers, TransientType
+from foresail.cloud.transient.offers import MachineKind, Offers, TransientType, fitted_shocks
 from foresail.cloud.transient.plan import CapacityPlan, rented_of
 from foresail.cloud.transient.planning import UnreachableError
 from foresail.model.errors import InputError
@@ -81,6 +81,15 @@ def estimated_offers(
             "no market was up", value=", ".join(history.names[:5]), expected="a longer window"
         )
     return Offers(tuple(types))
+
+
+def correlated_offers(
+    history: JointHistory, kinds: Mapping[str, MachineKind], *, doubt_hours: float = 0.0
+) -> Offers:
+    """Estimate as ``estimated_offers``, with the shocks under which the types fail together."""
+    apart = estimated_offers(history, kinds, doubt_hours=doubt_hours)
+    part = history.only([each.name for each in apart.types])
+    return Offers(apart.types, fitted_shocks(part, doubt_hours=doubt_hours))
 
 
 @dataclass(frozen=True, slots=True)

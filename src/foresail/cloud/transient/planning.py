@@ -75,7 +75,7 @@ def completed(
     """
     counts = begun.copy()
     if not counts.any():
-        counts[_best(offers, gain(1.0 - offers.up), counts)] += 1
+        counts[_best(offers, gain(offers.weights @ (1.0 - offers.up)), counts)] += 1
     while True:
         size = int(counts @ offers.units)
         short = shortfall(offers, counts, min(size, needed))
@@ -116,12 +116,14 @@ def _best(offers: Offers, gains: Floats, counts: Integers) -> int:
 
 def _cheapest_certain(offers: Offers) -> int:
     """The cheapest capacity that is never down: nothing else is to be gained by such a pool."""
-    return int(np.argmin(np.where(offers.up == 1.0, offers.prices / offers.units, math.inf)))
+    certain = np.all(offers.up == 1.0, axis=0)
+    return int(np.argmin(np.where(certain, offers.prices / offers.units, math.inf)))
 
 
 def _after(offers: Offers, counts: Integers, needed: int, change: int) -> Floats:
     """Shape (types,): the shortfall once this type has so many machines more."""
-    return shortfall_after(offers.units, counts, offers.up, needed, change)
+    shorts = [shortfall_after(offers.units, counts, up, needed, change) for up in offers.up]
+    return np.asarray(offers.weights @ np.stack(shorts))
 
 
 def gained_nines(short: Floats) -> Floats:
@@ -294,7 +296,7 @@ def plan(
             for each, count in zip(offers.types, best, strict=True)
             if count
         ),
-        model="independent",
+        model="independent" if offers.shocks is None else f"{offers.weights.size} states",
         on_demand_price_per_hour=on_demand,
     )
 

@@ -165,20 +165,23 @@ def shared_pool_availability(
     limits = np.array(needed, dtype=np.int64)
     steps = np.stack(counts, axis=1) * offers.units[:, np.newaxis]
     used = np.flatnonzero(steps.any(axis=1))
-    capacities = np.zeros((1, limits.size), dtype=np.int64)
-    odds = np.ones(1)
-    for i in used:
-        moved = np.minimum(capacities + steps[i], limits)
-        both = np.concatenate((capacities, moved))
-        capacities, place = np.unique(both, axis=0, return_inverse=True)
-        parts = np.concatenate(((1.0 - offers.up[i]) * odds, offers.up[i] * odds))
-        odds = np.zeros(capacities.shape[0])
-        np.add.at(odds, place.ravel(), parts)
-        if odds.size > _MOST_STATES:
-            raise InputError(
-                f"more than {_MOST_STATES:,} combinations of the tiers' capacities",
-                field="tiers",
-                value=limits.size,
-                expected="fewer tiers, or capacities in coarser steps",
-            )
-    return float(odds[(capacities == limits).all(axis=1)].sum())
+    total = 0.0
+    for weight, up in zip(offers.weights, offers.up, strict=True):
+        capacities = np.zeros((1, limits.size), dtype=np.int64)
+        odds = np.ones(1)
+        for i in used:
+            moved = np.minimum(capacities + steps[i], limits)
+            both = np.concatenate((capacities, moved))
+            capacities, place = np.unique(both, axis=0, return_inverse=True)
+            parts = np.concatenate(((1.0 - up[i]) * odds, up[i] * odds))
+            odds = np.zeros(capacities.shape[0])
+            np.add.at(odds, place.ravel(), parts)
+            if odds.size > _MOST_STATES:
+                raise InputError(
+                    f"more than {_MOST_STATES:,} combinations of the tiers' capacities",
+                    field="tiers",
+                    value=limits.size,
+                    expected="fewer tiers, or capacities in coarser steps",
+                )
+        total += weight * float(odds[(capacities == limits).all(axis=1)].sum())
+    return total

@@ -151,7 +151,7 @@ def _planned(
     for each in waiting[:_MOST_PLANNED]:
         assert each.planned is not None
         job, start = each.pending.job, each.planned.start_seconds
-        slowdown = slowdowns.of(job, each.planned.placement)
+        slowdown = slowdowns.factor(job, each.planned.placement)
         low, likely, high = (
             start + slowdown * each.pending.prediction.quantile(level) for level in (0.1, 0.5, 0.9)
         )
@@ -172,7 +172,7 @@ def _chances(moment: RunSnapshot, slowdowns: PlannedSlowdowns) -> dict[str, floa
         if each.planned is None:
             chances[job.job_id] = chance_of_start(job, belief, moment.now)
         else:
-            slowdown = slowdowns.of(job, each.planned.placement)
+            slowdown = slowdowns.factor(job, each.planned.placement)
             start = each.planned.start_seconds
             chances[job.job_id] = chance_of_start(job, belief, start, slowdown)
     return chances

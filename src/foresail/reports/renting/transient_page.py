@@ -39,9 +39,6 @@ ORACLE: Final = "oracle"
 AnyPlan = CapacityPlan | TieredPlan
 
 
-_INDEPENDENT: Final = "Types are taken to fail independently of each other."
-
-
 @dataclass(frozen=True)
 class HeldToHistory:
     """Backtest of a plan in the history that it was made of."""
@@ -110,7 +107,8 @@ def transient_page(answer: TransientAnswer) -> CloudPage:
             *([together_table(held.together)] if held is not None and held.together else []),
         ],
         notes=[
-            "A type's machines are taken to be up or down together. " + _INDEPENDENT,
+            "A type's machines are taken to be up or down together. "
+            + how_types_fail(answer.offers),
             "Prices and availabilities are as they were given."
             if held is None
             else "Prices are means over the time that was learned from.",
@@ -137,7 +135,7 @@ def tiers_page(answer: TieredAnswer) -> CloudPage:
             f"Each tier is planned by itself, for {planned.plans[0].target:.12g} of the time: were "
             "they independent, all would be up as often as is asked. A type's machines are taken "
             "to be up or down together, in all tiers that have some.",
-            _INDEPENDENT,
+            how_types_fail(answer.offers),
         ],
     )
 
@@ -216,6 +214,16 @@ def how_often(short: float, checked: Mapping[str, float]) -> str:
     return (
         f"{words}, as it was {least[worst]}. By the model it would be {availability_text(short)}: "
         "the history does not bear that out."
+    )
+
+
+def how_types_fail(offers: Offers) -> str:
+    """Return whether types are taken to fail together, in words."""
+    if offers.shocks is None:
+        return "Types are taken to fail independently of each other."
+    return (
+        "Types fail together as fitted: independently only within each of "
+        f"{count(offers.weights.size, 'state')} of the markets."
     )
 
 

@@ -53,10 +53,10 @@ class RuntimeBeliefs:
     """The beliefs of some jobs, each about the runtime on the nodes it likes best."""
 
     def __init__(self, beliefs: Sequence[Distribution]) -> None:
-        self._packed = PackedDistributions.of(list(beliefs))
+        self._packed = PackedDistributions.pack(list(beliefs))
         pieces = [in_pieces(belief) for belief in beliefs]
         unchanged = all(map(operator.is_, pieces, beliefs))
-        self._pieces = self._packed if unchanged else PackedDistributions.of(pieces)
+        self._pieces = self._packed if unchanged else PackedDistributions.pack(pieces)
 
     def still_running(self, slowdown: float, offsets: Floats, elapsed: ArrayLike = 0.0) -> Floats:
         """Probability to run on so many seconds after the elapsed ones; shape (jobs, offsets).

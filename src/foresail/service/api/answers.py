@@ -23,7 +23,7 @@ class RangeAnswer(BaseModel):
     p90: float | None
 
     @classmethod
-    def of(cls, quantiles: Range) -> RangeAnswer:
+    def from_quantiles(cls, quantiles: Range) -> RangeAnswer:
         """Make a range from the quantiles of a forecast."""
         low, median, high = (
             None if math.isinf(each) else each

@@ -216,7 +216,7 @@ def forecast_answer(
     if found is None:
         return None
     now, is_known = forecasts.outlook.now, job_id not in forecasts.unknown
-    start = RangeAnswer.of(found.start)
+    start = RangeAnswer.from_quantiles(found.start)
     moments = start.model_dump()
     today = time.localtime(now)
     midnight = time.mktime((*today[:2], today[2] + 1, 0, 0, 0, 0, 0, -1))
@@ -238,7 +238,7 @@ def forecast_answer(
         if is_known
         else None,
         start=start,
-        end=RangeAnswer.of(found.end),
+        end=RangeAnswer.from_quantiles(found.end),
         never=found.never,
         misses=found.misses,
     )
@@ -270,7 +270,7 @@ async def _of_running(parts: ServiceParts, job_id: str) -> ForecastAnswer | None
         return None
     now = parts.now()
     found = forecast_running(running, now)
-    end = RangeAnswer.of(found.end)
+    end = RangeAnswer.from_quantiles(found.end)
     return ForecastAnswer(
         job_id=job_id,
         made_seconds=now,
@@ -360,7 +360,7 @@ async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
     command, belief = CommandJob.from_json(row["command"]), None
     if standing.pending is not None:  # as the daemon knows it, be that in the store or not yet
         told = (standing.pending.prediction.quantile(level) for level in LEVELS)
-        belief = RangeAnswer.of(Range(*told))
+        belief = RangeAnswer.from_quantiles(Range(*told))
     return WaitAnswer(
         job_id=job_id,
         now_seconds=parts.now(),

@@ -394,6 +394,8 @@ def _job(
         **{name: row[name] for name in _AS_STORED},
         **asked,
         **ahead,
-        belief=None if believed[1] is None else answers.RangeAnswer.of(Range(*believed)),
+        belief=None
+        if believed[1] is None
+        else answers.RangeAnswer.from_quantiles(Range(*believed)),
         now_seconds=now,
     )

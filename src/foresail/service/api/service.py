@@ -306,7 +306,7 @@ def running_bars(snapshot: ClusterSnapshot, now: float) -> Iterator[answers.Plan
             user=_owner(each.job.user),
             cpus=each.held.cpus,
             start=answers.RangeAnswer(p10=start, p50=start, p90=start),
-            end=answers.RangeAnswer.of(found.end),
+            end=answers.RangeAnswer.from_quantiles(found.end),
             deadline_seconds=each.job.deadline_seconds,
             misses=found.misses,
         )
@@ -319,8 +319,8 @@ def waiting_bar(job: Job, found: WaitingForecast) -> answers.PlannedJobAnswer:
         name=job.name,
         user=_owner(job.user),
         cpus=job.cpus,
-        start=answers.RangeAnswer.of(found.start),
-        end=answers.RangeAnswer.of(found.end),
+        start=answers.RangeAnswer.from_quantiles(found.start),
+        end=answers.RangeAnswer.from_quantiles(found.end),
         deadline_seconds=job.deadline_seconds,
         misses=found.misses,
     )

@@ -86,7 +86,7 @@ def _state_by_log(run: RunFold, job_id: str) -> str | None:
         return str(jobs.ended[job_id].ended_because)
     if job_id in jobs.withdrawn:
         return "cancelled" if jobs.withdrawn[job_id].startswith("cancelled by ") else "withdrawn"
-    if state.of(job_id) is JobState.RUNNING:
+    if state.stage_of(job_id) is JobState.RUNNING:
         return "running"
     return "held" if job_id in state.held else "pending"
 

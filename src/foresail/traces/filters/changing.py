@@ -99,7 +99,7 @@ def predictsim(_: NoParameters) -> Bundle:
     submission are dropped; runtimes are cut at the requested time. For CEA-Curie the study sets the
     machine to 80,640 processors.
     """
-    return Bundle.of(
+    return Bundle.named(
         *("drop_wider_than_machine", "drop_no_processors", "fill_processors", "drop_no_runtime"),
         *("drop_no_request", "clip_runtime_to_request", "drop_negative_submit"),
     )
@@ -112,7 +112,7 @@ def replayable(_: NoParameters) -> Bundle:
     A job whose processors are known only as allocated is kept with those. The few that were
     submitted far outside of the time that the log is of are dropped as well.
     """
-    return Bundle.of(
+    return Bundle.named(
         *("drop_no_processors", "fill_processors", "drop_no_runtime", "drop_wider_than_machine"),
         "drop_outside_window",
     )
@@ -124,7 +124,7 @@ def replayable_by_task(_: NoParameters) -> Bundle:
 
     As ``replayable``, for schedulers that start the tasks of a job apart.
     """
-    return Bundle.of(
+    return Bundle.named(
         *("drop_no_processors", "fill_processors", "drop_no_runtime"),
         *("drop_tasks_wider_than_machine", "drop_outside_window"),
     )

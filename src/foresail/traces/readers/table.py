@@ -129,7 +129,7 @@ class TableReader:
             raise InputError("the reader 'table' needs a column mapping", source=notes.path)
         mapping = self._mapping
         notes.processors = mapping.table.processors
-        is_parquet = Sample.of(notes.path).text.startswith(_PARQUET_MAGIC)
+        is_parquet = Sample.read(notes.path).text.startswith(_PARQUET_MAGIC)
         chunks = _from_parquet if is_parquet else _from_text
         first, folding = True, Folding(notes)
         for chunk in chunks(notes, mapping):
