@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from foresail.model.errors import InputError
 from foresail.traces.generating import generate
+from foresail.traces.generators.lublin import LublinParameters
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-from foresail_studies.generators.lublin import LublinParameters
 from foresail_studies.generators.resample import WEEK_SECONDS, ResampleParameters, resampled
 from shared import shared
 

@@ -85,7 +85,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "correction": ("foresail.corrections",),
         "reader": ("foresail.traces.readers",),
         "filter": ("foresail.traces.filters",),
-        "generator": (),
+        "generator": ("foresail.traces.generators",),
         "analysis": ("foresail.analysis.studies", "foresail.evaluation.analyses"),
         "solver": ("foresail.milp",),
         "price_source": ("foresail.cloud.sources",),

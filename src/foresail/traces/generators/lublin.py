@@ -22,8 +22,8 @@ from foresail.model.errors import (
 )
 from foresail.model.registry import register
 from foresail.traces.generating import gangs, generator
+from foresail.traces.generators._sessions import arrange
 from foresail.traces.workload import Workload, WorkloadMeta
-from foresail_studies.generators._sessions import arrange
 
 BUCKETS: Final = 48
 BUCKET_SECONDS: Final = 1800.0
