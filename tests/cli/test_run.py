@@ -240,6 +240,10 @@ def test_a_cluster_of_a_plug_in_runs_jobs_and_resumes(foresail, tmp_path):
     (tmp_path / "wide.toml").write_text('[[job]]\nname = "a"\ncommand = "false"\ncpus = 3\n')
     status, _, err = foresail("run", "wide.toml", *given)
     assert (status, "cpus" in err) == (2, True)
+    (tmp_path / "large.toml").write_text('[[job]]\nname = "a"\ncommand = "false"\ncpus = 2\n')
+    status, _, err = foresail("run", "large.toml", *given)
+    assert (status, "field 'cpus': can never run: no node" in err) == (2, True)
+    assert not list(tmp_path.glob("foresail-run-*"))
     status, _, err = foresail("run", "jobs.toml", "--cpus", "2", *given)
     assert (status, "--cluster" in err) == (2, True)
 

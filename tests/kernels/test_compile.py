@@ -55,6 +55,23 @@ def test_what_other_sources_left_is_not_looked_at(tmp_path: Path, kind: str, mor
     assert (done.returncode, done.stdout) == (0, f"{2.0 + more}\n"), done.stderr
 
 
+def test_a_full_disk_keeps_no_kernel_and_stops_nobody(tmp_path: Path) -> None:
+    """What no room is left for is compiled for this run only."""
+    (tmp_path / "foresail_kept.py").write_text(KERNEL)
+    (tmp_path / "foresail_kinds.py").write_text(KINDS.format(kind="Before", more=1.0))
+    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))\n"
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", full + USED],
+        cwd=tmp_path,
+        env={"PYTHONPATH": ":".join([str(tmp_path), *sys.path]), "NUMBA_CACHE_DIR": "kept"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "3.0\n"), done.stderr
+    assert not list((tmp_path / "kept").rglob("*.nbc"))
+
+
 @part
 def _next(number: int) -> int:
     return number + 1

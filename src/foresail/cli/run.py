@@ -127,6 +127,7 @@ def _begin(
     from foresail.live.jobs_file import JobLines, read_jobs
     from foresail.live.run_directory import RunDirectory, RunSettings
     from foresail.live.source import LineInput
+    from foresail.model.free_resources import FreeResources
     from foresail.scenario.own_requests import places_of_requests
     from foresail.scenario.running import engine_of
     from foresail.scenario.scenario import Scenario
@@ -148,13 +149,15 @@ def _begin(
     if learned is not None:
         require_learnable(settings.policy, learned)
     places = places_of_requests(scenario.policy, found)
-    accepted = [] if from_input else read_jobs(Path(jobs), found.total, Path.cwd(), places)
+    room, here = FreeResources(found), Path.cwd()
+    accepted = [] if from_input else read_jobs(Path(jobs), found.total, here, places, room)
     run = RunDirectory.create(directory.absolute(), settings, accepted)
     if not from_input:
         return run, None
     if sys.stdin.isatty():
         typer.echo("one command a line, or a JSON object; Ctrl-D ends the list", err=True)
-    return run, LineInput(sys.stdin.fileno(), JobLines(found.total, Path.cwd(), source, places))
+    checked = JobLines(found.total, here, source, places, room=room)
+    return run, LineInput(sys.stdin.fileno(), checked)
 
 
 def _cluster(cluster: str | None, cpus: int | None, grace: str | None) -> str:

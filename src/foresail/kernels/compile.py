@@ -6,6 +6,7 @@ import hashlib
 import re
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -63,7 +64,8 @@ def digest_of_sources(module: str) -> str:
 def _cached(function: Function, **options: Any) -> Function:
     """Compile on the first call for the argument types seen, and cache the result on disk.
 
-    Where nothing can be written, neither beside the file nor at home, it is kept for this run only.
+    Where nothing can be written, neither beside the file nor at home, or the disk is full, it is kept
+    for this run only.
     What other sources than today's have left there is not looked at (``digest_of_sources``).
     """
     try:
@@ -72,6 +74,7 @@ def _cached(function: Function, **options: Any) -> Function:
         return cast("Function", _for_any_value(numba.njit(**options)(function)))
     sources = digest_of_sources(function.__module__)
     dispatcher._cache._cache_file._version = f"{numba.__version__}, {sources}"
+    dispatcher._cache._guard_against_spurious_io_errors = lambda: suppress(OSError)
     return cast("Function", _for_any_value(dispatcher))
 
 

@@ -6,6 +6,7 @@ import getpass
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain
@@ -17,6 +18,8 @@ from foresail.live.job_fields import JOB_FIELDS
 from foresail.model.cluster import Resources
 from foresail.model.documents import csv_rows, parsed_json, parsed_toml, text_of
 from foresail.model.errors import ForesailError, InputError
+from foresail.model.free_resources import FreeResources
+from foresail.model.job import Job
 from foresail.model.words import memory_size
 from foresail.strl.own_requests import RequestPlaces, own_options
 
@@ -35,14 +38,19 @@ class InvalidJobs(ForesailError):  # noqa: N818 - what is invalid is the input
 
 
 def read_jobs(
-    path: Path, total: Resources, directory: Path, places: RequestPlaces | None = None
+    path: Path,
+    total: Resources,
+    directory: Path,
+    places: RequestPlaces | None = None,
+    room: FreeResources | None = None,
 ) -> list[CommandJob]:
     """All jobs of a file, in its order, or everything that is wrong with it.
 
     The file is .toml (``[[job]]`` tables), .csv (a header line; lists are separated by spaces),
     .jsonl or .ndjson (an object a line). ``total`` is what the cluster has, which no job may
     exceed; commands that name no directory run in ``directory``, and a relative one is relative to
-    it; ``places`` is what requests in STRL may name (None where the scheduler takes none).
+    it; ``places`` is what requests in STRL may name (None where the scheduler takes none); ``room``
+    is that of the empty cluster, node by node (None: no more than the total is known).
 
     Raises ``InputError`` if the file cannot be read or holds no job, ``InvalidJobs`` if jobs are
     wrong: every bad field with its line, duplicate names, unknown or cyclic ``after``.
@@ -50,7 +58,7 @@ def read_jobs(
     records = list(_records(path))
     if not records:
         raise InputError("no jobs", source=path, expected="at least one job")
-    reader = JobLines(total, directory, path, places)
+    reader = JobLines(total, directory, path, places, room=room)
     problems: list[ForesailError] = []
     jobs: list[tuple[int | None, CommandJob]] = []
     for line, record in records:
@@ -79,8 +87,10 @@ class JobLines:
         source: object,
         places: RequestPlaces | None = None,
         is_directory: Callable[[Path], bool] = os.path.isdir,
+        room: FreeResources | None = None,
     ) -> None:
         self._total = total
+        self._room = room
         self._directory = directory
         self._source = source
         self._places = places
@@ -133,7 +143,7 @@ class JobLines:
                 [self._problem("no such directory", line, "directory", str(directory))]
             )
         tasks, memory, after = found.get("tasks", 1), found.get("memory"), found.get("after", ())
-        return CommandJob(
+        job = CommandJob(
             job_id=job_id,
             name=found.get("name") or _program(found.get("command", "script")),
             command=found.get("command", ""),
@@ -149,6 +159,13 @@ class JobLines:
             user=found.get("user") or getpass.getuser(),
             **{AS_WRITTEN[name]: value for name, value in found.items() if name in AS_WRITTEN},
         )
+        specification = job.specification(0.0)
+        if self._room is not None and not self._room.could_hold(specification):
+            problem = "can never run: no node, or no number of nodes, has so much"
+            field, value = _too_much(specification, self._room)
+            expected = "tasks that each fit on a node"
+            raise InvalidJobs([self._problem(problem, line, field, value, expected)])
+        return job
 
     def _fields(
         self, record: Mapping[str, Any], line: int | None
@@ -221,6 +238,19 @@ class JobLines:
         return InputError(
             problem, source=self._source, line=line, field=name, value=value, expected=expected
         )
+
+
+def _too_much(job: Job, room: FreeResources) -> tuple[str, object]:
+    """Return what a job asks too much of; of its cpus, if it is all of it together."""
+    stage, total = job.stages[0], job.total
+    alone = {
+        "memory": (Resources(0.0, stage.request.memory_bytes), memory_size(total.memory_bytes)),
+        "gpus": (Resources(gpus=stage.request.gpus), total.gpus),
+    }
+    for field, (request, value) in alone.items():
+        if not room.could_hold(replace(job, stages=(replace(stage, request=request),))):
+            return field, value
+    return "cpus", total.cpus
 
 
 def _records(path: Path) -> Iterator[tuple[int | None, Mapping[str, Any]]]:

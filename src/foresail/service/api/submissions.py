@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain, pairwise
@@ -19,11 +19,9 @@ from foresail.live.accounts import Account
 from foresail.live.command_job import CommandJob, told_dependencies
 from foresail.live.job_fields import SIZE_FORM
 from foresail.live.jobs_file import JobLines
-from foresail.model.cluster import Resources
 from foresail.model.construction import replaced
 from foresail.model.errors import InputError
-from foresail.model.job import Dependency, DependencyKind, Job, parse_dependencies
-from foresail.model.words import memory_size
+from foresail.model.job import Dependency, DependencyKind, parse_dependencies
 from foresail.service.api.answers import JobId
 from foresail.service.api.callers import ClusterLimits
 from foresail.service.mail import checked_mail
@@ -343,7 +341,9 @@ class JobChecks:
         )
         record = {name: value for name, value in record.items() if value is not None}
         limits = self._limits
-        reader = JobLines(limits.total, self._home, None, limits.places, self._is_directory)
+        reader = JobLines(
+            limits.total, self._home, None, limits.places, self._is_directory, limits.room
+        )
         job = reader.job({**record, "user": self._user}, None)
         if asked.array is not None and "%" in asked.array:
             job = replaced(job, most_at_once=int(asked.array.partition("%")[2]))
@@ -353,31 +353,7 @@ class JobChecks:
             is_set_up=self._sends_mail,
             is_array=asked.array is not None,
         )
-        job = replaced(job, mail_type=mail_type, mail_user=mail_user)
-        specification = job.specification(0.0)
-        if not limits.room.could_hold(specification):
-            field, value = self._too_much(specification)
-            raise InputError(
-                "can never run: no node, or no number of nodes, has so much",
-                field=field,
-                value=value,
-                expected="tasks that each fit on a node",
-            )
-        return job
-
-    def _too_much(self, job: Job) -> tuple[str, object]:
-        """Return what a job asks too much of; of its cpus, if it is all of it together."""
-        stage, total = job.stages[0], job.total
-        alone = {
-            "memory": (Resources(0.0, stage.request.memory_bytes), memory_size(total.memory_bytes)),
-            "gpus": (Resources(gpus=stage.request.gpus), total.gpus),
-        }
-        for field, (request, value) in alone.items():
-            if not self._limits.room.could_hold(
-                replace(job, stages=(replace(stage, request=request),))
-            ):
-                return field, value
-        return "cpus", total.cpus
+        return replaced(job, mail_type=mail_type, mail_user=mail_user)
 
 
 def _draft(asked: JobRequest, job: CommandJob) -> _Draft:
