@@ -69,7 +69,6 @@ PAGES: Final[Mapping[str, Page]] = {
             "distributions.truncated_normal",
             "distributions.empirical",
             "distributions.histogram",
-            "distributions.mixture",
             "distributions.operations",
             "distributions.quantiles",
             "distributions.summary",

@@ -112,7 +112,7 @@ def test_predictors_learn_runtimes_without_the_slowdown(name):
 
 def test_pools_and_jobs_without_preference_are_never_slower():
     """Only a preference that is not given slows a job down."""
-    assert Slowdowns(racks(1, 1)).of(job("a", 1), ELSEWHERE) == 1.0
+    assert Slowdowns(racks(1, 1)).factor(job("a", 1), ELSEWHERE) == 1.0
     pool = Slowdowns(Cluster.of_processors(4))
     assert pool.factor(job("a", 1, preference=LIKES), Placement.whole("all", 1)) == 1.0
     whole = Slowdowns(racks(1, 1))

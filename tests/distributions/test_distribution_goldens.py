@@ -60,7 +60,7 @@ def test_conditional_uniform(elapsed, at, survival):
     assert grid[0] == pytest.approx(survival)
 
 
-@pytest.mark.parametrize("kind", [Empirical, Histogram.of])
+@pytest.mark.parametrize("kind", [Empirical, Histogram.from_values])
 @pytest.mark.parametrize(
     ("elapsed", "left"),
     [(10, [20, 30, 40]), (15, [20, 30, 40]), (20, [30, 40]), (30, [40]), (39, [40])],
@@ -73,7 +73,7 @@ def test_conditional_atoms(kind, elapsed, left):
     assert shares == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("kind", [Empirical, Histogram.of])
+@pytest.mark.parametrize("kind", [Empirical, Histogram.from_values])
 def test_exhausted_atoms(kind):
     """G2: at the largest value the history is exhausted."""
     belief = kind([10.0, 20.0, 30.0, 40.0])

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT, SUMMARY_NAMES
-from foresail.kernels.expression import evaluate_all
+from foresail.kernels.expression import STACK_DEPTH, value_of
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.schedulers.order_expression import FIELD_NAMES, NAMED_ORDERS, compile_expression
 from long_series import of_a_series
@@ -28,7 +28,11 @@ def values(text, now, jobs):
         summaries[row] = [job[name] for name in SUMMARY_NAMES]
     program = compile_expression(text)
     pilots = np.array([job["probe"] for job in jobs])
-    return evaluate_all(program.code, now, specs, summaries, pilots)
+    stack = np.empty(STACK_DEPTH)
+    rows = zip(specs, summaries, pilots, strict=True)
+    return np.array(
+        [value_of(program.code, stack, spec, summary, now, each) for spec, summary, each in rows]
+    )
 
 
 def plainly(text, now, job):

@@ -182,7 +182,11 @@ def test_forecasts_are_judged_by_what_came_about(store):
     assert starts == Judged(4, 1, 0)
     assert by_horizon[:3] == [Judged(4, 1, 0), Judged(1, 0, 1), Judged()]
     assert store.judged_runtimes() == Judged(2, 1, 1)
-    assert len(store.spans(20.0, 10)) == 6
+    starts_and_ends = store.use(20.0, 10.0, 2)
+    assert [[(each.number, each.jobs) for each in some] for some in starts_and_ends] == [
+        [(2, 2)],
+        [(2, 1)],
+    ]
     found = store.forecast_outcomes(99, 50.0)
     assert [(each.forecast.job_id, each.seconds, each.has_started) for each in found[-3:]] == [
         ("4", 50.0, False),

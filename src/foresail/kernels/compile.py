@@ -64,9 +64,9 @@ def digest_of_sources(module: str) -> str:
 def _cached(function: Function, **options: Any) -> Function:
     """Compile on the first call for the argument types seen, and cache the result on disk.
 
-    Where nothing can be written, neither beside the file nor at home, or the disk is full, it is kept
-    for this run only.
-    What other sources than today's have left there is not looked at (``digest_of_sources``).
+    Where nothing can be written, neither beside the file nor at home, or the disk is full, it is
+    kept for this run only. What other sources than today's have left there is not looked at
+    (``digest_of_sources``).
     """
     try:
         dispatcher = numba.njit(cache=True, **options)(function)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.columns import SUBMIT
-from foresail.kernels.compile import bare_kernel, kernel, part
+from foresail.kernels.compile import bare_kernel, part
 
 CONSTANT: Final = 0
 SPEC: Final = 1
@@ -146,19 +146,3 @@ def value_of(
 ) -> float:
     """Evaluate like ``evaluate``, to be called from Python."""
     return evaluate(code, stack, spec, summary, now, informed)
-
-
-@kernel
-def evaluate_all(
-    code: NDArray[np.float64],
-    now: float,
-    specs: NDArray[np.float64],
-    summaries: NDArray[np.float64],
-    informed: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Values for several jobs, each with a row of ``specs`` and ``summaries``."""
-    stack = np.empty(STACK_DEPTH)
-    values = np.empty(specs.shape[0])
-    for slot in range(specs.shape[0]):
-        values[slot] = evaluate(code, stack, specs[slot], summaries[slot], now, informed[slot])
-    return values

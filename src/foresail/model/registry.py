@@ -159,9 +159,12 @@ _CONSTANT: Final = re.compile(r"^(\w+)[^=\n]*= (\"[^\"]+\")$", re.MULTILINE)
 
 @cache
 def installed_packages(family: str) -> tuple[str, ...]:
-    """Packages of other distributions in which the plug-ins of a family are found."""
-    points = entry_points(group=f"foresail.{family}")
-    return tuple(sorted(point.value for point in points))
+    """Packages of other distributions in which the plug-ins of a family are found.
+
+    Not those of which nothing but the metadata is there.
+    """
+    named = sorted(each.value for each in entry_points(group=f"foresail.{family}"))
+    return tuple(each for each in named if importlib.util.find_spec(each.partition(".")[0]))
 
 
 @cache

@@ -212,8 +212,8 @@ def test_slowdowns_of_placements(kind, names, where, slowdown):
     """Of partitions it is known only what all of their nodes have in common."""
     made = job("a", 2)
     made = type(made)(made.job_id, 0.0, made.stages, preference=Preference(kind, names, 3.0))
-    assert PlannedSlowdowns(racks(2, 2)).of(made, where) == slowdown
-    assert PlannedSlowdowns(Cluster.of_processors(4)).of(made, Placement.whole("all", 2)) == 1.0
+    assert PlannedSlowdowns(racks(2, 2)).factor(made, where) == slowdown
+    assert PlannedSlowdowns(Cluster.of_processors(4)).factor(made, Placement.whole("all", 2)) == 1.0
 
 
 def test_lanes_are_never_shared_while_taken():

@@ -259,7 +259,7 @@ def test_a_job_runs_as_long_as_its_option_says():
     """Three times as long where it says so; the quickest of the options that a placement is of."""
     one = asking("a", "max(nCk(gpu, 1, 0, 10, 4), nCk(all, 1, 0, 30, 1))", 1)
     slow, fast = (running(one, 10.0, [node]).placement for node in ("n21", "n11"))
-    assert [Slowdowns(CLUSTER).of(one, each) for each in (slow, fast)] == [3.0, 1.0]
+    assert [Slowdowns(CLUSTER).factor(one, each) for each in (slow, fast)] == [3.0, 1.0]
 
 
 def test_what_a_log_tells_of_options_is_read_back():
