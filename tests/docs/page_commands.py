@@ -156,7 +156,8 @@ def make_systemctl(page: str, folder: Path) -> None:
     program.write_text(
         f"""#!/bin/sh
 case "$1 $2" in
-*start*|"enable --now") {begin[1] if begin else "false"} >/run/journal 2>&1 & echo $! >/run/service
+*start*|"enable --now") : >/run/journal  # not to find what the service before has said
+    {begin[1] if begin else "false"} >>/run/journal 2>&1 & echo $! >/run/service
     until grep -q listening /run/journal; do kill -0 $! || exit 1; sleep 0.1; done ;;
 stop*|"disable --now") service=$(cat /run/service)
     kill $service; while kill -0 $service; do sleep 0.1; done ;;
