@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from empty_rooms import empty_room
 from foresail.campaigns.plan import read_plan as read_campaign
 from foresail.checks.rules import demand
 from foresail.cloud.prices_reading import (
@@ -29,7 +30,6 @@ from foresail.cloud.transient.plan import (
 from foresail.cloud.waiting.carbon import Repeat, read_intensity
 from foresail.distributions.records import read_record
 from foresail.live.jobs_file import read_jobs
-from foresail.model.cluster import Resources
 from foresail.model.errors import InputError
 from foresail.model.registry import Entry, Example, entries, find
 from foresail.strl.parser import read as read_strl
@@ -265,7 +265,7 @@ _FURTHER: Final[Mapping[str, tuple[Callable[[], tuple[Example, ...]], Read]]] = 
     "workload folder": (_folders, lambda path, _: load_workload(path)),
     "jobs": (
         _jobs_files,
-        lambda path, _: read_jobs(path, Resources(4.0, 2.0**40, 4.0), path.parent),
+        lambda path, _: read_jobs(path, empty_room(4.0, 2.0**40, 4.0), path.parent),
     ),
     "intensity": (_intensities, lambda path, _: read_intensity(path, 1_711_800_000.0, None)),
     "intensity repeated": (_intensities, lambda path, _: read_intensity(path, 0.0, Repeat.DAILY)),

@@ -9,10 +9,8 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Point
-from foresail.explain.kernels.forward import fill_starts
-from foresail.explain.kernels.replayed import fill_replayed
 from foresail.explain.outlook import outlook_of
-from foresail.explain.start_forecaster import StartForecaster, compile_forecast_kernels
+from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
 from foresail.model.event import Ended, Submitted
@@ -104,10 +102,3 @@ def test_numbers_in_names_tell_applications_apart_unless_they_count_runs():
     counted = ended([f"run_{number}" for number in range(12)])
     assert counted.ended_alike(named("run_99")) == 12
     assert counted.ended_alike(named("other")) == 0
-
-
-@pytest.mark.parametrize("policy", ["easy", "3sigma"])
-def test_forecast_kernels_are_compiled_ahead(policy):
-    compile_forecast_kernels(policy)
-    assert fill_starts.overloads
-    assert fill_replayed.overloads or policy != "easy"

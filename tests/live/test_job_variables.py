@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from empty_rooms import empty_room
 from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
 from foresail.live.cluster_plugin import RunContext
 from foresail.live.command_job import CommandJob
 from foresail.live.jobs_file import InvalidJobs, JobLines
-from foresail.model.cluster import Resources
 from foresail.model.decision import Placement, Start
 
 HOST = socket.gethostname().partition(".")[0]
@@ -150,7 +150,7 @@ def test_a_file_that_cannot_be_written_fails_the_job_and_its_log_says_so(ran, tm
 )
 def test_what_is_not_known_is_refused_by_name(field, value, said):
     with pytest.raises(InvalidJobs, match=said) as refused:
-        JobLines(Resources(2.0), Path("/"), None).job({"command": "true", field: value}, None)
+        JobLines(empty_room(2.0), Path("/"), None).job({"command": "true", field: value}, None)
     assert f"'{field}'" in str(refused.value)
 
 
@@ -165,7 +165,7 @@ def test_fields_of_a_job_are_kept():
         "after": "afterany:1,singleton",
         "begin": 5.0,
     }
-    job = JobLines(Resources(2.0), Path("/"), None).job(asked, None)
+    job = JobLines(empty_room(2.0), Path("/"), None).job(asked, None)
     assert CommandJob.from_json(job.to_json()) == job
     assert (job.once, job.appends) == (True, True)
     conditions = job.specification(0.0).conditions

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from empty_rooms import empty_room
 from foresail.live.command_job import CommandJob
 from foresail.live.jobs_file import InvalidJobs, JobLines, read_jobs
 from foresail.model.cluster import Cluster, Resources
@@ -42,14 +43,14 @@ def written(folder: Path, name: str, text: str) -> Path:
 def problems(folder: Path, name: str, text: str) -> list[str]:
     """What is said about a file that is wrong, a sentence per problem."""
     with pytest.raises(ForesailError) as raised:
-        read_jobs(written(folder, name, text), Resources(2.0, 2.0**35, 2.0), folder)
+        read_jobs(written(folder, name, text), empty_room(2.0, 2.0**35, 2.0), folder)
     return str(raised.value).splitlines()
 
 
 def test_toml_tables_become_jobs_with_defaults(tmp_path):
     """Every field arrives with its type, and what is left out has its default."""
     first, second = read_jobs(
-        written(tmp_path, "jobs.toml", TOML), Resources(2.0, 2.0**35, 2.0), tmp_path
+        written(tmp_path, "jobs.toml", TOML), empty_room(2.0, 2.0**35, 2.0), tmp_path
     )
     assert (first.job_id, first.name, first.cpus, first.requested_seconds) == (
         "job-1",
@@ -89,7 +90,7 @@ def test_csv_and_json_lines_say_the_same_as_toml(tmp_path):
         '[[job]]\nname="b"\ncommand="false"\nafter="a"\nenvironment={K="v"}\n'
     )
     read = [
-        read_jobs(written(tmp_path, name, text), Resources(2.0, 2.0**35, 2.0), tmp_path)
+        read_jobs(written(tmp_path, name, text), empty_room(2.0, 2.0**35, 2.0), tmp_path)
         for name, text in (("j.jsonl", lines), ("j.csv", table), ("j.toml", toml))
     ]
     assert read[0] == read[1] == read[2]
@@ -186,15 +187,15 @@ def test_files_that_are_not_jobs_files_are_refused(tmp_path, name, text, expecte
 def test_a_missing_or_binary_file_is_an_input_error(tmp_path):
     """Neither ends in a traceback."""
     with pytest.raises(InputError, match="cannot be read"):
-        read_jobs(tmp_path / "absent.toml", Resources(2.0, 2.0**35, 2.0), tmp_path)
+        read_jobs(tmp_path / "absent.toml", empty_room(2.0, 2.0**35, 2.0), tmp_path)
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="not text"):
-        read_jobs(tmp_path / "binary.toml", Resources(2.0, 2.0**35, 2.0), tmp_path)
+        read_jobs(tmp_path / "binary.toml", empty_room(2.0, 2.0**35, 2.0), tmp_path)
 
 
 def test_lines_are_commands_or_objects_and_a_refused_one_leaves_no_trace(tmp_path):
     """Blank lines and comments are passed over; a name that was refused can be used again."""
-    reader = JobLines(Resources(2.0, 2.0**35, 2.0), tmp_path, "standard input")
+    reader = JobLines(empty_room(2.0, 2.0**35, 2.0), tmp_path, "standard input")
     assert reader.line("  # nothing", 1) is None
     assert reader.line("", 2) is None
     first = reader.line("sleep 1 # a comment of the shell", 3)
@@ -235,7 +236,7 @@ def test_a_stored_job_is_read_back_equal(job):
 )
 def test_any_line_is_a_job_nothing_or_a_named_problem(line):
     """No line of standard input brings the supervisor down."""
-    reader = JobLines(Resources(2.0, 2.0**35, 2.0), Path.cwd(), "standard input")
+    reader = JobLines(empty_room(2.0, 2.0**35, 2.0), Path.cwd(), "standard input")
     try:
         job = reader.line(line.replace("\n", " "), 1)
     except InvalidJobs as error:
@@ -287,7 +288,7 @@ def test_a_request_of_its_own_is_read_and_kept(tmp_path):
     places = RequestPlaces.on(Cluster.of_processors(2))
     text = '[[job]]\ncommand = "date"\ncpus = 2\nstrl = "nCk(all, 2, 1min, 10s, 3)"\n'
     (job,) = read_jobs(
-        written(tmp_path, "jobs.toml", text), Resources(2.0, 2.0**35, 2.0), tmp_path, places
+        written(tmp_path, "jobs.toml", text), empty_room(2.0, 2.0**35, 2.0), tmp_path, places
     )
     assert CommandJob.from_json(job.to_json()) == job
     (option,) = job.specification(5.0).options
@@ -309,13 +310,13 @@ def test_a_wrong_request_is_told_with_its_line(tmp_path, places, words):
     """One that cannot be read, and any under a scheduler that would not keep to it."""
     path = written(tmp_path, "jobs.csv", 'command,strl\ndate,"nCk(gpu, 1, 0, 10s, 3)"\n')
     with pytest.raises(InvalidJobs) as raised:
-        read_jobs(path, Resources(2.0, 2.0**35, 2.0), tmp_path, places)
+        read_jobs(path, empty_room(2.0, 2.0**35, 2.0), tmp_path, places)
     assert words in str(raised.value)
 
 
 def test_tasks_memory_deadlines_worth_and_preferences():
     """As they are written, as schedulers know them, and as they are kept."""
-    reader = JobLines(Resources(8.0, 2.0**41, 2.0), Path("/"), "here")
+    reader = JobLines(empty_room(8.0, 2.0**41, 2.0), Path("/"), "here")
     record = {
         "command": "true",
         "cpus": 2,
@@ -370,7 +371,7 @@ def test_tasks_memory_deadlines_worth_and_preferences():
 )
 def test_what_cannot_be_meant_is_refused_by_name(field, value):
     with pytest.raises(InvalidJobs) as refused:
-        JobLines(Resources(8.0, 2.0**41, 2.0), Path("/"), "here").job(
+        JobLines(empty_room(8.0, 2.0**41, 2.0), Path("/"), "here").job(
             {"command": "true", field: value}, 3
         )
     assert field in str(refused.value)
@@ -378,7 +379,7 @@ def test_what_cannot_be_meant_is_refused_by_name(field, value):
 
 def test_a_deadline_and_a_decay_are_one_too_many():
     with pytest.raises(InvalidJobs, match="decay"):
-        JobLines(Resources(8.0, 2.0**41, 2.0), Path("/"), "here").job(
+        JobLines(empty_room(8.0, 2.0**41, 2.0), Path("/"), "here").job(
             {"command": "true", "deadline": 5, "decay": 5}, 3
         )
 
@@ -388,7 +389,7 @@ def test_a_deadline_and_a_decay_are_one_too_many():
     [("1024B", 1024.0), ("2k", 2048.0), ("1.5 GiB", 1.5 * 2**30), ("500MB", 5e8), ("1T", 2.0**40)],
 )
 def test_sizes_as_people_write_them(text, amount):
-    job = JobLines(Resources(8.0, 2.0**41, 2.0), Path("/"), "here").job(
+    job = JobLines(empty_room(8.0, 2.0**41, 2.0), Path("/"), "here").job(
         {"command": "true", "memory": text}, None
     )
     assert job.memory_bytes == amount

@@ -10,12 +10,12 @@ from dataclasses import replace
 import psutil
 import pytest
 
+from empty_rooms import empty_room
 from foresail.control.loop import Controller
 from foresail.live.adapters.local.attempts import ProcessSpawner
 from foresail.live.jobs_file import JobLines
 from foresail.live.source import LineInput
 from foresail.live.twin import differences
-from foresail.model.cluster import Resources
 from foresail.model.decision import Decision, Placement, Start
 from foresail.model.errors import InputError
 from foresail.model.event import HistoryOutcome
@@ -223,7 +223,7 @@ def test_lines_are_run_while_they_arrive(tmp_path):
     typist = threading.Thread(target=type_lines)
     typist.start()
     result = supervise(
-        run, shown, LineInput(reading, JobLines(Resources(2.0), tmp_path, "standard input"))
+        run, shown, LineInput(reading, JobLines(empty_room(2.0), tmp_path, "standard input"))
     )
     typist.join()
     os.close(reading)
@@ -394,7 +394,7 @@ def test_a_scheduler_that_starts_nothing_is_told_once(tmp_path, monkeypatch, sch
     shown.note = note
     run = new_run(tmp_path / "run", [command("a", "true"), command("b", "true")])
     result = supervise(
-        run, shown, LineInput(reading, JobLines(Resources(2.0), tmp_path, "standard input"))
+        run, shown, LineInput(reading, JobLines(empty_room(2.0), tmp_path, "standard input"))
     )
     os.close(reading)
     assert len(result.left) == 3

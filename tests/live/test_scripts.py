@@ -5,11 +5,11 @@ import time
 
 import pytest
 
+from empty_rooms import empty_room
 from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
 from foresail.live.cluster_plugin import RunContext
 from foresail.live.command_job import CommandJob
 from foresail.live.jobs_file import InvalidJobs, JobLines
-from foresail.model.cluster import Resources
 from foresail.model.decision import Placement, Start
 
 
@@ -73,12 +73,12 @@ def test_a_line_for_sh_is_such_a_file_too_which_is_gone_afterwards(ran, tmp_path
 )
 def test_what_cannot_be_meant_is_refused_by_field(record, field, tmp_path):
     with pytest.raises(InvalidJobs) as refused:
-        JobLines(Resources(2.0, 2.0**35, 2.0), tmp_path, "jobs").job(record, 3)
+        JobLines(empty_room(2.0, 2.0**35, 2.0), tmp_path, "jobs").job(record, 3)
     assert [each.field for each in refused.value.problems] == [field]
 
 
 def test_its_record_and_its_line_bring_it_back(tmp_path):
-    total = Resources(2.0, 2.0**35, 2.0)
+    total = empty_room(2.0, 2.0**35, 2.0)
     fields = {"script": "true\n", "arguments": ["x", "y z"]}
     job = JobLines(total, tmp_path, "jobs").job(fields, 1)
     assert CommandJob.from_json(job.to_json()) == job

@@ -150,14 +150,13 @@ def _begin(
         require_learnable(settings.policy, learned)
     places = places_of_requests(scenario.policy, found)
     room, here = FreeResources(found), Path.cwd()
-    accepted = [] if from_input else read_jobs(Path(jobs), found.total, here, places, room)
+    accepted = [] if from_input else read_jobs(Path(jobs), room, here, places)
     run = RunDirectory.create(directory.absolute(), settings, accepted)
     if not from_input:
         return run, None
     if sys.stdin.isatty():
         typer.echo("one command a line, or a JSON object; Ctrl-D ends the list", err=True)
-    checked = JobLines(found.total, here, source, places, room=room)
-    return run, LineInput(sys.stdin.fileno(), checked)
+    return run, LineInput(sys.stdin.fileno(), JobLines(room, here, source, places))
 
 
 def _cluster(cluster: str | None, cpus: int | None, grace: str | None) -> str:

@@ -144,4 +144,4 @@ _KINDS: Final[Mapping[str, tuple[type[Distribution], _Fields]]] = {
     "empirical": (Empirical, {"values": _numbers, "probabilities": _probabilities}),
     "quantiles": (Quantiles, {"levels": _numbers, "values": _numbers}),
 }
-"""What each kind is made of: its arguments in order, which its record names."""
+"""Arguments of each kind, in order; its record names them."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
 from foresail.control.loop import Controller
@@ -15,15 +15,16 @@ from foresail.model.construction import quickly_made
 from foresail.model.errors import InputError
 from foresail.model.event import Conventions
 from foresail.model.job import Job
+from foresail.model.protocols import ReferenceSchedule, Scheduler
 from foresail.model.view import PendingJob, RunningJob
-from foresail.record.job_life import JobHistory
+from foresail.record.job_life import EndedAttempt, JobHistory
 from foresail.schedulers.kernels.reference import ReferenceTables
 
 MOST_RECENT: Final = 2_000
 """Of how many of the latest jobs arrivals are drawn."""
 
 _MOST_FORESEEN: Final = 5_000
-"""Of so many jobs that wait it is foreseen when they are due: with more, it would take seconds."""
+"""Jobs that wait, up to which it is foreseen when each is due: with more, it would take seconds."""
 
 
 @quickly_made
@@ -108,7 +109,7 @@ class QueueRule:
     correction: CompiledCorrection
     conventions: Conventions
     initial_seconds: tuple[float, ...]
-    plan: Mapping[str, float] = field(default_factory=dict)
+    plan: Mapping[str, float]
     references: tuple[tuple[ReferenceTables, Mapping[str, int]], ...] = ()
 
 
@@ -187,101 +188,177 @@ def outlook_maker(
     So a controller waits only until it is noted what is pending and runs.
     """
     state, scheduler = controller.state, controller.scheduler
-    now, cluster, arrival = controller.now, controller.cluster, state.submissions
-    room = dict(state.free.by_partition())
-    if cluster.shared:  # by what tasks use, whatever they ask for
-        room = {name: Resources(each.cpus, math.inf, math.inf) for name, each in room.items()}
     running = tuple(state.running_roster.in_order())
-    frees_nothing = state.free.frees_nothing
-    taken = [Resources() if frees_nothing(each.placement) else each.held.total for each in running]
+    initial = tuple(state.submitted_job(each.job.job_id).planned_seconds for each in running)
+    room, taken = _room_and_taken(controller, running)
+    asked = {job.job_id: controller.as_if_submitted(job) for job in others}
+    came = None
+    if history is not None:
+        first = next(iter(history.submitted.values()), None)
+        unknown = asked.keys() - history.submitted.keys()
+        came = _Came(history.past[-MOST_RECENT - 1 :], first, unknown, state.submissions)
+    return _Moment(
+        now=controller.now,
+        cluster=controller.cluster,
+        room=room,
+        running=running,
+        initial_seconds=initial,
+        taken=taken,
+        pending=[each for roster in state.pending_rosters for each in roster.by_id.values()],
+        held=frozenset(state.held),
+        asked=asked,
+        backfills=scheduler.backfills,
+        order=None if scheduler.backfills is None else copy.deepcopy(scheduler),
+        plan=controller.plan,
+        reference=None if state.reference is None else state.reference.copy(),
+        is_foreseen=len(state.startable) <= _MOST_FORESEEN,
+        rule=_rule(controller, initial),
+        came=came,
+    ).outlook
+
+
+def _room_and_taken(
+    controller: Controller, running: Sequence[RunningJob]
+) -> tuple[dict[str, Resources], tuple[Resources, ...]]:
+    """Return what can be used in each partition, and what each running job has of it."""
+    free = controller.state.free
+    room = dict(free.by_partition())
+    if controller.cluster.shared:  # by what tasks use, whatever they ask for
+        room = {name: Resources(each.cpus, math.inf, math.inf) for name, each in room.items()}
+    taken = [
+        Resources() if free.frees_nothing(each.placement) else each.held.total for each in running
+    ]
     for each, amount in zip(running, taken, strict=True):
         for name, _ in each.placement.tasks_by_partition[:1]:
             room[name] += amount
-    held, plan = frozenset(state.held), controller.plan
-    asked = {job.job_id: controller.as_if_submitted(job) for job in others}
-    initial = [state.submitted_job(each.job.job_id).planned_seconds for each in running]
-    pendings = [each for roster in state.pending_rosters for each in roster.by_id.values()]
-    foresees = len(state.startable) <= _MOST_FORESEEN
-    reference = None if state.reference is None else state.reference.copy()
-    rule = _rule(controller, initial)
-    backfills, is_compared = scheduler.backfills, reference is not None
-    ordering = None if backfills is None else copy.deepcopy(scheduler)
-    past = [] if history is None else history.past[-MOST_RECENT - 1 :]
-    submitted = {} if history is None else history.submitted
-    first = next(iter(submitted.values()), None)
-    unknown = asked.keys() - submitted.keys()
+    return room, tuple(taken)
 
-    def place(pending: PendingJob) -> float:
-        """By the scheduler's own order, else by its plan, else by arrival."""
-        if ordering is not None:
-            return ordering.place_in_queue(pending, now)
-        return plan.get(pending.job.job_id, now + 1e9 + pending.arrival)
 
-    def made() -> Outlook:
-        references: tuple[tuple[ReferenceTables, Mapping[str, int]], ...] = ()
-        dues: dict[str, float] = {}
-        if isinstance(reference, ReplayedReference):
-            references = tuple(reference.standing())
-        if reference is not None and foresees:
-            dues = {job_id: due.due_seconds for job_id, due in reference.copy().found(math.inf)}
-        home, waiting, instead = _PartitionOf(cluster), [], dict(asked)
-        for each in sorted(pendings, key=_by_arrival):
-            if each.job.job_id not in held:
+@dataclass(frozen=True, slots=True)
+class _Came:
+    """Jobs that have come and ended, the like of which may come again."""
+
+    past: Sequence[EndedAttempt]
+    """The latest, one more than are drawn of."""
+    first: Job | None
+    """The first of all that were submitted."""
+    unknown: Set[str]
+    """Ids of asked jobs that were not."""
+    arrival: int
+    """Number of the next one that arrives."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """Notes of a controller at one moment, from which its outlook can be made at any later one."""
+
+    now: float
+    cluster: Cluster
+    room: Mapping[str, Resources]
+    running: tuple[RunningJob, ...]
+    initial_seconds: tuple[float, ...]
+    """Planned runtime of each running job when it was submitted."""
+    taken: tuple[Resources, ...]
+    pending: Sequence[PendingJob]
+    held: frozenset[str]
+    asked: Mapping[str, PendingJob]
+    """Jobs that are not submitted, by id."""
+    backfills: bool | None
+    order: Scheduler | None
+    """A copy of the scheduler, if it has an order."""
+    plan: Mapping[str, float]
+    reference: ReferenceSchedule | None
+    is_foreseen: bool
+    """Whether so few wait that it can be foreseen when they are due."""
+    rule: QueueRule | None
+    came: _Came | None
+
+    def outlook(self) -> Outlook:
+        """Return the outlook."""
+        home, waiting = _PartitionOf(self.cluster), self._waiting()
+        begin, recent = self._recent(home, waiting)
+        return Outlook(
+            now=self.now,
+            begin_seconds=begin,
+            room=dict(self.room),
+            backfills=self.backfills is not False,
+            running=self.running,
+            taken=self.taken,
+            waiting=self._queued(home, waiting),
+            held=self.held,
+            recent=recent,
+            has_order=self.backfills is not None,
+            rule=self._whole_rule(),
+        )
+
+    def _waiting(self) -> list[PendingJob]:
+        """Return the jobs that wait and are not held, by arrival; asked ones in their places."""
+        waiting, instead = [], dict(self.asked)
+        for each in sorted(self.pending, key=_by_arrival):
+            if each.job.job_id not in self.held:
                 other = instead.pop(each.job.job_id, None)
                 waiting.append(each if other is None else replace(other, arrival=each.arrival))
-        waiting += [each for job_id, each in instead.items() if job_id not in held]
-        queued = [
+        return waiting + [each for job_id, each in instead.items() if job_id not in self.held]
+
+    def _queued(self, home: _PartitionOf, waiting: Sequence[PendingJob]) -> tuple[QueuedJob, ...]:
+        dues: dict[str, float] = {}
+        if self.reference is not None and self.is_foreseen:
+            found = self.reference.copy().found(math.inf)
+            dues = {job_id: due.due_seconds for job_id, due in found}
+        return tuple(
             QueuedJob(
                 each,
                 home(each.job),
-                place(each),
-                max(each.job.eligible_seconds, now),
-                each.prediction.quantile(0.5) if is_compared else each.planned_seconds,
+                self._place(each),
+                max(each.job.eligible_seconds, self.now),
+                each.planned_seconds if self.reference is None else each.prediction.quantile(0.5),
                 dues.get(each.job.job_id, math.inf) if each.due is None else each.due.due_seconds,
             )
             for each in waiting
-        ]
-        begin, recent = now, []
-        if history is not None:
-            came: dict[str, tuple[PendingJob, float | None]] = {
-                each.job.job_id: (
-                    PendingJob(each.job, 0, each.running.prediction, each.planned_seconds),
-                    each.outcome.runtime_seconds,
-                )
-                for each in past[-MOST_RECENT:]
-            }
-            for runs, planned in zip(running, initial, strict=True):
-                pending = PendingJob(runs.job, 0, runs.prediction, planned)
-                came[runs.job.job_id] = pending, None
-            came.update((each.job.job_id, (each, None)) for each in waiting)
-            if len(past) > MOST_RECENT:  # all that came since then are known
-                begin = past[0].outcome.end_seconds
-            elif first is not None:
-                begin = first.submit_seconds
-            known = [each for job_id, each in came.items() if job_id not in unknown]
-            known = sorted((each for each in known if each[0].job.cpus), key=_submitted)
-            if len(known) > MOST_RECENT:
-                begin = max(begin, known[-MOST_RECENT - 1][0].job.submit_seconds)
-            for pending, runtime in known[-MOST_RECENT:]:
-                job = replace(pending.job, submit_seconds=now)
-                comes = replace(pending, job=job, arrival=arrival)
-                when = pending.job.submit_seconds
-                recent.append(RecentJob(comes, home(job), place(comes), when, runtime))
-        return Outlook(
-            now=now,
-            begin_seconds=0.0 if history is None else begin,
-            room=room,
-            backfills=backfills is not False,
-            running=running,
-            taken=tuple(taken),
-            waiting=tuple(queued),
-            held=held,
-            recent=tuple(recent),
-            has_order=backfills is not None,
-            rule=None if rule is None else replace(rule, plan=plan, references=references),
         )
 
-    return made
+    def _place(self, pending: PendingJob) -> float:
+        """Return a job's place by the scheduler's own order, else by its plan, else by arrival."""
+        if self.order is not None:
+            return self.order.place_in_queue(pending, self.now)
+        return self.plan.get(pending.job.job_id, self.now + 1e9 + pending.arrival)
+
+    def _whole_rule(self) -> QueueRule | None:
+        if self.rule is None or not isinstance(self.reference, ReplayedReference):
+            return self.rule
+        return replace(self.rule, references=tuple(self.reference.standing()))
+
+    def _recent(
+        self, home: _PartitionOf, waiting: Sequence[PendingJob]
+    ) -> tuple[float, tuple[RecentJob, ...]]:
+        """Return since when all that came are known, and the latest of them."""
+        noted = self.came
+        if noted is None:
+            return 0.0, ()
+        came: dict[str, tuple[PendingJob, float | None]] = {
+            each.job.job_id: (
+                PendingJob(each.job, 0, each.running.prediction, each.planned_seconds),
+                each.outcome.runtime_seconds,
+            )
+            for each in noted.past[-MOST_RECENT:]
+        }
+        for runs, planned in zip(self.running, self.initial_seconds, strict=True):
+            came[runs.job.job_id] = PendingJob(runs.job, 0, runs.prediction, planned), None
+        came.update((each.job.job_id, (each, None)) for each in waiting)
+        begin = self.now if noted.first is None else noted.first.submit_seconds
+        if len(noted.past) > MOST_RECENT:  # all that came since then are known
+            begin = noted.past[0].outcome.end_seconds
+        known = [each for job_id, each in came.items() if job_id not in noted.unknown]
+        known = sorted((each for each in known if each[0].job.cpus), key=_submitted)
+        if len(known) > MOST_RECENT:
+            begin = max(begin, known[-MOST_RECENT - 1][0].job.submit_seconds)
+        recent = []
+        for pending, runtime in known[-MOST_RECENT:]:
+            when = pending.job.submit_seconds
+            job = replace(pending.job, submit_seconds=self.now)
+            comes = replace(pending, job=job, arrival=noted.arrival)
+            recent.append(RecentJob(comes, home(job), self._place(comes), when, runtime))
+        return begin, tuple(recent)
 
 
 def front_of(outlook: Outlook, count: int) -> Outlook:
@@ -291,13 +368,9 @@ def front_of(outlook: Outlook, count: int) -> Outlook:
     """
     free = [each for each in outlook.waiting if each.pending.job.conditions is None]
     free = [each for each in free if not each.pending.job.after]
-    first = sorted(free, key=_goes_first)[:count]
+    first = sorted(free, key=lambda each: (each.due_seconds, each.place))[:count]
     first.sort(key=lambda each: each.pending.arrival)
     return replace(outlook, waiting=tuple(first), recent=(), rule=None)
-
-
-def _goes_first(queued: QueuedJob) -> tuple[float, float]:
-    return queued.due_seconds, queued.place
 
 
 def _rule(controller: Controller, initial_seconds: Sequence[float]) -> QueueRule | None:
@@ -309,7 +382,9 @@ def _rule(controller: Controller, initial_seconds: Sequence[float]) -> QueueRule
     ):
         return None
     scheduler = cast("Any", controller.scheduler).compiled()
-    return QueueRule(scheduler, correction, controller.conventions, tuple(initial_seconds))
+    return QueueRule(
+        scheduler, correction, controller.conventions, tuple(initial_seconds), controller.plan
+    )
 
 
 def _by_arrival(pending: PendingJob) -> int:

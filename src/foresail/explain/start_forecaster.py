@@ -21,8 +21,6 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from foresail.control.loop import Controller
-from foresail.control.policy import parse_policy
 from foresail.distributions.summary import belief_row
 from foresail.explain.common_factor import (
     PRIOR,
@@ -32,12 +30,10 @@ from foresail.explain.common_factor import (
     normal_value,
 )
 from foresail.explain.forecast import SCENARIOS, WaitingForecasts, forecast_waiting
-from foresail.explain.outlook import Outlook, outlook_of
+from foresail.explain.outlook import Outlook
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS
 from foresail.model.arrays import Floats
-from foresail.model.cluster import Cluster
 from foresail.model.distribution import Distribution
-from foresail.model.event import Submitted
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
 from foresail.model.view import PendingJob, RunningJob
@@ -447,16 +443,6 @@ class StartForecaster:
         expected = np.interp((np.arange(_PRIOR_JOBS) + 0.5) / _PRIOR_JOBS, _FIRST_LEVELS, prior)
         values: Floats = np.quantile(np.concatenate((expected, seen)), _LEVELS)
         return values
-
-
-def compile_forecast_kernels(policy: str) -> None:
-    """Compile what forecasts under a policy need, where that is not cached on disk yet."""
-    controller = Controller(Cluster.of_processors(1), *parse_policy(policy).build())
-    jobs = [Job.gang(str(number), 0.0, 1, 60.0) for number in range(3)]
-    controller.step(0.0, [Submitted(0.0, job) for job in jobs])
-    outlook = outlook_of(controller)
-    for rule in (outlook.rule, None):
-        StartForecaster().forecast(replace(outlook, rule=rule), scenarios=2)
 
 
 def _level(row: Floats, value: float) -> float:

@@ -38,19 +38,14 @@ class InvalidJobs(ForesailError):  # noqa: N818 - what is invalid is the input
 
 
 def read_jobs(
-    path: Path,
-    total: Resources,
-    directory: Path,
-    places: RequestPlaces | None = None,
-    room: FreeResources | None = None,
+    path: Path, room: FreeResources, directory: Path, places: RequestPlaces | None = None
 ) -> list[CommandJob]:
     """All jobs of a file, in its order, or everything that is wrong with it.
 
     The file is .toml (``[[job]]`` tables), .csv (a header line; lists are separated by spaces),
-    .jsonl or .ndjson (an object a line). ``total`` is what the cluster has, which no job may
+    .jsonl or .ndjson (an object a line). ``room`` is that of the empty cluster, which no job may
     exceed; commands that name no directory run in ``directory``, and a relative one is relative to
-    it; ``places`` is what requests in STRL may name (None where the scheduler takes none); ``room``
-    is that of the empty cluster, node by node (None: no more than the total is known).
+    it; ``places`` is what requests in STRL may name (None where the scheduler takes none).
 
     Raises ``InputError`` if the file cannot be read or holds no job, ``InvalidJobs`` if jobs are
     wrong: every bad field with its line, duplicate names, unknown or cyclic ``after``.
@@ -58,7 +53,7 @@ def read_jobs(
     records = list(_records(path))
     if not records:
         raise InputError("no jobs", source=path, expected="at least one job")
-    reader = JobLines(total, directory, path, places, room=room)
+    reader = JobLines(room, directory, path, places)
     problems: list[ForesailError] = []
     jobs: list[tuple[int | None, CommandJob]] = []
     for line, record in records:
@@ -82,15 +77,14 @@ class JobLines:
 
     def __init__(
         self,
-        total: Resources,
+        room: FreeResources,
         directory: Path,
         source: object,
         places: RequestPlaces | None = None,
         is_directory: Callable[[Path], bool] = os.path.isdir,
-        room: FreeResources | None = None,
     ) -> None:
-        self._total = total
         self._room = room
+        self._total = sum(room.by_partition().values(), Resources())
         self._directory = directory
         self._source = source
         self._places = places
@@ -160,7 +154,7 @@ class JobLines:
             **{AS_WRITTEN[name]: value for name, value in found.items() if name in AS_WRITTEN},
         )
         specification = job.specification(0.0)
-        if self._room is not None and not self._room.could_hold(specification):
+        if not self._room.could_hold(specification):
             problem = "can never run: no node, or no number of nodes, has so much"
             field, value = _too_much(specification, self._room)
             expected = "tasks that each fit on a node"

@@ -38,7 +38,7 @@ class FrontierPoint(WaitingSetting):
     mean_wait_seconds: float
     """Over all jobs."""
     waiting_hours: float
-    """Of all jobs together in the period."""
+    """Sum over all jobs in the period."""
     rented_work: float
     rented_jobs: float
     """Shares of work and of jobs on rented machines."""

@@ -41,7 +41,7 @@ class _Quantity:
     title: str
     column: str
     nothing: MissingFigure
-    """Where no job has more than the least."""
+    """Sentence for when no job has more than the least."""
     least: float
     reach: float
     """The axis begins at 1, and reaches so far at least."""

@@ -206,7 +206,7 @@ class _Panel:
     column: str
     label: str
     hover: str
-    """Of a value and its number of jobs."""
+    """Texts about a value and its number of jobs."""
     stated: float | None = None
     """A level to compare with."""
     is_share: bool = False

@@ -260,11 +260,11 @@ class PurchaseAnswer:
     """Its name."""
     catalogue: str
     valid_on: date
-    """Where the prices are from, and of which day."""
+    """Origin of the prices, and their day."""
     risk: float
     """At which the advice is made."""
     report: MixReport
-    """What was found."""
+    """Mix that was found."""
     machines: Sequence[ReservedMachines]
     """The advised amounts as machines."""
     course: pl.DataFrame

@@ -252,7 +252,7 @@ class Circumstances:
     """Its name, or what arrives."""
     machine_name: str
     machine: FixedMachines
-    """What is owned."""
+    """Owned machines."""
     currency: str
     catalogue: str
     valid_on: date

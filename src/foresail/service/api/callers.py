@@ -42,7 +42,6 @@ class ClusterLimits:
     """
 
     def __init__(self, cluster: Cluster, policy: Policy | None = None) -> None:
-        self.total = cluster.total
         self.room = FreeResources(cluster)
         self.places = None if policy is None else places_of_requests(policy, cluster)
 

@@ -341,9 +341,7 @@ class JobChecks:
         )
         record = {name: value for name, value in record.items() if value is not None}
         limits = self._limits
-        reader = JobLines(
-            limits.total, self._home, None, limits.places, self._is_directory, limits.room
-        )
+        reader = JobLines(limits.room, self._home, None, limits.places, self._is_directory)
         job = reader.job({**record, "user": self._user}, None)
         if asked.array is not None and "%" in asked.array:
             job = replaced(job, most_at_once=int(asked.array.partition("%")[2]))
