@@ -397,13 +397,9 @@ class Parser:
 
     def _leaf(self, name: str, head: Token) -> Expression:
         self._open("(", f"{head.text} needs nodes, how many, start, duration and value")
-        readers = dict(
-            zip(
-                _ARGUMENTS,
-                (self._set, self._whole, self._time, self._time, self._number),
-                strict=True,
-            )
-        )
+        read: tuple[Callable[[], Any], ...]
+        read = self._set, self._whole, self._time, self._time, self._number
+        readers = dict(zip(_ARGUMENTS, read, strict=True))
         at: dict[str, Token] = {}
         values: dict[str, Any] = {}
         while True:
