@@ -70,7 +70,7 @@ def test_two_jobs_of_most_of_the_memory_never_overlap(policy, tmp_path):
     machine = Machine(tmp_path, policy, memory="1GiB", nodes=1)
     asked = {"memory_bytes": 0.6 * 2**30}
     jobs = [command(each, "sleep 0.3", **asked) for each in "abc"]
-    machine.submit(*jobs, command("small", "sleep 0.1", memory_bytes=2.0**20))
+    machine.submit(*jobs, command("small", "sleep 0.1", memory_bytes=2.0**26))
     assert {"small"} < {*machine.controller.running}
     assert len(machine.controller.running) == 2
     machine.work(4)

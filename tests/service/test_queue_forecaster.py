@@ -90,6 +90,22 @@ def test_of_a_short_queue_each_is_made_as_things_stand(monkeypatch):
     assert asyncio.run(ask()) == [1.0, 2.0, 3.0, 4.0]
 
 
+def test_forecasts_that_are_being_made_are_not_taken_for_those_of_now(monkeypatch):
+    """What was noted before the question says nothing of what has ended since."""
+    monkeypatch.setattr(module, "_FORECAST_SECONDS", 0.0)
+
+    async def ask():
+        made, snapshots = forecaster(monkeypatch, 0.1, ("1",))
+        await made.of_job("1")
+        others = asyncio.create_task(made.latest(()))
+        await asyncio.sleep(0.02)
+        asked, found = snapshots.asked, await made.of_job("1")
+        await others
+        return asked, found.outlook.now
+
+    assert asyncio.run(ask()) == (2, 3.0)
+
+
 def test_what_compiles_under_a_short_queue_keeps_nobody_from_later_forecasts(monkeypatch):
     """Nor does anything else wait behind it."""
 

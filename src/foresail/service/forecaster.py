@@ -213,6 +213,8 @@ class QueueForecaster:
 
         Raises ``InputError`` if jobs of this policy and cluster cannot be forecast.
         """
+        if self._making is not None and self._cost_seconds < _QUICK_SECONDS:
+            await asyncio.wait({self._making}, timeout=_PATIENCE_SECONDS)
         is_quick = self._making is None and self._cost_seconds < _QUICK_SECONDS
         if self._latest is not None and is_quick:
             drawn, _ = await asyncio.wait(
