@@ -207,7 +207,7 @@ def _beliefs() -> None:
 
 def _variation() -> None:
     """How much similar jobs vary."""
-    from foresail.analysis.variability import window_variation
+    from foresail_studies.analyses.task_variability import window_variation
 
     times = np.arange(5.0)
     order = np.arange(5)

@@ -15,12 +15,12 @@ import pytest
 from numpy.testing import assert_allclose
 
 from foresail.analysis.finding import Finding
-from foresail.analysis.studies.cpu_volatility import CpuVolatilityParameters, cpu_volatility
 from foresail.model.errors import InputError
 from foresail.traces import schema
 from foresail.traces.folder import convert, read_folder, write_folder
 from foresail.traces.reading import choose, read
 from foresail.traces.workload import Workload
+from foresail_studies.analyses.cpu_volatility import CpuVolatilityParameters, cpu_volatility
 
 AFTER = 2**63 - 1
 SECOND = 1_000_000

@@ -11,20 +11,21 @@ import pytest
 from numpy.testing import assert_allclose
 
 from foresail.analysis.finding import Finding
-from foresail.analysis.studies.cpu_volatility import CpuVolatilityParameters, cpu_volatility
-from foresail.analysis.studies.task_variability import TaskVariabilityParameters, task_variability
-from foresail.analysis.volatility import (
-    measured,
-    partly_sampled_jobs,
-    periods_of,
-    sampling_per_task,
-)
 from foresail.model.errors import InputError
 from foresail.traces import schema
 from foresail.traces.folder import read_folder, write_folder
 from foresail.traces.generating import generate
 from foresail.traces.measured import quantity
 from foresail.traces.workload import Workload
+from foresail_studies.analyses.cpu_volatility import (
+    CpuVolatilityParameters,
+    cpu_volatility,
+    measured,
+    partly_sampled_jobs,
+    periods_of,
+    sampling_per_task,
+)
+from foresail_studies.analyses.task_variability import TaskVariabilityParameters, task_variability
 from foresail_studies.generators import usage as generator
 from foresail_studies.generators.usage import SWINGS, UsageParameters
 

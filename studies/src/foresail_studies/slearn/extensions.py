@@ -8,8 +8,8 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from foresail.analysis.studies.misordering import MISORDERED_BY_HISTORY, misordered_by_sampling
 from foresail.model.registry import register
+from foresail_studies.analyses.misordering import MISORDERED_BY_HISTORY, misordered_by_sampling
 from foresail_studies.generated import generated
 from foresail_studies.slearn._shared import (
     COMPLETION,

@@ -13,9 +13,9 @@ from typing import ClassVar, Final
 import numpy as np
 
 from foresail.analysis.finding import Finding
-from foresail.analysis.studies.task_variability import TaskVariabilityParameters, task_variability
 from foresail.model.arrays import Floats, Integers
 from foresail.model.registry import register
+from foresail_studies.analyses.task_variability import TaskVariabilityParameters, task_variability
 from foresail_studies.generated import generated
 from foresail_studies.slearn._shared import (
     AHEAD,

@@ -10,19 +10,20 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from foresail.analysis.finding import Finding, Unavailable
-from foresail.analysis.studies.task_variability import TaskVariabilityParameters, task_variability
-from foresail.analysis.variability import (
+from foresail.model.errors import InputError
+from foresail.traces.measured import tasks_table, usage_table
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail_studies.analyses.task_variability import (
     DAY_AND_HOUR,
     REQUEST,
+    TaskVariabilityParameters,
     cpu_spread,
     feature_codes,
     over_time,
     runtime_spread,
+    task_variability,
     window_variation,
 )
-from foresail.model.errors import InputError
-from foresail.traces.measured import tasks_table, usage_table
-from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 DAY = 86400.0
 

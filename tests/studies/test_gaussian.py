@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.analysis.studies.misordering import (
+from foresail_studies.analyses.misordering import (
     MISORDERED_BY_HISTORY,
     misordered_by_sampling,
     samples_to_win,

@@ -10,11 +10,14 @@ import pytest
 from numpy.testing import assert_allclose
 
 from foresail.analysis.finding import Finding, Unavailable
-from foresail.analysis.studies.cpu_volatility import CpuVolatilityParameters, cpu_volatility
-from foresail.analysis.studies.use import usage_sampling
-from foresail.analysis.variability import cpu_spread
-from foresail.analysis.volatility import (
+from foresail.model.errors import InputError
+from foresail.model.registry import NoParameters
+from foresail.traces.measured import tasks_table, usage_table
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail_studies.analyses.cpu_volatility import (
+    CpuVolatilityParameters,
     covering,
+    cpu_volatility,
     deviation,
     filtered,
     heat_cells,
@@ -22,13 +25,11 @@ from foresail.analysis.volatility import (
     partly_sampled_jobs,
     periods_of,
     sampling_per_task,
+    usage_sampling,
     volatility_per_task,
     with_requests,
 )
-from foresail.model.errors import InputError
-from foresail.model.registry import NoParameters
-from foresail.traces.measured import tasks_table, usage_table
-from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail_studies.analyses.task_variability import cpu_spread
 
 Series = tuple[list[float | None], list[float | None]]
 

@@ -7,14 +7,14 @@ import polars as pl
 import pytest
 
 from foresail.analysis.finding import Finding, Unavailable
-from foresail.analysis.studies.misordering import (
+from foresail.model.errors import InputError
+from foresail.traces.measured import tasks_table
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail_studies.analyses.misordering import (
     MisorderingParameters,
     misordered_by_sampling,
     misordering,
 )
-from foresail.model.errors import InputError
-from foresail.traces.measured import tasks_table
-from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 
 def _workload(

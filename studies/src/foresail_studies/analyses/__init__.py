@@ -1,0 +1,1 @@
+"""Analyses of tasks and of measured use, as publications have them."""
