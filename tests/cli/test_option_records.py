@@ -43,3 +43,29 @@ def test_options_are_checked_and_stand_where_the_record_does():
     assert (result.exit_code, taken) == (2, [])
     text = told("--help")[0].output
     assert text.index("--wide") < text.index("--height") < text.index("--loud")
+
+
+def test_a_docstring_declares_options():
+    """Positional parameters are arguments; flags, metavars and bounds are as it says."""
+    app, taken = typer.Typer(rich_markup_mode=None), []
+
+    @app.command()
+    @with_option_records
+    def command(name: str, /, most: int = 3, at_once: bool = False) -> None:
+        """Do it.
+
+        Options:
+            name NAME: Whose it is, and
+                no other's.
+            most --limit -m SO MANY (1..9): At most.
+            at_once: Now.
+        """
+        taken.append((name, most, at_once))
+
+    assert CliRunner().invoke(app, ["a", "-m", "9", "--at-once"]).exit_code == 0
+    assert taken == [("a", 9, True)]
+    assert CliRunner().invoke(app, ["a", "--limit", "10"]).exit_code == 2
+    text = " ".join(CliRunner().invoke(app, ["--help"]).output.split())
+    for said in ("Do it. ", "Whose it is, and no other's.", "SO MANY"):
+        assert said in text
+    assert "no-at-once" not in text

@@ -43,95 +43,41 @@ _OUTAGES: Final = "two numbers of seconds above 0 such as 86400,1800"
 
 @dataclass(frozen=True, kw_only=True)
 class ScenarioOptions:
-    """The options as given; None where they were not."""
+    """The options as given; None where they were not.
+
+    Options:
+        events FILE: Write the event log, for foresail explain; with several policies, FILE-1,
+            FILE-2 ...
+        on_nodes: Place tasks on the workload's own nodes.
+        share_nodes: With --on-nodes: tasks share cpus and memory by what they really
+            use over time.
+        cycle SECONDS: Ask the scheduler once in so many seconds alone.
+        start_delay SECONDS: What a job runs on is held so long, on average, before an attempt runs.
+        noise SIGMA: Runtimes vary by a log-normal factor of mean 1 and this sigma.
+        outages SECONDS,SECONDS: With --on-nodes: mean time a node is up between failures, and mean
+            time to repair.
+        node_changes FILE: With --on-nodes: nodes that come, change and go, as CSV with the columns
+            seconds,change,node,partition,cpus (change: added, changed, removed), and
+            known_from_seconds of maintenance that is known beforehand.
+        conditions_seed (0..): Seed of delays, noise and outages [0]; the same for every policy.
+        learn_from PATH: Predictors learn before the first job: from a log, the file of foresail
+            predict train, or the directory or event log of an earlier run.
+        engine NAME: compiled-replay or event-engine [the quickest that can do what is asked].
+    """
 
     conventions: ConventionsName = "standard"
     enforce_limits: EnforceLimits = False
-    events: Annotated[
-        Path | None,
-        typer.Option(
-            "--events",
-            metavar="FILE",
-            help="Write the event log, for foresail explain; with several policies, FILE-1, "
-            "FILE-2 ...",
-        ),
-    ] = None
-    on_nodes: Annotated[
-        bool, typer.Option("--on-nodes", help="Place tasks on the workload's own nodes.")
-    ] = False
-    share_nodes: Annotated[
-        bool,
-        typer.Option(
-            "--share-nodes",
-            help="With --on-nodes: tasks share cpus and memory by what they really use over time.",
-        ),
-    ] = False
-    cycle: Annotated[
-        float | None,
-        typer.Option(
-            "--cycle", metavar="SECONDS", help="Ask the scheduler once in so many seconds alone."
-        ),
-    ] = None
-    start_delay: Annotated[
-        float | None,
-        typer.Option(
-            "--start-delay",
-            metavar="SECONDS",
-            help="What a job runs on is held so long, on average, before an attempt runs.",
-        ),
-    ] = None
-    noise: Annotated[
-        float | None,
-        typer.Option(
-            "--noise",
-            metavar="SIGMA",
-            help="Runtimes vary by a log-normal factor of mean 1 and this sigma.",
-        ),
-    ] = None
-    outages: Annotated[
-        str | None,
-        typer.Option(
-            "--outages",
-            metavar="SECONDS,SECONDS",
-            help="With --on-nodes: mean time a node is up between failures, and mean time to "
-            "repair.",
-        ),
-    ] = None
-    node_changes: Annotated[
-        Path | None,
-        typer.Option(
-            "--node-changes",
-            metavar="FILE",
-            help="With --on-nodes: nodes that come, change and go, as CSV with the columns "
-            "seconds,change,node,partition,cpus (change: added, changed, removed), and "
-            "known_from_seconds of maintenance that is known beforehand.",
-        ),
-    ] = None
-    conditions_seed: Annotated[
-        int | None,
-        typer.Option(
-            "--conditions-seed",
-            min=0,
-            help="Seed of delays, noise and outages [0]; the same for every policy.",
-        ),
-    ] = None
-    learn_from: Annotated[
-        Path | None,
-        typer.Option(
-            "--learn-from",
-            metavar="PATH",
-            help="Predictors learn before the first job: from a log, the file of foresail predict "
-            "train, or the directory or event log of an earlier run.",
-        ),
-    ] = None
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            "--engine",
-            metavar="NAME",
-            help="compiled-replay or event-engine [the quickest that can do what is asked].",
-        ),
-    ] = None
+    events: Path | None = None
+    on_nodes: bool = False
+    share_nodes: bool = False
+    cycle: float | None = None
+    start_delay: float | None = None
+    noise: float | None = None
+    outages: str | None = None
+    node_changes: Path | None = None
+    conditions_seed: int | None = None
+    learn_from: Path | None = None
+    engine: str | None = None
 
     def scenarios(self, policies: Sequence[str]) -> list[Scenario]:
         """A scenario per policy, without its workload; refuses all that can be before it is read.

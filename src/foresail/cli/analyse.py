@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -24,28 +24,23 @@ _SHORT: Final = {"yes": "y", "no": "n", "unknown": "?"}
 
 
 def analyse(
-    logs: Annotated[
-        list[Path], typer.Argument(metavar="LOG...", help="Job logs, or workload folders.")
-    ],
-    only: Annotated[
-        list[str] | None,
-        typer.Option("--only", metavar="NAME", help="One analysis; may be repeated [all]."),
-    ] = None,
-    filters: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--filter",
-            metavar="NAME(PARAMETER=VALUE,...)",
-            help="Cleaning filters, in order [none]; see foresail trace filter.",
-        ),
-    ] = None,
+    logs: list[Path],
+    /,
+    only: list[str] | None = None,
+    filters: list[str] | None = None,
     log_options: LogOptions = LogOptions(),
     output_format: FormatOption = Format.TABLE,
-    output: Annotated[
-        Path | None, typer.Option("--output", metavar="DIR", help="Write report and tables.")
-    ] = None,
+    output: Path | None = None,
 ) -> None:
-    """Say what workloads are like: sizes, runtimes, rhythm, users, outcomes, predictability."""
+    """Say what workloads are like: sizes, runtimes, rhythm, users, outcomes, predictability.
+
+    Options:
+        logs LOG...: Job logs, or workload folders.
+        only NAME: One analysis; may be repeated [all].
+        filters --filter NAME(PARAMETER=VALUE,...): Cleaning filters, in order [none]; see foresail
+            trace filter.
+        output DIR: Write report and tables.
+    """
     from foresail.analysis.characteristics import analyse, chosen
     from foresail.model.whole_files import require_folder
 

@@ -45,38 +45,30 @@ Baseline: TypeAlias = Annotated[
 ]
 
 
-@app.command()
+@app.named("run")
 def run(
-    sources: Annotated[
-        list[Path], typer.Argument(metavar="FILE.toml | LOG...", help="A campaign file, or logs.")
-    ],
-    output: Annotated[
-        Path,
-        typer.Option("--output", metavar="DIR", help="Results; what is there is not run again."),
-    ],
-    triples: Annotated[
-        bool, typer.Option("--triples", help="The study's 128 triples and 2 clairvoyant ones.")
-    ] = False,
-    policies: Annotated[
-        list[str] | None,
-        typer.Option("--with", metavar="POLICY", help="A policy; see foresail policies."),
-    ] = None,
+    sources: list[Path],
+    /,
+    output: Path,
+    triples: bool = False,
+    policies: list[str] | None = None,
     filters: FilterNames = None,
     conventions: ConventionsName = "standard",
     enforce_limits: EnforceLimits = False,
-    workers: Annotated[
-        int | None,
-        typer.Option("--workers", min=1, help="Processes on this machine [one per processor]."),
-    ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            "--dask", metavar="ADDRESS", help="Run on the Dask cluster of this scheduler."
-        ),
-    ] = None,
+    workers: int | None = None,
+    dask: str | None = None,
     plugins: Plugins = None,
 ) -> None:
-    """Replay every policy on every log; go on where an earlier start was interrupted."""
+    """Replay every policy on every log; go on where an earlier start was interrupted.
+
+    Options:
+        sources FILE.toml | LOG...: A campaign file, or logs.
+        output DIR: Results; what is there is not run again.
+        triples: The study's 128 triples and 2 clairvoyant ones.
+        policies --with POLICY: A policy; see foresail policies.
+        workers (1..): Processes on this machine [one per processor].
+        dask ADDRESS: Run on the Dask cluster of this scheduler.
+    """
     from foresail.campaigns.results import Results
     from foresail.campaigns.running import carry_out
 
@@ -97,7 +89,7 @@ def run(
     typer.echo(f"{replayed:,} of {total:,} runs replayed{already}; results: {output}")
 
 
-@app.command()
+@app.named("report")
 def report(
     folder: Folder,
     normalised: Normalised = False,
@@ -125,7 +117,7 @@ def report(
     typer.echo(f"report: {folder / 'report.html'}", err=True)
 
 
-@app.command()
+@app.named("choose")
 def choose(
     folder: Folder,
     among: Annotated[

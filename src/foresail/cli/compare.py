@@ -76,30 +76,22 @@ def compare(
 
 def simulate(
     log: LogPath,
-    policy: Annotated[
-        str,
-        typer.Option(
-            "--policy",
-            "--with",
-            metavar="POLICY",
-            help='Such as "easy(order=shortest),recent,incremental". See foresail policies.',
-        ),
-    ] = "easy",
+    policy: str = "easy",
     filters: FilterNames = None,
     options: ScenarioOptions = ScenarioOptions(),
     log_options: MachineOptions = MachineOptions(),
     output_format: TableFormatOption = TableFormat.TABLE,
     output: Output = None,
     png: Png = False,
-    moment: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="With --events and --output: when to show the plan. [when most jobs are planned]",
-        ),
-    ] = None,
+    moment: str | None = None,
 ) -> None:
-    """Replay a log under one policy."""
+    """Replay a log under one policy.
+
+    Options:
+        policy --policy --with POLICY: Such as "easy(order=shortest),recent,incremental". See
+            foresail policies.
+        moment TIME: With --events and --output: when to show the plan. [when most jobs are planned]
+    """
     from foresail.traces.facts import provenance_of
 
     if moment is not None:

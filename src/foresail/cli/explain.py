@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -31,39 +31,24 @@ _JOB_ID: Final = re.compile(r"[0-9]{1,18}(_[0-9]{1,9})?")
 
 
 def explain(
-    run: Annotated[
-        Path,
-        typer.Argument(
-            metavar="RUN | JOB",
-            help="Folder of a run, or its event log; or a job of the service, by its id.",
-        ),
-    ],
-    job_id: Annotated[
-        str | None, typer.Argument(metavar="[JOB]", help="Id of a job: what happened to it.")
-    ] = None,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Moment since the run's start, such as 1h20m. [when most jobs were planned]",
-        ),
-    ] = None,
-    node: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NODE",
-            help="What tasks used there over time, after --share-nodes with --events.",
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", metavar="DIR", help="Write it as a page, with tables."),
-    ] = None,
-    png: Annotated[
-        bool, typer.Option("--png", help="With --output: the picture as a PNG as well.")
-    ] = False,
+    run: Path,
+    job_id: str | None = None,
+    /,
+    at: str | None = None,
+    node: str | None = None,
+    output: Path | None = None,
+    png: bool = False,
 ) -> None:
-    """Explain the plan at a moment of a run, what happened to a job, or a shared node's use."""
+    """Explain the plan at a moment of a run, what happened to a job, or a shared node's use.
+
+    Options:
+        run RUN | JOB: Folder of a run, or its event log; or a job of the service, by its id.
+        job_id [JOB]: Id of a job: what happened to it.
+        at TIME: Moment since the run's start, such as 1h20m. [when most jobs were planned]
+        node NODE: What tasks used there over time, after --share-nodes with --events.
+        output DIR: Write it as a page, with tables.
+        png: With --output: the picture as a PNG as well.
+    """
     options = {"--at": at, "--node": node, "--output": output, "--png": png or None}
     if job_id is None and _JOB_ID.fullmatch(str(run)) and not run.exists():
         refuse(options, _NOT_OF_STORIES, str(run))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -24,63 +24,45 @@ if TYPE_CHECKING:
 
 
 def forecast(
-    job_id: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[JOB | RUN]",
-            help="A job of the service that waits or runs; or folder of a run, or its event log.",
-        ),
-    ] = None,
-    job_of_run: Annotated[
-        str | None, typer.Argument(metavar="[JOB]", help="Of a run: id of the job.")
-    ] = None,
-    command: Annotated[
-        str | None, typer.Option(metavar="COMMAND", help="Of one that is not submitted.")
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="What jobs like that one are called.")] = None,
-    cpus: Annotated[int | None, typer.Option(min=1, help="If it asked for so many.")] = None,
-    requested_time: Annotated[
-        str | None, typer.Option("--time", metavar="TIME", help="If it asked for so long.")
-    ] = None,
-    submitted_in: Annotated[
-        str | None, typer.Option("--in", metavar="TIME", help="If it came so much later.")
-    ] = None,
-    arrivals: Annotated[bool, typer.Option(help="Expect jobs to come as they came before.")] = True,
-    before: Annotated[
-        str | None,
-        typer.Option(metavar="MOMENT", help="How likely it starts before this, such as 18:00."),
-    ] = None,
-    when_to_submit: Annotated[
-        bool,
-        typer.Option(
-            "--when-should-i-submit",
-            help="Try it with other sizes, limits and hours; first what should end first.",
-        ),
-    ] = False,
-    risk: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0, max=1.0, help="How long to ask for, to need longer with this probability."
-        ),
-    ] = None,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Of a run: moment since its start. [its last one, or when the job was submitted]",
-        ),
-    ] = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(metavar="POLICY", help="Of a run: if this one decided from then on."),
-    ] = None,
-    futures: Annotated[
-        int | None, typer.Option(min=1, help="Of a run: how many are simulated. [100]")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    job_id: str | None = None,
+    job_of_run: str | None = None,
+    /,
+    command: str | None = None,
+    name: str | None = None,
+    cpus: int | None = None,
+    requested_time: str | None = None,
+    submitted_in: str | None = None,
+    arrivals: bool = True,
+    before: str | None = None,
+    when_to_submit: bool = False,
+    risk: float | None = None,
+    at: str | None = None,
+    policy: str | None = None,
+    futures: int | None = None,
+    as_json: bool = False,
     plugins: Plugins = None,
 ) -> None:
-    """Forecast when a job starts and ends: a range that holds four times in five."""
+    """Forecast when a job starts and ends: a range that holds four times in five.
+
+    Options:
+        job_id [JOB | RUN]: A job of the service that waits or runs; or folder of a run, or its
+            event log.
+        job_of_run [JOB]: Of a run: id of the job.
+        command COMMAND: Of one that is not submitted.
+        name: What jobs like that one are called.
+        cpus (1..): If it asked for so many.
+        requested_time --time TIME: If it asked for so long.
+        submitted_in --in TIME: If it came so much later.
+        arrivals --arrivals/--no-arrivals: Expect jobs to come as they came before.
+        before MOMENT: How likely it starts before this, such as 18:00.
+        when_to_submit --when-should-i-submit: Try it with other sizes, limits and hours; first what
+            should end first.
+        risk (0.0..1.0): How long to ask for, to need longer with this probability.
+        at TIME: Of a run: moment since its start. [its last one, or when the job was submitted]
+        policy POLICY: Of a run: if this one decided from then on.
+        futures (1..): Of a run: how many are simulated. [100]
+        as_json --json: As JSON.
+    """
     del plugins  # they are loaded
     if job_id is not None and job_of_run is not None:
         of_service: dict[str, object] = {

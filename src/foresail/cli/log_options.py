@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterable, Sequence
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
@@ -59,18 +61,17 @@ FilterNames: TypeAlias = Annotated[
 
 @dataclass(frozen=True)
 class ReaderOptions:
-    """Options of how to read a log."""
+    """Options of how to read a log.
 
-    reader: Annotated[
-        str | None, typer.Option("--reader", help="Name of the reader, if it cannot be recognised.")
-    ] = None
-    mapping: Annotated[
-        Path | None,
-        typer.Option("--mapping", help="Column mapping (TOML) of a CSV or Parquet table."),
-    ] = None
-    processors: Annotated[
-        int | None, typer.Option("--processors", min=1, help="Processors of the machine.")
-    ] = None
+    Options:
+        reader: Name of the reader, if it cannot be recognised.
+        mapping: Column mapping (TOML) of a CSV or Parquet table.
+        processors (1..): Processors of the machine.
+    """
+
+    reader: str | None = None
+    mapping: Path | None = None
+    processors: int | None = None
     plugins: Plugins = None
 
     def given(self) -> dict[str, Any]:
@@ -104,21 +105,16 @@ class LogOptions(ReaderOptions):
 
 @dataclass(frozen=True)
 class MachineOptions(LogOptions):
-    """Options of a log, and of the partitions of the machine that is simulated."""
+    """Options of a log, and of the partitions of the machine that is simulated.
 
-    partitions: Annotated[
-        str | None,
-        typer.Option(
-            "--partitions",
-            metavar="NAME=PROCESSORS,...",
-            help="Processors of each partition, such as A=8,B=8, or A=8,A+B=4 where 4 belong to "
-            "both [as the nodes have them, else estimated from the log].",
-        ),
-    ] = None
-    one_pool: Annotated[
-        bool,
-        typer.Option("--one-pool", help="All partitions are one pool of processors."),
-    ] = False
+    Options:
+        partitions NAME=PROCESSORS,...: Processors of each partition, such as A=8,B=8, or A=8,A+B=4
+            where 4 belong to both [as the nodes have them, else estimated from the log].
+        one_pool: All partitions are one pool of processors.
+    """
+
+    partitions: str | None = None
+    one_pool: bool = False
 
     def given(self) -> dict[str, Any]:
         """The same; the machine has the processors of its partitions."""
@@ -238,20 +234,36 @@ def group_of(package: str, folders: Iterable[str], summary: str) -> CommandGroup
     return app
 
 
-def with_option_records(command: Callable[..., None]) -> Callable[..., None]:
-    """The command for Typer: options in place of each parameter that is a record of options.
+_NUMBER: Final = r"\d+(?:\.\d+)?"
+_DECLARED: Final = re.compile(
+    r"(?P<name>\w+)(?P<flags>(?: -\S+)*)(?: (?P<metavar>.+?))??"
+    rf"(?: \((?P<least>{_NUMBER})?\.\.(?P<most>{_NUMBER})?\))?"
+)
 
-    A record is a dataclass whose fields are annotated as parameters of commands are. Its options
-    have the fields' defaults, and stand in the help where the record stands in the command.
+
+def with_option_records(command: Callable[..., None]) -> Callable[..., None]:
+    """The command for Typer: options as its docstring declares them, and those of records.
+
+    Below ``Options:`` an entry such as ``user --user -u NAME (1..9): All of this user.`` declares a
+    parameter: its flags, metavar and bounds, each where it is not the usual one, and its help.
+    Positional parameters are arguments.
+
+    A record is a dataclass that declares its fields likewise, or whose fields are annotated as
+    parameters of commands are. Its options have the fields' defaults, and stand in the help where
+    the record stands in the command.
     """
     signature = inspect.signature(command, eval_str=True)
+    words, declared = _declared(command.__doc__)
     records: dict[str, Any] = {
         name: parameter.annotation
         for name, parameter in signature.parameters.items()
         if is_dataclass(parameter.annotation)
     }
+    for record in records.values():
+        for kind in reversed(record.__mro__):
+            declared |= _declared(kind.__doc__)[1]
     options = [
-        option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        _option(option, declared.get(option.name))
         for name, parameter in signature.parameters.items()
         for option in (
             inspect.signature(records[name], eval_str=True).parameters.values()
@@ -259,13 +271,51 @@ def with_option_records(command: Callable[..., None]) -> Callable[..., None]:
             else [parameter]
         )
     ]
+    positional = [
+        name
+        for name, parameter in signature.parameters.items()
+        if parameter.kind is inspect.Parameter.POSITIONAL_ONLY
+    ]
 
     @wraps(command)
     def asked(**given: Any) -> None:
         for name, record in records.items():
             given[name] = record(**{each.name: given.pop(each.name) for each in fields(record)})
-        command(**given)
+        leading = [given.pop(name) for name in positional]
+        command(*leading, **given)
 
+    asked.__doc__ = words
     asked.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
     asked.__annotations__ = {option.name: option.annotation for option in options}
     return asked
+
+
+def _declared(text: str | None) -> tuple[str, dict[str, Mapping[str, str | None]]]:
+    """A docstring without its options, and by the parameter what is declared of it."""
+    words, _, listed = inspect.cleandoc(text or "").partition("\n\nOptions:\n")
+    found: dict[str, Mapping[str, str | None]] = {}
+    for entry in re.split(r"\n(?=\S)", textwrap.dedent(listed)) if listed else ():
+        head, _, said = " ".join(entry.split()).partition(": ")
+        match = _DECLARED.fullmatch(head)
+        assert match is not None, entry
+        found[match["name"]] = match.groupdict() | {"help": said}
+    return words, found
+
+
+def _option(
+    parameter: inspect.Parameter, declared: Mapping[str, str | None] | None
+) -> inspect.Parameter:
+    """The parameter as Typer reads it."""
+    keyword = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+    if declared is None:
+        return keyword
+    settings: dict[str, Any] = {"help": declared["help"], "metavar": declared["metavar"]}
+    for name, bound in (("min", declared["least"]), ("max", declared["most"])):
+        if bound is not None:
+            settings[name] = float(bound) if "." in bound else int(bound)
+    flags = (declared["flags"] or "").split()
+    if parameter.annotation is bool and not flags:
+        flags = [f"--{parameter.name.replace('_', '-')}"]
+    is_argument = parameter.kind is inspect.Parameter.POSITIONAL_ONLY
+    made = typer.Argument(**settings) if is_argument else typer.Option(*flags, **settings)
+    return keyword.replace(annotation=Annotated[parameter.annotation, made])

@@ -47,42 +47,29 @@ class LearnedWhen(StrEnum):
 
 @app.named("evaluate")
 def evaluate(
-    logs: Annotated[
-        list[Path], typer.Argument(metavar="LOG [LOG ...]", help="Job logs, or workload folders.")
-    ],
+    logs: list[Path],
+    /,
     predictors: Annotated[
         list[str] | None, typer.Option("--predictor", metavar="PREDICTOR", help=_PREDICTOR_HELP)
     ] = None,
-    quantity: Annotated[
-        str,
-        typer.Option(
-            "--quantity",
-            help="What is predicted: runtime, cpu, memory, cpu_time, memory_time, cpu_max, ...",
-        ),
-    ] = "runtime",
-    learning: Annotated[
-        LearnedWhen,
-        typer.Option(
-            "--learning",
-            help="A job is learned once it has ended, or right after it was predicted.",
-        ),
-    ] = LearnedWhen.ON_COMPLETION,
+    quantity: str = "runtime",
+    learning: LearnedWhen = LearnedWhen.ON_COMPLETION,
     filters: Annotated[
         list[str] | None,
         typer.Option("--filter", metavar="NAME(PARAMETER=VALUE,...)", help=_FILTER_HELP),
     ] = None,
     log_options: LogOptions = LogOptions(),
     output_format: FormatOption = Format.TABLE,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            metavar="DIR",
-            help="Write a report and tables; a folder for each log where there are several.",
-        ),
-    ] = None,
+    output: Path | None = None,
 ) -> None:
-    """Replay predictions in order of submission, learning as jobs end, and score them."""
+    """Replay predictions in order of submission, learning as jobs end, and score them.
+
+    Options:
+        logs LOG [LOG ...]: Job logs, or workload folders.
+        quantity: What is predicted: runtime, cpu, memory, cpu_time, memory_time, cpu_max, ...
+        learning: A job is learned once it has ended, or right after it was predicted.
+        output DIR: Write a report and tables; a folder for each log where there are several.
+    """
     from foresail.evaluation.replaying import evaluate
 
     parts = _parts(predictors or STANDARD, quantity)
@@ -171,25 +158,22 @@ def _write(workload: Workload, evaluations: Sequence[Evaluation], folder: Path) 
 
 @app.named("train")
 def train(
-    log: Annotated[Path, typer.Argument(metavar="LOG", help="A job log, or a workload folder.")],
-    predictor: Annotated[
-        str, typer.Option("--predictor", metavar="PREDICTOR", help='Such as "history(bins=40)".')
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", metavar="STATE", help="Where to write what was learned.")
-    ],
-    filters: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--filter",
-            metavar="NAME(PARAMETER=VALUE,...)",
-            help="Cleaning filters, in order [drop_no_processors, fill_processors, "
-            "drop_no_runtime].",
-        ),
-    ] = None,
+    log: Path,
+    /,
+    predictor: str,
+    output: Path,
+    filters: list[str] | None = None,
     log_options: LogOptions = LogOptions(),
 ) -> None:
-    """Learn from a log, for `foresail run --learned` or to be merged with others."""
+    """Learn from a log, for `foresail run --learned` or to be merged with others.
+
+    Options:
+        log LOG: A job log, or a workload folder.
+        predictor PREDICTOR: Such as "history(bins=40)".
+        output STATE: Where to write what was learned.
+        filters --filter NAME(PARAMETER=VALUE,...): Cleaning filters, in order [drop_no_processors,
+            fill_processors, drop_no_runtime].
+    """
     from foresail import __version__
     from foresail.model.short_form import part_of
     from foresail.model.words import count

@@ -28,45 +28,23 @@ _STANDARD_INPUT: Final = "-"
 
 
 def run(
-    jobs: Annotated[
-        str | None,
-        typer.Argument(help="Jobs file (.toml, .csv, .jsonl), or - for lines of standard input."),
-    ] = None,
+    jobs: str | None = None,
+    /,
     policy: Annotated[
         str | None, typer.Option(help=f"Scheduler, predictor and correction. [{_POLICY}]")
     ] = None,
-    cpus: Annotated[
-        int | None, typer.Option(min=1, help="Cpus to use. [all that this machine has]")
-    ] = None,
-    cluster: Annotated[
-        str | None,
-        typer.Option(help="Cluster to run on, that of a plug-in for example. [local]"),
-    ] = None,
-    directory: Annotated[
-        Path | None, typer.Option(help="Run directory to make. [foresail-run-DATE-TIME]")
-    ] = None,
-    resume: Annotated[
-        Path | None, typer.Option(help="Go on with what is left of the run in this directory.")
-    ] = None,
+    cpus: int | None = None,
+    cluster: str | None = None,
+    directory: Path | None = None,
+    resume: Path | None = None,
     grace: Annotated[
         str | None,
         typer.Option(help=f"Time from the gentle to the firm signal to a job. [{_GRACE}]"),
     ] = None,
-    history: Annotated[
-        Path | None,
-        typer.Option(help="File in which outcomes are kept for later runs. [user's state folder]"),
-    ] = None,
-    no_history: Annotated[
-        bool, typer.Option("--no-history", help="Recall nothing and keep nothing.")
-    ] = False,
-    learned: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Begin with what the predictor knows from this file, and keep it there.",
-        ),
-    ] = None,
-    report: Annotated[bool, typer.Option("--report", help="Write an HTML report as well.")] = False,
+    history: Path | None = None,
+    no_history: bool = False,
+    learned: Path | None = None,
+    report: bool = False,
     plugins: Plugins = None,
 ) -> None:
     """Run real commands on this machine's cpus, or on another cluster, under any policy.
@@ -74,6 +52,17 @@ def run(
     The first Ctrl-C starts nothing new and waits for what runs; the second stops that as well, and
     --resume goes on later. Exit status: 0 all completed, 1 some did not, 2 bad input,
     130 interrupted with work left.
+
+    Options:
+        jobs: Jobs file (.toml, .csv, .jsonl), or - for lines of standard input.
+        cpus (1..): Cpus to use. [all that this machine has]
+        cluster: Cluster to run on, that of a plug-in for example. [local]
+        directory: Run directory to make. [foresail-run-DATE-TIME]
+        resume: Go on with what is left of the run in this directory.
+        history: File in which outcomes are kept for later runs. [user's state folder]
+        no_history: Recall nothing and keep nothing.
+        learned FILE: Begin with what the predictor knows from this file, and keep it there.
+        report: Write an HTML report as well.
     """
     from foresail.cli.run_progress import observer_for, summarise
     from foresail.live.cluster_plugin import require_linux

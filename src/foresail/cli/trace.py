@@ -209,21 +209,19 @@ def convert(
 
 @app.named("filter")
 def filter_log(
-    path: Annotated[
-        Path | None,
-        typer.Argument(metavar="[PATH]", help="A log or workload folder [list the filters]."),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Argument(metavar="[OUT]", help="A workload folder, or FILE.swf[.gz|.zst]."),
-    ] = None,
-    filters: Annotated[
-        list[str] | None,
-        typer.Option("--with", metavar="NAME(PARAMETER=VALUE,...)", help="Filters, in order."),
-    ] = None,
+    path: Path | None = None,
+    output: Path | None = None,
+    /,
+    filters: list[str] | None = None,
     log_options: LogOptions = LogOptions(),
 ) -> None:
-    """Clean a log and say how many jobs each filter touched; without PATH, list the filters."""
+    """Clean a log and say how many jobs each filter touched; without PATH, list the filters.
+
+    Options:
+        path [PATH]: A log or workload folder [list the filters].
+        output [OUT]: A workload folder, or FILE.swf[.gz|.zst].
+        filters --with NAME(PARAMETER=VALUE,...): Filters, in order.
+    """
     from foresail.traces.filtering import apply_filters, choices_of
 
     if path is None:
@@ -364,25 +362,20 @@ def _generate(name: str, parameters: object, seed: int, output: Path) -> None:
 
 @app.named("fetch")
 def fetch(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Name of the log [list them all].")
-    ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Where to put it.")
-    ] = Path(),
-    from_address: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="URL",
-            help="Another address of the file, or of its folder (ends in /).",
-        ),
-    ] = None,
-    unverified: Annotated[
-        bool, typer.Option("--unverified", help="Take it even if its digest is another.")
-    ] = False,
+    name: str | None = None,
+    /,
+    output: Path = Path(),
+    from_address: str | None = None,
+    unverified: bool = False,
 ) -> None:
-    """Download a public archive log, resuming and checking; without NAME, list the catalogue."""
+    """Download a public archive log, resuming and checking; without NAME, list the catalogue.
+
+    Options:
+        name [NAME]: Name of the log [list them all].
+        output --output -o DIR: Where to put it.
+        from_address --from URL: Another address of the file, or of its folder (ends in /).
+        unverified: Take it even if its digest is another.
+    """
     from foresail.traces.fetching import catalogue, fetch
 
     if name is None:
