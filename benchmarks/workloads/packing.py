@@ -12,12 +12,12 @@ from foresail.distributions.empirical import Empirical
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, Start
 from foresail.model.job import Job, Stage
-from foresail.schedulers._packing.plan import Candidate, PackedMachines, choose, task_use
-from foresail.schedulers.kernels.packing import TaskUse
 from foresail.simulator.conditions import IDEAL
 from foresail.simulator.real_use import RealUse
 from foresail.simulator.shared_machines import SharedMachines
 from foresail.simulator.simulated_cluster import SimulatedCluster
+from foresail_studies.schedulers._packing import Candidate, PackedMachines, choose, task_use
+from foresail_studies.schedulers.kernels.packing import TaskUse
 
 _CPUS = 8.0
 _MEMORY = 64.0

@@ -21,11 +21,7 @@ from foresail.record.run_fold import RunFold
 from foresail.simulator.conditions import ClusterConditions, random_outages
 from foresail.simulator.engine import simulate_events
 from foresail.traces import schema
-from foresail.traces.generating import generate
-from foresail.traces.measured import tasks_table, usage_table
-from foresail.traces.nodes import cluster_of
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-from foresail_studies.generators.packing import PackingParameters
 from long_series import some_of
 from made_moments import racks, random_node_changes
 
@@ -53,10 +49,6 @@ SCHEDULERS = (
     "task_fifo,recent,incremental",
     "task_fifo,similar,doubling",
     "3sigma(solver_share=0.01,reservations=latest),history,exponential_increment",
-)
-SHARED = (
-    "distsched,usage",
-    "distsched(patience_seconds=600,restarts=no),usage",
 )
 PREDICTORS = (
     "actual_usage",
@@ -223,68 +215,6 @@ def test_a_killed_run_decides_as_one_that_was_not(policy, seed):
     unbroken = decided(policy, seed, Never())
     assert len(unbroken[0]) > 50
     assert decided(policy, seed, random.Random(seed))[:2] == unbroken[:2]
-
-
-def sharing(seed):
-    """Jobs that use more than they ask for, more than there is at times; every third is a gang."""
-    parameters = PackingParameters(
-        hours=0.3, jobs=24, machines=4, machine_memory_gibibytes=14.0, most_tasks=9, load=1.2
-    )
-    made = generate("packing", parameters, seed)
-    gangs = [job_id for job_id in made.jobs["job_id"] if int(job_id) % 3 == 0]
-    less = pl.col("memory_bytes_per_task") * 0.4, pl.col("cpus_per_task") * 0.4
-    jobs = made.jobs.with_columns(*less)
-    return replace(made, jobs=jobs, tasks=made.tasks.filter(~pl.col("job_id").is_in(gangs)))
-
-
-@pytest.mark.parametrize("policy", SHARED)
-def test_a_killed_run_on_shared_nodes_decides_as_one_that_was_not(policy):
-    """What was measured of tasks, evicted and stopped is known after each kill."""
-    seed = 9
-    jobs = sharing(seed)
-    cluster = replace(cluster_of(jobs.nodes), shared=True)
-    conditions = ClusterConditions(cycle_seconds=15.0, share_nodes=True, seed=seed)
-    unbroken = steps_of(policy, jobs, cluster, conditions, Never())
-    assert unbroken[2]["memory_evictions"] > 0
-    assert unbroken[2]["preempted"] > 0
-    if "update" not in policy:
-        assert any('"replaced":[0' in line for line in unbroken[3])
-    killed = steps_of(policy, jobs, cluster, conditions, random.Random(seed), share=0.05)
-    assert killed[:2] == unbroken[:2]
-
-
-def in_two_stages(whole):
-    """The second half of the tasks of jobs whose tasks start apart waits for the first."""
-    width = whole.tasks.group_by("job_id").agg(first=(pl.len() + 1) // 2)
-
-    def staged(table):
-        halved = table.join(width, on="job_id", how="left", maintain_order="left")
-        is_later = (pl.col("task") >= pl.col("first")).fill_null(value=False)
-        later = halved.with_columns(
-            stage=pl.when(is_later)
-            .then(pl.lit("reduce"))
-            .when(pl.col("first") > 0)
-            .then(pl.lit("map")),
-            task=pl.when(is_later).then(pl.col("task") - pl.col("first")).otherwise("task"),
-        )
-        return later.drop("first")
-
-    after = pl.when(pl.col("stage") == "reduce").then(pl.lit("map"))
-    tasks = staged(whole.tasks).with_columns(after_stages=after)
-    return replace(whole, tasks=tasks_table(tasks), usage=usage_table(staged(whole.usage)))
-
-
-def test_a_killed_run_of_stages_on_shared_nodes_decides_as_one_that_was_not():
-    """What is known of tasks is known by stage after each kill."""
-    seed = 9
-    jobs = in_two_stages(sharing(seed))
-    cluster = replace(cluster_of(jobs.nodes), shared=True)
-    conditions = ClusterConditions(cycle_seconds=15.0, share_nodes=True, seed=seed)
-    unbroken = steps_of("distsched,usage", jobs, cluster, conditions, Never())
-    assert unbroken[2]["memory_evictions"] > 0
-    assert any('"reduce"' in line and '"replaced":[0' in line for line in unbroken[3])
-    killed = steps_of("distsched,usage", jobs, cluster, conditions, random.Random(1), share=0.05)
-    assert killed[:2] == unbroken[:2]
 
 
 def test_every_registered_scheduler_and_predictor_is_killed():

@@ -419,7 +419,7 @@ def test_noise_is_the_same_under_every_policy():
         (
             lambda: simulate_on_nodes(
                 workload({"a": {}}, with_speeds(1.0, 1.0, 2.0, 1.0)),
-                parse_policy("distsched"),
+                PRIO,
                 ClusterConditions(cycle_seconds=2.0, share_nodes=True),
             ),
             "cannot share nodes of different speeds",

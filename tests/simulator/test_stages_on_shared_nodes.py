@@ -59,20 +59,19 @@ def chain(after="map", requests=(1.0, 1.0)):
     return Workload(jobs_table(jobs), meta, nodes, tasks_table(tasks), usage_table(usage))
 
 
-def run(workload, policy="distsched,requested"):
+def run(workload, policy="task_fifo,requested"):
     """Starts and ends by stage and task."""
     schedule = run_scenario(Scenario(workload, parse_policy(policy), "nodes", conditions=SHARED))
     rows = schedule.jobs.select("stage", "tasks", "start_seconds", "end_seconds")
     return {(stage, tasks): (start, end) for stage, tasks, start, end in rows.iter_rows()}
 
 
-@pytest.mark.parametrize("policy", ["distsched,requested", "task_fifo,requested"])
-def test_two_stages_one_after_the_other(policy):
+def test_two_stages_one_after_the_other():
     """Each map gets 2 cpus of 3: 15 s. Each reduce gets 2: the one that needs them ends after 30 s.
 
     By then the other has done half, and has all 4 for the 15 s that are left.
     """
-    assert run(chain(), policy) == {
+    assert run(chain()) == {
         ("map", "0"): (0.0, 15.0),
         ("map", "1"): (0.0, 15.0),
         ("reduce", "0"): (15.0, 60.0),
@@ -112,11 +111,11 @@ def test_a_folder_keeps_the_stages_of_use(tmp_path):
 def test_what_was_used_is_told_by_stage():
     """As it is kept beside an event log."""
     tables = []
-    scenario = Scenario(chain(), parse_policy("distsched,requested"), "nodes", conditions=SHARED)
+    scenario = Scenario(chain(), parse_policy("task_fifo,requested"), "nodes", conditions=SHARED)
     simulate_events(
         scenario.workload,
         controller_of(scenario),
-        "distsched",
+        "task_fifo",
         conditions=SHARED,
         used=tables.append,
     )

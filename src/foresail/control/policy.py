@@ -58,14 +58,13 @@ NAMED_POLICIES: Final[Mapping[str, str]] = MappingProxyType(
         "3sigma": "3sigma,history,exponential_increment",
         "tetrisched": f"tetrisched,requested,{_BUMP}",
         "rayon-cs": f"capacity,requested,{_BUMP}",
-        "dist": "distsched,usage",
         "slearn-joint": "slearn(source=proved,statistic=log_posterior),history",
     }
 )
 """Short forms that have a name: EASY++ (Tsafrir 2007), EASY-SJBF, the winner of paper 004, and what
 Foresail recommends for such clusters (``docs/decisions/0005-recommendation.md`` and
 ``0012-guard-by-reference.md``); 3Sigma, TetriSched and the stack that it is compared with
-(``docs/concepts/plan-ahead.md``); DistSched; SLearn with history and pilots joined. Those that only
+(``docs/concepts/plan-ahead.md``); SLearn with history and pilots joined. Those that only
 publications need come with the studies: see ``named_policies``."""
 
 

@@ -102,7 +102,7 @@ class SharedMachines:
             raise InputError(
                 "tasks that share nodes are to be placed on nodes, and this scheduler names none",
                 field="share_nodes",
-                expected='a scheduler that does, such as "dist"',
+                expected='a scheduler that does, such as "priority"',
             )
         job = self._job_of(allocation.job_id)
         if not allocation.stage and len(job.stages) > 1:
@@ -110,7 +110,7 @@ class SharedMachines:
                 f"job {job.job_id} has several stages, and this scheduler starts them together",
                 field="share_nodes",
                 value=", ".join(each.name for each in job.stages),
-                expected='a scheduler that starts one after the other, such as "dist"',
+                expected='a scheduler that starts one after the other, such as "task_fifo"',
             )
         delay, stretch = self._conditions.delay_and_runtime(allocation, 1.0)
         held = self._held[allocation] = _Held()

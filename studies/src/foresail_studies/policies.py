@@ -56,6 +56,7 @@ _POINTS: Final = (
 )
 PACKING: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "dist": "distsched,usage",
         "actual": f"{_POINTS},actual_usage",
         "point": f"{_POINTS},usage(point=yes)",
         "request": f"{_POINTS},usage(resources=requested)",
@@ -69,7 +70,7 @@ PACKING: Final[Mapping[str, str]] = MappingProxyType(
         "dist-no-preempt": "distsched(preemption=no),usage",
     }
 )
-"""The points that DistSched was compared with, and its ablations (spec 3sigma-distsched section
+"""DistSched, the points that it was compared with, and its ablations (spec 3sigma-distsched section
 9)."""
 
 TASKS: Final[Mapping[str, str]] = MappingProxyType(

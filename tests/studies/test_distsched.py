@@ -20,7 +20,13 @@ from foresail.model.outcome import Allocation
 from foresail.scenario.learned_before import HistoryWorkload
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
-from foresail.schedulers._packing.plan import (
+from foresail.simulator.conditions import ClusterConditions
+from foresail.traces import schema
+from foresail.traces.generating import generate
+from foresail.traces.measured import tasks_table, usage_table
+from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail_studies.generators.packing import PackingParameters
+from foresail_studies.schedulers._packing import (
     Candidate,
     ObservedUse,
     PackedMachines,
@@ -30,13 +36,7 @@ from foresail.schedulers._packing.plan import (
     task_use,
     work_knowing,
 )
-from foresail.schedulers.kernels import packing as kernel
-from foresail.simulator.conditions import ClusterConditions
-from foresail.traces import schema
-from foresail.traces.generating import generate
-from foresail.traces.measured import tasks_table, usage_table
-from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-from foresail_studies.generators.packing import PackingParameters
+from foresail_studies.schedulers.kernels import packing as kernel
 
 SYSTEMS = [name for name, text in named_policies().items() if text.startswith("distsched")]
 SHARED = ClusterConditions(cycle_seconds=15.0, share_nodes=True)

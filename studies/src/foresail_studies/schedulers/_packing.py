@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -21,8 +21,8 @@ from foresail.model.cluster import Resources
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
 from foresail.model.outcome import GOES_BACK, Allocation, EndedBecause, Outcome
-from foresail.schedulers.kernels import packing as kernel
-from foresail.schedulers.kernels.packing import TaskUse
+from foresail_studies.schedulers.kernels import packing as kernel
+from foresail_studies.schedulers.kernels.packing import TaskUse
 
 _NODES: Final = 17
 _ROUNDING: Final = 1e-9
@@ -312,27 +312,6 @@ class _Seen:
     replaced: set[int] = field(default_factory=set)
     settled: set[int] = field(default_factory=set)
 
-    def plain(self) -> dict[str, Any]:
-        """Plain values, as JSON holds them."""
-        return {
-            "until": self.until,
-            "latest": list(self.latest),
-            "least": self.least,
-            "seconds": [list(each.items()) for each in self.seconds],
-            "replaced": sorted(self.replaced),
-            "settled": sorted(self.settled),
-        }
-
-
-def _seen_of(plain: Mapping[str, Any]) -> _Seen:
-    cpus, memory = plain["latest"]
-    by_amount = [dict(each) for each in plain["seconds"]]
-    replaced, settled = set(plain["replaced"]), set(plain["settled"])
-    return _Seen(
-        *(plain["until"], (cpus, memory), list(plain["least"])),
-        *((by_amount[0], by_amount[1]), replaced, settled),
-    )
-
 
 class ObservedUse:
     """Measurements of what runs: each amount counts for as long as it was seen.
@@ -343,34 +322,6 @@ class ObservedUse:
     def __init__(self) -> None:
         self._seen: dict[Allocation, _Seen] = {}
         self._settled: set[Allocation] = set()
-        self._looked = -math.inf
-        self._fresh: set[Allocation] = set()  # had not been measured when a memory was kept
-
-    def memory(self, running: Iterable[Allocation]) -> dict[str, Any]:
-        """Plain values of those that run, but for most of them: all is said of these."""
-        known = self._seen.keys() | self._settled
-        return {
-            "seen": [[*each, seen.plain()] for each, seen in self._seen.items()],
-            "fresh": [list(each) for each in running if each not in known],
-        }
-
-    def remember(self, memory: Mapping[str, Any], looked: float) -> None:
-        """Go on from what another one knew when it had looked last."""
-        self._looked = looked
-        for *each, plain in memory["seen"]:
-            self._seen[allocation_of(each)] = _seen_of(plain)
-        self._fresh = {allocation_of(each) for each in memory["fresh"]}
-
-    def resume(
-        self, allocation: Allocation, start_seconds: float, use: TaskUse, steps: Floats
-    ) -> TaskUse:
-        """Return what is believed of one that runs and was believed to use ``use`` at its start."""
-        seen = self._seen.get(allocation)
-        if seen is not None:
-            return _as_seen(use, seen, seen.replaced, steps)
-        if start_seconds < self._looked and allocation not in self._fresh:
-            self._settled.add(allocation)
-        return use
 
     def open(self, use: Mapping[Allocation, Resources]) -> list[Allocation]:
         """Those that may have to be believed to use something else: few of those seen before."""
@@ -425,12 +376,6 @@ class ObservedUse:
         """It runs no more."""
         self._seen.pop(allocation, None)
         self._settled.discard(allocation)
-
-
-def allocation_of(plain: Sequence[Any]) -> Allocation:
-    """An allocation from its fields as JSON holds them."""
-    job_id, stage, tasks, attempt = plain
-    return Allocation(job_id, stage, tuple(tasks), attempt)
 
 
 def _as_seen(use: TaskUse, seen: _Seen, resources: Iterable[int], steps: Floats) -> TaskUse:

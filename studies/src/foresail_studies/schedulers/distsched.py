@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -24,22 +24,21 @@ from foresail.model.protocols import Scheduler
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import register
 from foresail.model.view import ClusterView, PendingJob, RunningJob
-from foresail.schedulers._packing.plan import (
+from foresail_studies.schedulers._packing import (
     Candidate,
     Choice,
     ObservedUse,
     PackedMachines,
     Restarts,
     Risks,
-    allocation_of,
     choose,
     make_way,
     most_at_once,
     task_use,
     work_knowing,
 )
-from foresail.schedulers.kernels import packing as kernel
-from foresail.schedulers.kernels.packing import TaskUse
+from foresail_studies.schedulers.kernels import packing as kernel
+from foresail_studies.schedulers.kernels.packing import TaskUse
 
 _EVICTION_SHARE: Final = 0.95
 _ROUNDING: Final = 1e-9
@@ -93,7 +92,8 @@ class DistSched(Scheduler):
     """Packs tasks by distributions of their use: the most expected value first, risks bounded.
 
     Where tasks may start apart they do. Where nodes are not shared, a task uses what it asked for;
-    where they are not known, each partition counts as one. Source: paper 000, chapter 5.
+    where they are not known, each partition counts as one. What it has observed of tasks that share
+    nodes, which only simulations have, is not handed on. Source: paper 000, chapter 5.
     """
 
     starts_tasks = True
@@ -106,10 +106,9 @@ class DistSched(Scheduler):
         self._names: list[str] = []
         self._partition: dict[str, str] = {}
         self._number: dict[str, int] = {}
-        self._placed: dict[Allocation, _Placed] = {}
+        self._placed: dict[Allocation, Sequence[int]] = {}
         self._uses: dict[str, dict[str, tuple[Distribution, float, TaskUse]]] = {}
         self._restarts = Restarts(remembers=parameters.restarts)
-        self._least_at_start: dict[Allocation, float] = {}
         self._measured: Callable[[], Mapping[Allocation, Resources]] = dict
         self._observed = ObservedUse()
         self._looked_seconds = -math.inf
@@ -126,33 +125,6 @@ class DistSched(Scheduler):
     def went_back(self, job: Job, outcome: Outcome) -> None:
         """Remember the same of a job whose tasks start together."""
         self._restarts.note(job, outcome)
-
-    def memory(self) -> Mapping[str, Any]:
-        """Return what was seen of what runs; ends are reported again to one that goes on."""
-        memory: dict[str, Any] = {}
-        if self._is_shared and self._looks:
-            memory["looked"] = self._looked_seconds
-            memory["crowded"] = [self._names[each] for each in sorted(self._crowded)]
-            if self._parameters.observed_use == "replace":
-                memory["observed"] = self._observed.memory(self._placed)
-        held = [
-            [*each, placed.least]
-            for each, placed in self._placed.items()
-            if placed.least != self._restarts.least_memory(each.job_id, each.stage)
-        ]
-        return {**memory, "held": held} if held else memory
-
-    def remember(self, memory: Mapping[str, Any], cluster: Cluster) -> None:
-        """Go on from what was seen before a run was interrupted."""
-        self._set_up(cluster)
-        self._least_at_start = {
-            allocation_of(each): least for *each, least in memory.get("held", ())
-        }
-        if "looked" in memory:
-            self._looked_seconds = memory["looked"]
-            self._crowded = {self._number[name] for name in memory["crowded"]}
-        if "observed" in memory:
-            self._observed.remember(memory["observed"], memory["looked"])
 
     def decide(self, view: ClusterView) -> Decision:
         """The starts of one cycle."""
@@ -242,7 +214,7 @@ class DistSched(Scheduler):
         running = {each.allocation: each for each in view.running}
         for allocation in [each for each in self._placed if each not in running]:
             self._observed.forget(allocation)
-            for at, machine in enumerate(self._placed.pop(allocation).machines):
+            for at, machine in enumerate(self._placed.pop(allocation)):
                 self._machines.remove(machine, (allocation, at))
         for allocation, each in running.items():
             if allocation not in self._placed:
@@ -255,13 +227,11 @@ class DistSched(Scheduler):
 
     def _place(self, allocation: Allocation, running: RunningJob) -> None:
         """Something has started since the last decision, or before a run was interrupted."""
-        known = self._restarts.least_memory(allocation.job_id, allocation.stage)
-        least = self._least_at_start.pop(allocation, known)
+        least = self._restarts.least_memory(allocation.job_id, allocation.stage)
         request = running.held.stages[0].request
         use = self._use(running.job.job_id, running.stage, request, running.prediction, least)
-        use = self._observed.resume(allocation, running.start_seconds, use, self._machines.steps)
         machines = [self._number[name] for name in _nodes(running.placement)]
-        self._placed[allocation] = _Placed(machines, least)
+        self._placed[allocation] = machines
         for at, machine in enumerate(machines):
             self._machines.add(machine, (allocation, at), use)
 
@@ -269,10 +239,10 @@ class DistSched(Scheduler):
         """Replace what is believed of tasks that use more than was believed possible."""
         others = []
         for allocation in self._observed.open(use):
-            placed = self._placed.get(allocation)
-            if placed is None:
+            machines = self._placed.get(allocation)
+            if machines is None:
                 continue
-            believed = self._machines.use_of(placed.machines[0], (allocation, 0))
+            believed = self._machines.use_of(machines[0], (allocation, 0))
             other = self._observed.instead(
                 allocation, use[allocation], now, believed, self._machines.steps
             )
@@ -281,7 +251,7 @@ class DistSched(Scheduler):
         self._machines.believe(
             (machine, (allocation, at), other)
             for allocation, other in others
-            for at, machine in enumerate(self._placed[allocation].machines)
+            for at, machine in enumerate(self._placed[allocation])
         )
 
     def _stops(self, use: Mapping[Allocation, Resources], view: ClusterView) -> Iterator[Preempt]:
@@ -292,9 +262,8 @@ class DistSched(Scheduler):
         running = {each.allocation: each for each in view.running}
         on: dict[int, list[Allocation]] = {}
         for allocation in use:
-            if allocation in self._placed:
-                for machine in self._placed[allocation].machines:
-                    on.setdefault(machine, []).append(allocation)
+            for machine in self._placed.get(allocation, ()):
+                on.setdefault(machine, []).append(allocation)
         cpus = self._machines.table[:, kernel.CAPACITY + kernel.CPU]
         full = {
             machine: tasks
@@ -313,7 +282,7 @@ class DistSched(Scheduler):
 
             def harm(each: Allocation, machine: int = machine) -> tuple[float, ...]:
                 used, held = use[each], running[each].held
-                at = self._placed[each].machines.index(machine)
+                at = self._placed[each].index(machine)
                 believed = self._machines.use_of(machine, (each, at))
                 return (
                     used.cpus - held.stages[0].request.cpus,
@@ -346,7 +315,6 @@ class DistSched(Scheduler):
         self._placed = {}
         self._uses = {}
         self._observed = ObservedUse()
-        self._least_at_start = {}
 
     def _use(
         self, job_id: str, stage: str, request: Resources, prediction: Distribution, least: float
@@ -436,13 +404,6 @@ class DistSched(Scheduler):
             partition = self._partition[name]
             partitions[partition] = partitions.get(partition, 0) + count
         return Placement(tuple(partitions.items()), tuple(nodes.items()) if self._are_nodes else ())
-
-
-class _Placed(NamedTuple):
-    """The machines of an allocation's tasks, and what memory they were known to hold at least."""
-
-    machines: Sequence[int]
-    least: float
 
 
 class _Unit(NamedTuple):

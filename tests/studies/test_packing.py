@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slow_packing import SlowJob, SlowMachine, slow_plan, worth_of
 
 from foresail.distributions.basic import Point
 from foresail.distributions.empirical import Empirical
-from foresail.schedulers._packing.plan import Candidate, PackedMachines, choose, task_use
-from foresail.schedulers.kernels import packing as kernel
+from foresail_studies.schedulers._packing import Candidate, PackedMachines, choose, task_use
+from foresail_studies.schedulers.kernels import packing as kernel
 from long_series import of_a_series
+from slow_packing import SlowJob, SlowMachine, slow_plan, worth_of
 
 
 def packed(*capacities, bins=None, steps=(1.0, 1.0)):

@@ -8,8 +8,8 @@ from foresail.model.decision import Placement, Preempt
 from foresail.model.job import DeadlineValue, Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.view import ClusterView, RunningJob
-from foresail.schedulers._packing.plan import Restarts
-from foresail.schedulers.distsched import DistSched, DistSchedParameters
+from foresail_studies.schedulers._packing import Restarts
+from foresail_studies.schedulers.distsched import DistSched, DistSchedParameters
 
 TOTAL = Resources(8.0, 100.0)
 CLUSTER = Cluster((Partition("p", TOTAL, (Node("n", TOTAL),)),), shared=True)

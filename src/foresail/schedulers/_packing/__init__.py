@@ -1,1 +1,0 @@
-"""Packing by use: tasks share machines, as far as the distributions of what they use allow it."""

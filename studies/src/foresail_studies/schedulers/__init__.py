@@ -1,0 +1,1 @@
+"""Schedulers as published that only studies need. One file each."""
