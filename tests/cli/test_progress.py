@@ -141,11 +141,15 @@ def test_programs_are_told_nothing(arguments, for_a_program):
 
 def test_a_file_of_options_may_ask_for_a_program(tmp_path):
     """Then nothing is told either, from when the file is read; a table leaves it as it is."""
-    file = tmp_path / "options.toml"
+    file, types = tmp_path / "options.toml", tmp_path / "types.csv"
+    types.write_text("name,capacity,availability,price_per_hour\na,10,0.95,2\nb,10,0.9,1\n")
     for wanted in ("json", "table"):
-        file.write_text(f'[sync]\nformat = "{wanted}"\n')
-        with progress.progress_shown(["cloud", "sync"]):
-            told = CliRunner().invoke(cloud, ["sync", "--config", str(file)])
+        file.write_text(
+            f'[transient]\nformat = "{wanted}"\ntypes = "{types}"\n'
+            "capacity = 10\navailability = 0.9\n"
+        )
+        with progress.progress_shown(["cloud", "transient"]):
+            told = CliRunner().invoke(cloud, ["transient", "--config", str(file)])
             assert told.exit_code == 0, told.output
             assert progress._is_shown == (wanted == "table")
 

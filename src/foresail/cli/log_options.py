@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import pkgutil
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
@@ -223,15 +221,6 @@ class CommandGroup(typer.Typer):
             return command
 
         return register
-
-
-def group_of(package: str, folders: Iterable[str], summary: str) -> CommandGroup:
-    """The group of a package (its ``__name__`` and ``__path__``), without what begins with _."""
-    app = CommandGroup(summary)
-    for module in pkgutil.iter_modules(folders):
-        if not module.name.startswith("_"):
-            app.named(module.name)(importlib.import_module(f"{package}.{module.name}").command)
-    return app
 
 
 _NUMBER: Final = r"\d+(?:\.\d+)?"

@@ -1,1 +1,1 @@
-"""Renting: prices, waiting, purchasing, transient capacity, cost of synchronisation."""
+"""Renting: prices, waiting, purchasing and transient capacity."""

@@ -1,11 +1,18 @@
-"""``foresail cloud``: one file per command."""
+"""``foresail cloud``: one file per command, here or in packages that other distributions name."""
 
 from __future__ import annotations
 
-from foresail.cli.log_options import group_of
+import importlib
+import pkgutil
+from typing import Final
 
-app = group_of(
-    __name__,
-    __path__,
-    "What to own, what to rent, what may be taken back, and what waiting for each other costs.",
-)
+from foresail.cli.log_options import CommandGroup
+from foresail.model.registry import installed_packages
+
+COMMANDS: Final = "cloud.commands"
+"""Behind ``foresail.``: the group of entry points that name such packages."""
+
+app = CommandGroup("What to own, what to rent, and what may be taken back.")
+for _package in (__name__, *installed_packages(COMMANDS)):
+    for _module in pkgutil.iter_modules(importlib.import_module(_package).__path__):
+        app.named(_module.name)(importlib.import_module(f"{_package}.{_module.name}").command)

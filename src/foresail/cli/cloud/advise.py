@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from foresail.cli.cloud._options import (
+from foresail.cli.log_options import LogOptions, LogPath
+from foresail.cli.progress import doing
+from foresail.cli.renting_options import (
     STANDARD_FILTERS,
     WORKERS,
     Filters,
@@ -22,8 +24,6 @@ from foresail.cli.cloud._options import (
     require_jobs,
     times_of,
 )
-from foresail.cli.log_options import LogOptions, LogPath
-from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

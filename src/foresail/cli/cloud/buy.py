@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from foresail.cli.cloud._options import (
+from foresail.cli.log_options import LogOptions, LogPath
+from foresail.cli.progress import doing
+from foresail.cli.renting_options import (
     STANDARD_FILTERS,
     Filters,
     PicturedAnswerOptions,
@@ -17,8 +19,6 @@ from foresail.cli.cloud._options import (
     numbers_of,
     prices_of,
 )
-from foresail.cli.log_options import LogOptions, LogPath
-from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from typing import Annotated, Final
 
 import typer
 
-from foresail.cli.cloud._options import (
+from foresail.cli.log_options import LogOptions
+from foresail.cli.progress import doing
+from foresail.cli.renting_options import (
     STANDARD_FILTERS,
     Filters,
     PicturedAnswerOptions,
     times_of,
     trace_jobs,
 )
-from foresail.cli.log_options import LogOptions
-from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
 _PATIENCES: Final = ("1h", "6h", "24h")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from foresail.cli.cloud._options import AnswerOptions, naming_options
 from foresail.cli.formats import refuse
 from foresail.cli.progress import doing
+from foresail.cli.renting_options import AnswerOptions, naming_options
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:

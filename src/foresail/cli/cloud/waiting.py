@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from foresail.cli.cloud._options import (
+from foresail.cli.formats import refuse
+from foresail.cli.log_options import LogOptions
+from foresail.cli.progress import doing
+from foresail.cli.renting_options import (
     STANDARD_FILTERS,
     WORKERS,
     Filters,
@@ -24,9 +27,6 @@ from foresail.cli.cloud._options import (
     times_of,
     trace_jobs,
 )
-from foresail.cli.formats import refuse
-from foresail.cli.log_options import LogOptions
-from foresail.cli.progress import doing
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:

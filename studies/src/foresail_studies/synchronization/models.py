@@ -12,18 +12,18 @@ import numpy as np
 
 from foresail.cloud.histories import MarketHistory
 from foresail.cloud.prices_reading import load_histories
-from foresail.cloud.synchronization.costing import Costs, costs, drawn_costs
-from foresail.cloud.synchronization.models import (
+from foresail.distributions.empirical import Empirical
+from foresail.model.errors import InputError
+from foresail.model.registry import register
+from foresail_studies import cloud as cloud
+from foresail_studies.renting.barrier_costs import Costs, costs, drawn_costs
+from foresail_studies.renting.barriers import (
     AnySpeeds,
     BarrierProgram,
     UniformSpeeds,
     at_least,
     model_of,
 )
-from foresail.distributions.empirical import Empirical
-from foresail.model.errors import InputError
-from foresail.model.registry import register
-from foresail_studies import cloud as cloud
 from foresail_studies.study import (
     Bound,
     GridPoint,

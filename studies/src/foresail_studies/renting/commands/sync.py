@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from foresail.cli.cloud._options import AnswerOptions
 from foresail.cli.formats import refuse
 from foresail.cli.progress import doing
+from foresail.cli.renting_options import AnswerOptions
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from foresail.cloud.synchronization.costing import Costs, DrawnCosts
-    from foresail.cloud.synchronization.models import BarrierProgram
     from foresail.model.distribution import Distribution
     from foresail.model.short_form import PlugIn
+    from foresail_studies.renting.barrier_costs import Costs, DrawnCosts
+    from foresail_studies.renting.barriers import BarrierProgram
 
 STANDARD: Final = (
     "on_demand",
@@ -72,8 +72,8 @@ def command(
     staleness(intervals=10). By default speeds are expected ones, as published; --monte-carlo
     draws them.
     """
-    from foresail.cloud.synchronization.models import BarrierProgram, model_of
-    from foresail.reports.renting.synchronization_page import (
+    from foresail_studies.renting.barriers import BarrierProgram, model_of
+    from foresail_studies.renting.synchronization_page import (
         best_table,
         costs_of,
         synchronization_page,
@@ -124,8 +124,8 @@ def _workers(text: str) -> NDArray[np.int64]:
 
 def _speeds(lowest: float | None, drawn: bool) -> tuple[Distribution | None, str]:
     """Speeds of transient workers, None for the published ones; and what they are in words."""
-    from foresail.cloud.synchronization.models import at_least
     from foresail.distributions.basic import Uniform
+    from foresail_studies.renting.barriers import at_least
 
     if lowest is None and not drawn:
         return None, "their speeds are uniform from 0 to 1"
@@ -152,8 +152,8 @@ def _found(
 ) -> list[Costs | DrawnCosts]:
     import numpy as np
 
-    from foresail.cloud.synchronization.costing import costs, drawn_costs
-    from foresail.cloud.synchronization.models import AnySpeeds, label
+    from foresail_studies.renting.barrier_costs import costs, drawn_costs
+    from foresail_studies.renting.barriers import AnySpeeds, label
 
     if not runs or speeds is None:
         ranked = None if speeds is None else AnySpeeds(speeds)

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from foresail.cloud.synchronization.costing import Costs, DrawnCosts
-from foresail.cloud.synchronization.models import BarrierProgram
 from foresail.model.arrays import Floats
 from foresail.model.words import count, number, percent
 from foresail.reports.curve_figure import Axis, Curve, curve_figure
 from foresail.reports.figure import Figure
 from foresail.reports.renting.page import CloudPage, Column, NumbersTable, numbers_table
 from foresail.reports.style import named_styles
+from foresail_studies.renting.barrier_costs import Costs, DrawnCosts
+from foresail_studies.renting.barriers import BarrierProgram
 
 
 def synchronization_page(

@@ -8,16 +8,16 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from foresail.cloud.synchronization.models import (
+from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Distribution
+from foresail.model.errors import InputError
+from foresail_studies.renting.barriers import (
     BarrierProgram,
     BarrierRules,
     Model,
     RankedSpeeds,
     UniformSpeeds,
 )
-from foresail.model.arrays import Floats, Integers
-from foresail.model.distribution import Distribution
-from foresail.model.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def drawn_costs(
     Parameters
     ----------
     name, model, setting, workers
-        As for ``foresail.cloud.synchronization.costing.costs``.
+        As for ``foresail_studies.renting.barrier_costs.costs``.
     speeds
         Of a transient worker, above 0; 1 is the speed of an on-demand worker.
     runs

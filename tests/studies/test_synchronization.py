@@ -8,8 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.cloud.histories import MarketHistory
-from foresail.cloud.synchronization.costing import costs, drawn_costs
-from foresail.cloud.synchronization.models import (
+from foresail.distributions.basic import Point, Uniform
+from foresail.distributions.empirical import Empirical
+from foresail.model.errors import InputError, UnknownNameError
+from foresail_studies.renting.barrier_costs import costs, drawn_costs
+from foresail_studies.renting.barriers import (
     AnySpeeds,
     BarrierProgram,
     UniformSpeeds,
@@ -17,9 +20,6 @@ from foresail.cloud.synchronization.models import (
     at_least,
     model_of,
 )
-from foresail.distributions.basic import Point, Uniform
-from foresail.distributions.empirical import Empirical
-from foresail.model.errors import InputError, UnknownNameError
 from foresail_studies.synchronization.models import measured_speeds
 
 ALL = np.arange(1, 65)
