@@ -100,7 +100,7 @@ def _events() -> None:
     from foresail.checks.rules import tiny_pending, tiny_view
     from foresail.control.policy import parse_policy
     from foresail.model.cluster import Cluster, Partition, Resources
-    from foresail.record.log import MemoryLog
+    from foresail.record.log_text import MemoryLog
     from foresail.scenario.beginning import controller_of, manifest_of
     from foresail.scenario.by_events import run_by_events
     from foresail.scenario.scenario import Scenario

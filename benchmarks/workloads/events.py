@@ -15,7 +15,7 @@ from benchmarks import logs
 from benchmarks.measuring import Measurement, benchmark, best_in_turns
 from foresail.control.policy import parse_policy
 from foresail.model.cluster import Cluster, Partition, Resources
-from foresail.record.log import MemoryLog
+from foresail.record.log_text import MemoryLog
 from foresail.scenario.beginning import controller_of, manifest_of
 from foresail.scenario.by_events import run_by_events
 from foresail.scenario.scenario import Scenario

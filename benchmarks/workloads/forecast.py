@@ -18,7 +18,7 @@ from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.cluster import Cluster
 from foresail.model.event import Submitted
 from foresail.model.job import Job
-from foresail.record.log import MemoryLog
+from foresail.record.log_text import MemoryLog
 from foresail.record.records import Manifest
 from foresail.simulator.driver import draw_runtimes, simulate_forward
 

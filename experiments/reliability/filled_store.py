@@ -20,14 +20,13 @@ from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.short_form import part_of
 from foresail.scenario.beginning import controller_of, manifest_of
 from foresail.service.configuration import ServiceConfiguration
+from foresail.service.exchange import Inbox, StoreLog, recovered
 from foresail.service.feed import Feed
-from foresail.service.inbox import Inbox
 from foresail.service.metrics import CycleWatch, ServiceMetrics
 from foresail.service.session import GivenNumbers, StateFolder, scenario_of_service
 from foresail.service.store import sql_store
 from foresail.service.store.protocol import KeyedCall, Submit
 from foresail.service.store.sql_store import SqlStore
-from foresail.service.store_log import StoreLog, recovered
 
 _STEP_SECONDS: Final = 60.0
 _USERS: Final = 20

@@ -97,9 +97,9 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     code = (
         "import sys, json\n"
         "from pathlib import Path\n"
-        "from foresail.model import service_socket\n"
-        "service_socket.MACHINE_SOCKET = Path('/none')  # whatever runs on this machine\n"
-        "service_socket.well_known_socket = lambda uid: Path('/none')\n"
+        "from foresail.model import whole_files\n"
+        "whole_files.MACHINE_SOCKET = Path('/none')  # whatever runs on this machine\n"
+        "whole_files.well_known_socket = lambda uid: Path('/none')\n"
         "from foresail.cli.main import main\n"
         f"sys.argv = ['foresail', *{arguments!r}]\n"
         "try:\n"

@@ -19,11 +19,11 @@ from foresail.cli.main import app_of
 from foresail.cli.predict import app as predict
 from foresail.cli.trace import app as trace
 from foresail.kernels.compile import kernel
-from foresail.live.history import RunHistory
+from foresail.live.run_directory import RunHistory
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
 from foresail.model.whole_files import write_whole
-from foresail.record.log import JsonLinesLog
+from foresail.record.log_text import JsonLinesLog
 from foresail.record.records import Manifest
 from foresail.traces.folder import write_folder
 from foresail.traces.parquet import write_whole_parquet

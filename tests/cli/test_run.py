@@ -16,7 +16,7 @@ from foresail.control.policy import parse_policy
 from foresail.live.command_job import CommandJob
 from foresail.model.cluster import Cluster
 from foresail.model.event import Submitted
-from foresail.record.log import MemoryLog
+from foresail.record.log_text import MemoryLog
 from foresail.record.records import Manifest
 from foresail.traces.schedule import read_schedule
 

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.client import job_options
-from foresail.client.asked_jobs import asked_by_script, asked_jobs
-from foresail.client.job_options import OPTIONS, moment
+from foresail.client.job_options import OPTIONS, asked_by_script, asked_jobs, moment
 from foresail.model.errors import InputError
 from foresail.model.job import parse_dependencies
 

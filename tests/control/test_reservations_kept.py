@@ -18,8 +18,7 @@ from foresail.model.event import IN_CYCLES, Cancelled, Ended, Submitted, Tick
 from foresail.model.job import DeadlineValue, Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.view import Rejection, Reservation
-from foresail.record.log import JsonLinesLog, MemoryLog
-from foresail.record.log_text import parse_record, read_log, record_line
+from foresail.record.log_text import JsonLinesLog, MemoryLog, parse_record, read_log, record_line
 from foresail.record.records import Manifest, ReservationAnswered
 from toys import Constant, Doubling, Fcfs, Requested
 

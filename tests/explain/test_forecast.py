@@ -33,7 +33,7 @@ from foresail.model.job import (
     StartConditions,
 )
 from foresail.model.outcome import Outcome
-from foresail.record.log import MemoryLog
+from foresail.record.log_text import MemoryLog
 from foresail.record.records import Manifest
 from foresail.simulator.driver import draw_runtimes, simulate_forward
 from toys import Requested

@@ -16,7 +16,7 @@ from foresail.control.policy import parse_policy
 from foresail.explain.outlook import outlook_of
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.cluster import Cluster
-from foresail.service import forecaster as service
+from foresail.service import slow_answers as service
 from foresail.service.store.protocol import ForecastKind, ForecastOutcome
 from foresail.simulator.engine import simulate_events
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table

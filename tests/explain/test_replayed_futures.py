@@ -22,7 +22,7 @@ from foresail.model.cluster import Cluster
 from foresail.model.event import Ended, EstimateExpired, Submitted
 from foresail.model.job import Job
 from foresail.model.outcome import Outcome
-from foresail.record.log import MemoryLog
+from foresail.record.log_text import MemoryLog
 from foresail.record.records import Manifest
 from foresail.simulator.driver import simulate_forward
 from toys import Requested

@@ -21,8 +21,7 @@ from foresail.model.outcome import Outcome
 from foresail.model.protocols import Scheduler
 from foresail.model.reason import ReasonCode
 from foresail.record.beliefs import LEVELS, belief_of, kept
-from foresail.record.log import JsonLinesLog, LogClock, MemoryLog
-from foresail.record.log_text import read_log
+from foresail.record.log_text import JsonLinesLog, LogClock, MemoryLog, read_log
 from foresail.record.records import Decided, EventTaken, Manifest, Predicted
 from foresail.simulator.conditions import ClusterConditions, random_outages
 from foresail.simulator.engine import simulate_events

@@ -18,7 +18,7 @@ from foresail.model.job import Job
 from foresail.model.outcome import Outcome
 from foresail.model.view import RunningJob
 from foresail.record.job_life import EndedAttempt, JobHistory
-from foresail.record.log import MemoryLog
+from foresail.record.log_text import MemoryLog
 from foresail.record.records import Manifest
 
 

@@ -20,7 +20,7 @@ from foresail.model.job import Dependency, DependencyKind, Job, StartConditions
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import Scheduler
 from foresail.model.reason import Reason, ReasonCode
-from foresail.record.log import JsonLinesLog, MemoryLog
+from foresail.record.log_text import JsonLinesLog, MemoryLog
 from foresail.record.records import Decided, EventTaken, Instructed, Manifest, Predicted
 from foresail.simulator.conditions import ClusterConditions
 from foresail.simulator.engine import simulate_events

@@ -20,8 +20,7 @@ from foresail.model.errors import InputError
 from foresail.model.event import Ended, EstimateExpired, Submitted, Tick
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.record.log import COMMITTED_LINE
-from foresail.record.log_text import read_log
+from foresail.record.log_text import COMMITTED_LINE, read_log
 from foresail.record.records import EventTaken, Manifest, ReasonsChanged
 from toys import Constant, Doubling, Easy, Fcfs
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from foresail.live.history import REMEMBERED, RunHistory, default_path
+from foresail.live.run_directory import REMEMBERED, RunHistory, default_path
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 

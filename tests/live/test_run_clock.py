@@ -9,8 +9,8 @@ import pytest
 
 from foresail.control.loop import Controller
 from foresail.live.daemon import Daemon
-from foresail.live.history import RunHistory
 from foresail.live.run_clock import MachineClocks, RunClock, by_clock_of_run
+from foresail.live.run_directory import RunHistory
 from foresail.live.run_log import recover
 from foresail.live.source import DaemonCommand
 from foresail.model.adapter import Capabilities

@@ -15,8 +15,7 @@ from foresail.model.decision import Start
 from foresail.model.event import PREDICTSIM, STANDARD, Ended, NodeRemoved, Submitted, Tick
 from foresail.model.job import Dependency, DependencyKind, Job, StartConditions
 from foresail.record.job_life import ImpossibleTransition
-from foresail.record.log import JsonLinesLog, MemoryLog
-from foresail.record.log_text import read_log
+from foresail.record.log_text import JsonLinesLog, MemoryLog, read_log
 from foresail.record.records import EventTaken, Instructed, Manifest
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario

@@ -7,8 +7,12 @@ import time
 
 import pytest
 
-from foresail.live.adapters.local.adapter import LocalAdapter, measured
-from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
+from foresail.live.adapters.local.cluster import (
+    LocalAdapter,
+    LocalCluster,
+    LocalParameters,
+    measured,
+)
 from foresail.live.cluster_plugin import RunContext, UseSample
 from foresail.live.command_job import CommandJob
 from foresail.model.decision import Placement, Start

@@ -31,8 +31,14 @@ from foresail.model.job import DeadlineValue, DecayingValue, Job, JobSize, Stage
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.reason import AlikeReasons, ReasonCode
 from foresail.record import records
-from foresail.record.log import DurableLog, JsonLinesLog, MemoryLog
-from foresail.record.log_text import parse_record, read_log, record_line
+from foresail.record.log_text import (
+    DurableLog,
+    JsonLinesLog,
+    MemoryLog,
+    parse_record,
+    read_log,
+    record_line,
+)
 from foresail.record.records import Manifest
 from foresail.simulator.engine import simulate_events
 from toys import Constant, Doubling, Easy, PreemptsOnce, Scripted

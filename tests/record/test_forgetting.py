@@ -17,8 +17,7 @@ from foresail.model.event import STANDARD, Cancelled, Ended, Held, Released, Sub
 from foresail.model.job import Dependency, DependencyKind, Job, Stage, StartConditions
 from foresail.model.outcome import EndedBecause, Outcome, Part
 from foresail.model.view import PendingJob
-from foresail.record.log import NullLog
-from foresail.record.log_text import record_line
+from foresail.record.log_text import NullLog, record_line
 from foresail.record.records import Forgotten, Manifest
 from foresail.record.state import State
 

@@ -19,7 +19,7 @@ from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import Predictor, Scheduler
 from foresail.model.reason import ReasonCode
 from foresail.model.roster import Roster
-from foresail.record.log import MemoryLog
+from foresail.record.log_text import MemoryLog
 from foresail.record.records import Manifest, ReasonsChanged
 from foresail.record.state import State
 from foresail.scenario.beginning import controller_of, manifest_of

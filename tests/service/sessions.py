@@ -8,11 +8,10 @@ from foresail.live.command_job import CommandJob
 from foresail.model.cluster import Cluster, Partition, Resources
 from foresail.model.event import STANDARD
 from foresail.record.records import Manifest
+from foresail.service.exchange import Inbox, StoreLog, recovered
 from foresail.service.feed import Feed
-from foresail.service.inbox import Inbox
 from foresail.service.metrics import CycleWatch, ServiceMetrics
 from foresail.service.store.protocol import KeyedCall, Submit
-from foresail.service.store_log import StoreLog, recovered
 
 BEGIN = 1_780_000_000.0
 CLUSTER = Cluster((Partition("all", Resources(2.0)),))

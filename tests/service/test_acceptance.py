@@ -8,10 +8,9 @@ from dataclasses import replace
 import pytest
 
 from foresail.live.command_job import CommandJob
-from foresail.service.inbox import Acceptance, Inbox
-from foresail.service.store.protocol import ForJob, JobCommand, StoreUnavailable, Submit
+from foresail.service.exchange import Acceptance, Inbox
+from foresail.service.store.protocol import JOBS, ForJob, JobCommand, StoreUnavailable, Submit
 from foresail.service.store.sql_store import SqlStore
-from foresail.service.store.tables import JOBS
 
 _JOB = CommandJob("", "name", "true", "/", user="ann")
 

@@ -11,13 +11,12 @@ from foresail.model.cluster import Cluster
 from foresail.model.event import Submitted
 from foresail.model.job import Job
 from foresail.record.records import Manifest
-from foresail.service import store_log
+from foresail.service import exchange
+from foresail.service.exchange import Inbox, StoreLog, recovered
 from foresail.service.feed import Feed
-from foresail.service.inbox import Inbox
 from foresail.service.metrics import CycleWatch, ServiceMetrics
 from foresail.service.store.protocol import StoreUnavailable
 from foresail.service.store.sql_store import SqlStore
-from foresail.service.store_log import StoreLog, recovered
 
 CLUSTER = Cluster.of_processors(4)
 POLICY = "easy,recent,incremental"
@@ -25,7 +24,7 @@ POLICY = "easy,recent,incremental"
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):
-    monkeypatch.setattr(store_log, "SNAPSHOT_EVERY", 50)
+    monkeypatch.setattr(exchange, "SNAPSHOT_EVERY", 50)
     store = SqlStore.in_file(tmp_path / "store.db")
     yield store
     store.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from foresail.live.command_job import CommandJob
-from foresail.service.inbox import CommandsById
+from foresail.service.exchange import CommandsById
 from foresail.service.store.protocol import KeyedCall, Submit
 from foresail.service.store.sql_store import SqlStore
 

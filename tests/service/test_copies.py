@@ -15,11 +15,10 @@ from typer.testing import CliRunner
 from databases import PostgreSQLServer, program
 from foresail.cli.main import app_of
 from foresail.live.command_job import CommandJob
+from foresail.service import upkeep
 from foresail.service.session import StateFolder
-from foresail.service.store import copies
-from foresail.service.store.protocol import KeyedCall, Submit
+from foresail.service.store.protocol import METADATA, ROOM, KeyedCall, Submit
 from foresail.service.store.sql_store import SqlStore
-from foresail.service.store.tables import METADATA, ROOM
 from live_service import live_service
 
 _EASY = 'policy = "easy,recent,incremental"\ncluster = "local(nodes=1,cpus=4)"\n'
@@ -151,7 +150,7 @@ def test_a_backup_is_all_of_a_store_at_one_moment_for_its_owner(state, tmp_path,
         return select(table)
 
     with monkeypatch.context() as patched:
-        patched.setattr(copies, "select", looked_at)
+        patched.setattr(upkeep, "select", looked_at)
         well("backup", state, tmp_path / "backup.db")
     assert len(tables) > 2
     assert store.next_number() == 2502
@@ -180,8 +179,8 @@ def test_a_copy_that_fails_half_way_leaves_nothing(state, tmp_path, server, monk
             raise OSError(28, "No space left on device")
         return original(table)
 
-    original = copies.insert
-    monkeypatch.setattr(copies, "insert", insert)
+    original = upkeep.insert
+    monkeypatch.setattr(upkeep, "insert", insert)
     assert told(*words)[0] != 0
     monkeypatch.undo()
     assert inserted == 3
@@ -190,7 +189,7 @@ def test_a_copy_that_fails_half_way_leaves_nothing(state, tmp_path, server, monk
     assert well("check", state).startswith("well: 2,500 jobs")
     if what == "move":
         store = SqlStore.at_address(server)
-        assert copies.is_free(store)
+        assert upkeep.is_free(store)
         store.close()
 
 

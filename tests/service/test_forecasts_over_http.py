@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from foresail.live.command_job import CommandJob
-from foresail.service.overview import use_over_time
+from foresail.service.slow_answers import use_over_time
 from foresail.service.store.protocol import KeyedCall, Submit, WholeStep
 from foresail.service.store.sql_store import SqlStore
 from live_service import live_service

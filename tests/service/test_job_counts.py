@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from foresail.service import overview
-from foresail.service.overview import JobCounts
+from foresail.service import slow_answers
+from foresail.service.slow_answers import JobCounts
 
 
 class Store:
@@ -33,7 +33,7 @@ def test_the_last_places_are_given_once_and_again_when_jobs_have_gone(monkeypatc
     assert counts.reserve("ann", 4, 15) is None
     assert counts.reserve("ann", 1, 15) == 15
     assert store.looks == 1
-    monkeypatch.setattr(overview, "FRESH_SECONDS", -1.0)
+    monkeypatch.setattr(slow_answers, "FRESH_SECONDS", -1.0)
     store.waiting["ann"] = 3
     assert counts.reserve("ann", 1, 15) is None
     assert counts.reserve("ann", 12, 15) == 4

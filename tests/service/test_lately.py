@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from foresail.service import overview
-from foresail.service.overview import Lately, slowly
+from foresail.service import slow_answers
+from foresail.service.slow_answers import Lately, slowly
 
 
 class Made:
@@ -41,7 +41,7 @@ def test_what_takes_little_is_made_for_each_who_asks():
 
 def test_what_takes_long_is_given_as_it_was_and_made_anew_meanwhile(monkeypatch):
     """Many askers at once wait for one making; later ones wait for none."""
-    monkeypatch.setattr(overview, "_SHARE", 1.0)
+    monkeypatch.setattr(slow_answers, "_SHARE", 1.0)
 
     async def ask():
         made = Made(0.1)
@@ -67,8 +67,8 @@ def test_it_is_not_made_again_and_again_and_not_given_when_it_is_old(monkeypatch
         for _ in range(10):
             await value.get()
         once = made.count
-        monkeypatch.setattr(overview, "_SHARE", 0.0)
-        monkeypatch.setattr(overview, "_OLDEST_SECONDS", 0.0)
+        monkeypatch.setattr(slow_answers, "_SHARE", 0.0)
+        monkeypatch.setattr(slow_answers, "_OLDEST_SECONDS", 0.0)
         await asyncio.sleep(0.01)
         return once, await value.get()
 

@@ -9,10 +9,9 @@ from types import SimpleNamespace
 from foresail.explain.forecast import Range, WaitingForecast
 from foresail.model.cluster import Cluster
 from foresail.model.job import Job
-from foresail.service import forecaster as module
+from foresail.service import slow_answers as module
 from foresail.service.api.service import plan
-from foresail.service.forecaster import Forecasts, PastForecasts, QueueForecaster, horizon
-from foresail.service.overview import slowly
+from foresail.service.slow_answers import Forecasts, PastForecasts, QueueForecaster, horizon, slowly
 from foresail.service.store.protocol import ForecastKind, ForecastOutcome, ForecastRow
 
 SOON = Range(1.0, 2.0, 3.0)

@@ -18,7 +18,7 @@ from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.record.log_text import parse_record, record_line
 from foresail.record.records import NODES, EventTaken, Instructed, Manifest, about
-from foresail.service.store import protocol, tables
+from foresail.service.store import protocol
 from foresail.service.store.protocol import WholeStep
 from foresail.service.store.sql_store import SqlStore
 
@@ -142,4 +142,4 @@ def test_records_that_may_be_about_several_jobs_are_about_none(store):
 def test_a_store_of_before_is_told_the_same(store):
     """The migration reads of lines what is told of records."""
     for number, line in store.records():
-        assert tables._subject(json.loads(line)) == about(parse_record(line, "log", number)), line
+        assert protocol._subject(json.loads(line)) == about(parse_record(line, "log", number)), line

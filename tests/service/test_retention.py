@@ -13,11 +13,10 @@ from foresail.live.cluster_plugin import UseSample
 from foresail.model.event import Ended
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.service.configuration import ServiceConfiguration
-from foresail.service.retention import LogArchive, Retention
 from foresail.service.session import StateFolder
-from foresail.service.store.copies import faults_of
+from foresail.service.store.protocol import METADATA, REQUESTS
 from foresail.service.store.sql_store import SqlStore
-from foresail.service.store.tables import METADATA, REQUESTS
+from foresail.service.upkeep import LogArchive, Retention, faults_of
 from long_series import some_of
 from sessions import BEGIN, Session
 
@@ -139,7 +138,7 @@ def test_a_round_that_was_cut_off_is_made_up_for_by_the_next(store, folder, sess
     whole = list(store.records())
     with monkeypatch.context() as patched:
         patched.setattr(Retention, "_remove_files", lambda *_: 1 / 0)
-        patched.setattr("foresail.service.retention._PATIENCE_SECONDS", 0.0)
+        patched.setattr("foresail.service.upkeep._PATIENCE_SECONDS", 0.0)
         retention = Retention(ServiceConfiguration(keep_jobs=50), folder, store)
         session.controller.forget_ended(50)
         session.log.commit()
@@ -155,7 +154,7 @@ def test_a_round_that_was_cut_off_is_made_up_for_by_the_next(store, folder, sess
 def test_the_file_grows_smaller_by_what_has_left_but_keeps_its_room(
     store, folder, session, monkeypatch
 ):
-    monkeypatch.setattr("foresail.service.retention._PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("foresail.service.upkeep._PAUSE_SECONDS", 0.0)
     with store.database.writing() as connection:
         connection.exec_driver_sql("UPDATE jobs SET because = hex(zeroblob(50000))")
     store.database.keep_room()
@@ -193,7 +192,7 @@ def test_what_the_run_still_knows_stays_whole(store, folder, monkeypatch):
         each for _, each in store.records_about(store.job("1")).lines if '"job_id":"1"' in each
     ]
     assert about
-    monkeypatch.setattr("foresail.service.retention._PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("foresail.service.upkeep._PATIENCE_SECONDS", 0.0)
     assert Retention(ServiceConfiguration(keep_jobs=2), folder, store).clean(BEGIN) == 0
     assert counts(store)["jobs"] == 7
     monkeypatch.undo()

@@ -18,6 +18,12 @@ from foresail.model.errors import InputError
 from foresail.service.session import StateFolder
 from foresail.service.store.database import DiskRoom
 from foresail.service.store.protocol import (
+    FORECASTS,
+    IDENTITY,
+    LATEST,
+    METADATA,
+    RECORDS,
+    ROOM,
     ForecastKind,
     ForecastRow,
     ForJob,
@@ -30,17 +36,9 @@ from foresail.service.store.protocol import (
     StoreUnavailable,
     Submit,
     WholeStep,
-)
-from foresail.service.store.sql_store import SqlStore
-from foresail.service.store.tables import (
-    FORECASTS,
-    IDENTITY,
-    LATEST,
-    METADATA,
-    RECORDS,
-    ROOM,
     version_of,
 )
+from foresail.service.store.sql_store import SqlStore
 
 RANGE_OF_FIRST = "made", "low", "median", "high", "drawn_low", "drawn_high"
 """What an earlier version kept of each job's first forecast."""

@@ -8,17 +8,17 @@ import pytest
 from sqlalchemy import delete, update
 
 from foresail.live.daemon import Daemon
-from foresail.live.history import RunHistory
+from foresail.live.run_directory import RunHistory
 from foresail.live.run_log import KnownRun
 from foresail.model.adapter import Capabilities
 from foresail.model.decision import Preempt, Start
 from foresail.model.event import Cancelled, Ended
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.service import store_log
-from foresail.service.store.copies import faults_of
+from foresail.service import exchange
+from foresail.service.exchange import recovered
+from foresail.service.store.protocol import JOBS, RECORDS, SNAPSHOTS
 from foresail.service.store.sql_store import SqlStore
-from foresail.service.store.tables import JOBS, RECORDS, SNAPSHOTS
-from foresail.service.store_log import recovered
+from foresail.service.upkeep import faults_of
 from sessions import BEGIN, CLUSTER, Session
 
 
@@ -32,7 +32,7 @@ def store(tmp_path):
 @pytest.fixture
 def session(store, monkeypatch):
     """Sixty jobs came, and most of them ended; a snapshot was kept now and then."""
-    monkeypatch.setattr(store_log, "SNAPSHOT_EVERY", 20)
+    monkeypatch.setattr(exchange, "SNAPSHOT_EVERY", 20)
     session, now, running = Session(store), BEGIN, []
     for number in range(1, 61):
         now += 10.0

@@ -31,7 +31,7 @@ from foresail.model.outcome import Allocation
 from foresail.model.protocols import Scheduler
 from foresail.model.reason import ReasonCode
 from foresail.model.registry import entries
-from foresail.record.log import MemoryLog
+from foresail.record.log_text import MemoryLog
 from foresail.record.records import EventTaken, Instructed, Manifest, ReasonsChanged
 from foresail.schedulers.stopping import Priority
 from foresail.simulator.conditions import ClusterConditions, Outage, random_outages

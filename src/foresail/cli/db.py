@@ -18,10 +18,10 @@ from foresail.model.words import count
 if TYPE_CHECKING:
     from foresail.live.cluster_plugin import UseSample
     from foresail.service.configuration import ServiceConfiguration
-    from foresail.service.retention import LogArchive
     from foresail.service.session import StateFolder
     from foresail.service.store.database import Database
     from foresail.service.store.sql_store import SqlStore
+    from foresail.service.upkeep import LogArchive
 
 app = CommandGroup()
 
@@ -36,7 +36,7 @@ _Source = Annotated[
 @app.command()
 def check(state: _Source) -> None:
     """Say whether the store holds together; status 1 if it does not."""
-    from foresail.service.store.copies import faults_of
+    from foresail.service.upkeep import faults_of
 
     with _opened(state) as store:
         with doing("checking the store"):
@@ -105,7 +105,7 @@ def backup(
 
     The outputs of jobs (STATE/logs) are not in it.
     """
-    from foresail.service.store.copies import back_up
+    from foresail.service.upkeep import back_up
 
     with closing(_database(state)) as database, doing("backing up the store"):
         back_up(database, file)
@@ -124,7 +124,7 @@ def restore(
     known any more.
     """
     from foresail.service.session import adopt, existing_store
-    from foresail.service.store.copies import good_backup, write_to, write_to_file
+    from foresail.service.upkeep import good_backup, write_to, write_to_file
 
     configuration, folder = _at_rest(state)
     with folder.alone(), doing("checking the backup"), good_backup(file, folder.path) as good:
@@ -153,7 +153,7 @@ def move(
     The one of before is kept as it is, but serves no more.
     """
     from foresail.service.session import existing_store, opened_store
-    from foresail.service.store.copies import is_free, retire, write_to, write_to_file
+    from foresail.service.upkeep import is_free, retire, write_to, write_to_file
 
     configuration, folder = _at_rest(state)
     target = configuration.model_copy(update={"database": to})
@@ -196,8 +196,8 @@ def _configuration(state: Path) -> ServiceConfiguration:
 
 
 def _archive_of(state: Path) -> LogArchive:
-    from foresail.service.retention import LogArchive
     from foresail.service.session import StateFolder
+    from foresail.service.upkeep import LogArchive
 
     return LogArchive(StateFolder(_configuration(state).state).archive)
 

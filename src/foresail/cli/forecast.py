@@ -293,7 +293,7 @@ def forecast_of_run(
 
 
 def _zero(records: Sequence[Record]) -> float:
-    from foresail.record.log import LogClock
+    from foresail.record.log_text import LogClock
 
     clock = LogClock()
     for record in records:

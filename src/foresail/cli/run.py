@@ -112,9 +112,8 @@ def _begin(
     """The directory of a new run, and where further jobs come from; nothing has started yet."""
     from foresail.control.policy import parse_policy
     from foresail.live.cluster_plugin import cluster_of
-    from foresail.live.history import require_learnable
     from foresail.live.jobs_file import JobLines, read_jobs
-    from foresail.live.run_directory import RunDirectory, RunSettings
+    from foresail.live.run_directory import RunDirectory, RunSettings, require_learnable
     from foresail.live.source import LineInput
     from foresail.model.free_resources import FreeResources
     from foresail.scenario.own_requests import places_of_requests
@@ -167,7 +166,7 @@ def _cluster(cluster: str | None, cpus: int | None, grace: str | None) -> str:
 
 
 def _history_path(chosen: Path | None) -> Path:
-    from foresail.live.history import default_path
+    from foresail.live.run_directory import default_path
 
     return default_path() if chosen is None else chosen.absolute()
 

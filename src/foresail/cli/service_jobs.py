@@ -30,7 +30,7 @@ from foresail.model.errors import InputError
 from foresail.model.words import duration
 
 if TYPE_CHECKING:
-    from foresail.client.asked_jobs import AskedJobs
+    from foresail.client.job_options import AskedJobs
     from foresail.client.service_client import ServiceClient
 
 
@@ -67,7 +67,7 @@ def submit(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
     on standard error.
     """
     from foresail.cli._service import asked_for, connected
-    from foresail.client.asked_jobs import asked_jobs
+    from foresail.client.job_options import asked_jobs
 
     asked = asked_jobs(words or [], time.time())
     for line in asked.call.get("late", ()):

@@ -13,7 +13,7 @@ from typing import Final
 
 from foresail.model.documents import parsed_toml, text_of
 from foresail.model.errors import InputError
-from foresail.model.service_socket import MACHINE_SOCKET, short_name, well_known_socket
+from foresail.model.whole_files import MACHINE_SOCKET, short_name, well_known_socket
 
 DEFAULT_ADDRESS: Final = "http://127.0.0.1:8451"
 ADDRESS_VARIABLE: Final = "FORESAIL_SERVICE"

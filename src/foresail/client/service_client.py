@@ -17,7 +17,7 @@ import httpx
 
 from foresail.client.connection import Connection, is_socket
 from foresail.model.errors import ForesailError
-from foresail.model.service_socket import short_name
+from foresail.model.whole_files import short_name
 
 Answer: TypeAlias = dict[str, Any]
 

@@ -53,7 +53,7 @@ from foresail.model.reason import Reason
 from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation, RunningJob
 from foresail.record.beliefs import differ
 from foresail.record.job_life import JobHistory, JobState, PartsOfJob, Withdrawn
-from foresail.record.log import EventLog, NullLog
+from foresail.record.log_text import EventLog, NullLog
 from foresail.record.run_fold import Counters, RunFold
 from foresail.record.state import State
 

@@ -19,7 +19,7 @@ from foresail.model.roster import Followed, Listed
 from foresail.model.view import PendingJob, Rejection, Reservation, RunningJob
 from foresail.record import records
 from foresail.record.beliefs import in_short, kept
-from foresail.record.log import EventLog
+from foresail.record.log_text import EventLog
 from foresail.record.plans import Changes
 from foresail.record.run_fold import RunFold
 from foresail.record.state import State

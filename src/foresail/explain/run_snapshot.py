@@ -15,7 +15,7 @@ from foresail.model.outcome import EndedBecause
 from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import PendingJob, RunningJob
 from foresail.record.job_life import EndedAttempt, ImpossibleTransition
-from foresail.record.log import LogClock
+from foresail.record.log_text import LogClock
 from foresail.record.plans import PlanFold
 from foresail.record.records import (
     Decided,

@@ -31,7 +31,7 @@ from foresail.model.view import Rejection, Reservation
 from foresail.model.words import by_whom, count, duration, memory_size, number
 from foresail.record.beliefs import belief_of
 from foresail.record.job_life import ImpossibleTransition, JobState
-from foresail.record.log import LogClock
+from foresail.record.log_text import LogClock
 from foresail.record.records import (
     NODES,
     Corrected,

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
+import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
 
 from foresail.live.accounts import Account
-from foresail.live.job_fields import NAME, host_name, output_path
 from foresail.model.cluster import Cluster, Resources
 from foresail.model.construction import quickly_made
 from foresail.model.job import (
@@ -29,6 +31,30 @@ from foresail.model.job import (
 from foresail.model.preference import Preference
 from foresail.model.words import duration
 from foresail.strl.own_requests import RequestPlaces, own_options
+
+SIGN: Final = re.compile(r"%(\d{0,2})(.?)", re.DOTALL)
+NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
+"""What jobs may be called."""
+
+
+@cache
+def host_name() -> str:
+    """The short name of this machine, as which jobs know their node; read once."""
+    return socket.gethostname().partition(".")[0] or "localhost"
+
+
+def output_path(pattern: str, directory: str, values: Mapping[str, str]) -> str:
+    """The absolute path that a pattern stands for, of a job in this directory.
+
+    ``values`` are of its signs; a number between ``%`` and the sign is of the digits to fill.
+    """
+
+    def meant(sign: re.Match[str]) -> str:
+        text = values[sign[2]]
+        return text.zfill(int(sign[1] or 0)) if text.isdigit() else text
+
+    return os.path.join(directory, SIGN.sub(meant, pattern))  # noqa: PTH118 - a text it stays
+
 
 AS_WRITTEN: Final[Mapping[str, str]] = MappingProxyType(
     {name: name for name in ("script", "arguments", "gpus", "worth", "preferred", "strl")}

@@ -20,8 +20,8 @@ from typing import Final, Self
 
 from foresail.control.loop import Controller
 from foresail.control.plug_ins import nothing_starts
-from foresail.live.history import LearnedFile, RunHistory
 from foresail.live.run_clock import MachineClocks, RunClock
+from foresail.live.run_directory import LearnedFile, RunHistory
 from foresail.live.run_log import FollowedLog
 from foresail.live.source import DaemonCommand, EventSource, Observer
 from foresail.model.adapter import ClusterAdapter

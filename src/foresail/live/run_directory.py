@@ -1,19 +1,41 @@
-"""The run directory: everything that a run needs in order to go on after its daemon is gone."""
+"""Files of a run: its directory, outcomes of earlier runs, and what its predictor has learned.
+
+A run begins with what the file of that held, which it copies into its directory, so that a recovery
+begins with the same knowledge. The file is replaced from time to time and at the end, unless
+another run has written it meanwhile.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from foresail import __version__
+from foresail.control.policy import parse_policy
 from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
+from foresail.model.event import HistoryOutcome
+from foresail.model.job import Job
+from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.protocols import Predictor
 from foresail.model.whole_files import write_durably
+from foresail.predictors.saving import (
+    StateHeader,
+    load_state,
+    read_header,
+    require_savable,
+    save_state,
+)
+from foresail.record.job_life import JobHistory
+from foresail.record.log_text import parse_record, record_line
+from foresail.record.records import EventTaken
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +176,166 @@ class RunDirectory:
             with suppress(OSError):  # a full disk: it is only said to others
                 os.write(lock.fileno(), f"{os.getpid()}\n".encode())
             yield
+
+
+REMEMBERED: Final = 1_000
+"""How many outcomes a run begins with: the latest ones."""
+
+_TAIL_BYTES: Final = 2_000 * REMEMBERED
+_TEACHES: Final = frozenset({EndedBecause.COMPLETED, EndedBecause.FAILED, EndedBecause.LIMIT})
+
+
+def default_path() -> Path:
+    """Return where history is kept: under the user's XDG state directory."""
+    state = os.environ.get("XDG_STATE_HOME", "")
+    base = Path(state) if state.startswith("/") else Path.home() / ".local" / "state"
+    return base / "foresail" / "history.jsonl"
+
+
+class RunHistory:
+    """Outcomes in order of ending, a line each; several runs may add to the file at the same time.
+
+    A run does not fail because the file cannot be read or written: that is said, once.
+
+    ``path`` is None where no history is used or kept.
+    """
+
+    def __init__(self, path: Path | None, note: Callable[[str], None]) -> None:
+        self._path = path
+        self._note = note
+
+    def latest(self) -> list[HistoryOutcome]:
+        """The latest outcomes, oldest first; lines that cannot be read are skipped."""
+        path = self._path
+        try:
+            return [] if path is None else list(_outcomes(path))[-REMEMBERED:]
+        except OSError as error:
+            self._give_up(f"no history is used or kept: {path}: cannot be read", error)
+            return []
+
+    def add(self, time: float, job: Job, outcome: Outcome) -> None:
+        """Keep an outcome, if it says anything about how long such jobs run."""
+        path = self._path
+        if path is None or outcome.ended_because not in _TEACHES:
+            return
+        line = record_line(EventTaken(0, time, HistoryOutcome(time, job, outcome)))
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                os.write(file, line.encode())
+            finally:
+                os.close(file)
+        except OSError as error:
+            self._give_up(f"no more history is kept: {path}: cannot be written", error)
+
+    def catch_up(self, jobs: JobHistory, now: float) -> None:
+        """Keep the outcomes of this run that an earlier daemon had no time to keep."""
+        known = {_key_of(each.job, each.outcome) for each in self.latest()}
+        for past in jobs.past:
+            if _key_of(past.job, past.outcome) not in known:
+                self.add(now, past.job, past.outcome)
+
+    def _give_up(self, problem: str, error: OSError) -> None:
+        self._path = None
+        self._note(f"{problem}: {error.strerror}")
+
+
+def _outcomes(path: Path) -> Iterator[HistoryOutcome]:
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _TAIL_BYTES))
+        lines = file.read(_TAIL_BYTES).decode(errors="replace").splitlines()
+    for number, line in enumerate(lines, 1):
+        try:
+            record = parse_record(line, path, number)
+        except InputError:
+            continue
+        if isinstance(record, EventTaken) and isinstance(record.event, HistoryOutcome):
+            yield record.event
+
+
+def _key_of(job: Job, outcome: Outcome) -> tuple[float, str, int]:
+    """Return the key of an attempt among all, of other runs too."""
+    return job.submit_seconds, job.job_id, outcome.attempt
+
+
+KEPT_EVERY_SECONDS: Final = 60.0
+"""How often the file is written while a run goes on and learns."""
+
+_SHARE: Final = 20.0
+"""How many times longer than it takes to write must pass before the file is written again."""
+
+
+def require_learnable(policy: str, path: Path) -> None:
+    """Refuse a file that a run under this policy could not go on from.
+
+    Raises ``InputError`` if the policy's predictor has nothing to save, or there is a file and it
+    cannot be used.
+    """
+    part = parse_policy(policy).predictor
+    predictor = part.build()
+    require_savable(predictor, part.text)
+    if path.exists():
+        load_state(path, predictor, part.text)
+    elif not path.parent.is_dir():
+        raise InputError("there is no such folder", source=path.parent)
+
+
+class LearnedFile:
+    """The file in which a run keeps what its predictor knows; a run does not fail without it."""
+
+    def __init__(self, run: RunDirectory, note: Callable[[str], None]) -> None:
+        self._settings = run.settings()
+        self._before = run.learned_before
+        self._aside = run.learned_aside
+        path = self._settings.learned
+        self._path = None if path is None else Path(path)
+        self._note = note
+        self._due = time.monotonic() + KEPT_EVERY_SECONDS
+
+    @property
+    def knew_before(self) -> bool:
+        """Return whether the run began with the content of such a file."""
+        return self._before.exists()
+
+    def keep_if_due(self, predictor: Predictor) -> None:
+        """Keep the file like ``keep``, if it was not written for long."""
+        if time.monotonic() >= self._due:
+            self.keep(predictor)
+
+    def keep(self, predictor: Predictor) -> None:
+        """Write what the predictor knows, whole or not at all; it is said if that cannot be."""
+        if self._path is None:
+            return
+        begin = time.monotonic()
+        try:
+            self._write(self._path, predictor)
+        except InputError as error:
+            self._path = None
+            self._note(f"what was learned is not kept: {error}")
+        end = time.monotonic()
+        self._due = end + max(KEPT_EVERY_SECONDS, _SHARE * (end - begin))
+
+    def _write(self, path: Path, predictor: Predictor) -> None:
+        """Into the file; beside it, which is an error, if another run has written it since."""
+        learned_by = parse_policy(self._settings.policy).predictor.text
+        header = StateHeader(learned_by, self._settings.learned_as, __version__)
+        if self._is_ours(path):
+            save_state(path, predictor, header)
+            return
+        save_state(self._aside, predictor, header)
+        raise InputError(
+            "was written by another run meanwhile, and is left as it is",
+            source=path,
+            expected=f"what this run learned is in {self._aside}: see foresail predict merge",
+        )
+
+    def _is_ours(self, path: Path) -> bool:
+        if not path.exists():
+            return True
+        if self.knew_before and path.read_bytes() == self._before.read_bytes():
+            return True
+        return read_header(path).written_by == self._settings.learned_as

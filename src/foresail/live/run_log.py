@@ -28,8 +28,14 @@ from foresail.model.whole_files import write_durably
 from foresail.record import records
 from foresail.record.compaction import Compaction
 from foresail.record.job_life import ImpossibleTransition
-from foresail.record.log import COMMITTED_LINE, DurableLog, EventLog, NullLog
-from foresail.record.log_text import parse_record, record_line
+from foresail.record.log_text import (
+    COMMITTED_LINE,
+    DurableLog,
+    EventLog,
+    NullLog,
+    parse_record,
+    record_line,
+)
 from foresail.record.run_fold import RunFold
 
 _VERSION: Final = 1

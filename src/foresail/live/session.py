@@ -13,8 +13,7 @@ from foresail.control.loop import Controller
 from foresail.live.cluster_plugin import ClusterPlugin, RunContext, UseSample
 from foresail.live.command_job import persons_environment
 from foresail.live.daemon import Daemon
-from foresail.live.history import LearnedFile, RunHistory
-from foresail.live.run_directory import RunDirectory
+from foresail.live.run_directory import LearnedFile, RunDirectory, RunHistory
 from foresail.live.run_log import recover
 from foresail.live.source import LineInput, Observer, Submissions
 from foresail.model.cluster import Cluster
@@ -22,7 +21,7 @@ from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.short_form import part_of
 from foresail.model.view import Reservation
 from foresail.record.job_life import EndedAttempt, JobHistory
-from foresail.record.log import EventLog
+from foresail.record.log_text import EventLog
 from foresail.record.records import Manifest
 from foresail.record.schedule import ScheduleRow, attempt_row, schedule_table, with_eligibility
 from foresail.traces import schema

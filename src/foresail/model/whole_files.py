@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and their folders."""
+"""Files that are there whole or not at all, their folders, and sockets of a service."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
+from typing import Final
 
 from foresail.model.errors import InputError
 
@@ -131,5 +132,32 @@ def write_durably(path: Path, content: bytes) -> None:
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+MACHINE_SOCKET: Final = Path("/run/foresail/socket")
+"""Of the service that root runs for all accounts of a machine."""
+
+_LONGEST_BYTES: Final = 107
+
+
+def well_known_socket(uid: int) -> Path:
+    """Return the socket of an account's service, whatever its folder."""
+    return MACHINE_SOCKET if uid == 0 else Path(f"/run/user/{uid}/foresail/socket")
+
+
+@contextmanager
+def short_name(path: Path) -> Iterator[str]:
+    """A name of a socket that is short enough for the kernel, as long as it is needed.
+
+    Raises ``OSError`` if its folder cannot be opened.
+    """
+    if len(os.fsencode(path)) <= _LONGEST_BYTES:
+        yield str(path)
+        return
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{path.name}"
     finally:
         os.close(folder)

@@ -11,7 +11,7 @@ from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
 from foresail.model.job import DeadlineValue, Job, StartConditions
 from foresail.model.outcome import EndedBecause, Outcome
-from foresail.record.log import LogClock
+from foresail.record.log_text import LogClock
 from foresail.record.records import Record
 from foresail.record.run_fold import RunFold
 from foresail.traces import schema

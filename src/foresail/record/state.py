@@ -39,10 +39,11 @@ from foresail.model.protocols import ReferenceSchedule
 from foresail.model.roster import Roster
 from foresail.model.view import Due, PendingJob, RunningJob
 from foresail.model.words import by_whom
-from foresail.record.eligibility import Dependencies, Eligibility
 from foresail.record.job_life import (
     TRANSITIONS,
     AttemptEnd,
+    Dependencies,
+    Eligibility,
     EndedAttempt,
     EndedJob,
     ImpossibleTransition,

@@ -18,7 +18,7 @@ from foresail.model.event import IN_CYCLES, Ended, EstimateExpired, Submitted, T
 from foresail.model.job import DeadlineValue, Job, Stage
 from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import Predictor, Scheduler
-from foresail.record.log import EventLog
+from foresail.record.log_text import EventLog
 from foresail.record.records import Manifest
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import IDEAL

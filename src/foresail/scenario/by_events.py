@@ -17,7 +17,7 @@ from foresail.model.errors import InputError
 from foresail.model.event import Event
 from foresail.model.protocols import ProgressCallback
 from foresail.model.whole_files import make_folder, require_replaceable, to_be_written
-from foresail.record.log import EventLog, JsonLinesLog, NullLog
+from foresail.record.log_text import EventLog, JsonLinesLog, NullLog
 from foresail.scenario.beginning import controller_of, manifest_of
 from foresail.scenario.own_requests import with_options
 from foresail.scenario.running import EVENT_ENGINE, task_queues_of

@@ -22,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from foresail.model.errors import InputError
-from foresail.model.service_socket import short_name, well_known_socket
+from foresail.model.whole_files import short_name, well_known_socket
 from foresail.service.configuration import Listening
 
 

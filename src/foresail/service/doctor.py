@@ -20,8 +20,8 @@ from foresail.model.words import duration, memory_size
 from foresail.scenario.running import engine_of
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.session import ServedAccounts, StateFolder, passage_mode, scenario_of_service
-from foresail.service.store.copies import faults_of
 from foresail.service.store.sql_store import SqlStore
+from foresail.service.upkeep import faults_of
 
 _LITTLE_BYTES: Final = 500e6
 _EARLIEST_UNIX_SECONDS: Final = 1.7e9

@@ -44,9 +44,8 @@ from foresail.service.connections import (
     most_connections,
     network_listener,
 )
+from foresail.service.exchange import Acceptance, Inbox
 from foresail.service.feed import Feed
-from foresail.service.forecaster import QueueForecaster
-from foresail.service.inbox import Acceptance, Inbox
 from foresail.service.mail import MailHook
 from foresail.service.metrics import (
     CompileWatch,
@@ -56,8 +55,6 @@ from foresail.service.metrics import (
     let_go_of_libraries,
     share_one_heap,
 )
-from foresail.service.overview import JobCounts, Overview
-from foresail.service.retention import Retention
 from foresail.service.session import (
     GivenNumbers,
     ServedAccounts,
@@ -66,9 +63,11 @@ from foresail.service.session import (
     opened_store,
     scenario_of_service,
 )
+from foresail.service.slow_answers import JobCounts, Overview, QueueForecaster
 from foresail.service.snapshots import SnapshotCache
 from foresail.service.store.protocol import StoreUnavailable
 from foresail.service.tokens import SqlAccess, Tokens
+from foresail.service.upkeep import Retention
 
 _LOG: Final = logging.getLogger("foresail.service")
 _SHUTDOWN_SECONDS: Final = 5

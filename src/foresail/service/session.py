@@ -17,7 +17,7 @@ from foresail.control.policy import parse_policy
 from foresail.live.accounts import Account, account_of, account_of_uid, own_account
 from foresail.live.cluster_plugin import ClusterPlugin, RunContext
 from foresail.live.daemon import Daemon
-from foresail.live.history import RunHistory
+from foresail.live.run_directory import RunHistory
 from foresail.live.source import Observer
 from foresail.model.errors import InputError
 from foresail.model.short_form import part_of
@@ -28,12 +28,11 @@ from foresail.scenario.beginning import controller_of, manifest_of
 from foresail.scenario.running import engine_of
 from foresail.scenario.scenario import Scenario
 from foresail.service.configuration import ServiceConfiguration
+from foresail.service.exchange import Inbox, StoreLog, recovered
 from foresail.service.feed import Feed
-from foresail.service.inbox import Inbox
 from foresail.service.metrics import CycleWatch
 from foresail.service.store.protocol import StoreUnavailable
 from foresail.service.store.sql_store import SqlStore
-from foresail.service.store_log import StoreLog, recovered
 from foresail.service.tokens import Role
 
 

@@ -18,7 +18,7 @@ from sqlalchemy import insert, select, update
 
 from foresail.model.errors import InputError
 from foresail.service.store.database import Database
-from foresail.service.store.tables import AUDIT, TOKENS
+from foresail.service.store.protocol import AUDIT, TOKENS
 
 _PREFIX: Final = "foresail_"
 _USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}")

@@ -23,12 +23,11 @@ from foresail.scenario.own_requests import places_of_requests
 from foresail.service.api.problems import CallRefused, request_id_of
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.connections import PEER
+from foresail.service.exchange import Acceptance
 from foresail.service.feed import Feed
-from foresail.service.forecaster import QueueForecaster
-from foresail.service.inbox import Acceptance
 from foresail.service.metrics import ServiceMetrics
-from foresail.service.overview import JobCounts, Overview
 from foresail.service.session import ServedAccounts, StateFolder
+from foresail.service.slow_answers import JobCounts, Overview, QueueForecaster
 from foresail.service.snapshots import ClusterSnapshot, SnapshotCache
 from foresail.service.store.protocol import LIVING_STATES, JobsWanted, Row
 from foresail.service.store.sql_store import SqlStore

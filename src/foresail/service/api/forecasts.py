@@ -47,7 +47,7 @@ from foresail.service.api.callers import (
 from foresail.service.api.problems import CallRefused, api_router
 from foresail.service.api.service import running_bars, seen_by, waiting_bar
 from foresail.service.api.submissions import JobChecks, JobRequest
-from foresail.service.forecaster import Forecasts, horizon
+from foresail.service.slow_answers import Forecasts, horizon
 from foresail.service.snapshots import ClusterSnapshot
 from foresail.service.store.protocol import HORIZONS_SECONDS, Judged, Row
 

@@ -36,7 +36,7 @@ from foresail.service.api.callers import (
 from foresail.service.api.forecasts import forecast_answer, reason_answer
 from foresail.service.api.problems import CallRefused, api_router
 from foresail.service.api.submissions import JobChecks, JobIdsBody, JobsBody, JobsRequest
-from foresail.service.forecaster import Forecasts
+from foresail.service.slow_answers import Forecasts
 from foresail.service.snapshots import ClusterSnapshot
 from foresail.service.store.protocol import ForJob, JobCommand, JobsWanted, Row, Submit
 

@@ -17,7 +17,7 @@ from starlette.requests import HTTPConnection
 
 from foresail.live.jobs_file import InvalidJobs
 from foresail.model.errors import ForesailError, InputError
-from foresail.service.inbox import KeyUsedOtherwise
+from foresail.service.exchange import KeyUsedOtherwise
 from foresail.service.snapshots import DaemonBusy
 from foresail.service.store.protocol import StoreUnavailable
 

@@ -29,7 +29,7 @@ from foresail.service.api.callers import (
     current_snapshot,
 )
 from foresail.service.api.problems import CallRefused, api_router
-from foresail.service.overview import Overview
+from foresail.service.slow_answers import Overview
 from foresail.service.snapshots import ClusterSnapshot, DaemonBusy
 from foresail.service.store.protocol import ForNode, JobsWanted, NodeCommand
 from foresail.service.tokens import AccessToken, Role

@@ -27,8 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from foresail.model.errors import InputError
-from foresail.service.store.protocol import StoreUnavailable
-from foresail.service.store.tables import ROOM
+from foresail.service.store.protocol import ROOM, StoreUnavailable
 
 LITTLE_BYTES: Final = 32_000_000
 """Where a disk has less than this, what can wait is refused."""

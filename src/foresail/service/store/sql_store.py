@@ -32,9 +32,17 @@ from foresail.live.cluster_plugin import UseSample
 from foresail.model.errors import InputError
 from foresail.service.store.database import Database
 from foresail.service.store.protocol import (
+    FORECASTS,
     HORIZONS_SECONDS,
+    IDENTITY,
+    JOBS,
     LIVING_STATES,
     OUT_OF_MEMORY,
+    PROGRESS,
+    RECORDS,
+    REQUESTS,
+    SAMPLES,
+    SNAPSHOTS,
     AboutJob,
     Accepted,
     ForecastKind,
@@ -48,22 +56,12 @@ from foresail.service.store.protocol import (
     Submit,
     UsedInBin,
     WholeStep,
+    bring_up_to_date,
     job_row,
     records_about,
     request_of,
     request_row,
     what_is_asked,
-)
-from foresail.service.store.tables import (
-    FORECASTS,
-    IDENTITY,
-    JOBS,
-    PROGRESS,
-    RECORDS,
-    REQUESTS,
-    SAMPLES,
-    SNAPSHOTS,
-    bring_up_to_date,
 )
 
 _ROWS_AT_ONCE: Final = 1_000

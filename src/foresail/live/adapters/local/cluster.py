@@ -1,28 +1,383 @@
-"""The plug-in of the cluster that this machine is, and trials of its adapter."""
+"""The cluster that this machine is: commands as processes, each with a shim that outlives us.
+
+A shim claims its attempt on disk before its command runs, and records the end before it goes. What
+runs, has run and never ran is found out from these, by an adapter that comes later as well.
+"""
 
 from __future__ import annotations
 
+import math
+import select
 import socket
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
-from foresail.live.adapters.local.adapter import LocalAdapter
+from foresail.live.accounts import made_folder, own_account
+from foresail.live.adapters.local.attempts import Attempt, ProcessSpawner
 from foresail.live.adapters.local.machine import (
+    JobCgroups,
+    ProcessesUse,
+    Slots,
+    gpu_variables,
     machine_cpus,
     machine_gpus,
     machine_memory_bytes,
     permitted_cgroups,
+    use_by_session,
+    use_of_cgroup,
 )
-from foresail.live.cluster_plugin import RunContext
-from foresail.live.command_job import CommandJob
-from foresail.live.job_fields import memory_bytes
+from foresail.live.cluster_plugin import RunContext, UseSample
+from foresail.live.command_job import CommandJob, job_environment, login_environment
+from foresail.live.jobs_file import memory_bytes
 from foresail.model.adapter import Capabilities
 from foresail.model.cluster import Cluster, Node, Partition, Resources
-from foresail.model.decision import Placement, Start
+from foresail.model.decision import Instruction, Placement, Preempt, Start
 from foresail.model.errors import InputError, require, require_at_least
+from foresail.model.event import Ended, HistoryOutcome
+from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.registry import register
+
+_ANOTHERS: Final = (
+    "is not started: a record of another store's attempt of this number is in its way "
+    "(a folder of attempts belongs to one store)"
+)
+
+_STARTS_KNOWN: Final = 10_000
+"""Starts of so many jobs are not heeded twice; those of earlier ones are found on disk."""
+
+
+@dataclass(slots=True)
+class _Watched:
+    """An attempt that has not been reported as ended.
+
+    ``used`` and ``looks`` are what was measured of it; where ``is_adopted``, an earlier adapter
+    began it, which has kept what it measured. ``told`` is the last remark on why it does not go
+    on.
+    """
+
+    attempt: Attempt
+    start_seconds: float
+    is_stopping: bool = False
+    used: ProcessesUse | None = None
+    looks: list[UseSample] = field(default_factory=list)
+    is_adopted: bool = False
+    told: str = ""
+
+    def look(self, use: ProcessesUse, now: float) -> UseSample | None:
+        """Note what it has used by now; a sample of that if none overlaps with it."""
+        begin = self.looks[-1].end_seconds if self.looks else self.start_seconds
+        if now <= begin:
+            return None
+        spent = use.cpu_seconds - (0.0 if self.used is None else self.used.cpu_seconds)
+        cpus = max(0.0, spent) / (now - begin)
+        ids = self.attempt.job_id, self.attempt.number
+        self.looks.append(UseSample(*ids, begin, now, cpus, use.memory_bytes))
+        self.used = use
+        return None if self.is_adopted and len(self.looks) == 1 else self.looks[-1]
+
+
+class LocalAdapter:
+    """The machine for one run.
+
+    Jobs are bound to cpus where it has as many as the cluster was given; else the kernel shares.
+
+    Its parameters are those of the cluster's plug-in; ``cgroups`` says where each attempt gets one
+    of its own, if it does, and ``gpus`` what they are called.
+    """
+
+    capabilities: Final[Capabilities] = Capabilities(preempts=True, places=True)
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        grace_seconds: float,
+        sample_seconds: float,
+        log_bytes: float,
+        cgroups: JobCgroups | None,
+        gpus: Sequence[str],
+        run: RunContext,
+    ) -> None:
+        self.cluster = cluster
+        self._grace_seconds = grace_seconds
+        self._sample_seconds = sample_seconds
+        self._log_bytes = log_bytes
+        self._looked_seconds = 0.0
+        self._cgroups = cgroups
+        self._run = run
+        self._own = own_account()
+        self._spawner = ProcessSpawner()
+        cpus, there = int(cluster.total.cpus), machine_cpus()
+        self._cpus = Slots(there[:cpus] if len(there) >= cpus else ())
+        self._gpus = Slots(gpus)
+        self._shims = select.epoll()
+        self._watched: dict[str, _Watched] = {}
+        self._by_pidfd: dict[int, str] = {}
+        self._unreported: list[Ended] = []
+        self._latest: dict[str, int] = {}
+
+    @property
+    def next_seconds(self) -> float:
+        """At once if there is something to report already; else when use is looked at next."""
+        if self._unreported:
+            return 0.0
+        return self._looked_seconds + self._sample_seconds if self._watched else math.inf
+
+    @property
+    def wake_descriptor(self) -> int:
+        """Readable when a shim has gone."""
+        return self._shims.fileno()
+
+    def history(self) -> Sequence[HistoryOutcome]:
+        """None: what ran here in other runs, this machine does not know."""
+        return ()
+
+    def resume(self, running: Sequence[Start], now: float) -> list[Ended]:
+        """Adopt what still runs, say how the rest ended, and begin what never began."""
+        never_began = []
+        for start in running:
+            watched = self._watch(start, now)
+            if watched.attempt.is_anothers():
+                self._refuse(watched, _ANOTHERS, now)
+            elif watched.attempt.was_begun():
+                self._find_again(watched, now)
+            else:
+                never_began.append(watched)
+        for watched in never_began:  # now that it is known what is held
+            self._run.note(f"{watched.attempt.job_id} was about to start: it is started now")
+            self._begin(watched, now)
+        return self._taken()
+
+    def carry_out(self, instruction: Instruction, now: float) -> None:
+        """Start a command, or have its shim stop it."""
+        self.capabilities.require(instruction)
+        match instruction:
+            case Start(job_id) if instruction.attempt > self._latest.get(job_id, 0):
+                watched = self._watch(instruction, now)
+                if watched.attempt.is_anothers():
+                    self._refuse(watched, _ANOTHERS, now)
+                elif watched.attempt.was_begun():  # by a driver whose log was lost
+                    self._find_again(watched, now)
+                else:
+                    self._begin(watched, now)
+            case Preempt(job_id):
+                running = self._watched.get(job_id)
+                if running is not None and running.attempt.number == instruction.attempt:
+                    running.is_stopping = True
+                    running.attempt.stop()
+
+    def reports(self, now: float) -> list[Ended]:
+        """Report how attempts have ended whose shims have gone; sample what the others use."""
+        if self._watched and now >= self._looked_seconds + self._sample_seconds:
+            self._look(now)
+            self._say_what_waits_for_room()
+        for pidfd, _ in self._shims.poll(0):
+            watched = self._watched[self._by_pidfd.pop(pidfd)]
+            self._shims.unregister(pidfd)
+            watched.attempt.release()
+            self._adopt(watched, now)  # the shim that claimed it, if that was another
+        return self._taken()
+
+    def close(self) -> None:
+        """Let go of spawner and shims, which live on."""
+        self._spawner.close()
+        for watched in self._watched.values():
+            watched.attempt.release()
+        self._shims.close()
+
+    def _look(self, now: float) -> None:
+        """Measure what attempts use, and end those that hold more memory than they may."""
+        self._looked_seconds = now
+        samples = []
+        for watched, use in self._used():
+            attempt = watched.attempt
+            sample = watched.look(use, now)
+            if sample is not None:
+                samples.append(sample)
+            limit = self._run.commands[attempt.job_id].memory_bytes
+            if limit is not None and use.memory_bytes > limit and not attempt.is_over_memory():
+                held = f"{use.memory_bytes / 2**20:,.0f} MiB"
+                self._run.note(f"{attempt.job_id} holds {held}, more than it may: it is ended")
+                attempt.end_for_memory()
+        if samples:
+            self._run.keep_samples(samples)
+
+    def _say_what_waits_for_room(self) -> None:
+        """Report, once, attempts whose shims wait to write their claim or their end."""
+        for watched in self._watched.values():
+            attempt = watched.attempt
+            obstacle = None if attempt.is_under_way() else attempt.obstacle()
+            if obstacle is None:
+                continue
+            sentence = (
+                f"has ended but cannot record that: {obstacle}; it counts as ended"
+                if attempt.was_begun()
+                else f"has been started but cannot write its claim: {obstacle}; it begins"
+            )
+            if sentence != watched.told:
+                watched.told = sentence
+                self._run.note(f"{attempt.job_id} {sentence} as soon as there is room")
+
+    def _used(self) -> Iterator[tuple[_Watched, ProcessesUse]]:
+        """Yield the use by now of attempts that have a process."""
+        by_session: dict[int, _Watched] = {}
+        for each in self._watched.values():
+            claim = each.attempt.claim()
+            if claim is None:
+                continue
+            use = None if claim.cgroup is None else use_of_cgroup(claim.cgroup)
+            if use is None:
+                by_session[claim.command.pid] = each
+            else:
+                yield each, use
+        for session, use in use_by_session(by_session).items():
+            yield by_session[session], use
+
+    def _taken(self) -> list[Ended]:
+        ended, self._unreported = self._unreported, []
+        return ended
+
+    def _watch(self, start: Start, now: float) -> _Watched:
+        """Note an attempt that is to be reported; no start of it is heeded again."""
+        self._latest[start.job_id] = start.attempt
+        if len(self._latest) > _STARTS_KNOWN:
+            del self._latest[next(iter(self._latest))]
+        attempt = Attempt(start.job_id, start.attempt, self._run.attempts, self._run.identity)
+        watched = self._watched[start.job_id] = _Watched(attempt, now)
+        return watched
+
+    def _find_again(self, watched: _Watched, now: float) -> None:
+        """Wait for an attempt that another adapter began, or report how it ended."""
+        job_id = watched.attempt.job_id
+        claim = watched.attempt.claim()
+        watched.is_adopted = True
+        if claim is not None:
+            watched.start_seconds = claim.start.by_clock_of(now)
+            self._cpus.hold(job_id, claim.cpus)
+            self._gpus.hold(job_id, claim.gpus)
+        if self._adopt(watched, now):
+            self._run.note(f"{job_id} is still running: it is waited for")
+
+    def _adopt(self, watched: _Watched, now: float) -> bool:
+        """Wait for the shim that claimed an attempt; report its end if that shim has gone."""
+        pidfd = watched.attempt.adopt()
+        if pidfd is None:
+            self._end(watched, now)
+            return False
+        self._wait_for(watched, pidfd)
+        return True
+
+    def _begin(self, watched: _Watched, now: float) -> None:
+        """Start a shim for an attempt that nothing has claimed."""
+        attempt = watched.attempt
+        job = self._run.commands[attempt.job_id]
+        requested = math.inf if job.requested_seconds is None else job.requested_seconds
+        cpus = self._cpus.take(job.job_id, job.cpus)
+        gpus = self._gpus.take(job.job_id, job.gpus)
+        cgroup = None
+        if self._cgroups is not None:
+            cgroup = self._cgroups.of_attempt(job, attempt.number, self._run.attempts, cpus)
+        try:
+            account = None if self._run.account_of_job is None else self._run.account_of_job(job)
+            pidfd = attempt.spawn(
+                self._spawner,
+                job,
+                limit_seconds=requested,
+                grace_seconds=self._grace_seconds,
+                cpus=cpus,
+                gpus=gpus,
+                cgroup=cgroup,
+                environment={
+                    **login_environment(account or self._own),
+                    **self._run.environment,
+                    **job_environment(job, attempt.number),
+                    **gpu_variables(gpus),
+                },
+                logs=made_folder(self._run.logs, account),
+                log_bytes=self._log_bytes,
+                account=account,
+            )
+        except (OSError, InputError) as error:
+            self._refuse(watched, f"cannot be started: {getattr(error, 'strerror', error)}", now)
+            return
+        self._wait_for(watched, pidfd)
+
+    def _refuse(self, watched: _Watched, why: str, now: float) -> None:
+        """Report an attempt as failed that was not begun."""
+        self._run.note(f"{watched.attempt.job_id} {why}")
+        self._report(watched.attempt, now, now, now, EndedBecause.FAILED, None, reason=why)
+
+    def _wait_for(self, watched: _Watched, pidfd: int) -> None:
+        self._by_pidfd[pidfd] = watched.attempt.job_id
+        self._shims.register(pidfd, select.EPOLLIN)
+        if watched.is_stopping:
+            watched.attempt.stop()
+
+    def _end(self, watched: _Watched, now: float) -> None:
+        """Report an attempt whose shim has gone: as that recorded, or it is lost."""
+        attempt, status = watched.attempt, watched.attempt.status()
+        if attempt.is_anothers():  # whose shim was there first
+            self._refuse(watched, _ANOTHERS, now)
+            return
+        if status is None:
+            claim = attempt.claim()
+            attempt.clear_remains()
+            end = now if claim is None else now - claim.lost_seconds_ago
+            end = max(watched.start_seconds, end)
+            self._report(attempt, now, watched.start_seconds, end, EndedBecause.LOST, None)
+            return
+        if status.problem is not None:
+            self._run.note(f"{attempt.job_id} cannot be run: {status.problem}")
+        start = min(status.start.by_clock_of(now), now - status.runtime_seconds)
+        end = start + status.runtime_seconds
+        if status.cpu_seconds is not None and watched.used is not None:
+            watched.look(ProcessesUse(status.cpu_seconds, watched.used.memory_bytes), end)
+        used = measured(watched.looks, self._run.commands[attempt.job_id].tasks)
+        because, code = status.ended_because, status.exit_code
+        self._report(attempt, now, start, end, because, code, used, status.reason)
+
+    def _report(
+        self,
+        attempt: Attempt,
+        now: float,
+        start: float,
+        end: float,
+        because: EndedBecause,
+        code: int | None,
+        used: Mapping[str, float] = MappingProxyType({}),
+        reason: str = "",
+    ) -> None:
+        job_id = attempt.job_id
+        del self._watched[job_id]
+        self._cpus.give_back(job_id)
+        self._gpus.give_back(job_id)
+        number = attempt.number
+        outcome = Outcome(job_id, start, end, because, code, number, used=used, reason=reason)
+        self._unreported.append(Ended(now, outcome))
+
+
+def measured(looks: Sequence[UseSample], tasks: int) -> Mapping[str, float]:
+    """Return what each task of an attempt used, by the names of ``predictors.dspredict``.
+
+    Memory counts as it was at each look; nothing is known of an attempt that was never looked at.
+    """
+    if not looks:
+        return {}
+    spans = [each.end_seconds - each.start_seconds for each in looks]
+    cpu_time = sum(each.average_cpus * span for each, span in zip(looks, spans, strict=True))
+    memory_time = sum(each.memory_bytes * span for each, span in zip(looks, spans, strict=True))
+    total = sum(spans)
+    of_all = {
+        "cpu": cpu_time / total,
+        "memory": memory_time / total,
+        "cpu_time": cpu_time,
+        "memory_time": memory_time,
+        "cpu_max": max(each.average_cpus for each in looks),
+        "memory_max": max(each.memory_bytes for each in looks),
+    }
+    return {name: value / tasks for name, value in of_all.items()}
 
 
 class LocalTrial:
