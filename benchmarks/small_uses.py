@@ -277,8 +277,11 @@ def _buying() -> None:
     from foresail.cli.cloud import app
     from foresail.cloud.waiting.kernels.placing import machines_of, timetable
     from foresail.traces.swf_writer import write_swf
-    from foresail_studies.purchasing.kernels.best_intervals import best_intervals
-    from foresail_studies.purchasing.kernels.reserved_placement import Pieces, place_jobs
+    from foresail_studies.purchasing.kernels.reserved_placement import (
+        Pieces,
+        best_intervals,
+        place_jobs,
+    )
 
     workload = logs.generated(300)
     day = 86_400.0
@@ -325,7 +328,7 @@ def _tasks() -> None:
     from foresail.scenario.running import run_scenario
     from foresail.scenario.scenario import Scenario
     from foresail.traces.generating import generate
-    from foresail_studies.generators.slearn_dag import SLearnDagParameters
+    from foresail_studies.generators.slearn import SLearnDagParameters
 
     workload = generate("slearn_dag", SLearnDagParameters(dags=20), 1)
     texts = [entry.name for entry in entries("task_scheduler")]

@@ -6,8 +6,7 @@ from polars.testing import assert_frame_equal
 from foresail.control.policy import parse_policy
 from foresail.simulator.replay import replay
 from foresail.traces.generating import generate
-from foresail_studies.generators.slearn import SLearnTracesParameters
-from foresail_studies.generators.slearn_dag import SLearnDagParameters
+from foresail_studies.generators.slearn import SLearnDagParameters, SLearnTracesParameters
 from made_scenarios import simulate_by_events
 
 GENERATED = {

@@ -24,6 +24,6 @@ def require_claims_about_cases(name, quick, full):
                 assert found, claim.published
                 assert set(side.x) <= found, claim.published
     sizes = sizes_of(find("study", name))
-    assert 0 < sizes.QUICK_MINUTES <= 6
-    assert sizes.QUICK_MINUTES < sizes.FULL_MINUTES
+    assert 0 < sizes.MINUTES[0] <= 6
+    assert sizes.MINUTES[0] < sizes.MINUTES[1]
     assert {case.task for case in quick.cases} != {case.task for case in full.cases}

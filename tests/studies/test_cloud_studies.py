@@ -10,9 +10,9 @@ from declared import require_claims_about_cases
 from foresail.model.errors import InputError
 from foresail_studies.cloud import target
 from foresail_studies.purchasing.mix import Purchase, SmallCases
+from foresail_studies.report import judge
 from foresail_studies.results import StudyResults, carry_out_study
 from foresail_studies.study import study_part
-from foresail_studies.summary import judge
 from foresail_studies.synchronization.models import BarrierFormula, Draw
 from foresail_studies.transient.capacity import DrawnPool, MarketPool
 from foresail_studies.transient.service import Minutes

@@ -8,8 +8,8 @@ from declared import require_claims_about_cases
 from foresail.control.policy import parse_policy
 from foresail.model.registry import entries
 from foresail.model.short_form import part_of
-from foresail_studies.shared_trial import SharedTrial
 from foresail_studies.study import study_part
+from foresail_studies.trial import SharedTrial
 
 STUDIES = sorted(entry.name for entry in entries("study") if entry.name.startswith("distsched"))
 RUN = "packing(machines=6,jobs=20,hours=1,history_hours=2,most_tasks=6,load=0.6)"

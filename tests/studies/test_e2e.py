@@ -11,8 +11,8 @@ from foresail.model.errors import InputError
 from foresail.traces.facts import offered_load
 from foresail.traces.folder import write_folder
 from foresail.traces.generating import generate
-from foresail_studies.generators import _arrivals as arrivals
-from foresail_studies.generators import _population as population
+from foresail_studies.generators import _demands as arrivals
+from foresail_studies.generators import _synthetic as population
 from foresail_studies.generators._demands import (
     draw_slacks,
     preferred_racks,
@@ -20,9 +20,13 @@ from foresail_studies.generators._demands import (
     split_by_load,
 )
 from foresail_studies.generators._synthetic import JobClasses, k_means
-from foresail_studies.generators.e2e import DeadlineParameters, E2EParameters, E2ESampleParameters
-from foresail_studies.generators.scalability import ScalabilityParameters
-from foresail_studies.runtime_samples import samples_of
+from foresail_studies.generators.e2e import (
+    DeadlineParameters,
+    E2EParameters,
+    E2ESampleParameters,
+    ScalabilityParameters,
+)
+from foresail_studies.predictors.sampled import samples_of
 from shared import shared
 
 

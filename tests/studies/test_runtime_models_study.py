@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from foresail.model.errors import InputError
-from foresail_studies.generated import log_of
-from foresail_studies.study import Mean, study_part
+from foresail_studies.study import Mean, log_of, study_part
 from foresail_studies.waiting.runtime_models import LearnedJobs
 
 SETTINGS = ["seeds=1", "workload=lublin(jobs=400)", "short_minutes=[15]"]

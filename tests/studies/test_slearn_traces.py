@@ -14,11 +14,18 @@ from foresail.traces import schema
 from foresail.traces.folder import write_folder
 from foresail.traces.generating import generate
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-from foresail_studies.generators._preparation import compressed, jobs_with_tasks, sharing
-from foresail_studies.generators._task_jobs import JobsWithTasks, rescaled_times, window_loads
-from foresail_studies.generators._task_population import CALIBRATIONS, calibrated, spread
-from foresail_studies.generators.slearn import SLearnTracesParameters
-from foresail_studies.generators.slearn_dag import SLearnDagParameters
+from foresail_studies.generators._preparation import (
+    CALIBRATIONS,
+    JobsWithTasks,
+    calibrated,
+    compressed,
+    jobs_with_tasks,
+    rescaled_times,
+    sharing,
+    spread,
+    window_loads,
+)
+from foresail_studies.generators.slearn import SLearnDagParameters, SLearnTracesParameters
 from shared import shared
 
 

@@ -23,7 +23,7 @@ def test_there_is_one_for_each_section():
 def test_what_a_study_names_exists(name):
     """Policies and generators parse, claims are about what is run, and quick is smaller."""
     sizes = sizes_of(find("study", name))
-    assert 0 < sizes.QUICK_MINUTES < sizes.FULL_MINUTES
+    assert 0 < sizes.MINUTES[0] < sizes.MINUTES[1]
     quick, full = (study_part(name, [], quick=quick).build() for quick in (True, False))
     assert len(quick.cases) <= len(full.cases)
     for study in (quick, full):

@@ -71,7 +71,7 @@ def test_what_a_study_names_exists(name):
 def test_quick_is_smaller_and_says_how_long_it_takes(name):
     """The quick size has fewer or shorter runs, and list can say what each size takes."""
     sizes = sizes_of(find("study", name))
-    assert 0 < sizes.QUICK_MINUTES <= 6 < sizes.FULL_MINUTES
+    assert 0 < sizes.MINUTES[0] <= 6 < sizes.MINUTES[1]
     quick, full = both_sizes(name)
     assert len({key_of(case.task) for case in quick.cases}) < len(
         {key_of(case.task) for case in full.cases}

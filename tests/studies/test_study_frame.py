@@ -3,7 +3,6 @@
 import json
 import math
 import re
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,7 +10,15 @@ import pytest
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import register
 from foresail_studies.page import sentences, write_study_report
-from foresail_studies.report import as_json, as_markdown, group_table, report_of
+from foresail_studies.report import (
+    as_json,
+    as_markdown,
+    group_table,
+    interval,
+    judge,
+    report_of,
+    summary,
+)
 from foresail_studies.results import StudyResults, carry_out_study, key_of
 from foresail_studies.study import (
     Bound,
@@ -21,7 +28,6 @@ from foresail_studies.study import (
     StudyParameters,
     study_part,
 )
-from foresail_studies.summary import interval, judge, summary
 from made_studies import Sum, in_turn, made_study
 from reading_pages import page_faults
 
@@ -198,8 +204,8 @@ def test_unfinished_studies_report_what_there_is(tmp_path):
     assert rows[1][2] == "2"
 
 
-class _Quick(StudyParameters):
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "2"}
+class _Quick(StudyParameters, quick="seeds=2"):
+    pass
 
 
 def test_settings_go_before_those_of_the_quick_size():

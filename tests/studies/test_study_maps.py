@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from foresail_studies.report import as_markdown, cells, map_table, maps_of, report_of
+from foresail_studies.report import as_markdown, cells, map_table, maps_of, report_of, summary
 from foresail_studies.results import StudyResults, carry_out_study
 from foresail_studies.study import BestMap, GridPoint, Measure, Study
-from foresail_studies.summary import summary
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import pytest
 
 from foresail.model.errors import InputError
 from foresail.traces.generating import generate
-from foresail_studies.generators.task_regimes import TaskRegimesParameters
+from foresail_studies.generators.slearn import TaskRegimesParameters
 
 
 def regimes(seed=1, **parameters):

@@ -1,4 +1,4 @@
-"""Services that are overloaded: a fluid by hand and by small steps, clients by an obvious loop."""
+"""Clients of a service whose machines are taken, by an obvious loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.model.errors import InputError
-from foresail_studies.transient.clients import Clients, serve_waiting_clients
 from foresail_studies.transient.kernels.service import (
     COUNTS,
     SERVED,
@@ -19,81 +18,13 @@ from foresail_studies.transient.kernels.service import (
     serve_clients,
 )
 from foresail_studies.transient.serving import (
+    Clients,
     Cordoned,
-    Surplus,
     TransientMachines,
     Unprotected,
-    overload,
+    serve_waiting_clients,
+    taken_at_random,
 )
-from foresail_studies.transient.taken import taken_at_random
-
-
-def steps(*pairs, end):
-    times, capacity = np.array(pairs, dtype=float).T
-    return Surplus(times, capacity, float(end))
-
-
-def test_a_fluid_by_hand():
-    """Half the capacity for ten seconds: the queue fills in four, then one in two goes away."""
-    found = overload(steps((0, 10), (100, 5), (110, 10), (130, 20), end=200), 10.0, 1.0, 4.0)
-    assert found.requests == 2000
-    assert found.overloaded_seconds == 10
-    assert found.turned_away == pytest.approx(6 * 5)
-    # It never shrinks at just enough, and is gone 2 s after there is twice as much.
-    queue = 20.0
-    area = 4 * queue / 2 + 6 * queue + 20 * queue + 2 * queue / 2
-    assert found.queued == pytest.approx(4 * 10 + 6 * 5 + 20 * 10 + 2 * 10)
-    assert found.mean_wait_seconds == pytest.approx(area / found.queued)
-
-
-def test_nothing_left_turns_everybody_away():
-    """Without capacity nobody is answered, whoever is in the queue included."""
-    found = overload(steps((0, 5), (10, 0), (20, 10), end=30), 10.0, 1.0, 2.0)
-    assert found.turned_away == pytest.approx(8 * 5 + 10 + 10 * 10)
-    enough = overload(steps((0, 10), end=30), 10.0, 1.0, 2.0)
-    assert (enough.queued, enough.turned_away, enough.overloaded_seconds) == (0.0, 0.0, 0.0)
-
-
-@given(
-    st.lists(st.tuples(st.integers(1, 20), st.integers(0, 20)), min_size=1, max_size=8),
-    st.integers(1, 15),
-    st.integers(0, 5),
-)
-@settings(max_examples=50, deadline=None)
-def test_a_fluid_is_one_of_small_steps(parts, rate, longest):
-    """As a queue that is counted every thousandth of a second."""
-    lengths = np.array([length for length, _ in parts])
-    begin = np.concatenate(([0], np.cumsum(lengths)[:-1]))
-    capacity = Surplus(
-        begin.astype(float), np.array([float(c) for _, c in parts]), float(lengths.sum())
-    )
-    found = overload(capacity, float(rate), 1.0, float(longest))
-    queue = away = area = 0.0
-    step = 1e-3
-    for length, much in parts:
-        for _ in range(length * 1000):
-            queue = max(queue + (rate - much) * step, 0.0)
-            over = max(queue - much * longest, 0.0)
-            queue -= over
-            away += over
-            area += queue * step
-    assert found.turned_away == pytest.approx(away, abs=0.05)
-    assert found.mean_wait_seconds * found.queued == pytest.approx(area, rel=0.02, abs=0.3)
-    assert found.queued + found.turned_away <= found.requests + 1e-6
-
-
-@pytest.mark.parametrize(
-    ("rate", "unit", "longest", "field"),
-    [
-        (-1.0, 1.0, 1.0, "requests_per_second"),
-        (1.0, 0.0, 1.0, "requests_per_unit_second"),
-        (1.0, 1.0, math.inf, "longest_wait_seconds"),
-    ],
-)
-def test_impossible_streams(rate, unit, longest, field):
-    """The number is named."""
-    with pytest.raises(InputError, match=field):
-        overload(steps((0, 1), end=1), rate, unit, longest)
 
 
 def slow_service(seconds, clients, workers, times, warm, retry, outages, chance, most):

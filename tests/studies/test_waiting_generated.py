@@ -5,9 +5,13 @@ import pytest
 
 from foresail.cloud.waiting.jobs import GIB
 from foresail.model.errors import InputError
-from foresail_studies.bursts import Bursts
+from foresail_studies.generators.university import (
+    MEAN_RUNTIME_SECONDS,
+    Bursts,
+    Runtimes,
+    university_jobs,
+)
 from foresail_studies.stand_ins import JOBS, WEEK_SECONDS, google_week
-from foresail_studies.university import MEAN_RUNTIME_SECONDS, Runtimes, university_jobs
 
 
 @pytest.mark.parametrize("minutes", [80.0, 33.0, 8.0])

@@ -7,8 +7,7 @@ from foresail.cloud.waiting.jobs import GIB, FixedMachines, TraceJobs, proportio
 from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.simulating import Beliefs, WaitingPolicy, simulate
 from foresail_studies.stand_ins import university_year
-from foresail_studies.waiting._shared import customised_family
-from foresail_studies.waiting.learned import long_jobs_of
+from foresail_studies.waiting._shared import customised_family, long_jobs_of
 
 FAMILY = proportional_family()
 FIXED = FixedMachines(1, 1)

@@ -24,7 +24,7 @@ from foresail.distributions.basic import Point
 from foresail.model.errors import InputError
 from foresail.model.protocols import Predictor
 from foresail.simulator.replay import replay
-from foresail_studies.waiting.under_schedulers import ReplayScheduling
+from foresail_studies.waiting.renting_scheduler import ReplayScheduling
 from made_evaluations import as_part, made_workload, random_jobs
 
 FAMILY = proportional_family()

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from foresail.model.errors import InputError
 from foresail.traces.facts import deadline_seconds, offered_load
-from foresail_studies.perturbation import perturbed
-from foresail_studies.runtime_samples import FEATURE, as_text, samples_of
+from foresail_studies.predictors.perturbed import perturbed
+from foresail_studies.predictors.sampled import FEATURE, as_text, samples_of
 
 
 def test_golden_load():

@@ -42,8 +42,7 @@ def list_studies() -> None:
     rows = [
         (
             entry.name,
-            duration(60.0 * sizes_of(entry).QUICK_MINUTES),
-            duration(60.0 * sizes_of(entry).FULL_MINUTES),
+            *(duration(60.0 * minutes) for minutes in sizes_of(entry).MINUTES),
             entry.summary,
             " ".join(parameter_texts(entry)),
         )

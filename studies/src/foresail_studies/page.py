@@ -20,8 +20,7 @@ from foresail.reports.document import (
     table,
 )
 from foresail.reports.figure import write_page
-from foresail_studies.report import StudyReport, as_json, as_markdown, group_table
-from foresail_studies.summary import Verdict
+from foresail_studies.report import StudyReport, Verdict, as_json, as_markdown, group_table
 
 _MARKS: Final[dict[Verdict, str]] = {
     "holds": "✓",

@@ -12,8 +12,15 @@ from typing import Final
 import numpy as np
 
 from foresail.cloud.waiting.jobs import GIB, TraceJobs
-from foresail_studies.bursts import Bursts, arrivals, levels
-from foresail_studies.university import MEAN_RUNTIME_SECONDS, Runtimes, cores_of, university_jobs
+from foresail_studies.generators.university import (
+    MEAN_RUNTIME_SECONDS,
+    Bursts,
+    Runtimes,
+    arrivals,
+    cores_of,
+    levels,
+    university_jobs,
+)
 
 WEEK_SECONDS: Final = 7.0 * 86400.0
 JOBS: Final = 14_000_000

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar, Literal, Protocol
+from functools import lru_cache
+from pathlib import Path
+from typing import ClassVar, Final, Literal, Protocol
 
 from foresail.model.errors import InputError, require_at_least, require_positive
 from foresail.model.registry import Entry, find
-from foresail.model.short_form import PlugIn, make_part, name_and_settings
+from foresail.model.short_form import PlugIn, make_part, name_and_settings, part_of
 from foresail.model.words import duration, number, percent
+from foresail.traces.filtering import apply_filters, choices_of
+from foresail.traces.folder import load_workload
+from foresail.traces.generating import generate
+from foresail.traces.workload import Workload
 
 
 class Task(Protocol):
@@ -164,9 +170,8 @@ class StudyParameters:
 
     QUICK: ClassVar[Mapping[str, str]] = {}
     """Settings that make it a study of some minutes, as text."""
-    QUICK_MINUTES: ClassVar[float] = 0.0
-    FULL_MINUTES: ClassVar[float] = 0.0
-    """What each size takes, roughly, on two cores that do nothing else."""
+    MINUTES: ClassVar[tuple[float, float]] = (0.0, 0.0)
+    """How long that takes, and the full size, roughly, on two cores that do nothing else."""
     POSITIVE: ClassVar[tuple[str, ...]] = ()
     """Names of the parameters that have to be above 0."""
     FILES: ClassVar[tuple[str, ...]] = ()
@@ -174,6 +179,11 @@ class StudyParameters:
 
     seeds: int = 5
     """How many seeds, counted from 0."""
+
+    def __init_subclass__(cls, quick: str = "", minutes: tuple[float, float] | None = None) -> None:
+        """Say what is quick (``seeds=3 jobs=100``) beyond the class above, and ``MINUTES``."""
+        cls.QUICK = {**cls.QUICK, **dict(each.split("=", 1) for each in quick.split())}
+        cls.MINUTES = cls.MINUTES if minutes is None else minutes
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "seeds")
@@ -220,3 +230,30 @@ def study_part(name: str, settings: Sequence[str], *, quick: bool) -> PlugIn:
     preset = sizes.QUICK if quick else {}
     kept = [f"{key}={value}" for key, value in preset.items() if key not in given]
     return make_part(entry, [*kept, *settings])
+
+
+_FILTERS: Final = ("drop_no_processors", "fill_processors", "drop_no_runtime")
+"""How ``foresail cloud`` cleans a log."""
+
+
+@lru_cache(maxsize=4)
+def generated(text: str, seed: int) -> Workload:
+    """The workload of a generator's short form, such as ``e2e(hours=2,load=1.6)``.
+
+    Raises ``InputError`` if the short form is malformed, or a parameter or the seed is out of its
+    range; ``UnknownNameError`` if there is no such generator.
+    """
+    part = part_of("generator", text)
+    return generate(part.entry.name, part.parameters, seed)
+
+
+@lru_cache(maxsize=1)
+def log_of(text: str, seed: int) -> Workload:
+    """The jobs of a log's path or of a generator's short form; kept for the next run.
+
+    Raises ``InputError`` if the log cannot be read, or the short form is malformed;
+    ``UnknownNameError`` if there is no such generator.
+    """
+    if not Path(text).exists():
+        return generated(text, seed)
+    return apply_filters(load_workload(Path(text)), choices_of(_FILTERS))

@@ -1,20 +1,24 @@
-"""One simulated run of a study: a workload from a seed, a policy that has learned, its metrics."""
+"""Simulated runs of studies: a workload from a seed, a policy that has learned, its metrics."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import polars as pl
 
 from foresail.control.policy import Policy, parse_policy
+from foresail.metrics.jobs import whole_jobs
 from foresail.metrics.summary import deadline_metrics
 from foresail.model.decision import Decision
+from foresail.model.errors import InputError
+from foresail.model.outcome import EndedBecause
 from foresail.model.protocols import Predictor, Scheduler
 from foresail.model.short_form import part_of
 from foresail.model.view import ClusterView
@@ -26,7 +30,7 @@ from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions
 from foresail.traces.schedule import Schedule
 from foresail.traces.workload import Workload
-from foresail_studies.generated import generated
+from foresail_studies.study import GridPoint, Measure, StudyParameters, generated
 
 _MILLISECONDS = 1000.0
 _HOUR = 3600.0
@@ -203,3 +207,172 @@ def clocked(scheduler: Scheduler) -> Clock:
 
     scheduler.decide = timed  # type: ignore[method-assign]
     return clock
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTrial(CycleTrial):
+    """One on machines that tasks share; the workload knows what each of them uses."""
+
+    machines: int
+    """How many there are, all like those of the workload, however many it was made for."""
+
+    def measure(self) -> dict[str, float]:
+        """Deadlines, goodput in cpu hours that were used, contention, and latency of decisions."""
+        workload = _on_machines(generated(self.workload, self.seed), self.machines)
+        scenario = self.scenario(workload, share_nodes=True)
+        controller = controller_of(scenario)
+        clock = clocked(controller.scheduler)
+        schedule = run_by_events(scenario, controller)
+        deadlines = deadline_metrics(schedule)
+        return {
+            "slo_miss_rate": deadlines.slo_miss_rate,
+            "slo_never_started": float(deadlines.slo_never_started),
+            "best_effort_latency_seconds": deadlines.best_effort_latency_seconds,
+            "preemptions": float(deadlines.preemptions),
+            **goodput_of(schedule, workload),
+            **contention_of(schedule, self.machines),
+            **clock.metrics(),
+        }
+
+
+def goodput_of(schedule: Schedule, workload: Workload) -> dict[str, float]:
+    """Cpu hours of completed jobs, each as much as its tasks need, however they were run.
+
+    ``slo_used_hours`` are of deadlines that were met. ``used_hours_by_the_end`` and those of jobs
+    without a deadline are of what was done when the last job was submitted, for a simulation goes
+    on until no job can run; ``unfinished_jobs`` never were done.
+    """
+    rows = whole_jobs(schedule).join(_used_hours(workload), on="job_id", how="left")
+    done = rows.filter(pl.col("ended_because") == EndedBecause.COMPLETED.value)
+    by_then = done.filter(pl.col("end_seconds") <= rows["submit_seconds"].max())
+    on_time = done.filter(pl.col("end_seconds") <= pl.col("deadline_seconds"))
+    best_effort = by_then.filter(pl.col("deadline_seconds").is_null())
+    return {
+        "slo_used_hours": float(on_time["used_hours"].sum()),
+        "used_hours_by_the_end": float(by_then["used_hours"].sum()),
+        "best_effort_used_hours_by_the_end": float(best_effort["used_hours"].sum()),
+        "unfinished_jobs": float(rows["job_id"].n_unique() - done["job_id"].n_unique()),
+    }
+
+
+def contention_of(schedule: Schedule, machines: int) -> dict[str, float]:
+    """Throttles per machine and hour from the first submission to the last end, and evictions."""
+    rows = schedule.jobs
+    begin, end = rows.select(pl.col("submit_seconds").min(), pl.col("end_seconds").max()).row(0)
+    hours = 0.0 if end is None else (end - begin) / _HOUR
+    throttles = schedule.meta.counters["cpu_throttles"]
+    return {
+        "throttles_per_machine_hour": throttles / (machines * hours) if hours else 0.0,
+        "memory_evictions": schedule.meta.counters["memory_evictions"],
+    }
+
+
+def _used_hours(workload: Workload) -> pl.DataFrame:
+    """Cpu hours of each job's tasks by themselves."""
+    if workload.usage is None:
+        return pl.DataFrame(schema={"job_id": pl.String, "used_hours": pl.Float64})
+    lasts = pl.col("end_seconds") - pl.col("start_seconds")
+    used = (pl.col("average_cpus") * lasts).sum() / _HOUR
+    return workload.usage.group_by("job_id").agg(used.alias("used_hours"))
+
+
+def _on_machines(workload: Workload, machines: int) -> Workload:
+    """The same jobs on another number of the same machines."""
+    if workload.nodes is None:
+        return workload
+    nodes = workload.nodes.with_columns(count=pl.lit(machines).cast(pl.Int64))
+    processors = round(machines * nodes["cpus"][0])
+    meta = dataclasses.replace(workload.meta, processors=processors)
+    return dataclasses.replace(workload, nodes=nodes, meta=meta)
+
+
+LATENCY: Final = Measure("best_effort_latency_seconds", "best-effort latency", "duration")
+BEST_EFFORT_JOBS: Final = Measure(
+    "best_effort_completed_by_the_end", "best-effort jobs done by the last submission"
+)
+PREEMPTIONS: Final = Measure("preemptions", "jobs stopped")
+CYCLE: Final = Measure("cycle_milliseconds_median", "median cycle (ms)")
+SLOW_CYCLE: Final = Measure("cycle_milliseconds_p99", "99 % of cycles below (ms)")
+
+
+@dataclass(frozen=True, slots=True)
+class TrialParameters(StudyParameters):
+    """Parameters that the studies of trials share."""
+
+    POSITIVE: ClassVar[tuple[str, ...]] = ("hours", "cycle_seconds")
+
+    hours: float = 5.0
+    """Length of the run."""
+    discarded_hours: float = 1.0
+    """Jobs submitted in so many first hours of it, when the machine fills, are not measured."""
+    cycle_seconds: float = 2.0
+    """How often the scheduler is asked."""
+
+    def __post_init__(self) -> None:
+        StudyParameters.__post_init__(self)
+        if not 0.0 <= self.discarded_hours < self.hours:
+            raise InputError(
+                "nothing would be measured",
+                field="discarded_hours",
+                value=self.discarded_hours,
+                expected=f"from 0 to less than {self.hours:g}, the hours of the run",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSetting:
+    """A place in a study, and what is run there: short forms of the run and of its history.
+
+    ``conditions`` are further fields of ``Trial``, of the cluster and of what jobs request.
+    """
+
+    workload: str
+    history: str | None
+    group: str
+    x: float | None = None
+    conditions: Mapping[str, float] = field(default_factory=dict)
+
+
+def cases_of(
+    parameters: TrialParameters, settings: Iterable[TrialSetting], policies: Mapping[str, str]
+) -> list[GridPoint]:
+    """Every system with every seed in some settings.
+
+    ``policies`` has the policy of each system by its name; ``{seed}`` in it becomes the seed.
+    """
+    return [
+        GridPoint(
+            each.group,
+            each.x,
+            system,
+            seed,
+            Trial(
+                each.workload,
+                each.history,
+                seed,
+                policy.replace("{seed}", str(seed)),
+                parameters.cycle_seconds,
+                discarded_hours=parameters.discarded_hours,
+                **each.conditions,
+            ),
+        )
+        for each in settings
+        for seed in range(parameters.seeds)
+        for system, policy in policies.items()
+    ]
+
+
+def named(*systems: str) -> dict[str, str]:
+    """Systems that are named policies."""
+    return {system: system for system in systems}
+
+
+def beginning_of(parameters: TrialParameters) -> str:
+    """Return a sentence on the hours in which the machine fills, for a study's notes."""
+    if parameters.discarded_hours == 0.0:
+        return "Runs begin on an empty machine, and all of their jobs are counted."
+    first = f"{parameters.discarded_hours:g} of {parameters.hours:g} hours"
+    return (
+        f"Runs begin on an empty machine; jobs submitted in the first {first} are run and not "
+        "counted."
+    )

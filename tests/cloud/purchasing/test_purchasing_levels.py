@@ -15,8 +15,8 @@ from foresail.cloud.purchasing.stacked_demand import (
     value_by_slot,
 )
 from foresail.model.errors import InputError
-from foresail_studies.purchasing.exact import exact_cost, level_cost
-from foresail_studies.purchasing.kernels.best_intervals import best_intervals
+from foresail_studies.purchasing.kernels.reserved_placement import best_intervals
+from foresail_studies.purchasing.mix import exact_cost, level_cost
 from foresail_studies.purchasing.retired_offers import ScheduledTerms, ScheduleFinder, by_end
 
 YEAR = 8760

@@ -39,21 +39,21 @@ from foresail.model.errors import InputError, UnknownNameError
 from foresail.traces.reading import read
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies.purchasing.kernels.reserved_placement import Pieces, place_jobs
+from foresail_studies.purchasing.placing import by_month
 from foresail_studies.purchasing.practice import (
     PracticeRequest,
     practise,
     ridge_beliefs,
+    serve,
+    train,
     with_error,
 )
-from foresail_studies.purchasing.renting import by_month
 from foresail_studies.purchasing.retired_offers import (
     SPOT_BLOCK,
     PublishedTerms,
     choose_options,
     published_terms,
 )
-from foresail_studies.purchasing.serving import serve
-from foresail_studies.purchasing.training import train
 from shared import shared
 
 THESIS = load_prices("thesis")

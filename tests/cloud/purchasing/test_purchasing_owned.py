@@ -18,7 +18,7 @@ from foresail.cloud.purchasing.resources import HeldCapacity, held_by_slot, held
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies.purchasing.placing import fleets_of, place
-from foresail_studies.purchasing.practice import PracticeRequest, practise
+from foresail_studies.purchasing.practice import PracticeRequest, practise, serve, train
 from foresail_studies.purchasing.retired_offers import (
     LevelSchedule,
     PublishedTerms,
@@ -27,8 +27,6 @@ from foresail_studies.purchasing.retired_offers import (
     published_terms,
     schedule_of,
 )
-from foresail_studies.purchasing.serving import serve
-from foresail_studies.purchasing.training import train
 
 THESIS = load_prices("thesis")
 HOUR = 3600.0

@@ -24,8 +24,7 @@ from foresail.cloud.waiting.learning import (
 from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.simulating import Beliefs, WaitingPolicy, simulate, waiting_policy
 from foresail.model.errors import InputError, UnknownNameError
-from foresail_studies.waiting._variants import lost_in_trials, standard_variants, taken_by
-from foresail_studies.waiting.learned import (
+from foresail_studies.waiting._shared import (
     learn_runtimes,
     matthews_correlation,
     matthews_correlation_of,
@@ -34,6 +33,7 @@ from foresail_studies.waiting.learned import (
     score_waits,
     split_rows,
 )
+from foresail_studies.waiting._variants import lost_in_trials, standard_variants, taken_by
 
 FAMILY = proportional_family()
 FIXED = FixedMachines(12, 8, price_per_hour=0.4 * 8 * 0.0481)

@@ -11,9 +11,8 @@ import polars as pl
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.by_events import run_by_events
 from foresail.traces.schedule import Schedule
-from foresail_studies.generated import generated
-from foresail_studies.generators.flooded import FLOODING_USER
-from foresail_studies.study import GridPoint, Measure, StudyParameters
+from foresail_studies.generators.e2e import FLOODING_USER
+from foresail_studies.study import GridPoint, Measure, StudyParameters, generated
 from foresail_studies.trial import CycleTrial, clocked, metrics_of
 
 MISSES: Final = Measure("slo_miss_rate", "deadlines missed", "share")
@@ -24,11 +23,11 @@ CYCLE: Final = Measure("cycle_cpu_milliseconds_mean", "mean cycle, of processors
 CALM_WAIT: Final = Measure("calm_wait_seconds", "mean wait of the other users", "duration")
 FLOOD_WAIT: Final = Measure("flood_wait_seconds", "mean wait of the flooding user", "duration")
 
-QUICK: Final = {"seeds": "3", "hours": "0.5", "history_hours": "1", "nodes": "64"}
-
 
 @dataclass(frozen=True, slots=True)
-class BeyondParameters(StudyParameters):
+class BeyondParameters(
+    StudyParameters, quick="seeds=3 hours=0.5 history_hours=1 nodes=64", minutes=(4, 60)
+):
     """Parameters that these studies share."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = (
@@ -38,9 +37,6 @@ class BeyondParameters(StudyParameters):
         "jobs_per_node_hour",
         "cycle_seconds",
     )
-    QUICK: ClassVar[Mapping[str, str]] = QUICK
-    QUICK_MINUTES: ClassVar[float] = 4.0
-    FULL_MINUTES: ClassVar[float] = 60.0
 
     hours: float = 2.0
     history_hours: float = 4.0

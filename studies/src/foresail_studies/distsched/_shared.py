@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from foresail_studies.shared_trial import SharedTrial
 from foresail_studies.study import (
     Bound,
     GridPoint,
@@ -16,6 +15,7 @@ from foresail_studies.study import (
     points_at,
     published,
 )
+from foresail_studies.trial import SharedTrial
 
 _SOURCE: Final = "DistSched (J. W. Park, Distribution-based cluster scheduling, 2019)"
 _GROUP: Final = "shared machines"
@@ -47,14 +47,12 @@ MAIN: Final = (DIST, ACTUAL, POINT, REQUEST)
 
 
 @dataclass(frozen=True, slots=True)
-class DistSchedStudyParameters(StudyParameters):
+class DistSchedStudyParameters(StudyParameters, quick="seeds=5 machines=100 jobs=100"):
     """Parameters that the studies of DistSched share; the defaults are as published."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = (
         *("machines", "jobs", "load", "history_hours", "cycle_seconds"),
     )
-    QUICK: ClassVar[Mapping[str, str]] = {"seeds": "5", "machines": "100", "jobs": "100"}
-    FULL_MINUTES: ClassVar[float] = 600.0
 
     seeds: int = 10
     """How many workloads; the published ones differ in deadlines alone, these in all of the

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from foresail.model.registry import register
 from foresail_studies.distsched._shared import (
@@ -38,10 +37,8 @@ _ATTRIBUTION_SYSTEMS: Final = (*(DIST, _NO_DIST, _NO_PACK, _NO_OVER, _NO_OBS, _N
 
 
 @dataclass(frozen=True, slots=True)
-class DistSchedAttributionParameters(DistSchedStudyParameters):
+class DistSchedAttributionParameters(DistSchedStudyParameters, minutes=(5, 600)):
     """Parameters of ``distsched-attribution``."""
-
-    QUICK_MINUTES: ClassVar[float] = 5.0
 
 
 @register("study", "distsched-attribution", parameters=DistSchedAttributionParameters)
@@ -83,16 +80,10 @@ def _attribution_claims() -> dict[str, Bound]:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterSizeParameters(DistSchedStudyParameters):
+class ClusterSizeParameters(
+    DistSchedStudyParameters, quick="seeds=3 sizes=[70,100,130]", minutes=(5, 3000)
+):
     """Parameters of ``distsched-cluster-size``."""
-
-    QUICK: ClassVar[Mapping[str, str]] = {
-        **DistSchedStudyParameters.QUICK,
-        "seeds": "3",
-        "sizes": "[70,100,130]",
-    }
-    QUICK_MINUTES: ClassVar[float] = 5.0
-    FULL_MINUTES: ClassVar[float] = 3000.0
 
     sizes: tuple[int, ...] = (50, 100, 300, 500, 700, 900, 1100)
     """Numbers of machines that the same jobs run on."""
@@ -145,10 +136,8 @@ _BY_CLOCK: Final = Measure("cycle_milliseconds_p99", "99 % of cycles below, by t
 
 
 @dataclass(frozen=True, slots=True)
-class CycleTimeParameters(DistSchedStudyParameters):
+class CycleTimeParameters(DistSchedStudyParameters, minutes=(2, 600)):
     """Parameters of ``distsched-cycle-time``."""
-
-    QUICK_MINUTES: ClassVar[float] = 2.0
 
 
 @register("study", "distsched-cycle-time", parameters=CycleTimeParameters)
@@ -179,10 +168,8 @@ def cycle_time(parameters: CycleTimeParameters) -> Study:
 
 
 @dataclass(frozen=True, slots=True)
-class DistSchedEndToEndParameters(DistSchedStudyParameters):
+class DistSchedEndToEndParameters(DistSchedStudyParameters, minutes=(3, 600)):
     """Parameters of ``distsched-end-to-end``."""
-
-    QUICK_MINUTES: ClassVar[float] = 3.0
 
 
 @register("study", "distsched-end-to-end", parameters=DistSchedEndToEndParameters)
@@ -226,10 +213,8 @@ _MAXIMA_SYSTEMS: Final = (*(DIST, "dist-max", ACTUAL, "actual-max", POINT, "poin
 
 
 @dataclass(frozen=True, slots=True)
-class MaximaParameters(DistSchedStudyParameters):
+class MaximaParameters(DistSchedStudyParameters, minutes=(3, 600)):
     """Parameters of ``distsched-maxima``."""
-
-    QUICK_MINUTES: ClassVar[float] = 3.0
 
 
 @register("study", "distsched-maxima", parameters=MaximaParameters)

@@ -1,15 +1,19 @@
-"""Demands of jobs beyond nodes: deadlines, their tightness, and preferred places."""
+"""Arrivals, deadlines and preferred places of generated jobs, and the load and mix reached."""
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.model.errors import InputError
 from foresail.traces import schema
+from foresail.traces.facts import offered_load
+from foresail.traces.generating import achieved
 
 NODE_MEMORY_BYTES: Final = 16.0 * 2.0**30
 _TRIES: Final = 50
@@ -110,3 +114,62 @@ def demands(
         "preferred": pl.Series(preferred, dtype=pl.String),
         "slowdown_elsewhere": pl.Series(slowdown, dtype=pl.Float64),
     }
+
+
+def balanced_hyperexponential(variability: float) -> tuple[float, float, float]:
+    """Two-phase hyperexponential distribution of mean 1 with balanced means (3Sigma A-18).
+
+    Of a squared coefficient of variation of at least 1: the probability of the first phase, and the
+    rates of both.
+    """
+    first = (1.0 + math.sqrt((variability - 1.0) / (variability + 1.0))) / 2.0
+    return first, 2.0 * first, 2.0 * (1.0 - first)
+
+
+def draw_gaps(count: int, variability: float, random: np.random.Generator) -> Floats:
+    """Gaps of mean 1; shape (count,)."""
+    first, fast, slow = balanced_hyperexponential(variability)
+    rate = np.where(random.random(count) < first, fast, slow)
+    gaps: Floats = random.standard_exponential(count) / rate
+    return gaps
+
+
+def draw_arrivals(
+    count: int, seconds: float, variability: float, random: np.random.Generator
+) -> Floats:
+    """Arrival times: the first at second zero, the last at ``seconds``; shape (count,).
+
+    All gaps are stretched alike, which leaves their variability as it is.
+    """
+    times = np.concatenate(([0.0], np.cumsum(draw_gaps(max(count - 1, 0), variability, random))))
+    return times[:count] * (seconds / times[-1] if count > 1 else 0.0)
+
+
+def variability_of(times: Floats) -> float:
+    """Squared coefficient of variation of the gaps between arrivals; 0 for fewer than three."""
+    gaps = np.diff(times)
+    if gaps.size < 2 or not gaps.any():
+        return 0.0
+    return float(gaps.var() / gaps.mean() ** 2)
+
+
+def of_classes(
+    submit: Floats,
+    runtime: Floats,
+    width: NDArray[np.int64],
+    slo: NDArray[np.bool_],
+    nodes: int,
+    seconds: float,
+) -> dict[str, str]:
+    """Load and mix of SLO and best-effort jobs, arrivals and mean sizes."""
+    return achieved(
+        hours=seconds / 3600.0,
+        load=offered_load(width, runtime, nodes, seconds),
+        slo_load=offered_load(width[slo], runtime[slo], nodes, seconds),
+        best_effort_load=offered_load(width[~slo], runtime[~slo], nodes, seconds),
+        slo_jobs=float(slo.sum()),
+        best_effort_jobs=float((~slo).sum()),
+        arrival_variability=variability_of(submit),
+        tasks_per_job=float(width.mean()),
+        machine_hours_per_job=float(np.mean(width * runtime)) / 3600.0,
+    )

@@ -22,15 +22,15 @@ from foresail.traces.facts import deadline_seconds
 from foresail.traces.folder import load_workload
 from foresail.traces.generating import generator
 from foresail.traces.workload import Workload, WorkloadMeta
-from foresail_studies.generators._achieved import of_classes
 from foresail_studies.generators._demands import (
     draw_slacks,
+    of_classes,
     preferred_racks,
     rack_nodes,
     require_racks,
     split_by_load,
 )
-from foresail_studies.generators._population import whole_nodes
+from foresail_studies.generators._synthetic import whole_nodes
 
 _STEPS_PER_SEGMENT: Final = 10
 """Segments are looked for at every tenth of their length."""

@@ -1,20 +1,219 @@
-"""Generator ``university``: the thesis' year of a university's shared cluster."""
+"""A year of jobs with the published figures of a university's shared cluster (section 6.7).
+
+Fourteen million jobs: 0.4527 a second, 90 % of gaps below a second, a mean runtime of 6,225 s, 60 %
+below three minutes, 4 % above six hours, 0.11 % above 96 hours, and as much work as makes 225
+machines of 64 cores cost 0.60 of renting at a fixed price of 0.4. They come in bursts of like jobs,
+more by day and on workdays, and in busy weeks.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from typing import Final, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from foresail.model.errors import require_at_least, require_positive, require_share
+from foresail.model.arrays import Floats
+from foresail.model.errors import InputError, require_at_least, require_positive, require_share
 from foresail.model.registry import register
 from foresail.traces.facts import offered_load
 from foresail.traces.generating import achieved, generator
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-from foresail_studies.bursts import Bursts
-from foresail_studies.university import Runtimes, university_jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Bursts:
+    """Bursts of jobs, which are not published; chosen so that waits are near."""
+
+    mean_jobs: float = 10.0
+    """Per burst: 10 make 90 % of gaps short."""
+    tail: float = 1.2
+    """Pareto exponent of the number of jobs in a burst; smaller is burstier."""
+    most_jobs: int = 20_000
+    """In one burst."""
+    likeness: float = 0.8
+    """Share of jobs that run about as long as the burst's first job."""
+    week_spread: float = 0.25
+    """Standard deviation of the logarithm of a week's submissions."""
+
+
+class Arrivals(NamedTuple):
+    """Jobs by burst: when each is submitted (s), to which burst it belongs, how many there are."""
+
+    submit: Floats
+    burst: NDArray[np.int64]
+    bursts: int
+
+
+def arrivals(
+    random: np.random.Generator, count: int, jobs_per_second: float, shape: Bursts
+) -> Arrivals:
+    """So many jobs at such a rate."""
+    burst = _burst_of_jobs(random, count, shape)
+    number = int(burst[-1]) + 1
+    begins = _busy_times(random, number, count / jobs_per_second, shape.week_spread)
+    within = random.exponential(0.1, count)
+    first = np.flatnonzero(np.diff(burst, prepend=-1))
+    offset = np.cumsum(within)
+    return Arrivals(begins[burst] + offset - offset[first][burst], burst, number)
+
+
+def levels(random: np.random.Generator, come: Arrivals, likeness: float) -> Floats:
+    """By job, the share of all jobs that run for less: near the burst's, or one of its own."""
+    own = random.random(come.burst.size) >= likeness
+    level = np.where(own, random.random(come.burst.size), random.random(come.bursts)[come.burst])
+    noisy = np.abs(level + random.normal(0.0, 0.01, level.size))
+    reflected: Floats = 1.0 - np.abs(1.0 - noisy)  # at both ends, so that it stays uniform
+    return reflected
+
+
+def _burst_of_jobs(random: np.random.Generator, count: int, shape: Bursts) -> NDArray[np.int64]:
+    """Number of the burst that each job belongs to."""
+    draws = int(2.0 * count / shape.mean_jobs) + 10
+    raw = np.minimum((1.0 - random.random(draws)) ** (-1.0 / shape.tail), shape.most_jobs)
+    # Stretching the sizes moves their mean to where it is wanted; most are a few jobs.
+    sizes = np.maximum(np.rint(raw * shape.mean_jobs / raw.mean()), 1).astype(np.int64)
+    while sizes.sum() < count:
+        sizes = np.concatenate((sizes, sizes))
+    return np.repeat(np.arange(sizes.size), sizes)[:count]
+
+
+def _busy_times(
+    random: np.random.Generator, number: int, period_seconds: float, week_spread: float
+) -> NDArray[np.float64]:
+    """Ascending times of bursts: more by day and on workdays, and in busy weeks."""
+    hours = np.arange(int(np.ceil(period_seconds / 3600.0)))
+    by_day = 1.0 + 0.5 * np.sin(2.0 * np.pi * (hours % 24 - 9.0) / 24.0)
+    by_week = np.where(hours // 24 % 7 < 5, 1.15, 0.625)
+    weeks = random.lognormal(0.0, week_spread, hours.size // 168 + 1)
+    weight = by_day * by_week * weeks[hours // 168]
+    edges = np.concatenate(([0.0], np.cumsum(weight)))
+    at = np.sort(random.random(number)) * edges[-1]
+    times: NDArray[np.float64] = np.interp(at, edges, np.arange(edges.size) * 3600.0)
+    return np.minimum(times, period_seconds)
+
+
+YEAR_SECONDS: Final = 365.0 * 86400.0
+ARRIVALS_PER_SECOND: Final = 0.4527
+MEAN_RUNTIME_SECONDS: Final = 6225.0
+MEAN_CORES: Final = 0.4 / 0.6 * 225 * 64 / (ARRIVALS_PER_SECOND * MEAN_RUNTIME_SECONDS)
+"""Per job, weighted by runtime: what the published price at 225 machines implies."""
+
+_SHORT_SHARE: Final = 0.60
+_LONG_SHARE: Final = 0.04
+_MIDDLE_SHARE: Final = 1.0 - _SHORT_SHARE - _LONG_SHARE
+_SHORT_LIMIT: Final = 180.0
+_LONG_LIMIT: Final = 6.0 * 3600.0
+_SHORT_MEAN: Final = 60.0
+_DAYS_LONG: Final = 96.0 * 3600.0 - _LONG_LIMIT
+_DAYS_LONG_SHARE: Final = _LONG_SHARE * math.exp(-3.6)
+"""Of all jobs, those beyond 96 hours: 0.11 %."""
+_CORES: Final = np.array([1, 2, 4, 8, 16, 32], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Runtimes:
+    """Runtimes of jobs: the published shares and the published mean, whatever is set here.
+
+    Raises ``InputError`` if it is not between three minutes and what makes the longest jobs no
+    longer than six hours.
+    """
+
+    middle_mean_seconds: float = 4791.666666666666
+    """Mean of the 36 % between three minutes and six hours, which is not published. The less it is,
+    the fewer jobs do most of the work: those beyond six hours then run for longer. By default what
+    leaves those a mean of 25 hours beyond the six, so that they are exponential."""
+
+    def __post_init__(self) -> None:
+        if not (self.middle_mean_seconds > _SHORT_LIMIT and self.beyond_mean_seconds > 0.0):
+            raise InputError(
+                "out of range",
+                field="middle_mean_seconds",
+                value=self.middle_mean_seconds,
+                expected="above 180 s, and work that is left for longer jobs",
+            )
+
+    @property
+    def beyond_mean_seconds(self) -> float:
+        """Mean of what the longest 4 % run beyond six hours."""
+        short = _SHORT_SHARE * _SHORT_MEAN + _MIDDLE_SHARE * self.middle_mean_seconds
+        return (MEAN_RUNTIME_SECONDS - short) / _LONG_SHARE - _LONG_LIMIT
+
+    @cached_property
+    def beyond_exponent(self) -> float:
+        """Weibull exponent of that, with which 0.11 % of all run for longer than 96 hours."""
+        wanted = -math.log(_DAYS_LONG_SHARE / _LONG_SHARE)
+        low, high = 0.5, 10.0
+        for _ in range(60):
+            exponent = (low + high) / 2.0
+            scale = self.beyond_mean_seconds / math.gamma(1.0 + 1.0 / exponent)
+            if (_DAYS_LONG / scale) ** exponent < wanted:
+                low = exponent
+            else:
+                high = exponent
+        return high
+
+    def at(self, level: Floats) -> Floats:
+        """Seconds by the share of jobs that run for less."""
+        short = _SHORT_LIMIT * (level / _SHORT_SHARE) ** (_SHORT_LIMIT / _SHORT_MEAN - 1.0)
+        place = np.clip((level - _SHORT_SHARE) / _MIDDLE_SHARE, 0.0, 1.0)
+        exponent = (_LONG_LIMIT - _SHORT_LIMIT) / (self.middle_mean_seconds - _SHORT_LIMIT) - 1.0
+        middle = _SHORT_LIMIT + (_LONG_LIMIT - _SHORT_LIMIT) * place**exponent
+        beyond = np.clip((1.0 - level) / _LONG_SHARE, 1e-9, 1.0)
+        shape = 1.0 / self.beyond_exponent
+        scale = self.beyond_mean_seconds / math.gamma(1.0 + shape)
+        long = _LONG_LIMIT + scale * (-np.log(beyond)) ** shape
+        runtime = np.where(level < _SHORT_SHARE, short, middle)
+        return np.where(level >= 1.0 - _LONG_SHARE, long, runtime)
+
+
+class UniversityJobs(NamedTuple):
+    """Jobs in order of submission: seconds, seconds, and cores."""
+
+    submit: Floats
+    runtime: Floats
+    cores: NDArray[np.int64]
+
+
+def university_jobs(
+    random: np.random.Generator,
+    jobs: int | None = None,
+    bursts: Bursts | None = None,
+    runtimes: Runtimes | None = None,
+) -> UniversityJobs:
+    """Jobs of a year, or so many of its first ones.
+
+    Arrivals follow days and weeks; bursts are arrays of like jobs.
+    """
+    shape = bursts or Bursts()
+    count = round(YEAR_SECONDS * ARRIVALS_PER_SECOND) if jobs is None else jobs
+    come = arrivals(random, count, ARRIVALS_PER_SECOND, shape)
+    order = np.argsort(come.submit, kind="stable")
+    runtime = (runtimes or Runtimes()).at(levels(random, come, shape.likeness))
+    cores = cores_of(random, come.bursts, MEAN_CORES, _CORES)[come.burst]
+    return UniversityJobs(come.submit[order], runtime[order], cores[order])
+
+
+def cores_of(
+    random: np.random.Generator, number: int, mean: float, sizes: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Cores of so many bursts with this mean: many ask for the least, few for the most."""
+    rest = 0.6 ** np.arange(sizes.size - 1, dtype=np.float64)
+    mean_of_rest = float(rest @ sizes[1:] / rest.sum())
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        share = (low + high) / 2.0
+        if share * mean_of_rest + (1.0 - share) * sizes[0] < mean:
+            low = share
+        else:
+            high = share
+    probabilities = np.concatenate(([1.0 - low], low * rest / rest.sum()))
+    return random.choice(sizes, size=number, p=probabilities)
+
 
 _USUAL: Final = Bursts()
 

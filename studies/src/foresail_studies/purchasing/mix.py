@@ -1,8 +1,8 @@
-"""Study ``purchasing-mix``: the mix of purchasing options in hindsight, and by a policy."""
+"""Study ``purchasing-mix``: options in hindsight, by a policy, and exactly in small cases."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -21,14 +21,16 @@ from foresail.cloud.purchasing.demand import (
     priced_demand,
 )
 from foresail.cloud.purchasing.mix import MixReport, MixRequest, mix
+from foresail.cloud.purchasing.offline import level_windows
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
+from foresail.cloud.purchasing.stacked_demand import value_by_slot
 from foresail.cloud.purchasing.terms import ExponentialRevocation, TransientTerms
-from foresail.model.errors import require, require_at_least
+from foresail.milp.solver import Limits, ProgramBuilder, SolveStatus, find_solver
+from foresail.model.errors import InputError, require, require_at_least
 from foresail.model.registry import register
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies import cloud as cloud
-from foresail_studies.generated import log_of
-from foresail_studies.purchasing.exact import exact_cost, level_cost
+from foresail_studies.generators.university import YEAR_SECONDS
 from foresail_studies.purchasing.practice import OnlineReport, PracticeRequest, practise
 from foresail_studies.purchasing.retired_offers import published_terms
 from foresail_studies.stand_ins import university_year
@@ -39,9 +41,71 @@ from foresail_studies.study import (
     Measure,
     Study,
     StudyParameters,
+    log_of,
     published,
 )
-from foresail_studies.university import YEAR_SECONDS
+
+
+def level_cost(
+    demand: PricedDemand, terms: Sequence[tuple[int, float]], unit: float = 1.0
+) -> float:
+    """Cost of demand with the windows of ``level_windows``, in slots of one unit on demand.
+
+    In each slot all windows together cover the dearest demand, whatever level they came from.
+    """
+    covered = np.zeros(demand.slots)
+    paid = 0.0
+    for window in level_windows(demand, terms, unit):
+        length, price = terms[window.product]
+        covered[window.start : window.start + length] += unit
+        paid += price * length * unit
+    return paid + float(value_by_slot(demand.stacks, covered, demand.price).sum())
+
+
+def exact_cost(
+    demand: PricedDemand,
+    terms: Sequence[tuple[int, float]],
+    unit: float = 1.0,
+    time_limit_seconds: float = 60.0,
+) -> float:
+    """The least that reservations of whole units, beginning in any slot, make demand cost.
+
+    Windows of different units may share demand in any way. One column counts the windows of every
+    term and first slot, one says how much of every segment is covered; in each slot no more is
+    covered than is reserved. A term that the last slot cuts off is paid in full.
+
+    ``terms`` are the slots and the price, relative to on demand, of each; so many units (``unit``)
+    are reserved at once. The cost is in slots of one unit on demand.
+
+    Raises ``InputError`` if the optimum is not found in time.
+    """
+    slots, stacks = demand.slots, demand.stacks
+    builder = ProgramBuilder()
+    rows = builder.add_rows(np.zeros(slots), np.inf)
+    for length, price in terms:
+        if length <= 0:
+            raise InputError("not a term", field="slots", value=length, expected="1 or more")
+        windows = builder.add_columns(np.zeros(slots), np.inf, True, -price * length * unit)
+        for start in range(slots):
+            held = rows[start : start + length]
+            builder.add_entries(held, np.full(held.size, windows[start]), unit)
+    for slot in range(slots):
+        at = slice(stacks.first[slot], stacks.first[slot] + stacks.size[slot])
+        price_of = demand.price[stacks.classes[at]]
+        covered = builder.add_columns(np.zeros(price_of.size), stacks.units[at], False, price_of)
+        if covered.size:
+            builder.add_entries(np.full(covered.size, rows[slot]), covered, -1.0)
+    solution = find_solver("highs").solve(builder.build(), Limits(time_limit_seconds))
+    if solution.status != SolveStatus.OPTIMAL:
+        raise InputError(
+            "the exact optimum was not found",
+            field="time_limit_seconds",
+            value=time_limit_seconds,
+            expected=f"a smaller case, or more time: the solve {solution.status}",
+        )
+    everything = float(value_by_slot(stacks, np.zeros(slots), demand.price).sum())
+    return everything - solution.objective
+
 
 _OPTIMUM: Final = Measure("optimum", "optimum, of on-demand", "share")
 _POLICY: Final = Measure("policy", "policy, of on-demand", "share")
@@ -228,13 +292,10 @@ def _demand(log: str, share: float, seed: int) -> tuple[Workload, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class PurchasingParameters(StudyParameters):
+class PurchasingParameters(StudyParameters, quick="seeds=4 share=0.02 small=20", minutes=(4, 60)):
     """Parameters of ``purchasing-mix``."""
 
     FILES: ClassVar[tuple[str, ...]] = ("log",)
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "share": "0.02", "small": "20"}
-    QUICK_MINUTES: ClassVar[float] = 4.0
-    FULL_MINUTES: ClassVar[float] = 60.0
 
     seeds: int = 5
 

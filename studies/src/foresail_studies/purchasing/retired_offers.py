@@ -22,7 +22,7 @@ from foresail.cloud.purchasing.machines import ReservedMachines
 from foresail.cloud.purchasing.mix import MixRequest, asked_terms
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.model.arrays import Floats, Integers
-from foresail_studies.purchasing.kernels.best_intervals import best_intervals
+from foresail_studies.purchasing.kernels.reserved_placement import best_intervals
 
 SPOT_BLOCK: Final = FURTHER
 KINDS: Final = (*RENTED[:SPOT_BLOCK], "spot-block")

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from foresail.control.policy import parse_policy
 from foresail.simulator.task_replay import TasksReplayed, replay_task_arrays
-from foresail_studies.generated import generated
 from foresail_studies.slearn.task_jobs import (
     normalised_waiting,
     queue_correctness,
@@ -28,6 +27,7 @@ from foresail_studies.study import (
     PublishedClaim,
     StudyParameters,
     Task,
+    generated,
     published,
 )
 
@@ -67,13 +67,10 @@ WIDE_BEGINS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class SLearnStudyParameters(StudyParameters):
+class SLearnStudyParameters(StudyParameters, quick="seeds=6", minutes=(2, 6)):
     """Parameters that these studies share."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = ("median_tasks",)
-    QUICK: ClassVar[Mapping[str, str]] = {"seeds": "6"}
-    QUICK_MINUTES: ClassVar[float] = 2.0
-    FULL_MINUTES: ClassVar[float] = 6.0
 
     seeds: int = 20
 

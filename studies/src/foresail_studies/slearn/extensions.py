@@ -10,7 +10,6 @@ import numpy as np
 
 from foresail.model.registry import register
 from foresail_studies.analyses.misordering import MISORDERED_BY_HISTORY, misordered_by_sampling
-from foresail_studies.generated import generated
 from foresail_studies.slearn._shared import (
     COMPLETION,
     ERROR,
@@ -34,6 +33,7 @@ from foresail_studies.study import (
     Measure,
     Study,
     StudyParameters,
+    generated,
     published,
 )
 
@@ -200,13 +200,10 @@ class RegimeTrial:
 
 
 @dataclass(frozen=True, slots=True)
-class RegimeParameters(StudyParameters):
+class RegimeParameters(StudyParameters, quick="seeds=5", minutes=(4, 20)):
     """Parameters of ``slearn-regimes``."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = ("jobs",)
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "5"}
-    QUICK_MINUTES: ClassVar[float] = 4.0
-    FULL_MINUTES: ClassVar[float] = 20.0
 
     seeds: int = 20
 

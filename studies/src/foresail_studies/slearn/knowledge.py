@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from foresail.analysis.finding import Finding
 from foresail.model.arrays import Floats, Integers
 from foresail.model.registry import register
 from foresail_studies.analyses.task_variability import TaskVariabilityParameters, task_variability
-from foresail_studies.generated import generated
 from foresail_studies.slearn._shared import (
     AHEAD,
     AHEAD_IS,
@@ -47,7 +46,7 @@ from foresail_studies.slearn._shared import (
     replayed,
     traces,
 )
-from foresail_studies.study import Bound, GridPoint, Mean, Measure, Study, published
+from foresail_studies.study import Bound, GridPoint, Mean, Measure, Study, generated, published
 
 _ESTIMATES_SYSTEMS: Final = by_name(SLEARN, SIGMA, POINT, JOINT)
 _MEDIANS: Final = {
@@ -238,12 +237,8 @@ class DistributionTrial:
 
 
 @dataclass(frozen=True, slots=True)
-class DistributionParameters(SLearnStudyParameters):
+class DistributionParameters(SLearnStudyParameters, quick="seeds=3", minutes=(2, 10)):
     """Parameters of ``slearn-distributions``."""
-
-    QUICK: ClassVar[Mapping[str, str]] = {"seeds": "3"}
-    QUICK_MINUTES: ClassVar[float] = 2.0
-    FULL_MINUTES: ClassVar[float] = 10.0
 
     seeds: int = 10
 
@@ -351,12 +346,8 @@ def _windows(submit: Floats) -> Integers:
 
 
 @dataclass(frozen=True, slots=True)
-class OverTimeParameters(SLearnStudyParameters):
+class OverTimeParameters(SLearnStudyParameters, quick="seeds=3", minutes=(1, 3)):
     """Parameters of ``slearn-over-time``."""
-
-    QUICK: ClassVar[Mapping[str, str]] = {"seeds": "3"}
-    QUICK_MINUTES: ClassVar[float] = 1.0
-    FULL_MINUTES: ClassVar[float] = 3.0
 
     seeds: int = 10
 

@@ -199,13 +199,10 @@ def _measured(prices: str, lowest: float) -> Empirical:
 
 
 @dataclass(frozen=True, slots=True)
-class SynchronizationParameters(StudyParameters):
+class SynchronizationParameters(StudyParameters, quick="seeds=4 runs=20", minutes=(0.5, 3)):
     """Parameters of ``synchronization-models``."""
 
     FILES: ClassVar[tuple[str, ...]] = ("prices",)
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "runs": "20"}
-    QUICK_MINUTES: ClassVar[float] = 0.5
-    FULL_MINUTES: ClassVar[float] = 3.0
 
     seeds: int = 10
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from foresail_studies import trial_grid as grid
+from foresail_studies import trial as grid
 from foresail_studies.policies import dropping
 from foresail_studies.study import Mean, Measure, PublishedClaim, Study
-from foresail_studies.trial_grid import (
+from foresail_studies.trial import (
     TrialParameters,
     TrialSetting,
     beginning_of,
@@ -38,11 +38,8 @@ OURS: Final = "tetrisched"
 """The first, with jobs that have become hopeless run on leftovers: our own default."""
 
 
-QUICK: Final = {"seeds": "4", "hours": "0.75", "discarded_hours": "0.25"}
-
-
 @dataclass(frozen=True, slots=True)
-class TetriSchedStudyParameters(TrialParameters):
+class TetriSchedStudyParameters(TrialParameters, quick="seeds=4 hours=0.75 discarded_hours=0.25"):
     """Parameters that the studies of TetriSched share."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = (*TrialParameters.POSITIVE, "load")
@@ -58,10 +55,8 @@ class TetriSchedStudyParameters(TrialParameters):
 
 
 @dataclass(frozen=True, slots=True)
-class EstimateErrorsParameters(TetriSchedStudyParameters):
+class EstimateErrorsParameters(TetriSchedStudyParameters, quick="error_percents=[-50,0,50]"):
     """Parameters of the studies whose axis is the error of estimates."""
-
-    QUICK: ClassVar[dict[str, str]] = {**QUICK, "error_percents": "[-50,0,50]"}
 
     error_percents: tuple[float, ...] = (-50.0, -20.0, 0.0, 20.0, 50.0, 100.0)
     """By how much jobs misstate their runtime."""

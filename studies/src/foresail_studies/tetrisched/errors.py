@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from foresail.model.registry import register
-from foresail_studies import trial_grid as grid
+from foresail_studies import trial as grid
 from foresail_studies.study import Bound, Mean, Study, published
 from foresail_studies.tetrisched._shared import (
     ACCEPTED,
@@ -24,11 +24,8 @@ _FIGURES: Final = {"gr_mix": 6, "gr_slo": 7, "gs_mix": 8}
 
 
 @dataclass(frozen=True, slots=True)
-class EstimateErrorParameters(EstimateErrorsParameters):
+class EstimateErrorParameters(EstimateErrorsParameters, minutes=(4, 20)):
     """Parameters of ``tetrisched-estimate-error``."""
-
-    QUICK_MINUTES: ClassVar[float] = 4.0
-    FULL_MINUTES: ClassVar[float] = 20.0
 
     workloads: tuple[str, ...] = tuple(_FIGURES)
     """Generators: of figures 6, 7 and 8."""
@@ -92,11 +89,8 @@ _PUBLISHED_GAP_AT: Final = 50.0
 
 
 @dataclass(frozen=True, slots=True)
-class GlobalParameters(EstimateErrorsParameters):
+class GlobalParameters(EstimateErrorsParameters, minutes=(2, 15)):
     """Parameters of ``tetrisched-global``."""
-
-    QUICK_MINUTES: ClassVar[float] = 2.0
-    FULL_MINUTES: ClassVar[float] = 15.0
 
 
 @register("study", "tetrisched-global", parameters=GlobalParameters)
@@ -131,11 +125,8 @@ _SOFT_CONSTRAINTS_SYSTEMS: Final = (GLOBAL, NO_SOFT_CONSTRAINTS, OURS)
 
 
 @dataclass(frozen=True, slots=True)
-class SoftConstraintsParameters(EstimateErrorsParameters):
+class SoftConstraintsParameters(EstimateErrorsParameters, minutes=(3, 30)):
     """Parameters of ``tetrisched-soft-constraints``."""
-
-    QUICK_MINUTES: ClassVar[float] = 3.0
-    FULL_MINUTES: ClassVar[float] = 30.0
 
 
 @register("study", "tetrisched-soft-constraints", parameters=SoftConstraintsParameters)

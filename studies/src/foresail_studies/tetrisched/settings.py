@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final
+from typing import Final
 
 from foresail.model.registry import register
-from foresail_studies import trial_grid as grid
+from foresail_studies import trial as grid
 from foresail_studies.study import Bound, GridPoint, Mean, Study, published
 from foresail_studies.tetrisched._shared import (
     ALL,
@@ -16,7 +16,6 @@ from foresail_studies.tetrisched._shared import (
     NO_SOFT_CONSTRAINTS,
     ONE_BY_ONE,
     OURS,
-    QUICK,
     SOURCE,
     STACKS,
     TetriSchedStudyParameters,
@@ -25,7 +24,7 @@ from foresail_studies.tetrisched._shared import (
     planning_ahead,
     setting,
 )
-from foresail_studies.trial_grid import TrialSetting, cases_of, named
+from foresail_studies.trial import TrialSetting, cases_of, named
 
 _SLACK: Final = "deadline slack (%)"
 _SLOWDOWN: Final = "times longer on other nodes"
@@ -33,18 +32,12 @@ _LOAD: Final = "offered load"
 
 
 @dataclass(frozen=True, slots=True)
-class TetriSchedAssumptionsParameters(TetriSchedStudyParameters):
+class TetriSchedAssumptionsParameters(
+    TetriSchedStudyParameters,
+    quick="seeds=3 slacks=[20,60,140,275] slowdowns=[1.5,2] loads=[0.7,1.4]",
+    minutes=(4, 120),
+):
     """Parameters of ``tetrisched-assumptions``; each list is tried with the others at defaults."""
-
-    QUICK: ClassVar[dict[str, str]] = {
-        **QUICK,
-        "seeds": "3",
-        "slacks": "[20,60,140,275]",
-        "slowdowns": "[1.5,2]",
-        "loads": "[0.7,1.4]",
-    }
-    QUICK_MINUTES: ClassVar[float] = 4.0
-    FULL_MINUTES: ClassVar[float] = 120.0
 
     slacks: tuple[float, ...] = (20.0, 60.0, 140.0, 275.0)
     """Slacks of the deadlines in per cent, each for all jobs of a run."""
@@ -111,12 +104,10 @@ _SATURATED: Final = 96.0
 
 
 @dataclass(frozen=True, slots=True)
-class PlanAheadStudyParameters(TetriSchedStudyParameters):
+class PlanAheadStudyParameters(
+    TetriSchedStudyParameters, quick="window_seconds=[0,48,96,144]", minutes=(3, 15)
+):
     """Parameters of ``tetrisched-plan-ahead`` and ``tetrisched-scalability``."""
-
-    QUICK: ClassVar[dict[str, str]] = {**QUICK, "window_seconds": "[0,48,96,144]"}
-    QUICK_MINUTES: ClassVar[float] = 3.0
-    FULL_MINUTES: ClassVar[float] = 15.0
 
     window_seconds: tuple[float, ...] = (0.0, 24.0, 48.0, 72.0, 96.0, 120.0, 144.0)
     """How long after now the last start that is considered is, in whole slots of 4 s."""

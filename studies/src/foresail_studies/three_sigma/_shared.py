@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from foresail_studies import trial_grid as grid
+from foresail_studies import trial as grid
 from foresail_studies.study import Mean, Measure
-from foresail_studies.trial_grid import TrialParameters, beginning_of
+from foresail_studies.trial import TrialParameters, beginning_of
 
 MISSES: Final = Measure("slo_miss_rate", "deadlines missed", "share")
 GOODPUT: Final = Measure("goodput_hours_by_the_end", "goodput (node hours)")
@@ -65,7 +65,9 @@ class ThreeSigmaParameters(TrialParameters):
 
 
 @dataclass(frozen=True, slots=True)
-class E2EStudyParameters(ThreeSigmaParameters):
+class E2EStudyParameters(
+    ThreeSigmaParameters, quick="seeds=4 hours=1 discarded_hours=0 cycle_seconds=5"
+):
     """Parameters of the studies on the E2E recipe; the defaults are as published."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = (
@@ -82,9 +84,6 @@ class E2EStudyParameters(ThreeSigmaParameters):
     """Slacks of the deadlines, each as likely."""
     slowdown: float = 1.5
     """How many times longer a job runs on nodes that it does not prefer."""
-
-
-QUICK: Final = {"seeds": "4", "hours": "1", "discarded_hours": "0", "cycle_seconds": "5"}
 
 
 def misses(system: str, *x: float, group: str | None = None) -> Mean:

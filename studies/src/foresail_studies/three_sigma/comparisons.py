@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 from foresail.model.errors import InputError
 from foresail.model.registry import register
-from foresail_studies import trial_grid as grid
+from foresail_studies import trial as grid
 from foresail_studies.study import Bound, GridPoint, Mean, Measure, Study, published
 from foresail_studies.three_sigma._shared import (
     BEST_EFFORT,
@@ -24,7 +24,6 @@ from foresail_studies.three_sigma._shared import (
     PERFECT,
     POINTS,
     PRIORITY,
-    QUICK,
     SIGMA,
     SLO_GOODPUT,
     SOURCE,
@@ -35,7 +34,7 @@ from foresail_studies.three_sigma._shared import (
     notes_of,
     recipe,
 )
-from foresail_studies.trial_grid import TrialSetting, beginning_of, cases_of, named
+from foresail_studies.trial import TrialSetting, beginning_of, cases_of, named
 
 _IDEAL: Final = "ideal cluster"
 _REAL: Final = "emulated real cluster"
@@ -50,12 +49,8 @@ _TABLE_4_2: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class EndToEndParameters(E2EStudyParameters):
+class EndToEndParameters(E2EStudyParameters, minutes=(4, 120)):
     """Parameters of ``3sigma-end-to-end``."""
-
-    QUICK: ClassVar[dict[str, str]] = QUICK
-    QUICK_MINUTES: ClassVar[float] = 4.0
-    FULL_MINUTES: ClassVar[float] = 120.0
 
     beside: tuple[str, ...] = OURS
     """Policies to run beside the published systems."""
@@ -155,19 +150,12 @@ _LOAD: Final = "offered load"
 
 
 @dataclass(frozen=True, slots=True)
-class AssumptionsParameters(E2EStudyParameters):
+class AssumptionsParameters(
+    E2EStudyParameters,
+    quick="seeds=3 histories=[2,100] slacks=[20,140] slowdowns=[1,2] loads=[1,1.6]",
+    minutes=(6, 600),
+):
     """Parameters of ``3sigma-assumptions``; each list is tried with the others as published."""
-
-    QUICK: ClassVar[dict[str, str]] = {
-        **QUICK,
-        "seeds": "3",
-        "histories": "[2,100]",
-        "slacks": "[20,140]",
-        "slowdowns": "[1,2]",
-        "loads": "[1,1.6]",
-    }
-    QUICK_MINUTES: ClassVar[float] = 6.0
-    FULL_MINUTES: ClassVar[float] = 600.0
 
     histories: tuple[float, ...] = (2.0, 10.0, 100.0)
     """Values of ``history_runs_per_name``."""
@@ -253,12 +241,10 @@ _GROUP: Final = "segments"
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentsParameters(ThreeSigmaParameters):
+class SegmentsParameters(
+    ThreeSigmaParameters, quick="seeds=8 cycle_seconds=30 discarded_hours=0", minutes=(3, 10)
+):
     """Parameters of ``3sigma-segments``."""
-
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "8", "cycle_seconds": "30", "discarded_hours": "0"}
-    QUICK_MINUTES: ClassVar[float] = 3.0
-    FULL_MINUTES: ClassVar[float] = 10.0
 
     seeds: int = 10
     cycle_seconds: float = 10.0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final
+from typing import Final
 
 from foresail.model.registry import register
-from foresail_studies import trial_grid as grid
+from foresail_studies import trial as grid
 from foresail_studies.policies import dropping
 from foresail_studies.study import Bound, Mean, Measure, Study, published
 from foresail_studies.three_sigma._shared import (
@@ -21,7 +21,6 @@ from foresail_studies.three_sigma._shared import (
     PERFECT,
     POINTS,
     PRIORITY,
-    QUICK,
     SIGMA,
     SOURCE,
     E2EStudyParameters,
@@ -31,7 +30,7 @@ from foresail_studies.three_sigma._shared import (
     notes_of,
     recipe,
 )
-from foresail_studies.trial_grid import TrialSetting, beginning_of, cases_of, named
+from foresail_studies.trial import TrialSetting, beginning_of, cases_of, named
 
 _SYSTEMS: Final = (
     *(
@@ -45,16 +44,10 @@ _SYSTEMS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class AttributionParameters(E2EStudyParameters):
+class AttributionParameters(
+    E2EStudyParameters, quick="seeds=3 slack_percents=[20,60,140]", minutes=(5, 240)
+):
     """Parameters of ``3sigma-attribution``."""
-
-    QUICK: ClassVar[dict[str, str]] = {
-        **QUICK,
-        "seeds": "3",
-        "slack_percents": "[20,60,140]",
-    }
-    QUICK_MINUTES: ClassVar[float] = 5.0
-    FULL_MINUTES: ClassVar[float] = 240.0
 
     slack_percents: tuple[float, ...] = tuple(range(20, 200, 20))
     """Slacks of the deadlines, each for all jobs of a run."""
@@ -123,12 +116,8 @@ def _slack_claims(tightest: float, loosest: float) -> list[dict[str, Bound]]:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadParameters(E2EStudyParameters):
+class LoadParameters(E2EStudyParameters, quick="loads=[1,1.4,1.6]", minutes=(3, 60)):
     """Parameters of ``3sigma-load``."""
-
-    QUICK: ClassVar[dict[str, str]] = {**QUICK, "loads": "[1,1.4,1.6]"}
-    QUICK_MINUTES: ClassVar[float] = 3.0
-    FULL_MINUTES: ClassVar[float] = 60.0
 
     loads: tuple[float, ...] = (1.0, 1.2, 1.4, 1.6)
     """Offered loads, half of each from jobs with deadlines; instead of ``load``."""
@@ -193,12 +182,10 @@ _SMALL_SHIFT = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class PerturbationParameters(E2EStudyParameters):
+class PerturbationParameters(
+    E2EStudyParameters, quick="shift_percents=[-50,0,50]", minutes=(4, 60)
+):
     """Parameters of ``3sigma-perturbation``."""
-
-    QUICK: ClassVar[dict[str, str]] = {**QUICK, "shift_percents": "[-50,0,50]"}
-    QUICK_MINUTES: ClassVar[float] = 4.0
-    FULL_MINUTES: ClassVar[float] = 60.0
 
     shift_percents: tuple[float, ...] = (-50.0, -20.0, 0.0, 20.0, 50.0, 100.0)
     """By how much of the runtime beliefs are off on average."""
@@ -286,12 +273,8 @@ _ENOUGH: Final = 25
 
 
 @dataclass(frozen=True, slots=True)
-class SampleSizeParameters(E2EStudyParameters):
+class SampleSizeParameters(E2EStudyParameters, quick="samples=[5,25,100]", minutes=(2, 60)):
     """Parameters of ``3sigma-sample-size``."""
-
-    QUICK: ClassVar[dict[str, str]] = {**QUICK, "samples": "[5,25,100]"}
-    QUICK_MINUTES: ClassVar[float] = 2.0
-    FULL_MINUTES: ClassVar[float] = 60.0
 
     samples: tuple[int, ...] = (5, 10, 25, 50, 75, 100)
     """How many samples of its own distribution each job's belief is made of."""
@@ -348,17 +331,12 @@ _SLOWEST: Final = Measure("cycle_milliseconds_max", "slowest cycle (ms)")
 
 
 @dataclass(frozen=True, slots=True)
-class ScalabilityStudyParameters(ThreeSigmaParameters):
+class ScalabilityStudyParameters(
+    ThreeSigmaParameters,
+    quick="seeds=3 hours=0.25 discarded_hours=0 history_hours=1",
+    minutes=(2, 90),
+):
     """Parameters of ``3sigma-scalability``."""
-
-    QUICK: ClassVar[dict[str, str]] = {
-        "seeds": "3",
-        "hours": "0.25",
-        "discarded_hours": "0",
-        "history_hours": "1",
-    }
-    QUICK_MINUTES: ClassVar[float] = 2.0
-    FULL_MINUTES: ClassVar[float] = 90.0
 
     nodes: int = 12_583
     cycle_seconds: float = 2.0

@@ -130,13 +130,10 @@ def _figures(planned: CapacityPlan | None) -> Mapping[str, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class TransientCapacityParameters(StudyParameters):
+class TransientCapacityParameters(StudyParameters, quick="seeds=6 types=16", minutes=(1.5, 8)):
     """Parameters of ``transient-capacity``."""
 
     FILES: ClassVar[tuple[str, ...]] = ("prices", "machines")
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "6", "types": "16"}
-    QUICK_MINUTES: ClassVar[float] = 1.5
-    FULL_MINUTES: ClassVar[float] = 8.0
 
     seeds: int = 12
     """How many pools of types are drawn, and stretches a history is cut into."""

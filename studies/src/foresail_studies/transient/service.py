@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 
@@ -20,9 +20,15 @@ from foresail_studies.study import (
     StudyParameters,
     published,
 )
-from foresail_studies.transient.clients import Clients, Quickness, serve_waiting_clients
-from foresail_studies.transient.serving import Cordoned, Protection, Unprotected
-from foresail_studies.transient.taken import taken_at_random
+from foresail_studies.transient.serving import (
+    Clients,
+    Cordoned,
+    Protection,
+    Quickness,
+    Unprotected,
+    serve_waiting_clients,
+    taken_at_random,
+)
 
 _THROUGHPUT: Final = Measure("throughput", "requests answered a second")
 _KEPT: Final = Measure("throughput_kept", "throughput, of that without revocations", "share")
@@ -86,12 +92,8 @@ class Minutes:
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceParameters(StudyParameters):
+class ServiceParameters(StudyParameters, quick="seeds=5", minutes=(0.5, 2)):
     """Parameters of ``transient-service``."""
-
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "5"}
-    QUICK_MINUTES: ClassVar[float] = 0.5
-    FULL_MINUTES: ClassVar[float] = 2.0
 
     seeds: int = 20
     """How often revocations and requests are drawn."""

@@ -109,13 +109,12 @@ class TrailingWindows:
 
 
 @dataclass(frozen=True, slots=True)
-class WindowParameters(StudyParameters):
+class WindowParameters(
+    StudyParameters, quick="seeds=6 window_days=[7,28] capacity=500", minutes=(0.5, 8)
+):
     """Parameters of ``transient-windows``."""
 
     FILES: ClassVar[tuple[str, ...]] = ("prices", "machines")
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "6", "window_days": "[7,28]", "capacity": "500"}
-    QUICK_MINUTES: ClassVar[float] = 0.5
-    FULL_MINUTES: ClassVar[float] = 8.0
 
     seeds: int = 6
     """How many equal stretches the histories are cut into after the longest window."""

@@ -29,7 +29,7 @@ from foresail.cloud.waiting.simulating import (
 from foresail.model.arrays import Floats
 from foresail_studies.study import Measure
 from foresail_studies.waiting import _shared as waiting
-from foresail_studies.waiting.learned import long_jobs_of, perturbed, score_waits, split_rows
+from foresail_studies.waiting._shared import long_jobs_of, perturbed, score_waits, split_rows
 
 SPOT_PRICE: Final = 0.3
 _MEAN_ERROR: Final = 0.1

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from foresail.evaluation.replaying import told_quantiles
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.model.registry import register
-from foresail_studies.generated import log_of
 from foresail_studies.study import (
     Bound,
     GridPoint,
@@ -25,11 +24,12 @@ from foresail_studies.study import (
     Measure,
     Study,
     StudyParameters,
+    log_of,
     points_at,
     published,
 )
 from foresail_studies.waiting import _shared as waiting
-from foresail_studies.waiting.learned import long_jobs_of, perturbed
+from foresail_studies.waiting._shared import long_jobs_of, perturbed
 
 _ORACLE: Final = "oracle"
 _CLOSE: Final = "10 % off"
@@ -104,12 +104,8 @@ def _told(text: str, seed: int, predictor: str) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True, slots=True)
-class BeliefParameters(StudyParameters):
+class BeliefParameters(StudyParameters, quick="seeds=4 workload=e2e(hours=10)", minutes=(2, 15)):
     """Parameters of ``waiting-beliefs``."""
-
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "workload": "e2e(hours=10)"}
-    QUICK_MINUTES: ClassVar[float] = 2.0
-    FULL_MINUTES: ClassVar[float] = 15.0
 
     workload: str = "e2e(hours=48)"
     """Short form of a generator whose jobs have users, unless a log is given."""

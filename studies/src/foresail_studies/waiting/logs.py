@@ -77,12 +77,8 @@ class TraceRun:
 
 
 @dataclass(frozen=True, slots=True)
-class TraceParameters(YearParameters):
+class TraceParameters(YearParameters, quick="seeds=4 jobs=2000000", minutes=(4, 15)):
     """Parameters of ``waiting-trace``."""
-
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "jobs": "2000000"}
-    QUICK_MINUTES: ClassVar[float] = 4.0
-    FULL_MINUTES: ClassVar[float] = 15.0
 
     waiting_hours: float = 24.0
     short_minutes: float = 3.0
@@ -197,13 +193,10 @@ _LJW_PERCENT: Final = 200.0 / 150.0 * 100.0
 
 
 @dataclass(frozen=True, slots=True)
-class TraceQueuesParameters(YearParameters):
+class TraceQueuesParameters(YearParameters, quick="seeds=4 jobs=1000000", minutes=(1.5, 25)):
     """Parameters of ``waiting-trace-queues``."""
 
     FILES: ClassVar[tuple[str, ...]] = ("log",)
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "jobs": "1000000"}
-    QUICK_MINUTES: ClassVar[float] = 1.5
-    FULL_MINUTES: ClassVar[float] = 25.0
 
     seeds: int = 3
 

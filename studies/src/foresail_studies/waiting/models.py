@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -144,12 +144,8 @@ def _exponential(count: int, seed: int) -> TraceJobs:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelParameters(StudyParameters):
+class ModelParameters(StudyParameters, quick="seeds=3 jobs=500000", minutes=(2, 20)):
     """Parameters of ``waiting-models``."""
-
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "3", "jobs": "500000"}
-    QUICK_MINUTES: ClassVar[float] = 2.0
-    FULL_MINUTES: ClassVar[float] = 20.0
 
     seeds: int = 20
 

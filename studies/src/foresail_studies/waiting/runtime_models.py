@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -18,18 +18,18 @@ from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 from foresail.traces.workload import Workload
-from foresail_studies.generated import log_of
 from foresail_studies.study import (
     Bound,
     GridPoint,
     Mean,
     Study,
     StudyParameters,
+    log_of,
     points_at,
     published,
 )
 from foresail_studies.waiting import _shared as waiting
-from foresail_studies.waiting.learned import RUNTIME_MODELS, learn_runtimes, perturbed
+from foresail_studies.waiting._shared import RUNTIME_MODELS, learn_runtimes, perturbed
 
 _ORACLE: Final = "oracle"
 _CLOSE: Final = "10 % off"
@@ -164,12 +164,10 @@ def _estimates(text: str, seed: int, system: str) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class RuntimeModelParameters(StudyParameters):
+class RuntimeModelParameters(
+    StudyParameters, quick="seeds=4 workload=lublin(jobs=20000)", minutes=(3, 20)
+):
     """Parameters of ``waiting-runtime-models``."""
-
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "4", "workload": "lublin(jobs=20000)"}
-    QUICK_MINUTES: ClassVar[float] = 3.0
-    FULL_MINUTES: ClassVar[float] = 20.0
 
     workload: str = "lublin(jobs=200000)"
     """Short form of a generator whose jobs have users, unless a log is given."""

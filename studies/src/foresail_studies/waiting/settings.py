@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 
@@ -79,12 +79,10 @@ def _learned(trace: Trace, percent: float) -> WaitModel:
 
 
 @dataclass(frozen=True, slots=True)
-class DelayParameters(YearParameters):
+class DelayParameters(
+    YearParameters, quick="seeds=3 jobs=1000000 worths=[0.01,0.1,1]", minutes=(4, 30)
+):
     """Parameters of ``waiting-delay``."""
-
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "3", "jobs": "1000000", "worths": "[0.01,0.1,1]"}
-    QUICK_MINUTES: ClassVar[float] = 4.0
-    FULL_MINUTES: ClassVar[float] = 30.0
 
     percent: float = 120.0
     """Of the mean load that fixed machines hold."""
@@ -144,17 +142,12 @@ _BASE_HOURS: Final = 24.0
 
 
 @dataclass(frozen=True, slots=True)
-class PracticeParameters(YearParameters):
+class PracticeParameters(
+    YearParameters,
+    quick="seeds=3 jobs=3000000 waiting_hours=[6,24] percents=[80,100,150]",
+    minutes=(5, 90),
+):
     """Parameters of ``waiting-practice``."""
-
-    QUICK: ClassVar[dict[str, str]] = {
-        "seeds": "3",
-        "jobs": "3000000",
-        "waiting_hours": "[6,24]",
-        "percents": "[80,100,150]",
-    }
-    QUICK_MINUTES: ClassVar[float] = 5.0
-    FULL_MINUTES: ClassVar[float] = 90.0
 
     seeds: int = 3
 
@@ -303,17 +296,12 @@ _BASE_MINUTES: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class VariantParameters(YearParameters):
+class VariantParameters(
+    YearParameters,
+    quick="seeds=3 jobs=1000000 short_minutes=[5,15] models=[linear,forest]",
+    minutes=(6, 90),
+):
     """Parameters of ``waiting-variants``."""
-
-    QUICK: ClassVar[dict[str, str]] = {
-        "seeds": "3",
-        "jobs": "1000000",
-        "short_minutes": "[5,15]",
-        "models": "[linear,forest]",
-    }
-    QUICK_MINUTES: ClassVar[float] = 6.0
-    FULL_MINUTES: ClassVar[float] = 90.0
 
     percent: float = 100.0
     """Of the mean load that fixed machines hold."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 
@@ -85,12 +85,8 @@ class Conserving:
 
 
 @dataclass(frozen=True, slots=True)
-class ThresholdParameters(ModelParameters):
+class ThresholdParameters(ModelParameters, quick="seeds=3 jobs=300000", minutes=(0.5, 20)):
     """Parameters of ``waiting-thresholds``."""
-
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "3", "jobs": "300000"}
-    QUICK_MINUTES: ClassVar[float] = 0.5
-    FULL_MINUTES: ClassVar[float] = 20.0
 
     seeds: int = 10
 

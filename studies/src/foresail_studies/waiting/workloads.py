@@ -43,18 +43,12 @@ _LINEAR: Final = "linear"
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingGoogleParameters(StudyParameters):
+class WaitingGoogleParameters(
+    StudyParameters,
+    quick="seeds=3 scale=0.025 scales=[0.005,0.025] short_minutes=[5,15,60] waiting_hours=[6,24]",
+    minutes=(5, 240),
+):
     """Parameters of ``waiting-google``."""
-
-    QUICK: ClassVar[dict[str, str]] = {
-        "seeds": "3",
-        "scale": "0.025",
-        "scales": "[0.005,0.025]",
-        "short_minutes": "[5,15,60]",
-        "waiting_hours": "[6,24]",
-    }
-    QUICK_MINUTES: ClassVar[float] = 5.0
-    FULL_MINUTES: ClassVar[float] = 240.0
 
     seeds: int = 1
 
@@ -278,13 +272,10 @@ class Means:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkloadParameters(YearParameters):
+class WorkloadParameters(YearParameters, quick="seeds=3 jobs=1000000", minutes=(0.2, 4)):
     """Parameters of ``waiting-workload``."""
 
     FILES: ClassVar[tuple[str, ...]] = ("log",)
-    QUICK: ClassVar[dict[str, str]] = {"seeds": "3", "jobs": "1000000"}
-    QUICK_MINUTES: ClassVar[float] = 0.2
-    FULL_MINUTES: ClassVar[float] = 4.0
 
     seeds: int = 5
 
