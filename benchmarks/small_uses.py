@@ -222,7 +222,6 @@ def _waiting() -> None:
     from foresail.cloud.waiting.queueing import blocking
     from foresail.cloud.waiting.simulating import Beliefs, Foresight, simulate, waiting_policy
     from foresail_studies.stand_ins import university_year
-    from foresail_studies.waiting.renting_scheduler import ArrivalCase, decide
 
     jobs = university_year(jobs=200)
     fixed, family = FixedMachines(1, own_price_per_core_hour=0.01), proportional_family()
@@ -236,8 +235,6 @@ def _waiting() -> None:
     model = linear_waits(rows)
     predicted_waits(model, rows.features)
     simulate(jobs, fixed, family, compound, Beliefs.true_runtimes(jobs, model))
-    for tried in (False, True):
-        decide(compound.rules, ArrivalCase(False, 1.0, tried=tried), 1.0, np.zeros(3))
     blocking([3], [2.0])
 
 

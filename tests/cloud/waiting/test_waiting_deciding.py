@@ -1,6 +1,8 @@
 """One decision: what each rule wants, and the simulation decides the same."""
 
 import math
+from dataclasses import dataclass
+from enum import IntEnum
 
 import numba
 import numpy as np
@@ -20,10 +22,28 @@ from foresail.cloud.waiting.simulating import (
 )
 from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
-from foresail_studies.waiting import renting_scheduler as deciding
-from foresail_studies.waiting.renting_scheduler import ArrivalCase, ArrivalChoice
 
 waiting_gain = numba.njit(lambda *given: waiting_choice.waiting_gain(*given))
+
+
+class ArrivalChoice(IntEnum):
+    """Places that a job can go to, as the kernel numbers them."""
+
+    START = waiting_choice.START
+    WAIT = waiting_choice.WAIT
+    RENT = waiting_choice.RENT
+    SPECULATE = waiting_choice.SPECULATE
+
+
+@dataclass(frozen=True)
+class ArrivalCase:
+    """Facts about a job when it is decided on; money is per hour."""
+
+    fits: bool
+    rent_per_hour: float
+    delay_per_hour: float = 0.0
+    tried: bool = False
+
 
 BUSY = ArrivalCase(fits=False, rent_per_hour=1.0)
 FREE = ArrivalCase(fits=True, rent_per_hour=1.0)
@@ -38,7 +58,9 @@ def decide(policy, case, runtime, wait):
     """
     believed = runtime.mean() if policy.weighing else runtime.quantile(0.5)
     waits = np.array([wait.quantile(float(level)) for level in (np.arange(20) + 0.5) / 20])
-    return deciding.decide(policy.rules, case, believed, waits)
+    choose = waiting_choice.choose_again if case.tried else waiting_choice.choose
+    costs = DelayCosts(case.rent_per_hour, 0.0, case.delay_per_hour)
+    return ArrivalChoice(choose(policy.rules, costs, case.fits, float(believed), waits))
 
 
 @pytest.mark.parametrize(
