@@ -217,10 +217,11 @@ def _variation() -> None:
 def _waiting() -> None:
     """Waiting policies of all kinds, told by oracles and models, and their totals."""
     from foresail.cloud.waiting.jobs import FixedMachines, proportional_family
-    from foresail.cloud.waiting.learning import linear_waits, predicted_waits, wait_rows
-    from foresail.cloud.waiting.metrics import measured
-    from foresail.cloud.waiting.queueing import blocking
+    from foresail.cloud.waiting.learning import linear_waits, wait_rows
     from foresail.cloud.waiting.simulating import Beliefs, Foresight, simulate, waiting_policy
+    from foresail_studies.renting.metrics import measured
+    from foresail_studies.renting.queueing import blocking
+    from foresail_studies.renting.wait_models import predicted_waits
     from foresail_studies.stand_ins import university_year
 
     jobs = university_year(jobs=200)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from foresail.cloud.waiting.jobs import GIB, FixedMachines, TraceJobs, proportional_family, rents
-from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.simulating import Beliefs, WaitingPolicy, simulate
+from foresail_studies.renting.metrics import measured
 from foresail_studies.stand_ins import university_year
 from foresail_studies.waiting._shared import customised_family, long_jobs_of
 

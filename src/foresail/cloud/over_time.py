@@ -1,4 +1,4 @@
-"""Logs hour by hour: how long they may last, and how much work is done by a moment."""
+"""Logs over time: hours and the work done in them, and blocks of weeks that are drawn anew."""
 
 from __future__ import annotations
 
@@ -93,3 +93,37 @@ def use_over_time(
             "highest": np.nanmax(table, axis=1),
         }
     )
+
+
+_WEEK: Final = 7.0 * 86400.0
+_DAY: Final = 86400.0
+_FEWEST: Final = 5
+_DRAWS: Final = 1000
+_SEED: Final = 1
+_LEVELS: Final = (0.025, 0.975)
+
+
+def block_seconds(submit_seconds: Floats) -> float | None:
+    """Return a week where submissions span five and are of five, else a day where so, else None.
+
+    What is drawn anew from blocks few of which have jobs says nothing of other periods.
+    """
+    since = submit_seconds - submit_seconds[0]
+
+    def are_enough(length: float) -> bool:
+        with_jobs = np.unique(np.minimum(since, since[-1] * (1.0 - 1e-12)) // length)
+        return bool(since[-1] >= _FEWEST * length and with_jobs.size >= _FEWEST)
+
+    return next((length for length in (_WEEK, _DAY) if are_enough(length)), None)
+
+
+def block_draws(blocks: int, draws: int = _DRAWS, seed: int = _SEED) -> Floats:
+    """Draw as many blocks, with replacement: the count of each; shape (draws, blocks)."""
+    random = np.random.default_rng(seed)
+    return random.multinomial(blocks, np.full(blocks, 1.0 / blocks), draws).astype(np.float64)
+
+
+def interval(values: Floats) -> tuple[float, float]:
+    """Interval in which 95 % of the draws lie."""
+    low, high = np.quantile(values, _LEVELS).tolist()
+    return low, high

@@ -32,12 +32,12 @@ from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.terms import ExponentialRevocation, TransientTerms
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.learning import first_predicted
-from foresail.cloud.waiting.metrics import measured
-from foresail.cloud.waiting.models import Load, expected
 from foresail.cloud.waiting.simulating import Beliefs, simulate
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.reports.renting.advice_words import PricesTold, rests_on
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail_studies.renting.formulas import Load, expected
+from foresail_studies.renting.metrics import measured
 
 WEEK = 7 * 86_400.0
 THESIS = load_prices("thesis")

@@ -18,15 +18,16 @@ from foresail.cloud.waiting.jobs import (
     RentedType,
     TraceJobs,
     proportional_family,
+    rented_family,
     rents,
 )
 from foresail.cloud.waiting.kernels.waiting import FIXED, RENTED
-from foresail.cloud.waiting.metrics import measured
-from foresail.cloud.waiting.offers import owned_machines, owned_offer, rented_family, share_too_wide
 from foresail.cloud.waiting.simulating import Beliefs, simulate, waiting_policy
 from foresail.model.errors import InputError
 from foresail.traces.filtering import FilterChoice, apply_filters
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail_studies.renting.metrics import measured
+from foresail_studies.renting.owned_machines import owned_machines, owned_offer, share_too_wide
 
 SMALL = RentedType("small", 8, 64.0 * GIB, 1.0, 1.0)
 LARGE = RentedType("large", 64, 512.0 * GIB, 10.0, 8.0)

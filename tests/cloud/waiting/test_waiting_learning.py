@@ -13,17 +13,11 @@ from foresail.cloud.waiting.kernels.waiting_choice import (
     WAITING,
     WAITING_SECONDS,
 )
-from foresail.cloud.waiting.learning import (
-    WaitRows,
-    boosted_waits,
-    forest_waits,
-    linear_waits,
-    predicted_waits,
-    wait_rows,
-)
-from foresail.cloud.waiting.metrics import measured
+from foresail.cloud.waiting.learning import WaitRows, linear_waits, wait_rows
 from foresail.cloud.waiting.simulating import Beliefs, WaitingPolicy, simulate, waiting_policy
 from foresail.model.errors import InputError, UnknownNameError
+from foresail_studies.renting.metrics import measured
+from foresail_studies.renting.wait_models import boosted_waits, forest_waits, predicted_waits
 from foresail_studies.waiting._shared import (
     learn_runtimes,
     matthews_correlation,

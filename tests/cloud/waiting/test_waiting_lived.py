@@ -15,8 +15,8 @@ from foresail.cloud.waiting.learning import (
     waits_over,
 )
 from foresail.cloud.waiting.simulating import Beliefs, simulate, waiting_policy
-from foresail.cloud.waiting.sweeping import SweepInputs, WaitingSetting, try_settings
 from foresail.model.errors import InputError
+from foresail_studies.renting.sweeping import SweepInputs, WaitingSetting, try_settings
 
 FAMILY = proportional_family()
 

@@ -18,16 +18,6 @@ from foresail.cloud.waiting.jobs import (
     rents,
 )
 from foresail.cloud.waiting.kernels.waiting import AFTER_TRIAL, EXPIRED, FIXED, RENTED, TRIED
-from foresail.cloud.waiting.metrics import measured
-from foresail.cloud.waiting.models import (
-    Load,
-    all_jobs_wait,
-    all_jobs_wait_up_to,
-    compound,
-    long_jobs_wait,
-    no_jobs_wait,
-    short_waits_wait,
-)
 from foresail.cloud.waiting.simulating import (
     QUEUES,
     Beliefs,
@@ -37,6 +27,16 @@ from foresail.cloud.waiting.simulating import (
     waiting_policy,
 )
 from foresail.model.errors import InputError, UnknownNameError
+from foresail_studies.renting.formulas import (
+    Load,
+    all_jobs_wait,
+    all_jobs_wait_up_to,
+    compound,
+    long_jobs_wait,
+    no_jobs_wait,
+    short_waits_wait,
+)
+from foresail_studies.renting.metrics import measured
 from foresail_studies.waiting.models import short_waits_wait_conserving
 
 FAMILY = proportional_family()

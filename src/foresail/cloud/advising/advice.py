@@ -39,9 +39,8 @@ from foresail.cloud.purchasing.forecast import ForecastSettings
 from foresail.cloud.purchasing.mix import MixReport, MixRequest, mix
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
 from foresail.cloud.purchasing.terms import PurchaseTerms, TransientTerms
-from foresail.cloud.waiting.jobs import TraceJobs
+from foresail.cloud.waiting.jobs import TraceJobs, usual_hour_value
 from foresail.cloud.waiting.kernels.waiting_choice import FEATURE_NAMES
-from foresail.cloud.waiting.offers import usual_hour_value
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 from foresail.traces.workload import Workload

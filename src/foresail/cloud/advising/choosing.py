@@ -10,8 +10,8 @@ import numpy as np
 
 from foresail.cloud.advising.question import AdviceQuestion, Market, WaitingRule
 from foresail.cloud.advising.trying import Demand, RuleResult
+from foresail.cloud.over_time import block_draws
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
-from foresail.cloud.waiting.metrics import block_draws
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 

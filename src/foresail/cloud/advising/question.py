@@ -13,8 +13,7 @@ import polars as pl
 from foresail.cloud.over_time import use_over_time
 from foresail.cloud.prices import Commitment, InstanceType, Offer, PriceCatalogue, checked_price
 from foresail.cloud.purchasing.resources import running_commitments
-from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs, rents
-from foresail.cloud.waiting.offers import rented_family
+from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs, rented_family, rents
 from foresail.cloud.waiting.simulating import QUEUES, Queue, WaitingPolicy, waiting_policy
 from foresail.model.errors import (
     InputError,

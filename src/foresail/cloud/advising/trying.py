@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.advising.question import Market, WaitingRule
+from foresail.cloud.over_time import block_seconds
 from foresail.cloud.purchasing.terms import TransientTerms
 from foresail.cloud.waiting.jobs import TraceJobs, rents
 from foresail.cloud.waiting.kernels.waiting import AFTER_TRIAL, FIXED, TRIED
 from foresail.cloud.waiting.kernels.waiting_choice import WaitModel
 from foresail.cloud.waiting.learning import first_predicted, linear_waits, observed_waits
-from foresail.cloud.waiting.metrics import block_seconds
 from foresail.cloud.waiting.simulating import (
     Beliefs,
     Foresight,

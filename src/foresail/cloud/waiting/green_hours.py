@@ -8,11 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from foresail.cloud.over_time import work_until
+from foresail.cloud.over_time import block_draws, block_seconds, interval, work_until
 from foresail.cloud.waiting.carbon import GreenMetrics, IntensitySeries, green_metrics, green_starts
 from foresail.cloud.waiting.jobs import TraceJobs, writable
-from foresail.cloud.waiting.metrics import block_seconds
-from foresail.cloud.waiting.owning import interval, period_draws
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError
 
@@ -213,7 +211,7 @@ class _Blocks:
         since = submit_seconds - submit_seconds[0]
         self.count = max(int(np.ceil(since[-1] / length - 1e-9)), 1)
         self._of_job = np.minimum((since / length).astype(np.int64), self.count - 1)
-        self._draws = period_draws(self.count)
+        self._draws = block_draws(self.count)
         self._at_once = self._drawn(grams_at_once)
         self._jobs = self._drawn(np.ones(since.size))
 

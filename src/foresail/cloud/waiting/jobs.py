@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from foresail.cloud.prices import PriceCatalogue
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError, require_at_least
 from foresail.traces.workload import Workload
@@ -240,6 +241,37 @@ def rents(requests: Requests, family: Sequence[RentedType]) -> Floats:
     richest = max(family, key=lambda kind: (kind.gpus, -kind.price_per_hour))
     several = np.where(asks, _several(requests, richest), _several(requests, largest))
     return np.where(np.isinf(price), several, price)
+
+
+def rented_family(catalogue: PriceCatalogue) -> tuple[RentedType, ...]:
+    """The types of a catalogue at the buyer's on-demand prices; those without a whole core go.
+
+    Raises ``InputError`` if none has a core.
+    """
+    family = tuple(
+        RentedType(
+            offer.instance.name,
+            int(offer.instance.cores),
+            offer.instance.memory_bytes,
+            offer.on_demand_per_hour,
+            offer.instance.gpus,
+        )
+        for offer in catalogue.after_discounts().offers
+        if offer.instance.cores >= 1.0
+    )
+    if not family:
+        raise InputError("no machine with a whole core", source=catalogue.name)
+    return family
+
+
+USUAL_SHARE: Final = 0.1
+"""Of the price of a job's machine: what its waiting is worth unless it is said."""
+
+
+def usual_hour_value(jobs: TraceJobs, family: Sequence[RentedType]) -> float:
+    """A tenth of what a job's machine costs for an hour on demand, the mean over all jobs."""
+    requests = jobs.requests
+    return USUAL_SHARE * float(rents(requests, family)[requests.of_job].mean())
 
 
 def no_gpus(jobs: int) -> InputError:

@@ -105,7 +105,7 @@ def waiting_policy(
     short_seconds: float = 0.0,
     queue: Queue = "fcfs",
 ) -> WaitingPolicy:
-    """The policy of this name, long or short: one of ``foresail.cloud.waiting.sweeping``.
+    """The policy of this name, long or short: AJW, NJW, AJW-T, SWW, LJW and others.
 
     SWW and the compound wait as AJW-T does, and differ by what they believe of waits.
     """

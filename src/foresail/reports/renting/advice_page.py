@@ -17,7 +17,6 @@ from foresail.cloud.advising.searching import Compared, Sensitivity
 from foresail.cloud.advising.trying import RuleResult
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
 from foresail.cloud.purchasing.offline_plan import COMMITTED
-from foresail.cloud.waiting.owning import pareto
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.curve_figure import Axis, Curve, curve_figure
 from foresail.reports.figure import Figure
@@ -337,8 +336,16 @@ def _undominated(advice: Advice, name: str) -> list[RuleResult]:
         for each in advice.tried
         if each.rule.name == name and each.is_lasting and (each.nodes or name == "no-jobs-wait")
     ]
-    expected = {each: advice.weights.expected(each) for each in named}
-    return pareto(named, lambda each: (expected[each].mean_wait_seconds, expected[each].cost))
+    places = {
+        each: (expected.mean_wait_seconds, expected.cost)
+        for each in named
+        for expected in [advice.weights.expected(each)]
+    }
+    kept: list[RuleResult] = []
+    for each in sorted(named, key=places.__getitem__):
+        if not kept or places[each][1] < places[kept[-1]][1]:
+            kept.append(each)
+    return kept
 
 
 def _curve(

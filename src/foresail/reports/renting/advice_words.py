@@ -12,7 +12,7 @@ from foresail.cloud.advising.choosing import missed
 from foresail.cloud.advising.question import Market, WaitingRule
 from foresail.cloud.advising.searching import Compared
 from foresail.cloud.purchasing.demand import HOURS_PER_YEAR
-from foresail.cloud.waiting.offers import USUAL_SHARE
+from foresail.cloud.waiting.jobs import USUAL_SHARE
 from foresail.model.words import count, duration, number, percent
 
 _DAY: Final = 86_400.0

@@ -21,8 +21,7 @@ from foresail.cloud.waiting.jobs import (
 )
 from foresail.cloud.waiting.kernels.waiting import FIXED, RENT, TRIED, TraceColumns
 from foresail.cloud.waiting.kernels.waiting_choice import WaitModel
-from foresail.cloud.waiting.learning import DEPTH, SEED, WaitRows, predicted_waits, scikit_learn
-from foresail.cloud.waiting.metrics import WaitingMetrics, measured
+from foresail.cloud.waiting.learning import WaitRows
 from foresail.cloud.waiting.simulating import (
     Beliefs,
     Simulated,
@@ -34,6 +33,8 @@ from foresail.model.arrays import Floats
 from foresail.model.errors import InputError, UnknownNameError
 from foresail_studies import cloud as cloud
 from foresail_studies.generators.university import Runtimes
+from foresail_studies.renting.metrics import WaitingMetrics, measured
+from foresail_studies.renting.wait_models import DEPTH, SEED, predicted_waits, scikit_learn
 from foresail_studies.stand_ins import CORE_HOUR as GOOGLE_CORE_HOUR
 from foresail_studies.stand_ins import (
     CUSTOM_CORE_HOUR,

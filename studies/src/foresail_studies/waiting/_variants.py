@@ -11,14 +11,7 @@ import numpy as np
 
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.kernels.waiting_choice import WaitModel
-from foresail.cloud.waiting.learning import (
-    WaitRows,
-    boosted_waits,
-    forest_waits,
-    linear_waits,
-    wait_rows,
-)
-from foresail.cloud.waiting.metrics import WaitingMetrics, measured
+from foresail.cloud.waiting.learning import WaitRows, linear_waits, wait_rows
 from foresail.cloud.waiting.simulating import (
     Beliefs,
     Foresight,
@@ -27,6 +20,8 @@ from foresail.cloud.waiting.simulating import (
     waiting_policy,
 )
 from foresail.model.arrays import Floats
+from foresail_studies.renting.metrics import WaitingMetrics, measured
+from foresail_studies.renting.wait_models import boosted_waits, forest_waits
 from foresail_studies.study import Measure
 from foresail_studies.waiting import _shared as waiting
 from foresail_studies.waiting._shared import long_jobs_of, perturbed, score_waits, split_rows

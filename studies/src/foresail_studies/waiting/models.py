@@ -11,22 +11,22 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foresail.cloud.waiting import models
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs
-from foresail.cloud.waiting.metrics import measured
-from foresail.cloud.waiting.queueing import (
+from foresail.cloud.waiting.simulating import Beliefs, Foresight, Queue, WaitingPolicy, simulate
+from foresail.model.arrays import Floats
+from foresail.model.registry import register
+from foresail_studies.renting import formulas
+from foresail_studies.renting.metrics import measured
+from foresail_studies.renting.queueing import (
     checked_amount,
     checked_servers,
     checked_share,
     with_patience,
 )
-from foresail.cloud.waiting.simulating import Beliefs, Foresight, Queue, WaitingPolicy, simulate
-from foresail.model.arrays import Floats
-from foresail.model.registry import register
 from foresail_studies.study import Bound, GridPoint, Mean, Study, StudyParameters, published
 from foresail_studies.waiting import _shared as waiting
 
-LOAD: Final = models.Load(0.2, 0.002, 0.4)
+LOAD: Final = formulas.Load(0.2, 0.002, 0.4)
 WAITING_SECONDS: Final = 900.0
 SHORT_SECONDS: Final = 180.0
 _SERVERS: Final = (85, 90, 93, 95, 97, 99, 101, 102, 103, 104, 105, 106, 107, 108, 109, 112, 120)
@@ -40,11 +40,11 @@ _WRONG: Final = "wrong predictions (SWW: 95 servers, LJW: 101)"
 
 
 def short_waits_wait_conserving(
-    load: models.Load,
+    load: formulas.Load,
     servers: ArrayLike,
     waiting_seconds: ArrayLike,
     over: ArrayLike = 0.0,
-) -> models.LongRunOutcome:
+) -> formulas.LongRunOutcome:
     """SWW in which a job uses a free fixed server whatever is predicted of its wait.
 
     ``over`` is then the share of those that find none free and would have waited within the
@@ -56,11 +56,11 @@ def short_waits_wait_conserving(
     queue = with_patience(
         load.arrivals_per_second, load.services_per_second, whole, threshold, 1.0 - wrong
     )
-    return models.long_run(load, whole, queue.wait_seconds, queue.leaving, queue.leaving)
+    return formulas.long_run(load, whole, queue.wait_seconds, queue.leaving, queue.leaving)
 
 
 def marginal_use(
-    policy: str, load: models.Load, servers: ArrayLike, waiting_seconds: float
+    policy: str, load: formulas.Load, servers: ArrayLike, waiting_seconds: float
 ) -> Floats:
     """Rented work that the last of so many fixed servers takes over, as a share of its time.
 
@@ -68,8 +68,8 @@ def marginal_use(
     price (section 6.4's "utilisation of the s-th server").
     """
     whole = checked_servers(servers)
-    with_it = models.expected(policy, load, whole, waiting_seconds).rented_work
-    without = models.expected(policy, load, np.maximum(whole - 1, 0), waiting_seconds).rented_work
+    with_it = formulas.expected(policy, load, whole, waiting_seconds).rented_work
+    without = formulas.expected(policy, load, np.maximum(whole - 1, 0), waiting_seconds).rented_work
     return load.offered * (without - with_it)
 
 
@@ -86,13 +86,13 @@ class WaitingFormula:
 
     def measure(self) -> Mapping[str, float]:
         """Evaluate the formula; NaN throughout where waits have no end."""
-        found = models.expected(
+        found = formulas.expected(
             self.policy,
             LOAD,
             self.servers,
             self.waiting_seconds,
             self.short_seconds,
-            models.Mispredicted(self.over, self.under),
+            formulas.Mispredicted(self.over, self.under),
         )
         numbers = {
             "price": float(found.price),

@@ -11,9 +11,10 @@ from typing import Final
 import numpy as np
 
 from foresail.cloud.waiting.kernels.waiting_choice import WaitModel
-from foresail.cloud.waiting.learning import forest_waits, wait_rows
+from foresail.cloud.waiting.learning import wait_rows
 from foresail.cloud.waiting.simulating import Beliefs, simulate, waiting_policy
 from foresail.model.registry import register
+from foresail_studies.renting.wait_models import forest_waits
 from foresail_studies.study import Bound, GridPoint, Mean, Measure, Study, points_at, published
 from foresail_studies.waiting import _variants as variants
 from foresail_studies.waiting._shared import (

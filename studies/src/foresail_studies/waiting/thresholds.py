@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
-from foresail.cloud.waiting import models
 from foresail.cloud.waiting.simulating import Queue
 from foresail.model.registry import register
+from foresail_studies.renting import formulas
 from foresail_studies.study import (
     Bound,
     GridPoint,
@@ -61,7 +61,7 @@ class LastServer:
 
     def measure(self) -> Mapping[str, float]:
         """Its use, and the price with all of them."""
-        found = models.expected("njw", LOAD, self.servers)
+        found = formulas.expected("njw", LOAD, self.servers)
         use = marginal_use("njw", LOAD, np.array([self.servers]), WAITING_SECONDS)
         return {"marginal_use": float(use[0]), "price": float(found.price)}
 

@@ -12,25 +12,16 @@ from typing import Final, Literal
 
 import numpy as np
 
+from foresail.cloud.over_time import block_seconds
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs
 from foresail.cloud.waiting.kernels.waiting_choice import FEATURES, WaitModel
 from foresail.cloud.waiting.learning import (
     FEWEST_WAITS,
     WaitRows,
-    boosted_waits,
-    forest_waits,
     linear_waits,
     observed_waits,
     waits_over,
 )
-from foresail.cloud.waiting.metrics import (
-    BlockSums,
-    WaitingMetrics,
-    block_seconds,
-    block_sums,
-    measured,
-)
-from foresail.cloud.waiting.models import POLICIES as MODELLED
 from foresail.cloud.waiting.simulating import (
     Beliefs,
     Foresight,
@@ -44,6 +35,9 @@ from foresail.model.arrays import Floats
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import todays_name
 from foresail.model.words import count, duration
+from foresail_studies.renting.formulas import POLICIES as MODELLED
+from foresail_studies.renting.metrics import BlockSums, WaitingMetrics, block_sums, measured
+from foresail_studies.renting.wait_models import boosted_waits, forest_waits
 
 HAVE_WAITING: Final = (
     "all-jobs-wait-threshold",

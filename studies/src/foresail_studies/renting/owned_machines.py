@@ -1,11 +1,10 @@
-"""Prices for waiting policies: a machine to own, a family to rent from, the worth of an hour."""
+"""A machine to own, at its price, and the worth of waiting for it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from foresail.cloud.prices import HIGHEST_PRICE, Offer, PriceCatalogue, checked_price
 from foresail.cloud.waiting.jobs import (
@@ -17,27 +16,6 @@ from foresail.cloud.waiting.jobs import (
     rents,
 )
 from foresail.model.errors import InputError
-
-
-def rented_family(catalogue: PriceCatalogue) -> tuple[RentedType, ...]:
-    """The types of a catalogue at the buyer's on-demand prices; those without a whole core go.
-
-    Raises ``InputError`` if none has a core.
-    """
-    family = tuple(
-        RentedType(
-            offer.instance.name,
-            int(offer.instance.cores),
-            offer.instance.memory_bytes,
-            offer.on_demand_per_hour,
-            offer.instance.gpus,
-        )
-        for offer in catalogue.after_discounts().offers
-        if offer.instance.cores >= 1.0
-    )
-    if not family:
-        raise InputError("no machine with a whole core", source=catalogue.name)
-    return family
 
 
 def owned_offer(
@@ -113,10 +91,6 @@ def share_too_wide(jobs: TraceJobs, machine: FixedMachines, family: Sequence[Ren
     return float(work @ wide) / total if total else 0.0
 
 
-USUAL_SHARE: Final = 0.1
-"""Of the price of a job's machine: what its waiting is worth unless it is said."""
-
-
 @dataclass(frozen=True, slots=True)
 class Worth:
     """Worth of waiting that the advice is to respect."""
@@ -134,9 +108,3 @@ class Worth:
             raise InputError(
                 "out of range", field="hour value", value=self.hour_value, expected=expected
             )
-
-
-def usual_hour_value(jobs: TraceJobs, family: Sequence[RentedType]) -> float:
-    """A tenth of what a job's machine costs for an hour on demand, the mean over all jobs."""
-    requests = jobs.requests
-    return USUAL_SHARE * float(rents(requests, family)[requests.of_job].mean())

@@ -215,11 +215,6 @@ def _used(totals: Floats, fixed: FixedMachines, period_seconds: float) -> float:
     )
 
 
-_WEEK: Final = 7.0 * 86400.0
-_DAY: Final = 86400.0
-_FEWEST: Final = 5
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockSums:
     """Sums of a simulation in each block of time; arrays of shape (blocks,)."""
@@ -244,20 +239,6 @@ class BlockSums:
         )
 
 
-def block_seconds(submit_seconds: Floats) -> float | None:
-    """Return a week where submissions span five and are of five, else a day where so, else None.
-
-    What is drawn anew from blocks few of which have jobs says nothing of other periods.
-    """
-    since = submit_seconds - submit_seconds[0]
-
-    def are_enough(length: float) -> bool:
-        with_jobs = np.unique(np.minimum(since, since[-1] * (1.0 - 1e-12)) // length)
-        return bool(since[-1] >= _FEWEST * length and with_jobs.size >= _FEWEST)
-
-    return next((length for length in (_WEEK, _DAY) if are_enough(length)), None)
-
-
 def block_sums(
     simulated: Simulated,
     fixed: FixedMachines,
@@ -266,7 +247,7 @@ def block_sums(
 ) -> BlockSums:
     """The sums of each block of submissions.
 
-    The blocks add up to what ``metrics.measured`` has; trials cost as much as other rented
+    The blocks add up to what ``measured`` has; trials cost as much as other rented
     machines. The last block may be shorter.
     """
     submit = simulated.columns.submit
@@ -282,9 +263,3 @@ def block_sums(
         cost=owned + sums[:, RENTED_COST] + sums[:, TRIAL_COST],
         on_demand_cost=sums[:, ON_DEMAND_COST],
     )
-
-
-def block_draws(blocks: int, draws: int, seed: int) -> Floats:
-    """Draw as many blocks, with replacement: the count of each; shape (draws, blocks)."""
-    random = np.random.default_rng(seed)
-    return random.multinomial(blocks, np.full(blocks, 1.0 / blocks), draws).astype(np.float64)

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.cloud.waiting.models import (
+from foresail.model.errors import InputError, UnknownNameError
+from foresail_studies.renting.formulas import (
     POLICIES,
     Load,
     all_jobs_wait,
@@ -17,8 +18,7 @@ from foresail.cloud.waiting.models import (
     no_jobs_wait,
     short_waits_wait,
 )
-from foresail.cloud.waiting.queueing import blocking, delayed, with_patience
-from foresail.model.errors import InputError, UnknownNameError
+from foresail_studies.renting.queueing import blocking, delayed, with_patience
 from foresail_studies.waiting.models import marginal_use, short_waits_wait_conserving
 
 BASELINE = Load(0.2, 0.002)

@@ -6,9 +6,9 @@ from datetime import date
 import pytest
 
 from foresail.cloud.waiting.jobs import FixedMachines
-from foresail.cloud.waiting.owning import BestFor, FrontierPoint
 from foresail.model.words import percent
-from foresail.reports.renting.rent_or_wait_page import (
+from foresail_studies.renting.owning import BestFor, FrontierPoint
+from foresail_studies.renting.rent_or_wait_page import (
     Circumstances,
     between,
     block_name,

@@ -9,25 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from foresail.cloud.over_time import block_draws, block_seconds
 from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.demand import BoughtJobs
 from foresail.cloud.purchasing.mix import demand_course
-from foresail.cloud.waiting.jobs import FixedMachines, TraceJobs, proportional_family
-from foresail.cloud.waiting.metrics import (
-    BlockSums,
-    block_draws,
-    block_seconds,
-    block_sums,
-    measured,
-)
-from foresail.cloud.waiting.offers import (
-    Worth,
-    owned_machines,
-    owned_offer,
+from foresail.cloud.waiting.jobs import (
+    FixedMachines,
+    TraceJobs,
+    proportional_family,
     rented_family,
     usual_hour_value,
 )
-from foresail.cloud.waiting.owning import (
+from foresail.cloud.waiting.simulating import Beliefs, simulate, waiting_policy
+from foresail.model.errors import InputError
+from foresail_studies.renting.metrics import BlockSums, block_sums, measured
+from foresail_studies.renting.owned_machines import Worth, owned_machines, owned_offer
+from foresail_studies.renting.owning import (
     FrontierPoint,
     advised,
     best_by_value,
@@ -35,9 +32,7 @@ from foresail.cloud.waiting.owning import (
     own_or_rent,
     pareto,
 )
-from foresail.cloud.waiting.simulating import Beliefs, simulate, waiting_policy
-from foresail.cloud.waiting.sweeping import Sweep, SweepInputs, WaitingSetting, usual_counts
-from foresail.model.errors import InputError
+from foresail_studies.renting.sweeping import Sweep, SweepInputs, WaitingSetting, usual_counts
 
 DAY = 86400.0
 FAMILY = proportional_family()

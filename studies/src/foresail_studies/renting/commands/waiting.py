@@ -32,10 +32,10 @@ from foresail.model.errors import InputError
 if TYPE_CHECKING:
     from foresail.cloud.prices import Offer, PriceCatalogue
     from foresail.cloud.waiting.jobs import FixedMachines, Requests
-    from foresail.cloud.waiting.offers import Worth
-    from foresail.cloud.waiting.owning import OwningAnswer
-    from foresail.cloud.waiting.sweeping import Sweep, SweepInputs
-    from foresail.reports.renting.rent_or_wait_page import Circumstances
+    from foresail_studies.renting.owned_machines import Worth
+    from foresail_studies.renting.owning import OwningAnswer
+    from foresail_studies.renting.rent_or_wait_page import Circumstances
+    from foresail_studies.renting.sweeping import Sweep, SweepInputs
 
 _MOST_COUNTS: Final = 100_000
 _MOST_MACHINES: Final = 1_000_000
@@ -78,7 +78,7 @@ class WaitingRequest:
 
     def sweep(self, usual_policies: Sequence[str], mean_machines: float, most: int) -> Sweep:
         """The settings to try, unless they are given: about so many numbers of machines."""
-        from foresail.cloud.waiting.sweeping import Sweep, usual_counts
+        from foresail_studies.renting.sweeping import Sweep, usual_counts
 
         return Sweep(
             policies=self.policies or tuple(usual_policies),
@@ -91,14 +91,14 @@ class WaitingRequest:
 
     def worth(self, usual_hour_value: float) -> Worth:
         """Worth of waiting."""
-        from foresail.cloud.waiting.offers import Worth
+        from foresail_studies.renting.owned_machines import Worth
 
         value = usual_hour_value if self.hour_value is None else self.hour_value
         return Worth(value, self.hour_value is not None, self.longest_wait_seconds)
 
     def circumstances(self, log: str, known: str, **more: object) -> Circumstances:
         """The same in words, for the report about a log (or what stands for one)."""
-        from foresail.reports.renting.rent_or_wait_page import Circumstances
+        from foresail_studies.renting.rent_or_wait_page import Circumstances
 
         return Circumstances(
             log=log,
@@ -196,23 +196,18 @@ def command(
     waiting at its value, and how sure it is.
     """
     from foresail.cli.log_options import load_as_one_pool
-    from foresail.cloud.waiting.offers import (
-        owned_machines,
-        owned_offer,
-        rented_family,
-        share_too_wide,
-        usual_hour_value,
-    )
-    from foresail.cloud.waiting.owning import own_or_rent
-    from foresail.cloud.waiting.sweeping import SweepInputs
+    from foresail.cloud.waiting.jobs import rented_family, usual_hour_value
     from foresail.evaluation.replaying import KNOWN, believed_runtimes
-    from foresail.reports.renting.rent_or_wait_page import (
+    from foresail_studies.renting.owned_machines import owned_machines, owned_offer, share_too_wide
+    from foresail_studies.renting.owning import own_or_rent
+    from foresail_studies.renting.rent_or_wait_page import (
         policies_table,
         record,
         rent_or_wait_page,
         sentences,
         values_table,
     )
+    from foresail_studies.renting.sweeping import SweepInputs
 
     if (log is None) == (model is None):
         raise InputError("give either LOG or --model", expected="LOG, or --model RATE,RUNTIME")
@@ -328,7 +323,7 @@ def _wrong_shares(text: str | None) -> tuple[float, float]:
 
 def _sweep(question: WaitingRequest, inputs: SweepInputs) -> Sweep:
     """The settings to try on a log."""
-    from foresail.cloud.waiting.sweeping import POLICIES
+    from foresail_studies.renting.sweeping import POLICIES
 
     # Weighing needs learned waits; a page has room for seven policies, so another makes room.
     left_out = "long-jobs-wait" if inputs.learns else "weighing"
@@ -349,10 +344,10 @@ def _by_formula(
     model: str, shares: tuple[float, float], question: WaitingRequest
 ) -> tuple[OwningAnswer, Circumstances]:
     """Find the best for RATE,RUNTIME."""
-    from foresail.cloud.waiting.models import POLICIES, Load, Mispredicted
-    from foresail.cloud.waiting.offers import USUAL_SHARE
-    from foresail.cloud.waiting.owning import own_or_rent_by_formula
+    from foresail.cloud.waiting.jobs import USUAL_SHARE
     from foresail.model.words import percent
+    from foresail_studies.renting.formulas import POLICIES, Load, Mispredicted
+    from foresail_studies.renting.owning import own_or_rent_by_formula
 
     rate, runtime, arrivals, mean = _arrivals_and_mean(model)
     load = Load(arrivals, 1.0 / mean, question.relative_price)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from foresail.cloud.waiting.jobs import FixedMachines, proportional_family
-from foresail.cloud.waiting.metrics import measured
 from foresail.cloud.waiting.simulating import Beliefs, Foresight, simulate, waiting_policy
-from foresail.cloud.waiting.sweeping import SweepInputs, WaitingSetting, try_settings
+from foresail_studies.renting.metrics import measured
+from foresail_studies.renting.sweeping import SweepInputs, WaitingSetting, try_settings
 from foresail_studies.stand_ins import university_year
 
 FAMILY = proportional_family()

@@ -12,21 +12,20 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from foresail.cloud.waiting.jobs import FixedMachines
-from foresail.cloud.waiting.offers import USUAL_SHARE
-from foresail.cloud.waiting.owning import (
-    BestFor,
-    FrontierPoint,
-    OwningAnswer,
-    best_by_value,
-    pareto,
-)
+from foresail.cloud.waiting.jobs import USUAL_SHARE, FixedMachines
 from foresail.model.arrays import Floats
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.curve_figure import Axis, Curve, curve_figure
 from foresail.reports.figure import Figure
 from foresail.reports.renting.page import CloudPage, Column, NumbersTable, numbers_table
 from foresail.reports.style import PolicyStyle, named_styles
+from foresail_studies.renting.owning import (
+    BestFor,
+    FrontierPoint,
+    OwningAnswer,
+    best_by_value,
+    pareto,
+)
 
 
 def policies_table(answer: OwningAnswer, asked: Circumstances) -> NumbersTable:

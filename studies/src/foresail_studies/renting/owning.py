@@ -10,10 +10,19 @@ from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from foresail.cloud.waiting.metrics import BlockSums, WaitingMetrics, block_draws, block_seconds
-from foresail.cloud.waiting.models import ALL_RIGHT, Load, Mispredicted, cheapest_servers, expected
-from foresail.cloud.waiting.offers import Worth
-from foresail.cloud.waiting.sweeping import (
+from foresail.cloud.over_time import block_draws, block_seconds, interval
+from foresail.model.arrays import Floats
+from foresail.model.errors import InputError
+from foresail_studies.renting.formulas import (
+    ALL_RIGHT,
+    Load,
+    Mispredicted,
+    cheapest_servers,
+    expected,
+)
+from foresail_studies.renting.metrics import BlockSums, WaitingMetrics
+from foresail_studies.renting.owned_machines import Worth
+from foresail_studies.renting.sweeping import (
     GO_BY_RUNTIMES,
     GO_BY_WAITS,
     Sweep,
@@ -22,8 +31,6 @@ from foresail.cloud.waiting.sweeping import (
     WaitingSetting,
     try_settings,
 )
-from foresail.model.arrays import Floats
-from foresail.model.errors import InputError
 
 Point = TypeVar("Point")
 
@@ -134,11 +141,6 @@ def _indifferent(quick: FrontierPoint, cheap: FrontierPoint) -> float:
     return (quick.cost - cheap.cost) / (cheap.waiting_hours - quick.waiting_hours)
 
 
-_DRAWS: Final = 1000
-_SEED: Final = 1
-_LEVELS: Final = (0.025, 0.975)
-
-
 @dataclass(frozen=True, slots=True)
 class AdviceCertainty:
     """Certainty of the advice, from weeks drawn anew."""
@@ -161,21 +163,10 @@ class Draws(NamedTuple):
     wait_seconds: Floats
 
 
-def period_draws(blocks: int) -> Floats:
-    """Count of each block in each period put together anew; shape (draws, blocks)."""
-    return block_draws(blocks, _DRAWS, _SEED)
-
-
 def drawn(sums: BlockSums) -> Draws:
     """Periods of as many blocks as the log has, alike for all settings; none that has no jobs."""
-    weights = period_draws(sums.jobs.size)
+    weights = block_draws(sums.jobs.size)
     return Draws(*sums.drawn(weights[weights @ sums.jobs > 0.0]))
-
-
-def interval(values: Floats) -> tuple[float, float]:
-    """Interval in which 95 % of the draws lie."""
-    low, high = np.quantile(values, _LEVELS).tolist()
-    return low, high
 
 
 def shares_best(

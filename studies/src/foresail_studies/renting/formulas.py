@@ -15,7 +15,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from foresail.cloud.waiting.queueing import (
+from foresail.model.arrays import Floats
+from foresail.model.errors import InputError, UnknownNameError, require_positive
+from foresail.model.registry import todays_name
+from foresail_studies.renting.queueing import (
     blocking,
     checked_amount,
     checked_servers,
@@ -24,9 +27,6 @@ from foresail.cloud.waiting.queueing import (
     lost_time,
     with_patience,
 )
-from foresail.model.arrays import Floats
-from foresail.model.errors import InputError, UnknownNameError, require_positive
-from foresail.model.registry import todays_name
 
 
 @dataclass(frozen=True, slots=True)
