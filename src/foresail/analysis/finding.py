@@ -17,11 +17,11 @@ from foresail.traces.workload import Workload
 class Plot:
     """One picture of a finding's table, said in data; ``foresail.reports`` draws it."""
 
-    kind: Literal["line", "steps", "points", "bars", "band", "box", "heat"]
-    """``line`` and ``steps`` through (x, y); ``points``; ``bars``; ``band`` (y with the columns
-    ``low`` and ``high`` of the table around it); ``box`` (a Tukey box per x from the columns
-    ``lower_whisker``, ``quartile_1``, ``median``, ``quartile_3``, ``upper_whisker``); ``heat`` (a
-    cell per (x, y) shaded by ``shade``)."""
+    kind: Literal["line", "steps", "points", "bars", "rows", "band", "box", "heat"]
+    """``line`` and ``steps`` through (x, y); ``points``; ``bars``; ``rows`` (bars that lie, x at
+    their left); ``band`` (y with the columns ``low`` and ``high`` of the table around it); ``box``
+    (a Tukey box per x from the columns ``lower_whisker``, ``quartile_1``, ``median``,
+    ``quartile_3``, ``upper_whisker``); ``heat`` (a cell per (x, y) shaded by ``shade``)."""
     table: str
     """Which of the finding's tables it shows."""
     x: str
@@ -43,6 +43,8 @@ class Plot:
     log_x: bool = False
     log_y: bool = False
     """Logarithmic axes."""
+    level: float | None = None
+    """A height that values are compared with."""
 
 
 @dataclass(frozen=True, slots=True)

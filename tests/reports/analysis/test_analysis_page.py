@@ -19,8 +19,8 @@ from foresail.reports.analysis.page import (
     sentences,
     write_analysis,
 )
-from foresail.reports.analysis.plots import log_styles, most_rows
 from foresail.reports.curve_figure import scale_of
+from foresail.reports.plots import log_styles, most_rows
 
 KINDS = ("line", "steps", "points", "bars", "band", "box", "heat")
 

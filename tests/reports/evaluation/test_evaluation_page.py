@@ -17,7 +17,7 @@ from foresail.reports.evaluation.page import sentences, write_report
 from foresail.reports.evaluation.view import COLUMNS, amount, evaluation_view, microseconds
 from foresail.reports.figure import Figure, MissingFigure
 from made_evaluations import as_part, made_workload, random_jobs
-from reading_pages import page_faults
+from reading_pages import drawn_values, page_faults
 from toys import Constant
 
 NAMES = ["requested", "recent", "quantile_regression", "similar"]
@@ -93,7 +93,13 @@ def test_words_come_first(written):
 def test_figures_are_small_and_named(written):
     """At most 10,000 marks; each with findings that end, a title, no stray colour."""
     for figure in drawn(written[1]).values():
-        assert sum(len(trace["x"]) for trace in figure.traces) <= 10_000
+        marks = [
+            trace["x"] if trace.get("type") != "bar" else trace["y"] for trace in figure.traces
+        ]
+        assert (
+            sum(len(drawn_values(each)) if isinstance(each, dict) else len(each) for each in marks)
+            <= 10_000
+        )
         assert figure.title
         assert all(finding.endswith(".") for finding in figure.findings)
         text = json.dumps([figure.layout, list(figure.traces)], allow_nan=False)
@@ -105,8 +111,8 @@ def test_reliability_draws_stated_ranges_only(written):
     figure = drawn(written[1])["reliability"]
     assert figure.legend == ["quantile_regression", "similar"]
     assert "requested, recent" in figure.findings[-1]
-    counts = [trace for trace in figure.traces if trace.get("yaxis") == "y2"]
-    assert [sum(trace["customdata"]) for trace in counts] == [800, 800]
+    shares = [trace["y"] for trace in figure.traces if trace["yaxis"] == "y2"]
+    assert [drawn_values(each)[:-1].sum() for each in shares] == pytest.approx([1, 1], rel=1e-6)
 
 
 def test_widths_of_ranges_are_drawn_where_ranges_are_stated(written):
@@ -138,10 +144,11 @@ def test_error_histogram_has_the_studys_buckets(written):
     """All jobs are in it, the last step is the tail, and both sides are named."""
     figure = drawn(written[1])["error-histogram"]
     for trace in figure.traces:
-        assert sum(trace["customdata"][:-1]) == 800
-        assert trace["text"][-1] == "tail, over by more than 95 %"
-    texts = " ".join(note["text"] for note in figure.layout["annotations"])
-    for words in ("under-estimated", "over-estimated", "77% to 92% in the study"):
+        x, y = drawn_values(trace["x"]), drawn_values(trace["y"])
+        assert (x[0], x[-2], x[-1]) == (-105, 95, 105)
+        assert y[:-1].sum() == pytest.approx(1, rel=1e-6)
+    texts = " ".join(note["text"] for note in figure.layout["annotations"]) + figure.note
+    for words in ("under-estimated", "over-estimated", "77 to 92 %"):
         assert words in texts
 
 

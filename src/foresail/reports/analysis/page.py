@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, Final
@@ -11,9 +11,8 @@ from typing import Any, Final
 import polars as pl
 
 from foresail.analysis.characteristics import STUDIED, Analysed, Cell, Characteristic, compared
-from foresail.analysis.finding import Finding, Plot, Unavailable
+from foresail.analysis.finding import Finding, Unavailable
 from foresail.model.words import count, duration
-from foresail.reports.analysis.plots import LogPlot, LogStyle, drawn, log_styles, most_rows
 from foresail.reports.document import (
     as_html,
     document,
@@ -28,6 +27,8 @@ from foresail.reports.document import (
     table,
 )
 from foresail.reports.figure import Figure, write_page
+from foresail.reports.plots import PlottedTable, drawn, log_styles, most_rows, stacked
+from foresail.reports.style import PolicyStyle
 
 MARKS: Final[Mapping[str, str]] = {"yes": "✓", "no": "✗", "unknown": "?"}
 
@@ -42,7 +43,7 @@ _MADE: Final = (
 
 def analysis_page(
     logs: Sequence[Analysed],
-    styles: Sequence[LogStyle],
+    styles: Sequence[PolicyStyle],
     figures: Sequence[Figure],
     command: str | None = None,
 ) -> str:
@@ -109,11 +110,11 @@ def _lower(name: str) -> str:
 
 def _comparison(
     rows: Sequence[tuple[Characteristic, tuple[Cell, ...]]],
-    styles: Sequence[LogStyle],
+    styles: Sequence[PolicyStyle],
     command: str | None,
 ) -> str:
     logs = [
-        f"{swatch(style.colour, style.dash) if len(styles) > 1 else ''}{as_html(style.log)}"
+        f"{swatch(style.colour, style.dash) if len(styles) > 1 else ''}{as_html(style.label)}"
         for style in styles
     ]
     headings = ["characteristic", *logs, *map(escape, STUDIED)]
@@ -210,32 +211,34 @@ _MOST_MARKS: Final = 10_000
 
 def analysis_figures(logs: Sequence[Analysed]) -> list[Figure]:
     """A figure per plot of every finding; logs that have it are overlaid."""
-    styles = log_styles([log.log for log in logs])
-    groups = _groups(logs, styles)
-    rows = most_rows(
-        [count for parts in groups.values() for part in parts for count in part.lines()],
-        _MOST_MARKS,
-    )
-    longest = max((_longest(part) for parts in groups.values() for part in parts), default=0.0)
+    groups = _groups(logs)
+    every = [part for found in groups.values() for _, part in found]
+    rows = most_rows([count for part in every for count in part.lines()], _MOST_MARKS)
+    longest = max(map(_longest, every), default=0.0)
     figures: list[Figure] = []
     spoken: set[str] = set()
     taken: set[str] = set()
-    for parts in groups.values():
-        finding, plot = parts[0].finding, parts[0].plot
+    for found in groups.values():
+        finding, parts = found[0][0], [part for _, part in found]
         first = finding.name not in spoken
         spoken.add(finding.name)
-        stem = _stem(finding.name, plot.table)
-        name = stem if stem not in taken else _stem(stem, plot.y)
+        stem = _stem(finding.name, parts[0].plot.table)
+        name = stem if stem not in taken else _stem(stem, parts[0].plot.y)
         taken |= {stem, name}
         figures.append(
             drawn(
                 name,
-                parts,
-                list(_findings(parts, first, len(logs))),
+                finding.title,
+                [
+                    (f"{part.style.label}: " if len(logs) > 1 else "")
+                    + (each.verdict if first else part.plot.alternative)
+                    for each, part in found
+                ],
+                [parts],
                 rows=rows,
                 longest=longest,
-                table=_stacked([(part.style.log, part.table) for part in parts]),
-                note=_notes(parts) if first else "",
+                table=stacked(parts, "log"),
+                note=_notes(found) if first else "",
             )
         )
     return figures
@@ -249,7 +252,7 @@ def write_analysis(logs: Sequence[Analysed], folder: Path, command: str | None =
     figures = analysis_figures(logs)
     tables = {figure.name: figure.table for figure in figures}
     for name, parts in _tables(logs).items():
-        tables.setdefault(name, _stacked(parts))
+        tables.setdefault(name, pl.concat(parts, how="diagonal_relaxed"))
     tables |= {"scalars": scalars_table(logs), "characteristics": characteristics_table(logs)}
     styles = log_styles([log.log for log in logs])
     page = analysis_page(logs, styles, figures, command)
@@ -296,66 +299,51 @@ def characteristics_table(logs: Sequence[Analysed]) -> pl.DataFrame:
     return pl.DataFrame(rows, columns, orient="row")
 
 
-def _groups(
-    logs: Sequence[Analysed], styles: Sequence[LogStyle]
-) -> dict[tuple[str, str, str, str], list[LogPlot]]:
+def _groups(logs: Sequence[Analysed]) -> dict[tuple[str, ...], list[tuple[Finding, PlottedTable]]]:
     """Plots that belong into one figure, in the order of the analyses."""
-    found: dict[tuple[str, str, str, str], list[LogPlot]] = {}
+    found: dict[tuple[str, ...], list[tuple[Finding, PlottedTable]]] = {}
     order = [each.name for each in logs[0].findings]
-    for style, log in zip(styles, logs, strict=True):
+    for style, log in zip(log_styles([log.log for log in logs]), logs, strict=True):
         for finding in log.findings:
             if not isinstance(finding, Finding):
                 continue
             for plot in finding.plots:
-                if finding.tables[plot.table].height:
+                table = finding.tables[plot.table]
+                if table.height:
                     key = (finding.name, plot.table, plot.y, plot.kind)
-                    found.setdefault(key, []).append(LogPlot(style, finding, plot))
+                    found.setdefault(key, []).append((finding, PlottedTable(style, plot, table)))
     return dict(sorted(found.items(), key=lambda item: order.index(item[0][0])))
 
 
-def _tables(logs: Sequence[Analysed]) -> dict[str, list[tuple[str, pl.DataFrame]]]:
-    tables: dict[str, list[tuple[str, pl.DataFrame]]] = {}
+def _tables(logs: Sequence[Analysed]) -> dict[str, list[pl.DataFrame]]:
+    tables: dict[str, list[pl.DataFrame]] = {}
     for log in logs:
         for found in log.findings:
-            if isinstance(found, Finding):
-                for name, table in found.tables.items():
-                    tables.setdefault(_stem(found.name, name), []).append((log.log, table))
+            for name, rows in found.tables.items() if isinstance(found, Finding) else ():
+                named = rows.select(pl.lit(log.log).alias("log"), pl.all())
+                tables.setdefault(_stem(found.name, name), []).append(named)
     return tables
 
 
-def _stacked(parts: Sequence[tuple[str, pl.DataFrame]]) -> pl.DataFrame:
-    return pl.concat(
-        [table.select(pl.lit(log).alias("log"), pl.all()) for log, table in parts],
-        how="diagonal_relaxed",
-    )
-
-
-def _findings(parts: Sequence[LogPlot], first: bool, logs: int) -> Iterator[str]:
-    for part in parts:
-        said = part.finding.verdict if first else part.plot.alternative
-        yield f"{part.style.log}: {said}" if logs > 1 else said
-
-
-def _notes(parts: Sequence[LogPlot]) -> str:
+def _notes(found: Sequence[tuple[Finding, PlottedTable]]) -> str:
     """The notes once each; those that not all logs share are said with the logs' names."""
     said: dict[str, list[str]] = {}
-    for part in parts:
-        for remark in part.finding.notes:
-            said.setdefault(remark, []).append(part.style.log)
+    for finding, part in found:
+        for remark in finding.notes:
+            said.setdefault(remark, []).append(part.style.label)
     by_logs: dict[tuple[str, ...], list[str]] = {}
     for remark, logs in said.items():
-        by_logs.setdefault(tuple(logs) if len(logs) < len(parts) else (), []).append(remark)
+        by_logs.setdefault(tuple(logs) if len(logs) < len(found) else (), []).append(remark)
     return " ".join(
         f"{', '.join(logs)}: {' '.join(notes)}" if logs else " ".join(notes)
         for logs, notes in by_logs.items()
     )
 
 
-def _longest(part: LogPlot) -> float:
-    plot: Plot = part.plot
-    if plot.x_kind != "duration" or not plot.log_x:
+def _longest(part: PlottedTable) -> float:
+    if part.plot.x_kind != "duration" or not part.plot.log_x:
         return 0.0
-    return float(part.table[plot.x].cast(pl.Float64).to_numpy().max(initial=0.0))
+    return float(part.table[part.plot.x].cast(pl.Float64).to_numpy().max(initial=0.0))
 
 
 def _stem(*names: str) -> str:

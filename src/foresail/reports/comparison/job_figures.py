@@ -3,108 +3,114 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 import polars as pl
 
+from foresail.analysis.finding import Plot
 from foresail.metrics.jobs import prediction_quality
 from foresail.metrics.summary import Summary
 from foresail.model.arrays import Floats
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.comparison.view import ReportView
-from foresail.reports.figure import Figure, MissingFigure, packed
-from foresail.reports.style import (
-    PolicyStyle,
-    axis,
-    caption,
-    duration_axis,
-    end_note,
-    layout,
-    line_of,
-    mark_at,
-    rows_axis,
-)
+from foresail.reports.figure import Figure, MissingFigure
+from foresail.reports.plots import PlottedTable, drawn, plot_of, stacked
+from foresail.reports.style import end_note, mark_at
 
 _POINTS: Final = 400
-_DIRECT_LABELS: Final = 4
+
+_WAITS: Final = plot_of(
+    "steps",
+    "wait_seconds",
+    "share_of_jobs",
+    "wait (log scale)",
+    "share of jobs that wait no longer",
+    x_kind="duration",
+    log_x=True,
+    y_kind="share",
+)
+_SLOWDOWNS: Final = plot_of(
+    "steps",
+    "bounded_slowdown",
+    "share_of_jobs",
+    "bounded slowdown (log scale)",
+    "share of jobs slowed down no more",
+    log_x=True,
+    y_kind="share",
+)
+_MISSED: Final = plot_of("rows", "policy", "slo_miss_rate", "", "deadlines missed", y_kind="share")
+_DONE: Final = plot_of("rows", "policy", "hours", "goodput", "goodput (cpu hours)", series="part")
+_ERRORS: Final = plot_of(
+    "steps",
+    "predicted_over_runtime_from",
+    "share",
+    "prediction over runtime (log scale)",
+    "share of jobs",
+    log_x=True,
+    y_kind="share",
+)
 
 
-@dataclass(frozen=True)
-class _Quantity:
-    """A number of each job, drawn as the share of jobs that have at most so much."""
+def wait_distribution(view: ReportView) -> Figure | MissingFigure:
+    """Share of jobs that waited at most so long, per policy."""
+    title = "How long do jobs wait?"
+    nothing = MissingFigure(
+        title,
+        "No job waited under any policy: every job started the moment it was submitted.",
+        "A busier log, or fewer processors, would show a difference.",
+    )
+    note = (
+        "Jobs that wait less than a second, which a log axis cannot show, are what each curve has "
+        "at its left edge."
+    )
+    return _distribution(view, "wait-distribution", title, _WAITS, _said_waits, nothing, note)
 
-    name: str
-    title: str
-    column: str
-    nothing: MissingFigure
-    """Sentence for when no job has more than the least."""
-    least: float
-    reach: float
-    """The axis begins at 1, and reaches so far at least."""
-    across: Callable[[float], Mapping[str, Any]]
-    """The axis up to the most."""
-    up: str
-    hover: str
-    finding: Callable[[Floats], str]
-    note: str
 
-    def drawn(self, view: ReportView) -> Figure | MissingFigure:
-        """The curve of each policy."""
-        samples = [np.sort(jobs[self.column].to_numpy()) for jobs in view.jobs]
-        most = max((float(values[-1]) for values in samples if values.size), default=math.nan)
-        if math.isnan(most):
-            return MissingFigure(self.title, "No job has started.", "Replay a log that has jobs.")
-        if most <= self.least:
-            return self.nothing
-        grid = np.geomspace(1.0, max(most, self.reach), _POINTS)
-        shares = [np.searchsorted(v, grid, side="right") / max(v.size, 1) for v in samples]
-        named = len(view.styles) <= _DIRECT_LABELS
-        return Figure(
-            name=self.name,
-            title=self.title,
-            findings=[
-                f"{style.label}: {self.finding(values)}."
-                for style, values in zip(view.styles, samples, strict=True)
-                if values.size
-            ],
-            traces=[
-                line_of(
-                    style,
-                    packed(grid),
-                    packed(share),
-                    self.hover,
-                    width=2.4,
-                    customdata=[duration(value) for value in grid.tolist()],
-                    showlegend=not named,
-                )
-                for style, share in zip(view.styles, shares, strict=True)
-            ],
-            layout=layout(
-                380,
-                xaxis=self.across(max(most, self.reach)),
-                yaxis=axis(self.up, tickformat=".0%", range=[0, 1.01]),
-                annotations=_names(view.styles) if named else [],
-            ),
-            table=pl.concat(
-                pl.DataFrame({"policy": each.policy, self.column: grid, "share_of_jobs": share})
-                for each, share in zip(view.styles, shares, strict=True)
-            ),
-            note=self.note,
+def slowdown_distribution(view: ReportView) -> Figure | MissingFigure:
+    """Share of jobs slowed down at most so much, per policy."""
+    title = "How much are jobs slowed down?"
+    nothing = MissingFigure(title, "No job was slowed down: bounded slowdown is 1 throughout.")
+    note = (
+        "Bounded slowdown: (wait + runtime) / runtime, a runtime under 10 s counting as 10 s, and "
+        "never below 1."
+    )
+    name = "slowdown-distribution"
+    return _distribution(view, name, title, _SLOWDOWNS, _said_slowdowns, nothing, note, least=1.0)
+
+
+def _distribution(
+    view: ReportView,
+    name: str,
+    title: str,
+    plot: Plot,
+    finding: Callable[[Floats], str],
+    nothing: MissingFigure,
+    note: str,
+    least: float = 0.0,
+) -> Figure | MissingFigure:
+    """The share of jobs that have at most so much of a column, a curve per policy."""
+    samples = [np.sort(jobs[plot.x].to_numpy()) for jobs in view.jobs]
+    most = max((float(values[-1]) for values in samples if values.size), default=math.nan)
+    if math.isnan(most):
+        return MissingFigure(title, "No job has started.", "Replay a log that has jobs.")
+    if most <= least:
+        return nothing
+    grid = np.geomspace(1.0, max(most, 60.0), _POINTS)
+    parts = []
+    for style, values in zip(view.styles, samples, strict=True):
+        shares = np.searchsorted(values, grid, side="right") / max(values.size, 1)
+        parts.append(
+            PlottedTable(style, plot, pl.DataFrame({plot.x: grid, "share_of_jobs": shares}))
         )
-
-
-def _names(styles: Sequence[PolicyStyle]) -> list[dict[str, Any]]:
-    """Policies are named in the corner that cumulative curves leave free."""
-    return [
-        caption(style.drawn, 0.03 + 0.075 * (len(styles) - 1 - place), style.colour)
-        | {"x": 0.985, "xanchor": "right", "bgcolor": "@paper", "borderpad": 1}
-        | ({"hovertext": style.hover} if style.is_cut else {})
-        for place, style in enumerate(styles)
+    findings = [
+        f"{style.label}: {finding(values)}."
+        for style, values in zip(view.styles, samples, strict=True)
+        if values.size
     ]
+    table = stacked(parts, "policy")
+    return drawn(name, title, findings, [parts], table=table, note=note)
 
 
 def _said_waits(waits: Floats) -> str:
@@ -124,78 +130,17 @@ def _said_slowdowns(slowdowns: Floats) -> str:
     )
 
 
-def _slowdown_axis(most: float) -> dict[str, Any]:
-    powers = [10.0**power for power in range(math.ceil(math.log10(most)) + 1)]
-    return axis(
-        "bounded slowdown (log scale)",
-        type="log",
-        range=[-0.04, math.log10(most) + 0.05],
-        tickvals=powers,
-        ticktext=[number(power) for power in powers],
-        tickangle=0,
-    )
-
-
-_WAITS: Final = _Quantity(
-    "wait-distribution",
-    "How long do jobs wait?",
-    "wait_seconds",
-    MissingFigure(
-        "How long do jobs wait?",
-        "No job waited under any policy: every job started the moment it was submitted.",
-        "A busier log, or fewer processors, would show a difference.",
-    ),
-    least=0.0,
-    reach=60.0,
-    across=partial(duration_axis, "wait (log scale)"),
-    up="share of jobs that wait no longer",
-    hover="%{customdata}: %{y:.1%} of jobs wait no longer",
-    finding=_said_waits,
-    note="Jobs that wait less than a second, which a log axis cannot show, are what each curve "
-    "has at its left edge.",
-)
-_SLOWDOWNS: Final = _Quantity(
-    "slowdown-distribution",
-    "How much are jobs slowed down?",
-    "bounded_slowdown",
-    MissingFigure(
-        "How much are jobs slowed down?",
-        "No job was slowed down: bounded slowdown is 1 throughout.",
-    ),
-    least=1.0,
-    reach=10.0,
-    across=_slowdown_axis,
-    up="share of jobs slowed down no more",
-    hover="%{x:.3~s}: %{y:.1%} of jobs are slowed down no more",
-    finding=_said_slowdowns,
-    note="Bounded slowdown: (wait + runtime) / runtime, a runtime under 10 s counting as 10 s, "
-    "and never below 1.",
-)
-
-
-def wait_distribution(view: ReportView) -> Figure | MissingFigure:
-    """Share of jobs that waited at most so long, per policy."""
-    return _WAITS.drawn(view)
-
-
-def slowdown_distribution(view: ReportView) -> Figure | MissingFigure:
-    """Share of jobs slowed down at most so much, per policy."""
-    return _SLOWDOWNS.drawn(view)
-
-
-_PARTS: Final = (
-    ("slo_on_time_goodput_hours", "on time", 1.0),
-    ("slo_late_goodput_hours", "late", 0.6),
-    ("best_effort_goodput_hours", "best effort", 0.3),
-)
-"""What goodput is made of: column of the table, what it is called, and how dense its bar is."""
-
-
 _COLUMNS: Final = (
     *("policy", "slo_jobs", "slo_missed", "slo_miss_rate", "slo_never_started", "goodput_hours"),
     *("slo_on_time_goodput_hours", "best_effort_goodput_hours", "best_effort_latency_seconds"),
     *("effective_load", "preemptions", "lost_attempts"),
 )
+_GOODPUT: Final = {
+    "slo_on_time_goodput_hours": "on time",
+    "slo_late_goodput_hours": "late",
+    "best_effort_goodput_hours": "best effort",
+}
+"""What goodput is made of: column of the table, and what it is called."""
 
 
 def has_deadlines(view: ReportView) -> bool:
@@ -204,46 +149,42 @@ def has_deadlines(view: ReportView) -> bool:
 
 
 def deadlines_and_goodput(view: ReportView) -> Figure:
-    """A bar per policy: the share of deadlines missed, and beside it the work that was done.
+    """A bar per policy: the share of deadlines missed, and below it the work that was done.
 
     The view's jobs have deadlines.
     """
-    rows: list[dict[str, Any]] = [
-        {name: summary.as_json().get(name) for name in _COLUMNS}
-        | {"slo_late_goodput_hours": summary.slo_goodput_hours - summary.slo_on_time_goodput_hours}
-        for summary in view.summaries
-    ]
-    traces: list[dict[str, Any]] = []
-    for position, (style, row) in enumerate(zip(view.styles, rows, strict=True)):
-        traces += _bars(position, style, row)
-    worst = max(row["slo_miss_rate"] or 0.0 for row in rows)
-    most = max(row["goodput_hours"] for row in rows)
-    drawing = layout(
-        110 + 44 * len(rows),
-        barmode="stack",
-        uniformtext={"minsize": 10, "mode": "hide"},
-        xaxis=axis(
-            "deadlines missed (%)", domain=[0.0, 0.36], range=[0, 100 * worst * 1.25 or 1.0]
-        ),
-        xaxis2=axis(
-            "goodput (cpu hours)", domain=[0.44, 1.0], range=[0, most * 1.02 or 1.0], anchor="y"
-        ),
-        yaxis=rows_axis([style.drawn for style in view.styles]),
+    table = pl.DataFrame(
+        [
+            {name: summary.as_json().get(name) for name in _COLUMNS}
+            | {
+                "slo_late_goodput_hours": summary.slo_goodput_hours
+                - summary.slo_on_time_goodput_hours
+            }
+            for summary in view.summaries
+        ]
     )
-    return Figure(
-        name="deadlines",
-        title="Are deadlines met, and how much gets done?",
-        findings=[
+    missed, done = [], []
+    for place, style in enumerate(view.styles):
+        row = table[place].with_columns(policy=pl.lit(style.label))
+        parts = row.unpivot(
+            list(_GOODPUT), index="policy", variable_name="part", value_name="hours"
+        )
+        missed.append(PlottedTable(style, _MISSED, row.fill_null(0.0)))
+        named = parts.filter(pl.col("hours") > 0).with_columns(pl.col("part").replace(_GOODPUT))
+        done.append(PlottedTable(style, _DONE, named))
+    return drawn(
+        "deadlines",
+        "Are deadlines met, and how much gets done?",
+        [
             f"{style.label}: {said_misses(summary)}; {said_goodput(summary)}."
             for style, summary in zip(view.styles, view.summaries, strict=True)
         ],
-        traces=traces,
-        layout=drawing,
-        table=pl.DataFrame(rows),
+        [missed, done],
+        table=table,
         note="Goodput: cpu hours of jobs that completed, counted with the runtime that they have "
         "where they run best. Dense: jobs that met their deadline; lighter: late ones; lightest: "
-        "jobs without a deadline. One run each: how much of a difference is luck, only further "
-        "seeds can say.",
+        "jobs without a deadline. One run each: only further seeds can say how much is luck.",
+        height=160 + 110 * len(view.styles),
     )
 
 
@@ -282,39 +223,8 @@ def said_goodput(summary: Summary) -> str:
     return words
 
 
-def _bars(position: int, style: PolicyStyle, row: dict[str, Any]) -> list[dict[str, Any]]:
-    missed = row["slo_miss_rate"] or 0.0
-    share = _bar(position, style, 100 * missed, percent(missed), 1.0)
-    share |= {"name": style.drawn, "textposition": "outside", "cliponaxis": False}
-    parts = [
-        _bar(position, style, row[column], f"{number(row[column])} {name}", density)
-        | {"xaxis": "x2", "textposition": "inside", "insidetextanchor": "middle"}
-        for column, name, density in _PARTS
-    ]
-    return [share, *parts]
-
-
-def _bar(
-    position: int, style: PolicyStyle, length: float, text: str, density: float
-) -> dict[str, Any]:
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "x": [length],
-        "y": [position],
-        "width": 0.62,
-        "text": [text],
-        "textangle": 0,
-        "insidetextfont": {"color": "@paper" if density == 1.0 else "@ink"},
-        "marker": {"color": style.colour, "opacity": density, "line": {"width": 0}},
-        "hovertemplate": f"{style.hover}<br>{text}<extra></extra>",
-        "showlegend": False,
-    }
-
-
 _STEP: Final = 0.1
 _REACH: Final = 4.0
-_REACH_OF_EVERY_POWER: Final = 2.5
 
 
 def prediction_error(view: ReportView) -> Figure | MissingFigure:
@@ -322,10 +232,7 @@ def prediction_error(view: ReportView) -> Figure | MissingFigure:
     title = "Can I trust the predictions?"
     middle = np.round(np.arange(-_REACH, _REACH + _STEP / 2, _STEP), 9)
     edges = np.append(middle - _STEP / 2, middle[-1] + _STEP / 2)
-    traces: list[dict[str, Any]] = []
-    tables = []
-    findings = []
-    exact = []
+    every, parts, findings, exact = [], [], [], []
     drawn_before: dict[bytes, str] = {}
     for style, jobs in zip(view.styles, view.jobs, strict=True):
         known = jobs.filter(pl.col("predicted_seconds").is_finite())
@@ -339,64 +246,42 @@ def prediction_error(view: ReportView) -> Figure | MissingFigure:
             continue
         counts, _ = np.histogram(np.clip(ratio, edges[0], edges[-1] - 1e-9), bins=edges)
         quality = prediction_quality(jobs)
-        tables.append(
-            pl.DataFrame(
-                {
-                    "policy": style.policy,
-                    "predicted_over_runtime_from": 10.0 ** edges[:-1],
-                    "predicted_over_runtime_to": 10.0 ** edges[1:],
-                    "jobs": counts,
-                }
-            )
-        )
+        columns = {
+            "predicted_over_runtime_from": 10.0 ** edges[:-1],
+            "predicted_over_runtime_to": 10.0 ** edges[1:],
+            "jobs": counts,
+            "share": counts / known.height,
+        }
+        every.append(PlottedTable(style, _ERRORS, pl.DataFrame(columns)))
         same_as = drawn_before.setdefault(counts.tobytes(), style.label)
         if same_as != style.label:
             findings.append(f"{style.label}: the same predictions as {same_as}.")
             continue
+        parts.append(every[-1])
         findings.append(
             f"{style.label}: {percent(quality.within_factor_two)} of the predictions are within a "
             f"factor of two; {percent(quality.under_predicted)} are too short, "
             f"{percent(quality.over_predicted)} too long; mean absolute error "
             f"{duration(quality.mean_absolute_error_seconds)}."
         )
-        x = [round(float(x), 4) for x in middle]
-        y = [round(float(c) / known.height, 6) for c in counts]
-        said = [_times(10.0**x) for x in middle]
-        hover = "prediction %{text}: %{y:.1%} of jobs"
-        traces.append(line_of(style, x, y, hover, shape="hvh", text=said))
-    if not traces:
+    if not parts:
         return _missing(title, exact)
-    shown = _range(traces)
-    step = 1 if shown[1] <= _REACH_OF_EVERY_POWER else 2
-    powers = range(-int(_REACH), int(_REACH) + 1, step)
-    drawing = layout(
-        360,
+    if exact:
+        findings.append(f"{'; '.join(exact)}: exact, being told the runtimes; not drawn.")
+    return drawn(
+        "prediction-error",
+        title,
+        findings,
+        [parts],
+        table=stacked(every, "policy"),
+        note="Predictions at submission, before any correction; both counted as at least 1 s. "
+        "The outermost bins hold all that is farther off.",
         top=52,
-        xaxis=axis(
-            "prediction relative to the runtime (log scale)",
-            tickvals=list(powers),
-            ticktext=["exact" if p == 0 else _factor(p) for p in powers],
-            range=shown,
-            tickangle=0,
-        ),
-        yaxis=axis("share of jobs", tickformat=".0%", rangemode="tozero"),
-        shapes=[mark_at(0)],
+        shapes=[mark_at(1)],
         annotations=[
             end_note("← too short: under-predicted", "left"),
             end_note("too long: over-predicted →", "right"),
         ],
-    )
-    if exact:
-        findings.append(f"{'; '.join(exact)}: exact, being told the runtimes; not drawn.")
-    return Figure(
-        name="prediction-error",
-        title=title,
-        findings=findings,
-        traces=traces,
-        layout=drawing,
-        table=pl.concat(tables),
-        note="Predictions at submission, before any correction; both counted as at least 1 s. "
-        "The outermost bins hold all that is farther off.",
     )
 
 
@@ -433,23 +318,3 @@ def _missing(title: str, exact: list[str]) -> MissingFigure:
         "The schedules hold no predictions.",
         "Use a policy with a predictor, or a log with requested times.",
     )
-
-
-def _range(traces: list[dict[str, Any]]) -> list[float]:
-    used = [
-        x for trace in traces for x, y in zip(trace["x"], trace["y"], strict=True) if y > 0.0002
-    ]
-    reach = max(1.0, *(abs(x) for x in used)) + _STEP if used else 1.0
-    return [-math.ceil(2 * reach) / 2, math.ceil(2 * reach) / 2]
-
-
-def _factor(power: int) -> str:
-    return f"{10**power:,}×" if power > 0 else f"1/{10**-power:,}"
-
-
-def _times(ratio: float) -> str:
-    if ratio == 1:
-        return "about exact"
-    if ratio >= 1:
-        return f"{ratio:.2g}× too long"
-    return f"{1 / ratio:.2g}× too short"

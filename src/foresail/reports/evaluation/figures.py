@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 import polars as pl
 
-from foresail.analysis.prediction_errors import BUCKETS, TAIL
+from foresail.analysis.prediction_errors import TAIL
 from foresail.evaluation.tables import STATED
 from foresail.model.words import count, number, percent
 from foresail.reports.evaluation.view import EvaluationView, words_of
 from foresail.reports.figure import Figure, MissingFigure
-from foresail.reports.style import (
-    PolicyStyle,
-    axis,
-    end_note,
-    layout,
-    level_at,
-    line_of,
-    literal,
-    marks_of,
-)
-
-_STUDY_WITHIN: Final = (0.77, 0.92)
-"""Within a factor of two in the study's traces: dissertation 4.1.1."""
+from foresail.reports.plots import PlottedTable, drawn, plot_of, stacked
+from foresail.reports.style import end_note
 
 _MOST_EXPERTS: Final = 10
 _FEWEST_STRETCHES: Final = 3
-_MOST_MARKERS: Final = 80
-_GAP: Final = 0.06
+
+_SHARES: Final = {"x_kind": "share", "y_kind": "share"}
+_STATED: Final = plot_of(
+    "line", "stated", "observed", "stated probability", "observed share", **_SHARES
+)
+_BETWEEN: Final = plot_of(
+    "steps", "from", "share", "stated probability", "jobs in each 5 %", level=0.05, **_SHARES
+)
+_EXPERTS: Final = plot_of("rows", "expert", "share", "", "share of jobs", y_kind="share")
 
 
 def figures(view: EvaluationView) -> tuple[Figure | MissingFigure, ...]:
@@ -50,72 +45,41 @@ def figures(view: EvaluationView) -> tuple[Figure | MissingFigure, ...]:
 def reliability_diagram(view: EvaluationView) -> Figure | MissingFigure:
     """Stated against observed shares, and how many truths lie between two stated levels."""
     title = "Do the stated probabilities hold?"
-    traces: list[dict[str, Any]] = []
-    findings = []
-    points = []
-    tables = []
-    for position, (style, told, details) in enumerate(
-        zip(view.styles, view.told, view.details, strict=True)
-    ):
-        if not view.has_ranges(position):
-            points.append(style.label)
-            continue
+    findings, stated, between = [], [], []
+    for style, told, details in _stating(view):
         table = details["reliability"]
-        tables.append(table.select(pl.lit(style.policy).alias("predictor"), pl.all()))
-        gap = (table["observed"] - table["stated"]).abs()
-        worst = table.row(int(gap.arg_max() or 0), named=True)
+        worst = table.row(
+            int((table["observed"] - table["stated"]).abs().arg_max() or 0), named=True
+        )
         findings.append(
             f"{style.label}: its 80 % ranges hold {percent(told.coverage[80].value)} of the truths"
             f"{_interval(told.coverage[80])}; farthest off, the {percent(worst['stated'])} quantile"
             f" was not exceeded by {percent(worst['observed'])} of {count(told.jobs, 'job')}."
         )
-        traces.append(
-            line_of(
-                style,
-                table["stated"].to_list(),
-                [round(float(y), 5) for y in table["observed"]],
-                "stated %{x:.0%}: observed %{y:.1%} (%{customdata:,} jobs)",
-                mode="lines+markers",
-                marker={"size": 5, "symbol": style.symbol, "color": style.colour},
-                customdata=table["jobs"].cum_sum().to_list(),
-            )
-        )
-        traces.append(_between_levels(table, told.jobs, style))
-    if not traces:
+        jobs = [*table["jobs"].to_list(), told.jobs - int(table["jobs"].sum())]
+        levels = pl.DataFrame({"from": [0.0, *table["stated"]], "jobs": jobs})
+        shares = levels.with_columns(share=pl.col("jobs") / max(told.jobs, 1))
+        stated.append(PlottedTable(style, _STATED, table))
+        between.append(PlottedTable(style, _BETWEEN, _with_end(shares, "from", 1.0)))
+    if not stated:
         return _without_ranges(title)
+    points = [view.styles[i].label for i in range(len(view.told)) if not view.has_ranges(i)]
     if points:
         findings.append(f"{', '.join(points)}: one number a job, no stated probability; not drawn.")
-    drawing = layout(
-        560,
-        xaxis=axis("stated probability", tickformat=".0%", range=[0, 1], anchor="y2", tickangle=0),
-        yaxis=axis("observed share", tickformat=".0%", range=[0, 1], domain=[0.36, 1]),
-        yaxis2=axis("jobs in each 5 %", tickformat=".0%", rangemode="tozero", domain=[0, 0.26]),
-        shapes=[
-            _grey_line({"x0": 0, "y0": 0, "x1": 1, "y1": 1, "yref": "y"}),
-            _grey_line({"x0": 0, "y0": 0.05, "x1": 1, "y1": 0.05, "yref": "y2"}),
-        ],
-        annotations=[end_note("above the grey line: the truth was less than stated", "left")],
-    )
-    return Figure(
-        name="reliability",
-        title=title,
-        findings=findings,
-        traces=traces,
-        layout=drawing,
-        table=pl.concat(tables),
+    return drawn(
+        "reliability",
+        title,
+        findings,
+        [stated, between],
+        table=stacked(stated, "predictor"),
         note="Above: how many of the truths were at or below each stated quantile; on the grey "
-        "line a predictor keeps its word. Below: the share of jobs whose truth lay between two "
-        "stated levels; 5 % each if it does. A truth that equals a value with probability of its "
-        "own counts for the levels that this value spans.",
+        "line a predictor keeps its word, and above it the truth was less than stated. Below: the "
+        "share of jobs whose truth lay between two stated levels; 5 % each if it does. A truth "
+        "that equals a value with probability of its own counts for the levels that this value "
+        "spans.",
+        height=520,
+        shapes=[{"type": "line", "x0": 0, "y0": 0, "x1": 1, "y1": 1, "line": {"color": "@muted"}}],
     )
-
-
-def _between_levels(table: pl.DataFrame, jobs: int, style: PolicyStyle) -> dict[str, Any]:
-    counts = [*table["jobs"].to_list(), jobs - int(table["jobs"].sum())]
-    x = [round(0.05 * place + 0.025, 3) for place in range(len(counts))]
-    y = [round(each / max(jobs, 1), 5) for each in counts]
-    below = {"yaxis": "y2", "shape": "hvh", "customdata": counts, "showlegend": False}
-    return line_of(style, x, y, "%{customdata:,} jobs, %{y:.1%}", **below)
 
 
 def error_deciles(view: EvaluationView) -> Figure | MissingFigure:
@@ -127,10 +91,8 @@ def error_deciles(view: EvaluationView) -> Figure | MissingFigure:
             f"Every {view.first.quantity} is zero, so no error can be told in per cent.",
             "The absolute errors are in the table.",
         )
-    traces: list[dict[str, Any]] = []
     findings = []
-    for style, told, details in zip(view.styles, view.told, view.details, strict=True):
-        table = details["error_histogram"]
+    for style, told in zip(view.styles, view.told, strict=True):
         shares = told.errors
         findings.append(
             f"{style.label}: {percent(shares.within_factor_two)} within a factor of two"
@@ -138,93 +100,37 @@ def error_deciles(view: EvaluationView) -> Figure | MissingFigure:
             f"{percent(shares.under_by_half)} by more than half; {percent(shares.tail)} in the "
             "tail, over by more than 95 %."
         )
-        traces.append(
-            line_of(
-                style,
-                [*(bucket - 5 for bucket in BUCKETS), TAIL + 5],
-                [round(float(y), 6) for y in [*table["share"], table["share"][-1]]],
-                "%{text}: %{y:.1%}, %{customdata:,} jobs",
-                shape="hv",
-                text=[_bucket(each) for each in [*BUCKETS, TAIL]],
-                customdata=[*table["jobs"], table["jobs"][-1]],
-            )
+    across = f"estimate against the real {words_of(view.first.quantity)} (%)"
+    plot = plot_of("steps", "from_percent", "share", across, "share of jobs", y_kind="share")
+    parts = []
+    for style, details in zip(view.styles, view.details, strict=True):
+        table = details["error_histogram"].with_columns(
+            from_percent=pl.col("bucket_percent").cast(pl.Float64) - 5.0
         )
-    low, high = _STUDY_WITHIN
-    drawing = layout(
-        380,
-        top=66,
-        xaxis=axis(
-            f"estimate against the real {words_of(view.first.quantity)}",
-            tickvals=[-100, -50, 0, 50, TAIL],
-            ticktext=["−100 %", "−50 %", "exact", "+50 %", "tail:<br>over +95 %"],
-            range=[-107, 107],
-            tickangle=0,
-        ),
-        yaxis=axis("share of jobs", tickformat=".0%", rangemode="tozero"),
-        shapes=[
-            {
-                "type": "rect",
-                "x0": -50,
-                "x1": 95,
-                "yref": "paper",
-                "y0": 0,
-                "y1": 1,
-                "fillcolor": "@cell",
-                "line": {"width": 0},
-                "layer": "below",
-            }
-        ],
-        annotations=[
-            end_note("← under-estimated", "left"),
-            end_note("over-estimated →", "right"),
-            {
-                **end_note(f"about a factor of two: {low:.0%} to {high:.0%} in the study", "left"),
-                "x": 22,
-                "xref": "x",
-                "xanchor": "center",
-                "yshift": 18,
-            },
-        ],
-    )
-    return Figure(
-        name="error-histogram",
-        title=title,
-        findings=findings,
-        traces=traces,
-        layout=drawing,
+        parts.append(PlottedTable(style, plot, _with_end(table, "from_percent", TAIL + 5.0)))
+    return drawn(
+        "error-histogram",
+        title,
+        findings,
+        [parts],
         table=view.stacked("error_histogram"),
         note="Error in per cent of the truth, to the nearest ten; the last step holds everything "
-        "above +95 %. Grey: about a factor of two, where the 3Sigma study has 77 to 92 % of the "
-        "estimates that JVuPredict made for its four traces, and a heavy tail besides.",
+        "above +95 %. Of the estimates that JVuPredict made for its four traces, the 3Sigma study "
+        "has 77 to 92 % within about a factor of two, and a heavy tail besides.",
+        top=52,
+        annotations=[
+            end_note("← under-estimated", "left"),
+            end_note("over-estimated; last: the tail →", "right"),
+        ],
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Panel:
-    """A column of a table by stretch of submission, drawn over time."""
-
-    column: str
-    label: str
-    hover: str
-    """Texts about a value and its number of jobs."""
-    stated: float | None = None
-    """A level to compare with."""
-    is_share: bool = False
-    of_ranges: bool = False
-    """Only of predictors that state ranges."""
 
 
 def coverage_over_time(view: EvaluationView) -> Figure | MissingFigure:
-    """The share of truths inside each stated range by stretch of submission, a band per range."""
+    """The share of truths inside each stated range by stretch of submission, a panel per range."""
     title = "Do the ranges hold all the time?"
     stating = [i for i in range(len(view.told)) if view.has_ranges(i)]
     if not stating:
         return _without_ranges(title)
-    inside = "%{y:.1%} of %{customdata:,} jobs in the range"
-    panels = [
-        _Panel(f"covered_{stated}", f"{stated} % range", inside, stated / 100.0, is_share=True)
-        for stated in STATED
-    ]
     findings = []
     for i in stating:
         held = ", ".join(
@@ -235,12 +141,15 @@ def coverage_over_time(view: EvaluationView) -> Figure | MissingFigure:
             f"{view.styles[i].label}: its ranges hold {held}; the 90 % range is more than ten "
             f"points off in {off} of {view.coverage[i].height} {view.stretch}s."
         )
+    panels = [
+        _over_time(view, view.coverage, f"covered_{stated}", f"{stated} % range", stated / 100.0)
+        for stated in STATED
+    ]
     note = (
         "the share of truths inside the range, ends included. Grey: what is stated. How wide the "
         "ranges are is in the CSV too."
     )
-    curves = {i: view.coverage[i] for i in stating}
-    return _over_time(view, "coverage", title, curves, panels, findings, note)
+    return _by_stretch(view, "coverage", title, findings, panels, note)
 
 
 def learning_curves(view: EvaluationView) -> Figure | MissingFigure:
@@ -261,103 +170,72 @@ def learning_curves(view: EvaluationView) -> Figure | MissingFigure:
                 f"{number(_median(steady, 'relative_width'))} times as wide as the estimate is long"
             )
         findings.append("; ".join(words) + ".")
-    jobs = "%{customdata:,} jobs"
     panels = [
-        _Panel("within_factor_two", "within a factor of two", f"%{{y:.1%}}, {jobs}", is_share=True),
-        _Panel("relative_crps", "CRPS / mean truth", f"%{{y:.3~g}}, {jobs}"),
+        _over_time(view, view.curves, "within_factor_two", "within a factor of two"),
+        _over_time(view, view.curves, "relative_crps", "CRPS / mean truth"),
+        _over_time(view, view.curves, "relative_width", "80 % width / estimate"),
     ]
-    if any(view.has_ranges(i) for i in range(len(view.told))):
-        width = f"%{{y:.3~g}}, {jobs}"
-        panels.append(_Panel("relative_width", "80 % width / estimate", width, of_ranges=True))
-    return _over_time(
+    return _by_stretch(
         view,
         "learning-curve",
         "How fast does it learn, and does it last?",
-        dict(enumerate(view.curves)),
-        panels,
         findings,
+        [parts for parts in panels if parts],
         "CRPS is the error of a whole distribution (that of a single number is its absolute "
-        "error): less is better, and narrower ranges say more if they hold. What lies far above "
-        "the others is cut off; the CSV has it.",
+        "error): less is better, and narrower ranges say more if they hold.",
     )
 
 
 def _over_time(
     view: EvaluationView,
+    curves: Sequence[pl.DataFrame],
+    column: str,
+    label: str,
+    level: float | None = None,
+) -> list[PlottedTable]:
+    """A panel of one column by stretch of submission; of ranges, for predictors that state them."""
+    is_ratio = column.startswith("relative")
+    plot = plot_of(
+        "line",
+        view.stretch,
+        column,
+        f"{view.stretch} since the first submission",
+        label,
+        y_kind="number" if is_ratio else "share",
+        log_y=is_ratio,
+        level=level,
+    )
+    return [
+        PlottedTable(view.styles[i], plot, curve.rename({"stretch": view.stretch}))
+        for i, curve in enumerate(curves)
+        if view.has_ranges(i) or not column.startswith(("covered", "relative_width"))
+    ]
+
+
+def _by_stretch(
+    view: EvaluationView,
     name: str,
     title: str,
-    curves: Mapping[int, pl.DataFrame],
-    panels: Sequence[_Panel],
     findings: Sequence[str],
+    panels: Sequence[Sequence[PlottedTable]],
     note: str,
 ) -> Figure | MissingFigure:
-    """Panels above one another on one axis of time; the curves by the place of the predictor."""
-    if max(curve.height for curve in curves.values()) < _FEWEST_STRETCHES:
+    if max(part.table.height for part in panels[0]) < _FEWEST_STRETCHES:
         return MissingFigure(
             title,
             f"The log has fewer than {_FEWEST_STRETCHES} {view.stretch}s with jobs, so there is "
             "nothing to follow over time.",
             "A longer log would show it.",
         )
-    height = (1.0 + _GAP) / len(panels)
-    drawing = layout(120 + 150 * len(panels), shapes=[])
-    traces: list[dict[str, Any]] = []
-    for place, panel in enumerate(panels):
-        at = f"y{place + 1}" if place else "y"
-        lines = [
-            _line_over_time(view, curve, panel, view.styles[i], at)
-            for i, curve in curves.items()
-            if view.has_ranges(i) or not panel.of_ranges
-        ]
-        values = [y for line in lines for y in line["y"] if y is not None]
-        top = 1.0 - place * height
-        drawing[f"yaxis{place + 1}" if place else "yaxis"] = axis(
-            panel.label,
-            tickformat=".0%" if panel.is_share else ",.2~r",
-            range=[0, 1.02 if panel.is_share else _top(values)],
-            domain=[max(top - height + _GAP, 0.0), top],
-            nticks=5,
-        )
-        if panel.stated is not None:
-            drawing["shapes"].append(level_at(panel.stated, yref=at, layer="below"))
-        traces += lines
-    drawing["xaxis"] = axis(
-        f"{view.stretch} since the first submission",
-        anchor=f"y{len(panels)}" if len(panels) > 1 else "y",
-        tickangle=0,
-        tickformat="d",
-    )
-    table = pl.concat(
-        curve.rename({"stretch": view.stretch}).select(
-            pl.lit(view.styles[i].policy).alias("predictor"), pl.all()
-        )
-        for i, curve in curves.items()
-    )
     said = f"By {view.stretch} of submission: {note}"
-    return Figure(name, title, findings, traces, drawing, table, said)
+    table = stacked(panels[0], "predictor")
+    return drawn(name, title, findings, panels, table=table, note=said)
 
 
-def _line_over_time(
-    view: EvaluationView, curve: pl.DataFrame, panel: _Panel, style: PolicyStyle, at: str
-) -> dict[str, Any]:
-    return line_of(
-        style,
-        curve["stretch"].to_list(),
-        [None if y is None else round(float(y), 5) for y in curve[panel.column]],
-        f"{view.stretch} %{{x}}: {panel.hover}",
-        mode="lines+markers" if curve.height <= _MOST_MARKERS else "lines",
-        yaxis=at,
-        marker={"size": 4, "symbol": style.symbol},
-        customdata=curve["jobs"].to_list(),
-        showlegend=at == "y",
-    )
-
-
-def _top(values: Sequence[float]) -> float:
-    """End of an axis that shows nearly all values, but not what lies far above them."""
-    if not values:
-        return 1.0
-    return float(min(max(values), 2.5 * float(np.quantile(values, 0.8)))) * 1.08 or 1.0
+def _stating(view: EvaluationView) -> list[tuple[Any, Any, dict[str, pl.DataFrame]]]:
+    """Style, scores and tables of each predictor that states ranges."""
+    every = zip(view.styles, view.told, view.details, strict=True)
+    return [each for i, each in enumerate(every) if view.has_ranges(i)]
 
 
 def _without_ranges(title: str) -> MissingFigure:
@@ -370,63 +248,43 @@ def _without_ranges(title: str) -> MissingFigure:
 
 
 def followed_experts(view: EvaluationView) -> Figure:
-    """Draw how often each expert was followed, and how good it was then."""
-    wins = [
-        (style, details["experts"])
+    """Draw how often each expert was followed."""
+    parts = [
+        PlottedTable(
+            style,
+            _EXPERTS,
+            details["experts"].with_columns(pl.col("expert").fill_null("no expert")),
+        )
         for style, details, each in zip(view.styles, view.details, view.evaluations, strict=True)
         if each.experts
     ]
     findings = []
-    for style, table in wins:
-        top = table.row(0, named=True)
+    for part in parts:
+        top = part.table.row(0, named=True)
         findings.append(
-            f"{style.label}: most often {_expert(top['expert'])}, for {percent(top['share'])} of "
+            f"{part.style.label}: most often {top['expert']}, for {percent(top['share'])} of "
             f"the jobs, {percent(top['within_factor_two'])} of them within a factor of two; "
-            f"{count(table.height, 'expert')} followed in all."
+            f"{count(part.table.height, 'expert')} followed in all."
         )
-    total = (
-        pl.concat([table for _, table in wins])
-        .group_by("expert")
-        .agg(pl.col("share").sum())
-        .sort("share", "expert", descending=[True, False], nulls_last=True)
+    most = max(part.table.height for part in parts)
+    rest = (
+        f" Of each the {_MOST_EXPERTS} it followed most are drawn." if most > _MOST_EXPERTS else ""
     )
-    shown = [_expert(name) for name in total["expert"].head(_MOST_EXPERTS)]
-    traces = []
-    for style, table in wins:
-        rows = [row for row in table.iter_rows(named=True) if _expert(row["expert"]) in set(shown)]
-        traces.append(
-            marks_of(
-                style,
-                [round(row["share"], 6) for row in rows],
-                [literal(_expert(row["expert"])) for row in rows],
-                f"{style.drawn}: %{{y}}: %{{x:.1%}}, %{{text}}",
-                text=[
-                    f"{row['jobs']:,} jobs, {percent(row['within_factor_two'])} within 2×"
-                    for row in rows
-                ],
-            )
-        )
-    left_out = total.height - len(shown)
-    rest = f" The {left_out} rarest are in the CSV only." if left_out else ""
-    return Figure(
-        name="experts",
-        title="Which expert won?",
-        findings=findings,
-        traces=traces,
-        layout=layout(
-            110 + 30 * len(shown),
-            xaxis=axis("share of jobs", tickformat=".0%", rangemode="tozero", tickangle=0),
-            yaxis=axis(
-                "",
-                categoryorder="array",
-                categoryarray=[literal(name) for name in reversed(shown)],
-                range=[-0.6, len(shown) - 0.4],
-            ),
-        ),
+    return drawn(
+        "experts",
+        "Which expert won?",
+        findings,
+        [[PlottedTable(part.style, part.plot, part.table.head(_MOST_EXPERTS)) for part in parts]],
         table=view.stacked("experts"),
         note="An expert is what a predictor follows for a job: the one that was best on the jobs "
         f"like it that had ended.{rest}",
+        height=110 + 30 * min(most, _MOST_EXPERTS) * len(parts),
     )
+
+
+def _with_end(steps: pl.DataFrame, column: str, end: float) -> pl.DataFrame:
+    """The same with a row where the last step ends."""
+    return pl.concat([steps, steps.tail(1).with_columns(pl.lit(end).alias(column))])
 
 
 def _median(curve: pl.DataFrame, column: str) -> float:
@@ -434,23 +292,7 @@ def _median(curve: pl.DataFrame, column: str) -> float:
     return float(np.median(values)) if values.size else float("nan")
 
 
-def _grey_line(ends: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "line", "line": {"color": "@muted", "width": 1}, "layer": "below", **ends}
-
-
 def _interval(interval: Any) -> str:
     if not interval.is_known:
         return ""
     return f" (95 % interval {percent(interval.low)} to {percent(interval.high)})"
-
-
-def _bucket(bucket: int) -> str:
-    if bucket == TAIL:
-        return "tail, over by more than 95 %"
-    if bucket == 0:
-        return "within 5 %"
-    return f"about {abs(bucket)} % too {'short' if bucket < 0 else 'long'}"
-
-
-def _expert(name: str | None) -> str:
-    return "no expert" if name is None else name

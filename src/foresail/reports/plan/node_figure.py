@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -12,9 +12,10 @@ from foresail.explain.reason_words import REASONS
 from foresail.explain.run_snapshot import ReasonShare
 from foresail.model.cluster import Node
 from foresail.model.words import count, duration, number, percent
-from foresail.reports.document import as_html, document, section
-from foresail.reports.figure import Figure, MissingFigure, packed, write_page
-from foresail.reports.style import DOTTED, axis, caption, layout, level_at, rows_axis, time_unit
+from foresail.reports.document import as_html, document, key_of, section
+from foresail.reports.figure import Figure, MissingFigure, write_page
+from foresail.reports.plots import PlotKind, PlottedTable, drawn, log_styles, plot_of
+from foresail.reports.style import PolicyStyle
 from foresail.simulator.real_use import EVICTION_SHARE
 from foresail.traces.schedule import GONE
 
@@ -26,48 +27,27 @@ def waiting_by_reason(shares: tuple[ReasonShare, ...]) -> Figure | MissingFigure
     total = sum(each.seconds for each in shares)
     if total <= 0.0:
         return MissingFigure(_TITLE, "No job has waited.", "All started when they were submitted.")
-    names = [_name(each) for each in shares]
-    portions = [each.seconds / total for each in shares]
-    words = [
-        f"{percent(portion)}, {count(each.jobs, 'job')}"
-        for each, portion in zip(shares, portions, strict=True)
-    ]
-    bars: dict[str, Any] = {
-        "type": "bar",
-        "orientation": "h",
-        "name": "share",
-        "x": [100 * portion for portion in portions],
-        "y": list(range(len(shares))),
-        "width": 0.62,
-        "text": words,
-        "textposition": "outside",
-        "cliponaxis": False,
-        "marker": {"color": "@policy1", "line": {"width": 0}},
-        "hovertemplate": "%{text}<extra></extra>",
-        "showlegend": False,
-    }
-    drawing = layout(
-        90 + 34 * len(shares),
-        xaxis=axis("share of all waiting time (%)", range=[0, 130 * max(portions)], nticks=6),
-        yaxis=rows_axis(names),
+    table = pl.DataFrame(
+        {
+            "reason": [_code(each) for each in shares],
+            "waiting_seconds": [each.seconds for each in shares],
+            "share": [each.seconds / total for each in shares],
+            "jobs": [each.jobs for each in shares],
+        }
     )
-    return Figure(
-        name="waiting-by-reason",
-        title=_TITLE,
-        findings=[_finding(shares, total)],
-        traces=[bars],
-        layout=drawing,
-        table=pl.DataFrame(
-            {
-                "reason": [_code(each) for each in shares],
-                "waiting_seconds": [each.seconds for each in shares],
-                "share": portions,
-                "jobs": [each.jobs for each in shares],
-            }
-        ),
+    names = [f"{_name(each)} ({count(each.jobs, 'job')})" for each in shares]
+    plot = plot_of("rows", "name", "share", "", "share of all waiting time", y_kind="share")
+    (style,) = log_styles(["share"])
+    return drawn(
+        "waiting-by-reason",
+        _TITLE,
+        [_finding(shares, total)],
+        [[PlottedTable(style, plot, table.with_columns(name=pl.Series(names)))]],
+        table=table,
         note="From the event log: every second that a job waited counts for the reason that was "
         "the last to be given for it. A job may have waited for several reasons, one after the "
         "other.",
+        height=90 + 34 * len(shares),
     )
 
 
@@ -87,7 +67,6 @@ def _finding(shares: tuple[ReasonShare, ...], total: float) -> str:
 
 
 _MOST_STEPS: Final = 2_000
-_PANEL_HEIGHT: Final = 190
 _USED: Final = {"cpus_needed": 1e-9, "cpus_given": 1e-9, "memory_bytes": 1e-3}
 """What is added up, and what sums are no more than rounding."""
 
@@ -120,63 +99,45 @@ def node_figure(use: pl.DataFrame, node: Node) -> Figure | MissingFigure:
     steps = node_use(use, node.name)
     if steps.height < 2:
         return MissingFigure(title, "No task has run there.", "Name another node.")
-    seconds = steps["seconds"].to_numpy()
-    unit, unit_seconds = time_unit(float(seconds[-1]))
-    shown = _binned(steps)
-    x = packed(shown["seconds"].to_numpy() / unit_seconds)
-    needed, given = shown["cpus_needed"].to_numpy(), shown["cpus_given"].to_numpy()
-    held = shown["memory_bytes"].to_numpy() / _GIB
-    evicted = steps.filter(pl.col("evicted") > 0)
     limit = node.total.memory_bytes * EVICTION_SHARE / _GIB
-    traces = [
-        _area("given", x, given, "@policy1", "y", unit, "cpus"),
-        {
-            **_area("throttled", x, needed, "@loss", "y", unit, "cpus needed", 0.0),
-            "fill": "tonexty",
-        },
-        _area("memory", x, held, "@policy2", "y2", unit, "GiB"),
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": "evicted",
-            "x": packed(evicted["seconds"].to_numpy() / unit_seconds),
-            "y": packed(np.full(evicted.height, limit)),
-            "text": [count(tasks, "task") for tasks in evicted["evicted"]],
-            "marker": {"symbol": "x", "size": 9, "color": "@loss"},
-            "hovertemplate": f"%{{x:.4~g}} {unit}: %{{text}} evicted<extra></extra>",
-            "showlegend": False,
-            "yaxis": "y2",
-        },
-    ]
-    inner = 2 * _PANEL_HEIGHT + 60
-    half = _PANEL_HEIGHT / inner
-    tops = {"y": node.total.cpus, "y2": limit}
-    drawing = layout(
-        inner + 60,
-        xaxis=axis(f"{unit} from the start of the run", anchor="y2", tickformat=",~r"),
-        yaxis=axis("", domain=[1 - half - 30 / inner, 1 - 30 / inner], rangemode="tozero"),
-        yaxis2=axis("", domain=[0, half], rangemode="tozero"),
-        annotations=[
-            caption("cpus: given, and on top of it what was needed more", 1 - 30 / inner, "@ink"),
-            caption("GiB of memory held; × tasks evicted", half, "@ink"),
+    shown = _binned(steps).with_columns(held=pl.col("memory_bytes") / _GIB)
+    marks = steps.filter(pl.col("evicted") > 0).with_columns(limit=pl.lit(limit))
+    names = ["cpus given", "memory held", "cpus needed", "tasks evicted"]
+    given, held, needed, evicted = log_styles(names)
+
+    def part(
+        style: PolicyStyle, kind: PlotKind, y: str, label: str, level: float | None
+    ) -> PlottedTable:
+        table = marks if kind == "points" else shown
+        across = "since the start of the run"
+        plot = plot_of(kind, "seconds", y, across, label, x_kind="duration", level=level)
+        return PlottedTable(style, plot, table)
+
+    panels = [
+        [
+            part(needed, "steps", "cpus_needed", "cpus", node.total.cpus),
+            part(given, "steps", "cpus_given", "cpus", None),
         ],
-        shapes=[level_at(top, line=DOTTED, yref=name) for name, top in tops.items()],
-    )
+        [
+            part(held, "steps", "held", "GiB of memory", limit),
+            part(evicted, "points", "limit", "GiB of memory", None),
+        ],
+    ]
     left_out = (
         f" {steps.height:,} instants are drawn as {shown.height:,}, in each the one when most "
         "was needed."
         if shown.height < steps.height
         else ""
     )
-    return Figure(
-        name="node-use",
-        title=title,
-        findings=_findings(steps, node),
-        traces=traces,
-        layout=drawing,
+    return drawn(
+        "node-use",
+        title,
+        _findings(steps, node),
+        panels,
         table=steps,
-        note="Dotted: the cpus that there are, and the memory from which on tasks are evicted."
-        + left_out,
+        note="Grey: the cpus that there are, and the memory from which on tasks are evicted. Where "
+        f"more cpus are needed than given, tasks are throttled.{left_out}",
+        height=440,
     )
 
 
@@ -188,7 +149,7 @@ def write_node(figure: Figure, node: str, folder: Path, run: str, command: str) 
     title = f"{run}: {node} over time"
     body = (
         f"<header><h1>{as_html(title)}</h1></header>"
-        f"<main id='numbers'>{section(figure, '', command)}</main>"
+        f"<main id='numbers'>{section(figure, key_of(figure), command)}</main>"
         "<p id='keys' hidden>Keys: plus and minus zoom, arrows move, 0 shows all, s saves.</p>"
     )
     page = document(title, body, [figure])
@@ -203,30 +164,6 @@ def _binned(steps: pl.DataFrame) -> pl.DataFrame:
     bins = steps.with_row_index("at").with_columns(pl.col("at") // width)
     most = pl.all().sort_by("cpus_needed").last()
     return bins.group_by("at", maintain_order=True).agg(most).drop("at").sort("seconds")
-
-
-def _area(
-    name: str,
-    x: object,
-    y: np.ndarray[Any, Any],
-    colour: str,
-    up: str,
-    unit: str,
-    what: str,
-    width: float = 1.2,
-) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "x": x,
-        "y": packed(y),
-        "line": {"color": colour, "width": width, "shape": "hv"},
-        "fill": "tozeroy",
-        "hovertemplate": f"%{{x:.4~g}} {unit}: %{{y:.3~g}} {what}<extra></extra>",
-        "showlegend": False,
-        "yaxis": up,
-    }
 
 
 def _findings(steps: pl.DataFrame, node: Node) -> list[str]:
