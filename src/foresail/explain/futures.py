@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -24,6 +27,7 @@ from foresail.model.view import RunningJob
 
 _LONGEST_HORIZON: Final = 7 * 24 * HOUR
 _THREADS: Final = 2
+_NICENESS: Final = 10
 _FEWEST_TRIED: Final = 50
 _MOST_TRIED: Final = 1_000
 _TRIED: Final = 125_000_000
@@ -72,8 +76,14 @@ def starts_in_futures(
 def _in_threads(futures: int, starts: Callable[[int, int], Floats]) -> Floats:
     """Return the starts in all futures, some in each thread."""
     bounds = np.linspace(0, futures, _THREADS + 1).astype(int).tolist()
-    with ThreadPoolExecutor(_THREADS) as threads:
+    with ThreadPoolExecutor(_THREADS, initializer=_let_others_first) as threads:
         return np.concatenate([*threads.map(starts, bounds[:-1], bounds[1:])])
+
+
+def _let_others_first() -> None:
+    """Lower the priority of this thread, which draws: what answers meanwhile takes little."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
 
 
 def _runtimes(

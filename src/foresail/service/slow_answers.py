@@ -74,7 +74,7 @@ _SHARE: Final = 20.0
 
 _SOON_SECONDS: Final = 0.02
 _OLDEST_SECONDS: Final = 600.0
-"""One that is made so soon is always waited for, and so is one of which the last is so old."""
+"""One that takes longer to make is waited for only if the last is so old."""
 
 _SLOW: Final = ThreadPoolExecutor(2, thread_name_prefix="slow")
 """What looks at all jobs works here, so that no short question waits behind it for a thread."""
@@ -88,24 +88,30 @@ async def slowly(
 
 
 class Lately(Generic[Value]):
-    """A value as it was not long ago."""
+    """A value as it was not long ago.
 
-    def __init__(self, make: Callable[[], Awaitable[Value]]) -> None:
+    One that is made soon is waited for if the last is older than ``fresh_seconds``.
+    """
+
+    def __init__(self, make: Callable[[], Awaitable[Value]], fresh_seconds: float = 0.0) -> None:
         self._make = make
+        self._fresh_seconds = fresh_seconds
         self._latest: asyncio.Task[Value] | None = None
         self._making: asyncio.Task[Value] | None = None
         self._made_monotonic = -float("inf")
         self._cost_seconds = 0.0
 
     async def get(self) -> Value:
-        """The value made last, if it takes long to make and is not old; else one made now."""
+        """The last value, if it is fresh, or takes long to make and is not old; or a new one."""
         age = time.monotonic() - self._made_monotonic
-        if self._making is None and age > _SHARE * self._cost_seconds:
+        least = max(0.5 * self._fresh_seconds, _SHARE * self._cost_seconds)
+        if self._making is None and age > least:
             self._making = asyncio.create_task(self._remake())
-        is_old = self._cost_seconds < _SOON_SECONDS or age > _OLDEST_SECONDS
+        takes_long = self._cost_seconds >= _SOON_SECONDS
+        is_old = age > (_OLDEST_SECONDS if takes_long else self._fresh_seconds)
         task = self._making if is_old and self._making is not None else self._latest
         assert task is not None
-        return await asyncio.shield(task)
+        return task.result() if task.done() else await asyncio.shield(task)
 
     async def _remake(self) -> Value:
         begin, task = time.monotonic(), self._making
@@ -188,10 +194,10 @@ class Overview:
         self._store = store
         self._now = now
         self.by_state = Lately(lambda: slowly(store.counts))
-        self.by_reason = Lately(lambda: _count_reasons(snapshots))
+        self.by_reason = Lately(lambda: _count_reasons(snapshots), FRESH_SECONDS)
         """How many jobs are in each state, and wait for which reason."""
-        self.judged_runtimes = Lately(lambda: slowly(store.judged_runtimes))
-        self.judged_starts = Lately(lambda: slowly(store.judged_forecasts, now()))
+        self.judged_runtimes = Lately(lambda: slowly(store.judged_runtimes), FRESH_SECONDS)
+        self.judged_starts = Lately(lambda: slowly(store.judged_forecasts, now()), FRESH_SECONDS)
         """How well past ranges have held."""
         self._uses: dict[tuple[float, int], Lately[UseOverTime]] = {}
 

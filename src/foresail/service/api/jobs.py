@@ -32,6 +32,7 @@ from foresail.service.api.callers import (
     jobs_next_first,
     no_such_job,
     own_job,
+    own_job_soon,
 )
 from foresail.service.api.forecasts import forecast_answer, reason_answer
 from foresail.service.api.problems import CallRefused, api_router
@@ -203,7 +204,7 @@ def _ids(parts: ServiceParts, caller: Caller, job_ids: Sequence[str]) -> tuple[s
 @router.get("/jobs/{job_id}")
 async def show(job_id: answers.JobId, caller: AnyCaller, parts: Parts) -> answers.JobAnswer:
     """A job as it stands, and why it waits."""
-    row = await asyncio.to_thread(own_job, parts, caller, job_id)
+    row = await own_job_soon(parts, caller, job_id)
     told = (await _job_answers([row], parts, _PATIENCE_SECONDS))[0]
     is_cut = log_is_cut(parts.folder.attempts, job_id, told.attempt)
     return told.model_copy(update={"log_is_cut": is_cut})
@@ -219,11 +220,9 @@ async def _job_answers(
         return [_job(row, None, {}, None, now, "") for row in rows]
     may_start = [row["job_id"] for row in rows if row["state"] == "pending"]
     busy = parts.snapshots.busy_because()
-    snapshot, reasons, forecasts = await asyncio.gather(
-        parts.snapshots.look(),
-        parts.snapshots.reasons(waiting),
-        parts.forecaster.latest(may_start, patience_seconds),
-    )
+    snapshot = await parts.snapshots.look()  # as a rule nothing is waited for: no tasks are made
+    reasons = await parts.snapshots.reasons(waiting)
+    forecasts = await parts.forecaster.latest(may_start, patience_seconds)
 
     def told() -> list[answers.JobAnswer]:
         return [_job(row, snapshot, reasons, forecasts, now, busy) for row in rows]

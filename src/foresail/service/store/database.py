@@ -25,6 +25,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.pool import QueuePool
 
 from foresail.model.errors import InputError
 from foresail.service.store.protocol import ROOM, StoreUnavailable
@@ -130,6 +131,12 @@ class Database:
     def name(self) -> str:
         """Its address, without a password."""
         return self.engine.url.render_as_string(hide_password=True)
+
+    @property
+    def reads_at_once(self) -> bool:
+        """Return whether a row is read without a wait: from a file, by a free connection."""
+        pool = self.engine.pool
+        return isinstance(pool, QueuePool) and self._room is not None and pool.checkedin() > 0
 
     def lock(self) -> None:
         """Keep every other service away, for as long as this one is there.
