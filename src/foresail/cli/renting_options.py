@@ -57,7 +57,11 @@ def _from_file(context: typer.Context, path: Path | None) -> Path | None:
 
 @dataclass(frozen=True)
 class AnswerOptions:
-    """Options of an answer: a file of further options, its format, a folder for its report."""
+    """Options of an answer: a file of further options, its format, a folder for its report.
+
+    Options:
+        output DIR: Write a report and its numbers.
+    """
 
     config: Annotated[
         Path | None,
@@ -70,9 +74,7 @@ class AnswerOptions:
         ),
     ] = None
     output_format: FormatOption = Format.TABLE
-    output: Annotated[
-        Path | None, typer.Option("--output", metavar="DIR", help="Write a report and its numbers.")
-    ] = None
+    output: Path | None = None
 
     def require_folder(self) -> None:
         """Refuse a folder for results that cannot be made, before anything long begins."""
@@ -126,9 +128,13 @@ class AnswerOptions:
 
 @dataclass(frozen=True)
 class PicturedAnswerOptions(AnswerOptions):
-    """The same, and whether there are to be pictures."""
+    """The same, and whether there are to be pictures.
 
-    png: Annotated[bool, typer.Option("--png", help="With --output: a PNG per figure.")] = False
+    Options:
+        png: With --output: a PNG per figure.
+    """
+
+    png: bool = False
 
     def write(self, page: CloudPage, **records: Mapping[str, Any]) -> None:
         """Write the page, its numbers, and perhaps its pictures."""
@@ -176,25 +182,18 @@ def _defaults(context: typer.Context, path: Path, table: Mapping[str, Any]) -> d
 
 @dataclass(frozen=True)
 class PriceOptions:
-    """Prices, and the machines on sale."""
+    """Prices, and the machines on sale.
 
-    prices: Annotated[
-        str,
-        typer.Option(
-            "--prices",
-            metavar="PRICES",
-            help="A built-in catalogue (thesis, ec2-2017) or a file; SOURCE:FILE names its source.",
-        ),
-    ] = "thesis"
-    region: Annotated[
-        str | None, typer.Option("--region", help="With prices of several regions: which one.")
-    ] = None
-    types: Annotated[
-        str,
-        typer.Option(
-            "--types", metavar="PATTERNS", help="Machines of such names only: 'm4*,p3.*'."
-        ),
-    ] = "*"
+    Options:
+        prices PRICES: A built-in catalogue (thesis, ec2-2017) or a file; SOURCE:FILE names its
+            source.
+        region: With prices of several regions: which one.
+        types PATTERNS: Machines of such names only: 'm4*,p3.*'.
+    """
+
+    prices: str = "thesis"
+    region: str | None = None
+    types: str = "*"
 
 
 Filters: TypeAlias = Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -67,72 +67,22 @@ class Term(StrEnum):
 def command(
     log: LogPath,
     prices: PriceOptions = PriceOptions(),
-    node: Annotated[
-        str | None,
-        typer.Option(metavar="TYPE", help="What is owned [the cheapest of a suitable size]."),
-    ] = None,
-    term: Annotated[Term, typer.Option(help="Years for which it is reserved.")] = Term.THREE,
-    node_price: Annotated[
-        float | None,
-        typer.Option(metavar="PRICE", help="Of an owned node per hour, instead of reserving."),
-    ] = None,
-    owned: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Nodes that you own today [as the log says, if it does]."),
-    ] = None,
-    wait_price: Annotated[
-        float | None,
-        typer.Option(metavar="MONEY", help="What an hour of a job's waiting is worth."),
-    ] = None,
-    max_wait: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Target: mean wait at most, such as 1h.")
-    ] = None,
-    budget: Annotated[
-        float | None, typer.Option(metavar="MONEY", help="Target: cost of a month at most.")
-    ] = None,
-    history: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HISTORIES",
-            help="Price histories: jobs may be rented transient machines as these were.",
-        ),
-    ] = None,
-    runtimes: Annotated[
-        str | None,
-        typer.Option(
-            metavar="BY",
-            help="What rules believe of runtimes: a predictor, requested, or known "
-            "[combined; recent for logs of over a million jobs].",
-        ),
-    ] = None,
-    wait_limit: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIMES", help="Longest waits to try [1h,4h,24h; 4h,24h for such logs]."
-        ),
-    ] = None,
-    short: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIMES",
-            help="Runtimes below which jobs are short, to try [3min,15min; 15min for such logs].",
-        ),
-    ] = None,
-    order: Annotated[Order, typer.Option(help="Which waiting job goes first.")] = Order.FCFS,
-    risk: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Chance that the last nodes do not pay, at most [any: least expected worth].",
-        ),
-    ] = None,
-    growth: Annotated[
-        float, typer.Option(metavar="FACTOR", help="By which demand will have grown.")
-    ] = 1.0,
-    growth_spread: Annotated[
-        float, typer.Option(metavar="SHARE", help="How uncertain that is.")
-    ] = 0.2,
-    seed: Annotated[int, typer.Option(min=0, help="Of the futures drawn.")] = 0,
+    node: str | None = None,
+    term: Term = Term.THREE,
+    node_price: float | None = None,
+    owned: int | None = None,
+    wait_price: float | None = None,
+    max_wait: str | None = None,
+    budget: float | None = None,
+    history: str | None = None,
+    runtimes: str | None = None,
+    wait_limit: str | None = None,
+    short: str | None = None,
+    order: Order = Order.FCFS,
+    risk: float | None = None,
+    growth: float = 1.0,
+    growth_spread: float = 0.2,
+    seed: int = 0,
     workers: Workers = WORKERS,
     filters: Filters = None,
     log_options: LogOptions = LogOptions(),
@@ -143,6 +93,25 @@ def command(
     Rules of waiting are simulated on the log for many numbers of nodes, by runtimes as they were
     believed on submission. A target that cannot be met ends with status 1, and says what is the
     best that can be reached.
+
+    Options:
+        node TYPE: What is owned [the cheapest of a suitable size].
+        term: Years for which it is reserved.
+        node_price PRICE: Of an owned node per hour, instead of reserving.
+        owned N: Nodes that you own today [as the log says, if it does].
+        wait_price MONEY: What an hour of a job's waiting is worth.
+        max_wait TIME: Target: mean wait at most, such as 1h.
+        budget MONEY: Target: cost of a month at most.
+        history HISTORIES: Price histories: jobs may be rented transient machines as these were.
+        runtimes BY: What rules believe of runtimes: a predictor, requested, or known [combined;
+            recent for logs of over a million jobs].
+        wait_limit TIMES: Longest waits to try [1h,4h,24h; 4h,24h for such logs].
+        short TIMES: Runtimes below which jobs are short, to try [3min,15min; 15min for such logs].
+        order: Which waiting job goes first.
+        risk SHARE: Chance that the last nodes do not pay, at most [any: least expected worth].
+        growth FACTOR: By which demand will have grown.
+        growth_spread SHARE: How uncertain that is.
+        seed (0..): Of the futures drawn.
     """
     from foresail.cli.log_options import load_as_one_pool
     from foresail.cloud.advising.advice import advise

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from foresail.cli.log_options import LogOptions, LogPath
 from foresail.cli.progress import doing
@@ -51,46 +49,17 @@ class Short(StrEnum):
 def command(
     log: LogPath,
     prices: PriceOptions = PriceOptions(),
-    provider: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="Whose options: amazon, google, google-customised, microsoft, all."
-        ),
-    ] = "all",
-    without_transient: Annotated[
-        bool, typer.Option("--without-transient", help="Jobs must not be revoked.")
-    ] = False,
-    lifetime: Annotated[
-        float | None,
-        typer.Option(metavar="HOURS", help="Mean life of a transient machine [the catalogue's]."),
-    ] = None,
-    histories: Annotated[
-        str | None,
-        typer.Option(metavar="HISTORIES", help="Or prices and lives as markets had them."),
-    ] = None,
-    risk: Annotated[
-        float, typer.Option(metavar="SHARE", help="Largest chance that a level does not pay.")
-    ] = 0.1,
-    growth: Annotated[
-        float, typer.Option(metavar="FACTOR", help="Of demand in a year, in the middle.")
-    ] = 1.0,
-    growth_spread: Annotated[
-        float, typer.Option(metavar="SHARE", help="How uncertain the logarithm of that is.")
-    ] = 0.2,
-    forecast_error: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SHARES", help="Errors of what is reserved [-0.5,-0.2,-0.1,0,0.1,0.2,0.5]."
-        ),
-    ] = None,
-    amounts: Annotated[
-        Amounts,
-        typer.Option(help="What hindsight buys: any amounts, or parts of machines on sale."),
-    ] = Amounts.ANY,
-    short_log: Annotated[
-        Short, typer.Option(help="What to do if the log is shorter than a commitment.")
-    ] = Short.REPEAT,
-    seed: Annotated[int, typer.Option(min=0, help="Of the futures.")] = 0,
+    provider: str = "all",
+    without_transient: bool = False,
+    lifetime: float | None = None,
+    histories: str | None = None,
+    risk: float = 0.1,
+    growth: float = 1.0,
+    growth_spread: float = 0.2,
+    forecast_error: list[str] | None = None,
+    amounts: Amounts = Amounts.ANY,
+    short_log: Short = Short.REPEAT,
+    seed: int = 0,
     filters: Filters = None,
     log_options: LogOptions = LogOptions(),
     answering: PicturedAnswerOptions = PicturedAnswerOptions(),
@@ -98,6 +67,19 @@ def command(
     """Advise what to reserve and what to rent for jobs that never wait, at a stated risk.
 
     Beside the advice: what would have been best in hindsight, and what errors of the forecast cost.
+
+    Options:
+        provider NAME: Whose options: amazon, google, google-customised, microsoft, all.
+        without_transient: Jobs must not be revoked.
+        lifetime HOURS: Mean life of a transient machine [the catalogue's].
+        histories HISTORIES: Or prices and lives as markets had them.
+        risk SHARE: Largest chance that a level does not pay.
+        growth FACTOR: Of demand in a year, in the middle.
+        growth_spread SHARE: How uncertain the logarithm of that is.
+        forecast_error SHARES: Errors of what is reserved [-0.5,-0.2,-0.1,0,0.1,0.2,0.5].
+        amounts: What hindsight buys: any amounts, or parts of machines on sale.
+        short_log: What to do if the log is shorter than a commitment.
+        seed (0..): Of the futures.
     """
     from foresail.cli.log_options import load_cleaned
     from foresail.cloud.purchasing.forecast import ForecastSettings

@@ -26,36 +26,13 @@ _REPEATS: Final = ("daily", "weekly")
 
 def command(
     log: Annotated[Path, typer.Argument(metavar="LOG", help="A job log, or a workload folder.")],
-    intensity: Annotated[
-        Path,
-        typer.Option(
-            metavar="FILE.csv",
-            help="Columns grams_per_kwh, and time (ISO date), unix_seconds or hours of the log.",
-        ),
-    ],
-    patience: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TIMES",
-            help=f"How long jobs may be put off; several with commas [{','.join(_PATIENCES)}].",
-        ),
-    ] = None,
-    runtimes: Annotated[
-        str, typer.Option(metavar="BY", help="What starts go by: known, requested, or a predictor.")
-    ] = "recent",
-    watts: Annotated[float, typer.Option(help="Power of a busy core.")] = _WATTS,
-    gpu_watts: Annotated[
-        float, typer.Option(help="Power of a busy gpu, where jobs ask for some.")
-    ] = _GPU_WATTS,
-    hour_grams: Annotated[
-        float, typer.Option(metavar="GRAMS", help="CO2 that an hour of a job's delay must save.")
-    ] = 0.0,
-    repeat: Annotated[
-        str | None,
-        typer.Option(
-            metavar="daily|weekly", help="Let the series go round, by whole days or by whole weeks."
-        ),
-    ] = None,
+    intensity: Path,
+    patience: list[str] | None = None,
+    runtimes: str = "recent",
+    watts: float = _WATTS,
+    gpu_watts: float = _GPU_WATTS,
+    hour_grams: float = 0.0,
+    repeat: str | None = None,
     filters: Filters = None,
     log_options: LogOptions = LogOptions(),
     answering: PicturedAnswerOptions = PicturedAnswerOptions(),
@@ -64,6 +41,16 @@ def command(
 
     Jobs never wait for capacity here: each starts when it is greenest, however many do. The
     answer is given for several patiences, and says how much of it needs known runtimes.
+
+    Options:
+        intensity FILE.csv: Columns grams_per_kwh, and time (ISO date), unix_seconds or hours of the
+            log.
+        patience TIMES: How long jobs may be put off; several with commas [1h,6h,24h].
+        runtimes BY: What starts go by: known, requested, or a predictor.
+        watts: Power of a busy core.
+        gpu_watts: Power of a busy gpu, where jobs ask for some.
+        hour_grams GRAMS: CO2 that an hour of a job's delay must save.
+        repeat daily|weekly: Let the series go round, by whole days or by whole weeks.
     """
     from foresail.cli.log_options import load_cleaned
     from foresail.cloud.over_time import require_within_horizon

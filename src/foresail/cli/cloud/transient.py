@@ -6,9 +6,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
-
-import typer
+from typing import TYPE_CHECKING, Final
 
 from foresail.cli.formats import refuse
 from foresail.cli.progress import doing
@@ -55,74 +53,44 @@ _OPTIONS: Final = {
 
 
 def command(
-    capacity: Annotated[
-        float | None, typer.Option(metavar="UNITS", help="Capacity that the service needs.")
-    ] = None,
-    availability: Annotated[
-        float, typer.Option(metavar="SHARE", help="Share of time that it must be there.")
-    ] = 0.9999,
-    types: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Types with capacity, availability and price."),
-    ] = None,
-    prices: Annotated[
-        str | None,
-        typer.Option(metavar="HISTORIES", help="Or price (or availability) histories of markets."),
-    ] = None,
-    machines: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="With --prices: capacity of each instance type."),
-    ] = None,
-    market: Annotated[
-        str, typer.Option(metavar="PATTERN", help="With --prices: markets of this name only.")
-    ] = "*",
-    window: Annotated[
-        float | None, typer.Option(metavar="DAYS", help="With --prices: learn from the last days.")
-    ] = None,
-    doubt: Annotated[
-        float,
-        typer.Option(
-            metavar="HOURS", help="With --prices: put so many hours, half of them down, to each."
-        ),
-    ] = 3.0,
-    correlated: Annotated[
-        bool, typer.Option("--correlated", help="With --prices: markets may fail together.")
-    ] = False,
-    windows: Annotated[
-        list[float] | None,
-        typer.Option(
-            "--check-window",
-            metavar="DAYS",
-            help="With --prices: plan of so many days again and again, and see what holds.",
-        ),
-    ] = None,
-    tiers: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--tier", metavar="NAME=UNITS", help="A tier, instead of --capacity; may be repeated."
-        ),
-    ] = None,
-    made: Annotated[
-        Path | None,
-        typer.Option(
-            "--plan",
-            metavar="FILE.json",
-            help="With --prices: a plan that was made before; see what it would have had.",
-        ),
-    ] = None,
-    extra_nines: Annotated[
-        float, typer.Option(metavar="NINES", help="Plan for so many nines more.")
-    ] = 0.0,
-    on_demand_price: Annotated[
-        float | None,
-        typer.Option(metavar="PRICE", help="Of a unit of capacity for an hour, to compare with."),
-    ] = None,
+    capacity: float | None = None,
+    availability: float = 0.9999,
+    types: Path | None = None,
+    prices: str | None = None,
+    machines: Path | None = None,
+    market: str = "*",
+    window: float | None = None,
+    doubt: float = 3.0,
+    correlated: bool = False,
+    windows: list[float] | None = None,
+    tiers: list[str] | None = None,
+    made: Path | None = None,
+    extra_nines: float = 0.0,
+    on_demand_price: float | None = None,
     answering: AnswerOptions = AnswerOptions(),
 ) -> None:
     """The cheapest mix of transient machines that has a capacity with some availability.
 
     Types are read from a file, or estimated from histories of their markets. The plan is printed
     as a table or as JSON that an adapter can apply.
+
+    Options:
+        capacity UNITS: Capacity that the service needs.
+        availability SHARE: Share of time that it must be there.
+        types FILE: Types with capacity, availability and price.
+        prices HISTORIES: Or price (or availability) histories of markets.
+        machines FILE: With --prices: capacity of each instance type.
+        market PATTERN: With --prices: markets of this name only.
+        window DAYS: With --prices: learn from the last days.
+        doubt HOURS: With --prices: put so many hours, half of them down, to each.
+        correlated: With --prices: markets may fail together.
+        windows --check-window DAYS: With --prices: plan of so many days again and again, and see
+            what holds.
+        tiers --tier NAME=UNITS: A tier, instead of --capacity; may be repeated.
+        made --plan FILE.json: With --prices: a plan that was made before; see what it would have
+            had.
+        extra_nines NINES: Plan for so many nines more.
+        on_demand_price PRICE: Of a unit of capacity for an hour, to compare with.
     """
     from foresail.cloud.transient.tiers import plan_tiers, realised_availability, tier_frontier
     from foresail.reports.renting.transient_page import (

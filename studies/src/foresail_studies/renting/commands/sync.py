@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
-
-import typer
+from typing import TYPE_CHECKING, Final
 
 from foresail.cli.formats import refuse
 from foresail.cli.progress import doing
@@ -39,30 +37,16 @@ _LOWEST_HELP: Final = f"Slower workers count as this fast [{_LOWEST} where speed
 
 
 def command(
-    workers: Annotated[
-        str, typer.Option(metavar="FIRST:LAST", help="Numbers of workers, or 4,8,16.")
-    ] = "1:64",
-    models: Annotated[
-        list[str] | None, typer.Option("--model", metavar="MODEL", help=_MODEL_HELP)
-    ] = None,
-    operations: Annotated[float, typer.Option(help="All work; one worker does one a second.")] = (
-        8_000.0
-    ),
-    barriers: Annotated[int, typer.Option(help="How often all workers synchronise.")] = 500,
-    network: Annotated[
-        float, typer.Option(metavar="SECONDS", help="A worker's messages at one barrier.")
-    ] = 0.175,
-    discount: Annotated[
-        float, typer.Option(metavar="SHARE", help="How much cheaper transient workers are.")
-    ] = 0.9,
-    lowest_speed: Annotated[float | None, typer.Option(metavar="SPEED", help=_LOWEST_HELP)] = None,
-    monte_carlo: Annotated[
-        int, typer.Option(metavar="RUNS", min=0, help="Draw speeds so often; 0: expected speeds.")
-    ] = 0,
-    speed_intervals: Annotated[
-        int, typer.Option(min=1, help="Intervals that a drawn speed lasts.")
-    ] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 1,
+    workers: str = "1:64",
+    models: list[str] | None = None,
+    operations: float = (8_000.0),
+    barriers: int = 500,
+    network: float = 0.175,
+    discount: float = 0.9,
+    lowest_speed: float | None = None,
+    monte_carlo: int = 0,
+    speed_intervals: int = 1,
+    seed: int = 1,
     answering: AnswerOptions = AnswerOptions(),
 ) -> None:
     """Time and cost of ways to synchronise, against the number of workers.
@@ -71,6 +55,19 @@ def command(
     partial(dropped=k/2), replicas(count=k), hybrid(dropped=k-1,replicas=2),
     staleness(intervals=10). By default speeds are expected ones, as published; --monte-carlo
     draws them.
+
+    Options:
+        workers FIRST:LAST: Numbers of workers, or 4,8,16.
+        models --model MODEL: Such as "replicas(count=2)"; may be repeated [on_demand, transient,
+            replicas(count=k), partial(dropped=k/2), fsp(dropped=k-1)].
+        operations: All work; one worker does one a second.
+        barriers: How often all workers synchronise.
+        network SECONDS: A worker's messages at one barrier.
+        discount SHARE: How much cheaper transient workers are.
+        lowest_speed SPEED: Slower workers count as this fast [0.05 where speeds are drawn].
+        monte_carlo RUNS (0..): Draw speeds so often; 0: expected speeds.
+        speed_intervals (1..): Intervals that a drawn speed lasts.
+        seed (0..): Of the draws.
     """
     from foresail_studies.renting.barriers import BarrierProgram, model_of
     from foresail_studies.renting.synchronization_page import (

@@ -116,74 +116,23 @@ def command(
     log: Annotated[
         Path | None, typer.Argument(metavar="LOG", help="A job log, or a workload folder.")
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RATE,RUNTIME",
-            help="Instead of a log: jobs per second and their mean runtime, by formula.",
-        ),
-    ] = None,
+    model: str | None = None,
     prices: PriceOptions = PriceOptions(),
-    machine: Annotated[
-        str | None,
-        typer.Option(metavar="TYPE", help="What is owned [the largest that can be reserved]."),
-    ] = None,
-    term: Annotated[
-        int | None, typer.Option(metavar="YEARS", help="Of the reservation [the longest].")
-    ] = None,
-    fixed_price: Annotated[
-        float | None, typer.Option(metavar="PRICE", help="Of an owned machine per hour, instead.")
-    ] = None,
-    fixed: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FIRST:LAST:STEP", help="Numbers of machines, or 50,100 [those that may pay]."
-        ),
-    ] = None,
-    policies: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--policy", metavar="NAMES", help="With commas, or repeated [all]; see the docs."
-        ),
-    ] = None,
-    wait_limit: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TIMES", help="Longest wait b; several with commas [24h]."),
-    ] = None,
-    short: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TIMES", help="Jobs below t are short; several with commas [15min]."),
-    ] = None,
-    order: Annotated[
-        Order, typer.Option(help="Which waiting job goes first, of those that fit.")
-    ] = Order.FCFS,
-    runtimes: Annotated[
-        str,
-        typer.Option(metavar="BY", help="What policies believe: known, requested, or a predictor."),
-    ] = "known",
-    waits: Annotated[
-        Waits, typer.Option(help="What policies know of waits, or which model predicts them.")
-    ] = Waits.KNOWN,
-    mispredicted: Annotated[
-        str | None,
-        typer.Option(
-            metavar="OVER,UNDER",
-            help="With --model: shares of predictions that are too long, and too short.",
-        ),
-    ] = None,
-    owned: Annotated[
-        int | None, typer.Option(metavar="N", help="Machines that you own today.")
-    ] = None,
-    owned_policy: Annotated[
-        str, typer.Option(metavar="NAME", help="Which jobs wait today.")
-    ] = "all-jobs-wait",
-    hour_value: Annotated[
-        float | None,
-        typer.Option(metavar="MONEY", help="What an hour of a job's waiting is worth."),
-    ] = None,
-    target_wait: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Largest mean wait.")
-    ] = None,
+    machine: str | None = None,
+    term: int | None = None,
+    fixed_price: float | None = None,
+    fixed: str | None = None,
+    policies: list[str] | None = None,
+    wait_limit: list[str] | None = None,
+    short: list[str] | None = None,
+    order: Order = Order.FCFS,
+    runtimes: str = "known",
+    waits: Waits = Waits.KNOWN,
+    mispredicted: str | None = None,
+    owned: int | None = None,
+    owned_policy: str = "all-jobs-wait",
+    hour_value: float | None = None,
+    target_wait: str | None = None,
     workers: Workers = WORKERS,
     filters: Filters = None,
     log_options: LogOptions = LogOptions(),
@@ -194,6 +143,25 @@ def command(
     Every number of machines is simulated under every policy on the log: jobs run on owned machines
     or wait for them, or run on machines that are rented. The answer names the cheapest, with
     waiting at its value, and how sure it is.
+
+    Options:
+        model RATE,RUNTIME: Instead of a log: jobs per second and their mean runtime, by formula.
+        machine TYPE: What is owned [the largest that can be reserved].
+        term YEARS: Of the reservation [the longest].
+        fixed_price PRICE: Of an owned machine per hour, instead.
+        fixed FIRST:LAST:STEP: Numbers of machines, or 50,100 [those that may pay].
+        policies --policy NAMES: With commas, or repeated [all]; see the docs.
+        wait_limit TIMES: Longest wait b; several with commas [24h].
+        short TIMES: Jobs below t are short; several with commas [15min].
+        order: Which waiting job goes first, of those that fit.
+        runtimes BY: What policies believe: known, requested, or a predictor.
+        waits: What policies know of waits, or which model predicts them.
+        mispredicted OVER,UNDER: With --model: shares of predictions that are too long, and too
+            short.
+        owned N: Machines that you own today.
+        owned_policy NAME: Which jobs wait today.
+        hour_value MONEY: What an hour of a job's waiting is worth.
+        target_wait TIME: Largest mean wait.
     """
     from foresail.cli.log_options import load_as_one_pool
     from foresail.cloud.waiting.jobs import rented_family, usual_hour_value
