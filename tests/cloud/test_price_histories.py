@@ -53,10 +53,9 @@ def test_lives_end_with_a_revocation_or_the_history():
 
 
 def test_units_are_up_when_as_many_as_requested():
-    """Four requested: three are not enough, but are three quarters."""
+    """Four requested: three are not enough."""
     market = history([0, 1], 2.0, units=[3, 4], requested_units=4)
     assert market.up().tolist() == [False, True]
-    assert market.share_up().tolist() == [0.75, 1.0]
 
 
 def test_correlation_of_opposite_and_constant_markets():
@@ -127,7 +126,7 @@ def test_an_archive_of_series(tmp_path):
     assert (market.zone, market.instance_type) == ("us-east-2a", "v100_1")
     assert market.requested_units == 4
     assert market.origin_unix_seconds == 1_691_020_800
-    assert market.share_up().tolist() == [0.0, 0.5, 1.0]
+    assert market.units.tolist() == [0, 2, 4]
 
 
 @pytest.mark.parametrize(

@@ -81,12 +81,6 @@ class MarketHistory:
             )
         return self.prices <= bid
 
-    def share_up(self) -> Floats:
-        """Share of the requested that is up in each step, 0 or 1 with prices; shape (steps,)."""
-        if self.units is not None:
-            return np.minimum(self.units / self.requested_units, 1.0)
-        return self.up().astype(np.float64)
-
 
 def _check(history: MarketHistory) -> None:
     values = history.prices if history.units is None else history.units

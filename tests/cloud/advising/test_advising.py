@@ -34,7 +34,7 @@ from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.learning import first_predicted
 from foresail.cloud.waiting.simulating import Beliefs, simulate
 from foresail.model.errors import InputError, UnknownNameError
-from foresail.reports.renting.advice_words import PricesTold, rests_on
+from foresail.reports.renting.advice_words import rests_on
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies.renting.formulas import Load, expected
 from foresail_studies.renting.metrics import measured
@@ -452,7 +452,7 @@ def test_advice_is_held_against_today_and_renting(advice):
 
 def test_waiting_is_worth_the_share_that_the_page_states(advice):
     """The printed share, times the mean rent of an hour, is the price that was used."""
-    words = " ".join(rests_on(advice, PricesTold("thesis", "", date(2018, 12, 31), "USD")))
+    words = " ".join(rests_on(advice, replace(load_prices("thesis"), source="")))
     (share,) = re.findall(r"(\d+) % of what its machine costs, as none was given", words)
     mean_rent = float(advice.weights.demand.on_demand_hour.mean())
     assert advice.weights.wait_price_per_hour == pytest.approx(int(share) / 100.0 * mean_rent)

@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 from foresail.cloud.prices import GIB, InstanceType, Offer, Reserved
 from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.demand import bought_jobs
-from foresail.cloud.purchasing.machines import (
-    Amount,
-    machines_for,
-    pieces_of,
-    rent_per_hour,
-    sizes_of,
-)
+from foresail.cloud.purchasing.machines import Amount, machines_for, sizes_of
 from foresail.cloud.purchasing.mix import MixRequest, mix
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
 from foresail.cloud.purchasing.resources import gpu_ratios, resources_of
@@ -24,7 +18,7 @@ from foresail.cloud.purchasing.terms import PurchaseTerms, resource_prices
 from foresail.model.errors import InputError
 from foresail.traces.filtering import FilterChoice, apply_filters
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-from foresail_studies.purchasing.placing import fleets_of, place
+from foresail_studies.purchasing.placing import fleets_of, pieces_of, place, rent_per_hour
 from foresail_studies.purchasing.practice import PracticeRequest, practise
 
 THESIS = load_prices("thesis")

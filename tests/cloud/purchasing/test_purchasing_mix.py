@@ -15,13 +15,7 @@ from foresail.cloud.prices import Commitment
 from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.demand import ON_DEMAND, bought_jobs, horizon_slots
 from foresail.cloud.purchasing.forecast import ForecastSettings, reserve_at_risk
-from foresail.cloud.purchasing.machines import (
-    Amount,
-    machines_for,
-    pieces_of,
-    rent_per_hour,
-    sizes_of,
-)
+from foresail.cloud.purchasing.machines import Amount, machines_for, sizes_of
 from foresail.cloud.purchasing.mix import MixRequest, mix
 from foresail.cloud.purchasing.offline import plan_offline
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
@@ -39,7 +33,7 @@ from foresail.model.errors import InputError, UnknownNameError
 from foresail.traces.reading import read
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies.purchasing.kernels.reserved_placement import Pieces, place_jobs
-from foresail_studies.purchasing.placing import by_month
+from foresail_studies.purchasing.placing import by_month, pieces_of, rent_per_hour
 from foresail_studies.purchasing.practice import (
     PracticeRequest,
     practise,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +20,6 @@ from foresail.reports.renting.advice_page import (
 )
 from foresail.reports.renting.advice_words import (
     RULE_NAMES,
-    PricesTold,
     how_sure,
     rests_on,
     rule_words,
@@ -28,7 +27,7 @@ from foresail.reports.renting.advice_words import (
 )
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
-PRICES = PricesTold("thesis", "a paper", date(2018, 12, 31), "USD")
+PRICES = replace(load_prices("thesis"), source="a paper")
 
 
 def advised(**question):

@@ -126,7 +126,6 @@ def command(
     )
     from foresail.reports.renting.advice_words import (
         UNWAITED_COUNTS,
-        PricesTold,
         how_sure,
         rests_on,
         sentences,
@@ -168,18 +167,17 @@ def command(
         believed = believed_runtimes(workload, runtimes) if by else None
         with naming_options(_OPTIONS):
             advice = advise(workload, catalogue, question, believed, by, transient, progress)
-    around = PricesTold(catalogue.name, catalogue.source, catalogue.valid_on, catalogue.currency)
-    answer = record(advice, around)
+    answer = record(advice, catalogue)
     answering.answer(
         answer,
-        (*sentences(advice, around), *how_sure(advice, around)),
+        (*sentences(advice, catalogue), *how_sure(advice, catalogue)),
         (
-            compared_table(advice, around),
-            sensitivity_table(advice, around),
-            candidates_table(advice, around),
+            compared_table(advice, catalogue),
+            sensitivity_table(advice, catalogue),
+            candidates_table(advice, catalogue),
         ),
-        lambda: advice_page(advice, around),
-        (UNWAITED_COUNTS, "What it rests on:", *rests_on(advice, around)),
+        lambda: advice_page(advice, catalogue),
+        (UNWAITED_COUNTS, "What it rests on:", *rests_on(advice, catalogue)),
         advice=answer,
     )
     if advice.missed:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from foresail.cloud.prices import InstanceType, PriceCatalogue
 from foresail.cloud.purchasing.demand import GIB_PER_CORE, BoughtJobs
-from foresail.cloud.purchasing.terms import ResourcePrices
 from foresail.model.arrays import Floats
 
 
@@ -46,82 +45,14 @@ def sizes_of(catalogue: PriceCatalogue) -> MachineSizes:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class JobPieces:
-    """Jobs as ``full`` equal pieces and one ``rest``; arrays of shape (jobs,)."""
-
-    together: NDArray[np.int64]
-    """Tasks of a full piece; 0: no machine holds one, and all tasks are the rest."""
-    full: NDArray[np.int64]
-    """How many such pieces."""
-    rest: NDArray[np.int64]
-    """Tasks beyond them."""
-    jobs: BoughtJobs
-    """Whose tasks."""
-
-    def of_full(self) -> Floats:
-        """Cores (whole ones), GiB and GPUs of a full piece; shape (jobs, 3)."""
-        return self._resources_of(self.together)
-
-    def of_rest(self) -> Floats:
-        """Those of the rest."""
-        return self._resources_of(self.rest)
-
-    def _resources_of(self, tasks: NDArray[np.int64]) -> Floats:
-        jobs = self.jobs
-        return np.column_stack(
-            [
-                np.ceil(tasks * jobs.cores_per_task - 1e-9),
-                tasks * jobs.gib_per_task,
-                tasks * jobs.gpus_per_task,
-            ]
-        )
-
-
-def pieces_of(jobs: BoughtJobs, sizes: MachineSizes) -> JobPieces:
-    """Take jobs apart: as many tasks together as some machine holds, and the rest."""
+def tasks_together(jobs: BoughtJobs, sizes: MachineSizes) -> NDArray[np.int64]:
+    """Count the tasks of each job that some machine holds together, all at most; shape (jobs,)."""
     kinds, kind = distinct_rows(jobs.cores_per_task, jobs.gib_per_task, jobs.gpus_per_task)
     held = np.minimum(sizes.cores / kinds[:, :1], sizes.gib / kinds[:, 1:2])
     by_gpus = np.full(held.shape, np.inf)
     np.divide(sizes.gpus, kinds[:, 2:], out=by_gpus, where=kinds[:, 2:] > 0.0)
     held = np.floor(np.minimum(held, by_gpus) + 1e-9).max(axis=1)
-    together = np.minimum(held[kind].astype(np.int64), jobs.tasks)
-    whole = np.maximum(together, 1)
-    full = np.where(together > 0, jobs.tasks // whole, 0)
-    return JobPieces(together, full, jobs.tasks - full * together, jobs)
-
-
-def rent_per_hour(
-    pieces: JobPieces,
-    sizes: MachineSizes,
-    resource: ResourcePrices,
-    customised_markup: float | None,
-) -> Floats:
-    """Price per hour on demand of the cheapest machines that hold each job; shape (jobs,).
-
-    A customised machine has the piece's own size, at the prices of cores and GiB times the markup;
-    it has no GPUs. What no machine holds gets several, as many as it fills.
-    """
-    full = _cheapest(pieces.of_full(), sizes, resource, customised_markup)
-    rest = _cheapest(pieces.of_rest(), sizes, resource, customised_markup)
-    return pieces.full * full + np.where(pieces.rest > 0, rest, 0.0)
-
-
-def _cheapest(
-    asked: Floats, sizes: MachineSizes, resource: ResourcePrices, customised_markup: float | None
-) -> Floats:
-    kinds, kind = distinct_rows(*asked.T)
-    fits = sizes.cores >= kinds[:, :1]
-    fits &= sizes.gib >= kinds[:, 1:2] - 1e-9
-    fits &= sizes.gpus >= kinds[:, 2:] - 1e-9
-    price = np.where(fits, sizes.per_hour[None, :], np.inf).min(axis=1)
-    large = np.isinf(price)
-    filled = np.ceil(parts_of(kinds[large], sizes) - 1e-9)
-    price[large] = (filled * sizes.per_hour).min(axis=1)
-    if customised_markup is not None:
-        own = kinds[:, 0] * resource.core_per_hour + kinds[:, 1] * resource.gib_per_hour
-        price = np.where(kinds[:, 2] == 0.0, np.minimum(price, customised_markup * own), price)
-    return np.asarray(price[kind])
+    return np.asarray(np.minimum(held[kind].astype(np.int64), jobs.tasks))
 
 
 def parts_of(asked: Floats, sizes: MachineSizes) -> Floats:

@@ -17,8 +17,8 @@ from foresail.cloud.purchasing.machines import (
     Amount,
     ReservedMachines,
     machines_for,
-    pieces_of,
     sizes_of,
+    tasks_together,
 )
 from foresail.cloud.purchasing.offline import plan_offline
 from foresail.cloud.purchasing.offline_plan import (
@@ -170,7 +170,7 @@ def mix(
         prices=prices,
         jobs=jobs.hours.size,
         left_out=jobs.left_out,
-        spread=int((pieces_of(jobs, sizes_of(catalogue)).together == 0).sum()),
+        spread=int((tasks_together(jobs, sizes_of(catalogue)) == 0).sum()),
         memory_known=jobs.memory_known,
         log_hours=jobs.span_hours,
         hours=plans[0].hours,

@@ -89,8 +89,3 @@ class OfflinePlan:
         """Sum of a column of ``over_time`` per option: ``used_hours``, ``idle_hours``, ``cost``."""
         sums = self.over_time.group_by("option", maintain_order=True).agg(pl.col(column).sum())
         return dict(zip(sums["option"].to_list(), sums[column].to_list(), strict=True))
-
-    def mean_units(self, option: str) -> float:
-        """Units committed with an option, averaged over the time planned for."""
-        held = (r.units * r.hours for r in self.reservations if r.option == option)
-        return sum(held) / self.hours

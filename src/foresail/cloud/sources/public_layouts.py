@@ -6,10 +6,10 @@ import io
 import re
 import tarfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import polars as pl
@@ -24,80 +24,75 @@ from foresail.traces.delimited import read_delimited
 from foresail.traces.reading import LINE, Notes
 from foresail.traces.source import LogFile
 
-_PLAN: Final = re.compile(r"yrTerm([13])(Standard|Convertible)\.(\w+)")
-_NOT_SOLD: Final = "not sold on demand"
 _DATED: Final = re.compile(r"(\d{4})-(\d{2})")
-_RESERVED_PUBLISHED: Final = date(2017, 11, 1)
+_PLAN: Final = re.compile(r"yrTerm([13])(Standard|Convertible)\.(\w+)")
 _RESERVED_EXAMPLE: Final = """\
 instance_type,family,vcpu,memory_gib,gpu,region,ondemand_usd_h,yrTerm1Standard.noUpfront
 m1.small,General purpose,1,1.7,0,us-east-1,0.044,0.028
 m1.large,General purpose,2,7.5,0,us-east-1,0.175,
 """
+_SPOT_EXAMPLE: Final = """\
+instance-type,arch,memory,vCPU,GPU,region,ondemand,spot_avg
+c5d.2xlarge,x86_64,16.0,8,0,af-south-1,0.52,0.13
+c5d.4xlarge,x86_64,32.0,16,0,af-south-1,1.04,0.26
+"""
 
 
-@register("price_source", "ec2-reserved-table")
-class Ec2ReservedTable(PriceSource):
-    """On-demand and reserved prices of EC2, one row per type and region.
+class Ec2Table(PriceSource):
+    """Base of tables of EC2's prices: a row per type and region, prices in USD.
 
-    Columns instance_type, vcpu, memory_gib, region, ondemand_usd_h and one for each kind of
-    reservation, such as ``yrTerm1Standard.noUpfront``. A virtual processor counts as a core. The
-    day of the prices is taken from the file's name (``…-2017-11.csv``), else it is November 2017.
-    Rows without a price on demand are left out.
+    A virtual processor counts as a core. The day of the prices is the first of the month that the
+    file's name has (``…-2017-11.csv``), else that of the publication. Rows without a price on
+    demand (0, too) and second rows of one type and region, of another architecture, are left out and
+    counted.
     """
 
-    @staticmethod
-    def examples() -> tuple[Example, ...]:
-        """Small files of the layout."""
-        return (Example.of_text("reserved-2017-11.csv", _RESERVED_EXAMPLE),)
+    COLUMNS: ClassVar[tuple[str, str, str, str, str]]
+    """Type, processors, GiB, gpus, and price on demand."""
+    PUBLISHED: ClassVar[date]
 
     def recognises(self, reference: Reference) -> bool:
         """The columns of this layout."""
-        return {"instance_type", "vcpu", "ondemand_usd_h"} <= set(reference.columns)
+        return {each for each in self.COLUMNS if each.lower() != "gpu"} <= set(reference.columns)
 
     def catalogue(self, reference: Reference) -> PriceCatalogue:
         """The prices of all regions."""
-        return dated_catalogue(reference, _RESERVED_PUBLISHED, _reserved_offers)
+        repairs: Counter[str] = Counter()
+        found = _DATED.search(reference.path.name)
+        return PriceCatalogue(
+            name=reference.path.name.partition(".")[0],
+            valid_on=date(int(found[1]), int(found[2]), 1) if found else self.PUBLISHED,
+            currency="USD",
+            offers=tuple(self._offers(reference, repairs)),
+            source=reference.text,
+            repairs=repairs,
+        )
 
+    def _offers(self, reference: Reference, repairs: Counter[str]) -> Iterator[Offer]:
+        seen: set[tuple[str, str]] = set()
+        for row in table_rows(reference):
+            key = (row.text(self.COLUMNS[0]), row.text("region"))
+            if key in seen and "arch" in row.values:
+                repairs["second row of a type and region"] += 1
+            elif not row.optional(self.COLUMNS[-1]):
+                repairs["not sold on demand"] += 1
+            else:
+                seen.add(key)
+                yield row.record(self._offer)
 
-def dated_catalogue(
-    reference: Reference,
-    otherwise: date,
-    offers: Callable[[Reference, Counter[str]], Iterator[Offer]],
-) -> PriceCatalogue:
-    """A file's offers in USD, of the first of the month that its name ends with, if it does.
-
-    ``offers`` counts the rows that it leaves out.
-    """
-    repairs: Counter[str] = Counter()
-    found = _DATED.search(reference.path.name)
-    return PriceCatalogue(
-        name=reference.path.name.partition(".")[0],
-        valid_on=date(int(found[1]), int(found[2]), 1) if found else otherwise,
-        currency="USD",
-        offers=tuple(offers(reference, repairs)),
-        source=reference.text,
-        repairs=repairs,
-    )
-
-
-def _reserved_offers(reference: Reference, repairs: Counter[str]) -> Iterator[Offer]:
-    for row in table_rows(reference):
-        if not row.optional("ondemand_usd_h"):
-            repairs[_NOT_SOLD] += 1
-            continue
-        yield row.record(_reserved_offer)
-
-
-def _reserved_offer(row: Row) -> Offer:
-    instance = InstanceType(
-        row.text("instance_type"),
-        "aws",
-        row.text("region"),
-        row.number("vcpu"),
-        row.number("memory_gib") * GIB,
-        row.optional("gpu") or 0.0,
-    )
-    return Offer(instance, row.number("ondemand_usd_h"), tuple(_reserved(row)))
+    def _offer(self, row: Row) -> Offer:
+        name, cores, memory, gpus, on_demand = self.COLUMNS
+        instance = InstanceType(
+            row.text(name),
+            "aws",
+            row.text("region"),
+            row.number(cores),
+            row.number(memory) * GIB,
+            row.optional(gpus) or 0.0,
+        )
+        spot = row.price("spot_avg")
+        transient = None if spot is None else Transient(spot)
+        return Offer(instance, row.number(on_demand), tuple(_reserved(row)), transient)
 
 
 def _reserved(row: Row) -> Iterator[Reserved]:
@@ -108,62 +103,37 @@ def _reserved(row: Row) -> Iterator[Reserved]:
             yield Reserved(int(plan[1]), price, f"{plan[2].lower()} {plan[3]}")
 
 
-_SPOT_PUBLISHED: Final = date(2024, 4, 1)
-_SPOT_EXAMPLE: Final = """\
-instance-type,arch,memory,vCPU,GPU,region,ondemand,spot_avg
-c5d.2xlarge,x86_64,16.0,8,0,af-south-1,0.52,0.13
-c5d.4xlarge,x86_64,32.0,16,0,af-south-1,1.04,0.26
-"""
+@register("price_source", "ec2-reserved-table")
+class Ec2ReservedTable(Ec2Table):
+    """On-demand and reserved prices of EC2, one row per type and region.
+
+    Columns instance_type, vcpu, memory_gib, region, ondemand_usd_h and one for each kind of
+    reservation, such as ``yrTerm1Standard.noUpfront``; of November 2017 unless its name says.
+    """
+
+    COLUMNS = ("instance_type", "vcpu", "memory_gib", "gpu", "ondemand_usd_h")
+    PUBLISHED = date(2017, 11, 1)
+
+    @staticmethod
+    def examples() -> tuple[Example, ...]:
+        """Small files of the layout."""
+        return (Example.of_text("reserved-2017-11.csv", _RESERVED_EXAMPLE),)
 
 
 @register("price_source", "ec2-spot-table")
-class Ec2SpotTable(PriceSource):
+class Ec2SpotTable(Ec2Table):
     """On-demand and average spot prices: columns instance-type, vCPU, memory, ondemand, spot_avg.
 
-    A virtual processor counts as a core. The day of the prices is taken from the file's name
-    (``…-2024-04.csv``), else it is April 2024. Rows without a price on demand (0 in such files) and
-    second rows of one type and region (another architecture) are left out and counted.
+    Of April 2024 unless its name says.
     """
+
+    COLUMNS = ("instance-type", "vCPU", "memory", "GPU", "ondemand")
+    PUBLISHED = date(2024, 4, 1)
 
     @staticmethod
     def examples() -> tuple[Example, ...]:
         """Small files of the layout."""
         return (Example.of_text("spot-2024-04.csv", _SPOT_EXAMPLE),)
-
-    def recognises(self, reference: Reference) -> bool:
-        """The columns of this layout."""
-        return {"instance-type", "vCPU", "ondemand", "spot_avg"} <= set(reference.columns)
-
-    def catalogue(self, reference: Reference) -> PriceCatalogue:
-        """The prices of all regions."""
-        return dated_catalogue(reference, _SPOT_PUBLISHED, _spot_offers)
-
-
-def _spot_offers(reference: Reference, repairs: Counter[str]) -> Iterator[Offer]:
-    seen: set[tuple[str, str]] = set()
-    for row in table_rows(reference):
-        key = (row.text("instance-type"), row.text("region"))
-        if key in seen:
-            repairs["second row of a type and region"] += 1
-        elif not row.optional("ondemand"):
-            repairs["not sold on demand"] += 1
-        else:
-            seen.add(key)
-            yield row.record(_spot_offer)
-
-
-def _spot_offer(row: Row) -> Offer:
-    instance = InstanceType(
-        row.text("instance-type"),
-        "aws",
-        row.text("region"),
-        row.number("vCPU"),
-        row.number("memory") * GIB,
-        row.optional("GPU") or 0.0,
-    )
-    spot = row.price("spot_avg")
-    transient = None if spot is None else Transient(spot)
-    return Offer(instance, row.number("ondemand"), transient=transient)
 
 
 _HISTORY_COLUMNS: Final = ("timestamp", "az", "instance_type", "spot_price", "on_demand_price")

@@ -15,6 +15,7 @@ from foresail.cloud.advising.choosing import ExpectedMonth, certainty
 from foresail.cloud.advising.question import WaitingRule
 from foresail.cloud.advising.searching import Compared, Sensitivity
 from foresail.cloud.advising.trying import RuleResult
+from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
 from foresail.cloud.purchasing.offline_plan import COMMITTED
 from foresail.model.words import count, duration, number, percent
@@ -24,7 +25,6 @@ from foresail.reports.renting.advice_words import (
     COMPARED_NAMES,
     RULE_NAMES,
     UNWAITED_COUNTS,
-    PricesTold,
     has_to_be_told,
     how_sure,
     money,
@@ -38,7 +38,7 @@ from foresail.reports.renting.page import CloudPage, Column, NumbersTable, numbe
 from foresail.reports.style import PolicyStyle, named_styles
 
 
-def advice_page(advice: Advice, prices: PricesTold) -> CloudPage:
+def advice_page(advice: Advice, prices: PriceCatalogue) -> CloudPage:
     """The page about one advice."""
     node = advice.market.node
     return CloudPage(
@@ -61,7 +61,7 @@ def advice_page(advice: Advice, prices: PricesTold) -> CloudPage:
     )
 
 
-def compared_table(advice: Advice, prices: PricesTold) -> NumbersTable:
+def compared_table(advice: Advice, prices: PriceCatalogue) -> NumbersTable:
     """The advice against today, all on demand, and buying for jobs that never wait."""
     found = numbers_table(
         "compared", "What does it come to?", advice.compared, _compared(advice, prices.currency)
@@ -167,7 +167,7 @@ def _whole(amount: float) -> str:
     return number(round(amount)) if amount >= 100.0 else number(amount)
 
 
-def sensitivity_table(advice: Advice, prices: PricesTold) -> NumbersTable:
+def sensitivity_table(advice: Advice, prices: PriceCatalogue) -> NumbersTable:
     """Tabulate the advice were an assumption wrong, and what this advice comes to if kept."""
     kept = f"kept: {prices.currency}"
     columns: list[Column[Sensitivity]] = [
@@ -194,7 +194,7 @@ def sensitivity_table(advice: Advice, prices: PricesTold) -> NumbersTable:
     )
 
 
-def candidates_table(advice: Advice, prices: PricesTold) -> NumbersTable:
+def candidates_table(advice: Advice, prices: PriceCatalogue) -> NumbersTable:
     """The best of every kind of rule, and what one has to know to follow it."""
     expected = advice.weights.expected
     best: dict[str, RuleResult] = {}
@@ -261,7 +261,7 @@ def _told_how(advice: Advice) -> list[str]:
 _POINT: Final = "solid", "star"
 
 
-def frontier_figure(advice: Advice, prices: PricesTold) -> Figure:
+def frontier_figure(advice: Advice, prices: PriceCatalogue) -> Figure:
     """Cost a month against mean wait, a line for each rule, with the advice and today."""
     names = list(dict.fromkeys(each.rule.name for each in advice.tried))
     styles = named_styles([RULE_NAMES[name] for name in names])
@@ -423,7 +423,7 @@ def _drawn_through(drawing: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def record(advice: Advice, prices: PricesTold) -> dict[str, Any]:
+def record(advice: Advice, prices: PriceCatalogue) -> dict[str, Any]:
     """All of it for machines: what to apply first, then what it comes to and rests on."""
     best, market, question = advice.advised, advice.market, advice.question
     rule = best.tried.rule

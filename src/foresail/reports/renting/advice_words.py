@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from datetime import date
 from typing import Final
 
 from foresail.cloud.advising.advice import TRUTH, Advice
 from foresail.cloud.advising.choosing import missed
 from foresail.cloud.advising.question import Market, WaitingRule
 from foresail.cloud.advising.searching import Compared
+from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.purchasing.demand import HOURS_PER_YEAR
 from foresail.cloud.waiting.jobs import USUAL_SHARE
 from foresail.model.words import count, duration, number, percent
@@ -34,17 +33,7 @@ UNWAITED_COUNTS: Final = (
 """What is said under a table that has both beside the advice."""
 
 
-@dataclass(frozen=True, slots=True)
-class PricesTold:
-    """Source of prices: the catalogue's name, source, day and currency."""
-
-    name: str
-    source: str
-    valid_on: date
-    currency: str
-
-
-def money(amount: float, prices: PricesTold) -> str:
+def money(amount: float, prices: PriceCatalogue) -> str:
     """An amount with its currency, to three digits at least."""
     return f"{number(round(amount)) if abs(amount) >= 100.0 else number(amount)} {prices.currency}"
 
@@ -112,7 +101,7 @@ def _trial_machine(rule: WaitingRule) -> str:
     return "transient machine (on demand, if that is taken back)"
 
 
-def sentences(advice: Advice, prices: PricesTold) -> list[str]:
+def sentences(advice: Advice, prices: PriceCatalogue) -> list[str]:
     """The advice, and what it is held against."""
     return [
         *_cautions(advice),
@@ -123,7 +112,7 @@ def sentences(advice: Advice, prices: PricesTold) -> list[str]:
     ]
 
 
-def how_sure(advice: Advice, prices: PricesTold) -> list[str]:
+def how_sure(advice: Advice, prices: PriceCatalogue) -> list[str]:
     """Say what weeks drawn anew, later weeks, odd demand and wrong beliefs make of it."""
     return [
         *_certain(advice, prices),
@@ -132,7 +121,7 @@ def how_sure(advice: Advice, prices: PricesTold) -> list[str]:
     ]
 
 
-def _chosen_before(advice: Advice, prices: PricesTold) -> list[str]:
+def _chosen_before(advice: Advice, prices: PriceCatalogue) -> list[str]:
     """Say what the same way of choosing came to in weeks that it had not seen."""
     held = advice.held_out
     if held is None:
@@ -163,7 +152,7 @@ def _chosen_before(advice: Advice, prices: PricesTold) -> list[str]:
     ]
 
 
-def _unmet(advice: Advice, prices: PricesTold) -> list[str]:
+def _unmet(advice: Advice, prices: PriceCatalogue) -> list[str]:
     """Targets that cannot be met come first, each with the best that can be reached."""
     question = advice.question
     budget = money(question.most_cost_per_month or 0.0, prices)
@@ -192,7 +181,7 @@ def _unmet(advice: Advice, prices: PricesTold) -> list[str]:
     return said
 
 
-def _advised(advice: Advice, prices: PricesTold) -> list[str]:
+def _advised(advice: Advice, prices: PriceCatalogue) -> list[str]:
     best = advice.advised
     month = best.expected.cost
     year = month * HOURS_PER_YEAR / 730.0
@@ -259,7 +248,7 @@ def _rented(advice: Advice) -> str:
     return f"So {share} of the work runs {where}."
 
 
-def _today(advice: Advice, prices: PricesTold) -> list[str]:
+def _today(advice: Advice, prices: PriceCatalogue) -> list[str]:
     today = advice.today
     if today is None:
         return []
@@ -296,7 +285,7 @@ def _counted_from_the_log(advice: Advice) -> list[str]:
     ]
 
 
-def _on_demand(advice: Advice, prices: PricesTold) -> str:
+def _on_demand(advice: Advice, prices: PriceCatalogue) -> str:
     dear = advice.on_demand.expected.cost
     share = advice.advised.expected.cost / dear
     return (
@@ -305,7 +294,7 @@ def _on_demand(advice: Advice, prices: PricesTold) -> str:
     )
 
 
-def _certain(advice: Advice, prices: PricesTold) -> list[str]:
+def _certain(advice: Advice, prices: PriceCatalogue) -> list[str]:
     blocks = advice.futures.draws.shape[1]
     if not advice.futures.informative:
         return ["The log is too short to say how sure this is: jobs on five days are the least."]
@@ -352,7 +341,7 @@ def _certain(advice: Advice, prices: PricesTold) -> list[str]:
     return said
 
 
-def _forced(advice: Advice, prices: PricesTold) -> list[str]:
+def _forced(advice: Advice, prices: PriceCatalogue) -> list[str]:
     """Describe that targets force nodes that pay less surely than is asked for."""
     question, safe = advice.question, advice.within_risk
     if question.risk is None or safe is None:
@@ -379,7 +368,7 @@ def _as_called(each: Compared) -> str:
     return {"advised": "as advised", "today": "as today"}.get(each.name, "all on demand")
 
 
-def _not_knowing(advice: Advice, prices: PricesTold) -> list[str]:
+def _not_knowing(advice: Advice, prices: PriceCatalogue) -> list[str]:
     """Say what is lost because runtimes and waits are believed, not known."""
     if advice.advised.tried.nodes == 0 or advice.advised.tried.rule.name in (
         "all-jobs-wait",
@@ -407,7 +396,7 @@ def _cautions(advice: Advice) -> list[str]:
     ]
 
 
-def rests_on(advice: Advice, prices: PricesTold) -> list[str]:
+def rests_on(advice: Advice, prices: PriceCatalogue) -> list[str]:
     """Say what the advice takes for granted, a sentence each."""
     market, question = advice.market, advice.question
     length = duration(advice.hours * 3600.0)
@@ -492,7 +481,7 @@ def _todays_nodes(advice: Advice) -> list[str]:
     return ["Today's nodes are as many as the log's processors make, at the price of new ones."]
 
 
-def _committed(advice: Advice, prices: PricesTold) -> str:
+def _committed(advice: Advice, prices: PriceCatalogue) -> str:
     market = advice.market
     others = sorted({c.instance for c in market.commitments} - {market.node.name})
     left_out = f" Commitments to {', '.join(others)} are not counted." if others else ""

@@ -17,14 +17,7 @@ from foresail.cloud.purchasing.demand import (
     BoughtJobs,
     bought_jobs,
 )
-from foresail.cloud.purchasing.machines import (
-    Amount,
-    ReservedMachines,
-    machines_for,
-    pieces_of,
-    rent_per_hour,
-    sizes_of,
-)
+from foresail.cloud.purchasing.machines import Amount, ReservedMachines, machines_for, sizes_of
 from foresail.cloud.purchasing.mix import MixRequest
 from foresail.cloud.purchasing.offline import Row, month_table, plan_offline
 from foresail.cloud.purchasing.offline_plan import (
@@ -51,7 +44,9 @@ from foresail_studies.purchasing.placing import (
     RentedJobs,
     by_month,
     fleets_of,
+    pieces_of,
     place,
+    rent_per_hour,
 )
 from foresail_studies.purchasing.retired_offers import (
     LevelSchedule,
@@ -77,6 +72,12 @@ class OnlinePolicy:
     """The machines, those that the buyer had before among them."""
     first_hour_of_week: float
     """Of the training period, from Monday 00:00."""
+
+
+def _mean_units(plan: OfflinePlan, option: str) -> float:
+    """Units committed with an option, averaged over the time planned for."""
+    held = (each.units * each.hours for each in plan.reservations if each.option == option)
+    return sum(held) / plan.hours
 
 
 def train(
@@ -108,10 +109,10 @@ def train(
     per_gpu = gpu_ratios(jobs, resources)
     for years, price in terms.reserved:
         name = reserved_name(years)
-        amount = {resource: plan.mean_units(name) for resource, plan in plans.items()}
+        amount = {resource: _mean_units(plan, name) for resource, plan in plans.items()}
         reserved += machines_for(Amount.from_units(amount, per_gpu), name, price, sizes)
     # Schedules are of cores: GPUs are not scheduled.
-    scheduled = {name: plans[name].mean_units(SCHEDULED) for name in plans if name != "GPUs"}
+    scheduled = {name: _mean_units(plans[name], SCHEDULED) for name in plans if name != "GPUs"}
     at_peak = 1.0 if terms.scheduled is None else terms.scheduled.peak
     found = machines_for(Amount.from_units(scheduled, (0.0, 0.0)), SCHEDULED, at_peak, sizes)
     reserved += _with_windows(found, plans["cores"])

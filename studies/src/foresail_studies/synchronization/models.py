@@ -95,8 +95,11 @@ def measured_speeds(history: MarketHistory, interval_seconds: float) -> Empirica
             expected=f"above 0, at most {history.span_seconds:g}",
         )
     seconds = history.step_seconds()
+    up = history.up().astype(np.float64)
+    if history.units is not None:
+        up = np.minimum(history.units / history.requested_units, 1.0)
     edges = np.concatenate(([0.0], np.cumsum(seconds)))
-    done = np.concatenate(([0.0], np.cumsum(seconds * history.share_up())))
+    done = np.concatenate(([0.0], np.cumsum(seconds * up)))
     at = np.arange(0.0, history.span_seconds, interval_seconds)
     shares = np.diff(np.interp(at, edges, done)) / interval_seconds
     values, counts = np.unique(np.round(shares, 9), return_counts=True)
