@@ -43,7 +43,7 @@ class Ec2Table(PriceSource):
 
     A virtual processor counts as a core. The day of the prices is the first of the month that the
     file's name has (``…-2017-11.csv``), else that of the publication. Rows without a price on
-    demand (0, too) and second rows of one type and region, of another architecture, are left out and
+    demand (0, too), and second rows of a type and region (another architecture) are left out and
     counted.
     """
 
