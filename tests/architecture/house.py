@@ -89,7 +89,7 @@ def protocols() -> Iterator[str]:
 
 
 def command_options() -> Iterator[str]:
-    """Options of commands, each once where it is written."""
+    """Options of commands, each once where it is written: in a call, or in a docstring."""
     for path, node in _nodes():
         if (
             isinstance(node, ast.Call)
@@ -98,6 +98,11 @@ def command_options() -> Iterator[str]:
         ):
             words = [each.value for each in node.args if isinstance(each, ast.Constant)]
             yield _where(path, " ".join(map(str, words)) or f"line {node.lineno}")
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            _, _, options = (ast.get_docstring(node) or "").partition("\nOptions:\n")
+            for line in options.splitlines():
+                if option := re.match(r"    (\w+)", line):
+                    yield _where(path, option[1])
 
 
 def _plug_in_parameters() -> Iterator[tuple[str, str, Path]]:
