@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -127,6 +127,7 @@ def doing(
     """Say what is being done meanwhile; within something else that is done, a part of that."""
     entered = Doing(what, total, said)
     _stack.append(entered)
+    _compilations.listen()
     if _is_shown and not _threads:
         _threads.append(_ProgressThread())
     try:
@@ -169,14 +170,14 @@ class Compilations:
     """Enters what is compiled, and what number it is, into what is being done."""
 
     def __init__(self) -> None:
-        self._listener: Any = None
+        self._listens = False
         self._depth = 0
         self._count = 0
         self._doing = ExitStack()
 
     def listen(self) -> None:
         """Begin to take note, once a command has imported Numba."""
-        if self._listener is not None or not hasattr(sys.modules.get("numba"), "njit"):
+        if self._listens or not hasattr(sys.modules.get("numba"), "njit"):
             return
         from numba.core import event
 
@@ -189,18 +190,8 @@ class Compilations:
             def on_end(self, event: Any) -> None:  # noqa: ARG002 - the signature is Numba's
                 noting.ended()
 
-        self._listener = Listener()
-        event.register("numba:compile", self._listener)  # type: ignore[no-untyped-call]
-
-    def stop(self) -> None:
-        """Take no more note."""
-        if self._listener is None:
-            return
-        from numba.core import event
-
-        event.unregister("numba:compile", self._listener)  # type: ignore[no-untyped-call]
-        self._listener = None
-        self._doing.close()
+        self._listens = True
+        event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]
 
     def begun(self, module: str) -> None:
         """Something of a module is compiled; parts of what is being compiled do not count."""
@@ -226,7 +217,7 @@ _compilations = Compilations()
 
 
 class _ProgressThread(threading.Thread):
-    """Says what is done until it is ended, which takes a moving line away."""
+    """Shows what is being done, once that has taken a while, until it is ended."""
 
     def __init__(self) -> None:
         super().__init__(name="progress", daemon=True)
@@ -236,25 +227,19 @@ class _ProgressThread(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Draw the line, or write plain lines, when it is time to."""
-        due = self._began + PATIENCE_SECONDS
-        with ExitStack() as shown:
-            live: Live | None = None
-            while not self._over.wait(_REDRAWN_SECONDS):
+        """Have a line move on a terminal; write plain lines elsewhere, ever more rarely."""
+        if self._over.wait(min(PATIENCE_SECONDS, threading.TIMEOUT_MAX)):
+            return
+        with suppress(OSError, ValueError):  # nobody reads standard error any more
+            if self._moves:
+                with _moving_line(self._began):
+                    self._over.wait()
+            pause = 0.0
+            while not self._over.wait(pause):
                 _compilations.listen()
-                now = time.monotonic()
-                if now < due:
-                    continue
-                elapsed = now - self._began
-                try:
-                    if self._moves:
-                        live = shown.enter_context(_moving_line()) if live is None else live
-                        _draw(live, now, elapsed)
-                    else:
-                        due = now + max(_PLAIN_SECONDS, _PLAIN_SHARE * elapsed)
-                        print(sentence(now, elapsed), file=sys.stderr, flush=True)  # noqa: T201
-                except (OSError, ValueError):  # nobody reads standard error any more
-                    return
+                elapsed = time.monotonic() - self._began
+                print(sentence(time.monotonic(), elapsed), file=sys.stderr, flush=True)  # noqa: T201
+                pause = max(_PLAIN_SECONDS, _PLAIN_SHARE * elapsed)
 
     def end(self) -> None:
         """Say nothing more."""
@@ -262,22 +247,27 @@ class _ProgressThread(threading.Thread):
         self.join()
 
 
-def _moving_line() -> Live:
+def _moving_line(began: float) -> Live:
     from rich.console import Console
     from rich.live import Live
-
-    console = Console(file=sys.stderr, markup=False, highlight=False)
-    to_terminal = sys.stdout.isatty()  # else it is left alone
-    return Live(console=console, auto_refresh=False, transient=True, redirect_stdout=to_terminal)
-
-
-def _draw(live: Live, now: float, elapsed: float) -> None:
     from rich.spinner import Spinner
+    from rich.text import Text
 
-    words = sentence(now, elapsed, live.console.width - _WHEEL_WIDTH)
-    wheel = Spinner("line", words)
-    wheel.start_time = 0.0
-    live.update(wheel, refresh=True)
+    console, wheel = Console(file=sys.stderr, markup=False, highlight=False), Spinner("line")
+
+    def line() -> Spinner:
+        _compilations.listen()
+        now = time.monotonic()
+        wheel.update(text=Text(sentence(now, now - began, console.width - _WHEEL_WIDTH)))
+        return wheel
+
+    return Live(
+        console=console,
+        get_renderable=line,
+        refresh_per_second=1.0 / _REDRAWN_SECONDS,
+        transient=True,
+        redirect_stdout=sys.stdout.isatty(),  # else it is left alone
+    )
 
 
 @contextmanager
@@ -296,7 +286,6 @@ def stop_showing() -> None:
     global _is_shown
     _is_shown = False
     _end_thread()
-    _compilations.stop()
 
 
 def _end_thread() -> None:

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+from html import escape, unescape
 from importlib import resources
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
@@ -230,6 +230,10 @@ _SHAPES: Final = {
     "diamond": "<path d='M0-6L6 0 0 6-6 0Z'/>",
     "square": "<rect x='-5' y='-5' width='10' height='10'/>",
     "triangle-up": "<path d='M0-5L6 5H-6Z'/>",
+    "cross": "<path d='M-6-2H-2V-6H2V-2H6V2H2V6H-2V2H-6Z'/>",
+    "x": "<path d='M-5-5L5 5M5-5L-5 5' stroke='{colour}' stroke-width='3'/>",
+    "square-open": "<path d='M-7-5H7V5H-7Z' fill='none' stroke='{colour}' stroke-width='1.6'/>",
+    "line-ns-open": "<path d='M0-6V6' stroke='{colour}' stroke-width='2'/>",
 }
 
 
@@ -312,14 +316,12 @@ def swatch(colour: str, dash: str = "solid", opacity: float = 1.0) -> str:
 
 def swatch_of(trace: Mapping[str, Any]) -> str:
     """A piece of what a trace draws: of a line, of a bar, or one of its marks."""
-    if "line" in trace:
-        return swatch(trace["line"]["color"], trace["line"].get("dash", "solid"))
+    if "line" in trace or trace.get("type") == "bar":
+        return swatch(*_stroke(trace))
     marker = trace["marker"]
-    if trace.get("type") == "bar":
-        return swatch(marker["color"], opacity=marker.get("opacity", 1.0))
-    shape = _SHAPES[marker.get("symbol", "circle")]
-    fill = f"var(--{marker['color'][1:]})"
-    return _drawing(f"<g fill='{fill}' transform='translate(11 6)'>{shape}</g>")
+    colour = f"var(--{marker['color'][1:]})"
+    shape = _SHAPES[marker.get("symbol", "circle")].format(colour=colour)
+    return _drawing(f"<g fill='{colour}' transform='translate(11 6)'>{shape}</g>")
 
 
 def _drawing(marks: str) -> str:
@@ -332,12 +334,52 @@ def key(entries: Iterable[str]) -> str:
     return f"<ul class='key' aria-label='Key'>{items}</ul>" if items else ""
 
 
-def key_of(part: Figure | MissingFigure) -> str:
-    """The key of all that a figure draws and does not name itself, if that is more than one."""
+def key_of(part: Figure | MissingFigure, styles: Sequence[PolicyStyle] = ()) -> str:
+    """The key of all that a figure draws and does not name itself, if that is more than one.
+
+    Of several series of several, each by itself: colours and dashes. Names that are cut in drawings
+    are said in full where their styles are given.
+    """
     if isinstance(part, MissingFigure) or len(part.legend) < 2:
         return ""
     shown = [trace for trace in part.traces if trace.get("showlegend")]
-    return key(f"{swatch_of(trace)} {as_html(trace['name'])}" for trace in shown)
+    whose, series = _first_by("legendgroup", shown), _first_by("meta", shown)
+    if len(whose) > 1 and len(series) > 1:
+        colours = {name: swatch(_stroke(trace)[0]) for name, trace in whose.items()}
+        dashes = {name: swatch("@ink", *_stroke(trace)[1:]) for name, trace in series.items()}
+        return key(f"{mark}{_said(name)}" for name, mark in [*colours.items(), *dashes.items()])
+    full = {style.drawn: style for style in styles if style.is_cut}
+    return key(
+        f"{swatch_of(trace)} {_full(full[name]) if name in full else _said(name)}"
+        for name, trace in ((each["name"], each) for each in shown)
+    )
+
+
+def _said(drawn: str) -> str:
+    """What a drawing calls something, for the page."""
+    return as_html(unescape(drawn))
+
+
+def _full(style: PolicyStyle) -> str:
+    """Nothing cut: after the letter that it goes by, if it has one."""
+    letter, _, _ = style.label.partition(": ")
+    policy = escape(style.policy).replace(",", ",<wbr>")
+    return f"<span title='{escape(style.policy)}'>{as_html(letter)}: <code>{policy}</code></span>"
+
+
+def _first_by(field: str, traces: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """The first trace of each value of a field, those without one left out."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for trace in traces:
+        if trace.get(field):
+            found.setdefault(trace[field], trace)
+    return found
+
+
+def _stroke(trace: Mapping[str, Any]) -> tuple[str, str, float]:
+    if "line" in trace:
+        return trace["line"]["color"], trace["line"].get("dash", "solid"), 1.0
+    return trace["marker"]["color"], "solid", trace["marker"].get("opacity", 1.0)
 
 
 def leading(sentences: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
@@ -17,7 +17,7 @@ from foresail.reports.document import (
     as_html,
     document,
     footer,
-    key,
+    key_of,
     leading,
     note,
     numbers_section,
@@ -58,7 +58,7 @@ def analysis_page(
         "</header><main id='numbers'>",
         _comparison(rows, styles, command) if known else "",
         "<div class='small'>",
-        *(section(figure, _key(figure), brief) for figure in figures),
+        *(section(figure, key_of(figure), brief) for figure in figures),
         "</div>",
         _missing(logs),
         "</main>",
@@ -173,37 +173,6 @@ def _missing(logs: Sequence[Analysed]) -> str:
 def _sentence(reason: str) -> str:
     begun = reason[0].upper() + reason[1:]
     return begun if begun.endswith(".") else begun + "."
-
-
-def _key(figure: Figure) -> str:
-    """Say what colours and dashes mean; of several logs with several series, each by itself."""
-    named = [trace for trace in figure.traces if trace.get("showlegend")]
-    logs, series = _first_by("legendgroup", named), _first_by("meta", named)
-    if len(named) < 2:
-        return ""
-    if len(logs) < 2 or len(series) < 2:
-        return key(f"{swatch(*_stroke(trace))}{trace['name']}" for trace in named)
-    return key(
-        [f"{swatch(_stroke(trace)[0])}{name}" for name, trace in logs.items()]
-        + [f"{swatch('@ink', *_stroke(trace)[1:])}{name}" for name, trace in series.items()]
-    )
-
-
-def _first_by(field: str, traces: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """The first trace of each value of a field, those without one left out."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for trace in traces:
-        if trace[field]:
-            found.setdefault(trace[field], trace)
-    return found
-
-
-def _stroke(trace: Mapping[str, Any]) -> tuple[str, str, float]:
-    if trace["type"] == "bar":
-        return trace["marker"]["color"], "solid", trace["marker"]["opacity"]
-    if "line" in trace:
-        return trace["line"]["color"], trace["line"]["dash"], 1.0
-    return trace["marker"]["color"], "solid", 1.0
 
 
 _MOST_MARKS: Final = 10_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Final
 
@@ -45,7 +44,7 @@ from foresail.reports.document import (
     footer,
     further,
     in_columns,
-    key,
+    key_of,
     leading,
     missing,
     note,
@@ -54,13 +53,11 @@ from foresail.reports.document import (
     ranked,
     row,
     section,
-    swatch,
     table,
     user_name,
 )
 from foresail.reports.figure import Figure, MissingFigure, write_page
 from foresail.reports.plan.page import RunCourse
-from foresail.reports.style import PolicyStyle
 from foresail.traces.facts import Provenance
 from foresail.traces.schedule import Schedule
 
@@ -120,7 +117,7 @@ def page(
         "</header>",
         "<main id='numbers'>",
         _summary_section(view, command),
-        *(_part(part, view.styles, command) for part in parts),
+        *(section(part, key_of(part, view.styles), command) for part in parts),
         "" if course is None else course.html(command),
         _coverage_section(view),
         _movers_section(view),
@@ -138,15 +135,6 @@ def _subject(view: ReportView) -> str:
     if len(names) == 2:
         return f"{names[0]} against {names[1]}"
     return f"{len(names)} policies compared"
-
-
-def _full(style: PolicyStyle) -> str:
-    """Nothing cut: after the letter that it goes by, if it has one."""
-    if not style.is_cut:
-        return as_html(style.label)
-    letter, _, _ = style.label.partition(": ")
-    policy = escape(style.policy).replace(",", ",<wbr>")
-    return f"{as_html(letter)}: <code>{policy}</code>"
 
 
 def _words(view: ReportView) -> str:
@@ -183,27 +171,6 @@ def _summary_section(view: ReportView, command: str | None) -> str:
         ranked("Partitions", partitions, map(as_html, partitions.names)) if parts else "",
     ]
     return numbers_section("summary", "The numbers", "".join(numbers), command)
-
-
-def _key(figure: Figure, styles: Sequence[PolicyStyle]) -> str:
-    dashes = {
-        trace["name"]: trace.get("line", {}).get("dash", "solid")
-        for trace in figure.traces
-        if trace.get("name")
-    }
-    named = {trace["name"] for trace in figure.traces if trace.get("showlegend")}
-    if len(styles) == 1:
-        return ""
-    return key(
-        f"<span title='{escape(style.policy)}'>{swatch(style.colour, dashes[style.drawn])}"
-        f"{_full(style)}</span>"
-        for style in styles
-        if style.drawn in named or (style.is_cut and style.drawn in dashes)
-    )
-
-
-def _part(part: Figure | MissingFigure, styles: Sequence[PolicyStyle], command: str | None) -> str:
-    return section(part, _key(part, styles) if isinstance(part, Figure) else "", command)
 
 
 def _coverage_section(view: ReportView) -> str:

@@ -23,7 +23,7 @@ from foresail.reports.document import (
     footer,
     further,
     in_columns,
-    key,
+    key_of,
     leading,
     missing,
     note,
@@ -32,7 +32,6 @@ from foresail.reports.document import (
     ranked,
     row,
     section,
-    swatch,
     table,
     user_name,
 )
@@ -47,7 +46,6 @@ from foresail.reports.evaluation.view import (
     words_of,
 )
 from foresail.reports.figure import Figure, MissingFigure, write_page
-from foresail.reports.style import PolicyStyle
 from foresail.traces.measured import quantity
 from foresail.traces.workload import Workload
 
@@ -83,7 +81,7 @@ def page(
         f"<header><h1>{as_html(title)}</h1><p class='situation'>{as_html(_situation(view))}</p>",
         f"{leading(sentences(view))}</header><main id='numbers'>",
         _scores_section(view, command),
-        *(section(part, _key(part, view.styles), command) for part in parts),
+        *(section(part, key_of(part, view.styles), command) for part in parts),
         _coverage_section(view, command),
         _derived_section(derived, command),
         _worst_section(view, command),
@@ -278,17 +276,6 @@ def _users_section(
 
 def _crps(told: Scores) -> float:
     return told.crps if math.isfinite(told.crps) else math.inf
-
-
-def _key(part: Figure | MissingFigure, styles: Sequence[PolicyStyle]) -> str:
-    """Say what the lines mean."""
-    if isinstance(part, MissingFigure) or len(styles) == 1:
-        return ""
-    return key(
-        f"{swatch(style.colour, style.dash)} {as_html(style.label)}"
-        for style in styles
-        if style.drawn in part.legend
-    )
 
 
 def _footer(view: EvaluationView, command: str | None) -> str:

@@ -19,7 +19,7 @@ from foresail.reports.document import (
     as_html,
     document,
     further,
-    key,
+    key_of,
     missing,
     note,
     numbers_section,
@@ -44,28 +44,6 @@ _COLUMNS: Final = (
     ("why it waits", False),
 )
 """What is said of a waiting job, and whether it is a number."""
-
-_SHAPES: Final = {
-    "square": "<rect x='3' y='1' width='16' height='10' fill='{colour}'/>",
-    "square-open": "<rect x='3' y='1' width='16' height='10' fill='none' stroke='{colour}' "
-    "stroke-width='1.6'/>",
-    "line-ns-open": "<line x1='11' y1='0' x2='11' y2='12' stroke='{colour}' stroke-width='2'/>",
-    "x": "<path d='M6 1 L16 11 M16 1 L6 11' stroke='{colour}' stroke-width='3'/>",
-}
-
-
-def plan_key(figure: Figure) -> str:
-    """The key of the picture, as HTML."""
-    entries = []
-    for trace in figure.traces:
-        if trace.get("showlegend"):
-            marker = trace["marker"]
-            shape = _SHAPES[marker["symbol"]].format(colour=f"var(--{marker['color'][1:]})")
-            entries.append(
-                f"<svg class='swatch' viewBox='0 0 22 12' aria-hidden='true'>{shape}</svg>"
-                f"{as_html(trace['name'])}"
-            )
-    return key(entries)
 
 
 def waiting_table(view: PlanView) -> pl.DataFrame:
@@ -224,7 +202,7 @@ class PlanPart:
 
     def html(self, command: str | None) -> str:
         """All sections of the moment."""
-        picture = section(self.figure, plan_key(self.figure), command)
+        picture = section(self.figure, key_of(self.figure), command)
         return picture + moment_sections(self.view, command)
 
 
