@@ -54,7 +54,6 @@ from foresail.model.job import Job
 from foresail.model.roster import Followed
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.schedulers._beside_cpus import OTHERS, AllResources, Passed, others_of
-from foresail.schedulers.kernels import queue_table as table
 from foresail.schedulers.kernels import waiting_queue as queue
 from foresail.schedulers.kernels.backfill import easy_pass, in_order_pass
 
@@ -76,7 +75,7 @@ _NOTHING: Final = (0, 0.0)
 """What a job holds elsewhere than where it runs, as ``_exactly`` gives it."""
 
 _CHANGE: Final = Struct("=4d")
-_ENTRY: Final = Struct(f"={table.CHANGE_COLUMNS}d")
+_ENTRY: Final = Struct(f"={queue.CHANGE_COLUMNS}d")
 _CHANGE_BYTES: Final = _ENTRY.size
 """The columns of a change, and of that of a job that enters, written at once: column by column it
 takes three times as long."""
@@ -119,7 +118,7 @@ class Summaries:
 class Tables(NamedTuple):
     """Arrays whose places kernels get, in this order: a ``WaitingQueue``, and others with it.
 
-    See ``foresail.schedulers.kernels.queue_table``.
+    See ``foresail.schedulers.kernels.waiting_queue``.
     """
 
     jobs: Floats
@@ -151,7 +150,7 @@ def _blank_tables(slots: int) -> dict[str, NDArray[Any]]:
         "dues": np.zeros((2 * slots + 1, queue.DUE_COLUMNS), order="F"),
         "starts": np.zeros(slots, np.int64),
         "plan": np.zeros((slots, 2)),
-        "codes": np.full(slots, table.NO_CODE),
+        "codes": np.full(slots, queue.NO_CODE),
         "changed_slots": np.zeros(slots, np.int64),
         "changed_codes": np.zeros(slots, np.int64),
         "own_numbers": np.zeros(slots),
@@ -212,9 +211,9 @@ class QueueTable:
         self._tables = Tables(
             release=np.zeros((_FEW, RELEASE_COLUMNS)),
             kinds=queue.blank_kinds(_FEW),
-            counters=np.zeros(table.COUNTERS, np.int64),
+            counters=np.zeros(queue.COUNTERS, np.int64),
             numbers=queue.policy_numbers(scheduler),
-            changes=np.zeros((_FEW, table.CHANGE_COLUMNS)),
+            changes=np.zeros((_FEW, queue.CHANGE_COLUMNS)),
             **_blank_tables(_FEW),
         )
         self._counts = self._tables.counters.data
@@ -251,11 +250,11 @@ class QueueTable:
         self._counts[queue.ROOM_CAME] = view.room_came and (
             view.touched is None or any(view.touched.get(name) for name in records)
         )
-        count = table.pass_over(now, self._soonest, free, self._changed, self._places)
+        count = queue.pass_over(now, self._soonest, free, self._changed, self._places)
         self._changed = 0
         starts = self._tables.starts[:count].tolist() if count else []
         reserved, planned = {}, self._plan_numbers
-        for i in range(0, 2 * self._counts[table.RESERVED], 2):
+        for i in range(0, 2 * self._counts[queue.RESERVED], 2):
             reserved[int(planned[i])] = planned[i + 1]
         self._view = view if self._asking and not view.cluster.shared else None
         passed = Passed(starts, free, reserved)
@@ -306,8 +305,8 @@ class QueueTable:
         started = len(before.starts)
         tables.starts[:started] = before.starts
         room = np.empty_like(tables.order)
-        count = table.pass_again(self._now, before.free, started, absent, room, self._places)
-        rows = tables.plan[: self._counts[table.RESERVED]].tolist()
+        count = queue.pass_again(self._now, before.free, started, absent, room, self._places)
+        rows = tables.plan[: self._counts[queue.RESERVED]].tolist()
         return Passed(
             tables.starts[: started + count].tolist(),
             before.free,
@@ -364,8 +363,8 @@ class QueueTable:
         started = len(passed.starts)
         if passed.started_elsewhere or passed.promised_elsewhere or passed.left is not None:
             started = self._count_elsewhere(passed)
-        lacked = tables.codes == table.LACKS
-        count = table.find_changed_codes(free, behind, started, self._places)
+        lacked = tables.codes == queue.LACKS
+        count = queue.find_changed_codes(free, behind, started, self._places)
         if passed.left is not None or lacked.any():
             count = self._count_lacking(passed, lacked, count)
         self._coded_version = self.version
@@ -405,11 +404,11 @@ class QueueTable:
         changed = tables.changed_slots[:count].copy()
         lacking = np.zeros_like(lacked)
         if passed.left is not None:
-            by_turn = (tables.codes == table.BEHIND) | (tables.codes == table.WOULD_DELAY)
+            by_turn = (tables.codes == queue.BEHIND) | (tables.codes == queue.WOULD_DELAY)
             memory, gpus = passed.left
             short = (tables.others[:, 0] > memory) | (tables.others[:, 1] > gpus)
             lacking = by_turn & (tables.jobs[:, queue.WAITS] != 0.0) & short
-            tables.codes[lacking] = table.LACKS
+            tables.codes[lacking] = queue.LACKS
         kept = changed[~lacking[changed]]
         new = np.flatnonzero(lacking & ~lacked)
         numbers = tables.own_numbers[: len(changed)][~lacking[changed]].copy()
@@ -425,11 +424,11 @@ class QueueTable:
         promised = [*passed.reserved.items(), *passed.promised_elsewhere.items()]
         self._tables.starts[: len(started)] = started
         self._tables.plan[: len(promised)] = np.array(promised).reshape(-1, 2)
-        self._tables.counters[table.RESERVED] = len(promised)
+        self._tables.counters[queue.RESERVED] = len(promised)
         return len(started)
 
     def _note(self, what: float, who: float, seconds: float = 0.0, cpus: float = 0.0) -> None:
-        """Have a change made before the next pass; see ``schedulers.kernels.queue_table``."""
+        """Have a change made before the next pass; see ``schedulers.kernels.waiting_queue``."""
         _CHANGE.pack_into(
             self._change_rows, self._changed * _CHANGE_BYTES, what, who, seconds, cpus
         )
@@ -536,7 +535,7 @@ class QueueTable:
         _ENTRY.pack_into(
             self._change_rows,
             self._changed * _CHANGE_BYTES,
-            table.ENTERS,
+            queue.ENTERS,
             slot,
             pending.planned_seconds,
             cpus,
@@ -547,7 +546,7 @@ class QueueTable:
         )
         self._changed += 1
         if self._mutes is not None and self._mutes(job):
-            self._tables.codes[slot] = table.MUTE
+            self._tables.codes[slot] = queue.MUTE
         if self._falls_due:
             self._fall_due(slot, pending)
         return True
@@ -569,7 +568,7 @@ class QueueTable:
         else:
             if self._asking:
                 self._asking -= any(others_of(self.jobs_by_slot[slot].job))
-            self._note(table.LEAVES, slot)
+            self._note(queue.LEAVES, slot)
 
     def _believe(self, pending: PendingJob) -> None:
         """Something else is believed of a waiting job."""
@@ -581,10 +580,10 @@ class QueueTable:
             return
         if pending.due is not self.jobs_by_slot[slot].due:
             self._fall_due(slot, pending)
-            self._note(table.FALLS_DUE, slot)
+            self._note(queue.FALLS_DUE, slot)
         self.jobs_by_slot[slot] = pending
         self._tables.summaries[slot] = self._summaries.row(pending.prediction)
-        self._note(table.BELIEVED, slot, pending.planned_seconds)
+        self._note(queue.BELIEVED, slot, pending.planned_seconds)
 
     def _follow_running(
         self, changes: Sequence[tuple[RunningJob | None, RunningJob | None]] | None
@@ -607,7 +606,7 @@ class QueueTable:
     def _hold(self, running: RunningJob) -> None:
         """A job begins to hold cpus here."""
         if self._follows_probes:
-            self._note(table.RUNS, self._kind(running.job))
+            self._note(queue.RUNS, self._kind(running.job))
         number = running.start_order
         cpus = held_cpus(running.job, running.placement, self.records)
         beyond, grains = self._holds[number] = _exactly(cpus)
@@ -616,12 +615,12 @@ class QueueTable:
             self._held_grains += grains
             self._releases += 1
             end = max(running.expected_end_seconds, self._soonest)
-            self._note(table.HOLDS, -1.0 - number, end, grains)
+            self._note(queue.HOLDS, -1.0 - number, end, grains)
 
     def _let_go(self, running: RunningJob) -> None:
         """A job lets its cpus here go."""
         if self._follows_probes:
-            self._note(table.RUNS_NO_MORE, self._kind(running.job))
+            self._note(queue.RUNS_NO_MORE, self._kind(running.job))
         number = running.start_order
         beyond, grains = self._holds.pop(number, _NOTHING)
         if grains or beyond:
@@ -629,7 +628,7 @@ class QueueTable:
             self._held_grains -= grains
             self._releases -= 1
             end = max(running.expected_end_seconds, self._soonest)
-            self._note(table.LETS_GO, -1.0 - number, end, grains)
+            self._note(queue.LETS_GO, -1.0 - number, end, grains)
 
     # --- beginning anew
 
@@ -645,9 +644,9 @@ class QueueTable:
         self._replace(**_blank_tables(2 * len(fitting) + _SPARE))
         mutes = self._mutes
         self._tables.codes[: len(fitting)] = [
-            table.MUTE
+            queue.MUTE
             if mutes is not None and mutes(each.job)
-            else known.get(each.job.job_id, table.NO_CODE)
+            else known.get(each.job.job_id, queue.NO_CODE)
             for each in fitting
         ]
         for slot, each in enumerate(fitting):
@@ -665,7 +664,7 @@ class QueueTable:
         self._tables.jobs[: len(fitting), queue.AGED] = (
             self._tables.jobs[: len(fitting), DUE] <= view.now
         )
-        table.fill_order(float(view.now), self._places)
+        queue.fill_order(float(view.now), self._places)
 
     def _lay_out(self, fitting: Sequence[PendingJob]) -> Floats:
         """Write the rows of these jobs; returns when they were submitted (seconds)."""
@@ -687,13 +686,13 @@ class QueueTable:
     def _take_running(self, view: ClusterView) -> None:
         """Lay the releases out from all that run."""
         rows = self._tables.changes[: self._changed]
-        others = rows[rows[:, table.WHAT] < table.HOLDS]
+        others = rows[rows[:, queue.WHAT] < queue.HOLDS]
         self._changed = len(others)
         self._tables.changes[: self._changed] = others
         if self._follows_probes:
             self._make_room_for_changes(self._changed + _ROWS_PER_CHANGE * len(view.running))
             for each in view.running:
-                self._note(table.RUNS, self._kind(each.job))
+                self._note(queue.RUNS, self._kind(each.job))
         releases = sorted(
             (each.expected_end_seconds, each.start_order, cpus)
             for each in view.running

@@ -34,7 +34,7 @@ from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._beside_cpus import Passed
 from foresail.schedulers._queue_table import CodedJobs, QueueTable, Summaries
 from foresail.schedulers._several_partitions import pass_over_all, tables_of
-from foresail.schedulers.kernels.queue_table import (
+from foresail.schedulers.kernels.waiting_queue import (
     AMONG_FIRST,
     BEHIND,
     GOES_FIRST,

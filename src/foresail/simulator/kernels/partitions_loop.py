@@ -21,9 +21,8 @@ from foresail.kernels.borrowed import (
 )
 from foresail.kernels.compile import entry, merged_part
 from foresail.kernels.event_heap import SEQUENCE
-from foresail.schedulers.kernels.queue_table import queue_at
 from foresail.schedulers.kernels.reference import ReferenceTables
-from foresail.schedulers.kernels.waiting_queue import NOW, SLOTS
+from foresail.schedulers.kernels.waiting_queue import NOW, SLOTS, queue_at
 from foresail.simulator.kernels.replay_loop import (
     ENDS,
     PASSING,
