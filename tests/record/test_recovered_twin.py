@@ -38,7 +38,7 @@ SCHEDULERS = (
     "priority,similar,doubling",
     "tetrisched(cycle_seconds=20),similar,doubling",
     "3sigma(solver_share=0.01),similar,exponential_increment",
-    "3sigma(solver_share=0.01,fair_share=2,budget_cpu_hours=3,shares=[u1:3]),similar,exponential_increment",
+    "3sigma(solver_share=0.01,fair_share=2),similar,exponential_increment",
     "distsched,similar,incremental",
     "las(first_threshold_seconds=100),recent,doubling",
     "predicted_queues,recent,doubling",

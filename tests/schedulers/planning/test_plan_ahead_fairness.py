@@ -7,7 +7,6 @@ import pytest
 
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Point
-from foresail.model.errors import InputError
 from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.schedulers._planning.weighing import Ledger
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
@@ -17,14 +16,14 @@ from planning_problems import built, job, outcome, racks, running, view_of, wait
 HOUR = 3600.0
 
 
-def of(user, made, group=None):
+def of(user, made):
     """The same job, of a user."""
-    return replace(made, user=user, group=group)
+    return replace(made, user=user)
 
 
-def ledger(**settings):
+def ledger():
     """A ledger with an hour's half-life."""
-    return Ledger(PlanAheadParameters(fair_share=1.0, share_half_life_seconds=HOUR, **settings))
+    return Ledger(PlanAheadParameters(fair_share=1.0, share_half_life_seconds=HOUR))
 
 
 def seen(now, busy=(), pending=()):
@@ -49,17 +48,11 @@ def test_what_was_had_counts_by_cpus_and_age():
 
 
 @pytest.mark.parametrize(
-    ("ann", "bob", "shares", "expected"),
-    [
-        (1, 1, (), (0.5, 0.5)),
-        (3, 1, (), (1 / 2.5, 1 / 1.5)),
-        (3, 1, ("ann:3",), (0.5, 0.5)),
-        (4, 4, ("ann:1", "bob:3"), (1 / 3, 0.6)),
-    ],
+    ("ann", "bob", "expected"), [(1, 1, (0.5, 0.5)), (3, 1, (1 / 2.5, 1 / 1.5))]
 )
-def test_factors_follow_had_over_share(ann, bob, shares, expected):
+def test_factors_follow_had_over_share(ann, bob, expected):
     """Half for who had exactly the share, less for who had more, more for who had less."""
-    book = ledger(shares=shares)
+    book = ledger()
     names = [f"n1{at}" for at in range(1, 9)]
     busy = [
         running(of("ann", job("a", ann)), 1e5, names[:ann]),
@@ -95,21 +88,6 @@ def test_a_job_that_came_and_went_unseen_is_charged_as_planned():
     factors = book.factors([of("ann", job("x", 1)), of("bob", job("y", 1))])
     assert 0.45 < factors["x"] < 0.55  # as much as the other, a little earlier
     assert 0.45 < factors["y"] < 0.55
-
-
-def test_groups_may_have_the_shares():
-    """Users of one group share what it had; nobody's jobs are of one nobody."""
-    book = ledger(fair_by="group")
-    busy = [running(of("ann", job("a", 2), "physics"), 1e5, ["n11", "n12"])]
-    book.note(seen(0.0, busy))
-    book.note(seen(60.0, busy))
-    asked = [
-        of("bob", job("x", 1), "physics"),
-        of("cat", job("y", 1), "biology"),
-        of("dan", job("z", 1)),
-    ]
-    factors = book.factors(asked)
-    assert factors == {"x": pytest.approx(0.25), "y": 1.0, "z": 1.0}
 
 
 def test_who_had_less_goes_first():
@@ -168,53 +146,6 @@ def test_a_flood_does_not_drown_the_others():
     assert held[0] == pytest.approx(held[1])
     mean = [(each.jobs["end_seconds"]).mean() for each in (plain, fair)]
     assert mean[1] == pytest.approx(mean[0], rel=0.02)
-
-
-@pytest.mark.parametrize(
-    ("hours", "factor"), [(0.0, 1.0), (0.5, 0.75), (1.0, 0.5), (2.0, 0.0), (4.0, 0.0)]
-)
-def test_a_budget_is_what_is_left_of_it(hours, factor):
-    """Of two cpu hours: worth falls with what was spent, and nothing is left in the end."""
-    parameters = PlanAheadParameters(budget_cpu_hours=2.0, share_half_life_seconds=1e12)
-    book = Ledger(parameters)
-    busy = [running(of("ann", job("a", 1)), 1e5, ["n11"])]
-    book.note(seen(0.0, busy))
-    book.note(seen(hours * HOUR, busy))
-    factors = book.factors([of("ann", job("x", 1)), of("bob", job("y", 1))])
-    assert factors == {"x": pytest.approx(factor, abs=1e-6), "y": 1.0}
-
-
-def test_who_has_spent_the_budget_gets_what_is_left_over():
-    """A deadline of somebody without budget waits for a job without one, and runs where it can."""
-    busy = [running(of("ann", job("a", 1, deadline=1e5)), 7200, ["n11"], start=-3600.0)]
-    urgent, patient = of("ann", job("urgent", 1, deadline=60.0)), of("bob", job("patient", 1))
-    for budget, first in (("none", "urgent"), ("0.5", "patient")):
-        scheduler = built(f"3sigma(budget_cpu_hours={budget},preemption=no)")
-        view = view_of(racks(2), waiting((urgent, 50), (patient, 50)), busy)
-        starts, _ = outcome(scheduler, view)
-        assert [name for name, start in starts.items() if start == 0.0] == [first]
-    alone = view_of(racks(2), waiting((urgent, 50)), busy)
-    assert outcome(built("3sigma(budget_cpu_hours=0.5)"), alone)[0] == {"urgent": 0.0}
-
-
-def test_a_budget_is_above_nothing():
-    """Anything else is refused by name."""
-    with pytest.raises(InputError, match="budget_cpu_hours"):
-        built("3sigma(budget_cpu_hours=0)")
-
-
-@pytest.mark.parametrize("shares", ["[ann]", "[ann:0]", "[ann:x]", "[:2]", "[ann:1,ann:2]"])
-def test_shares_are_names_and_numbers(shares):
-    """Anything else is refused by name."""
-    with pytest.raises(InputError, match="share"):
-        built(f"3sigma(shares={shares})")
-
-
-def test_shares_are_read_from_a_short_form():
-    """Names may have colons; the share is what follows the last one."""
-    parameters = built("3sigma(fair_share=2,shares=[ann:3,lab:bob:0.5])").parameters
-    assert parameters.shares == ("ann:3", "lab:bob:0.5")
-    assert parameters.fair_share == 2.0
 
 
 def test_off_by_default():

@@ -123,7 +123,7 @@ class PlanAhead(ReservingScheduler):
         """Return what it hands from one cycle to the next, and what users have had."""
         memory: dict[str, Any] = {
             "carried": [each.plain() for each in self._carried],
-            "accounts": self._ledger.plain() if self.parameters.keeps_accounts else None,
+            "accounts": self._ledger.plain() if self.parameters.fair_share else None,
         }
         if self._places.told:
             memory["told"] = [sorted(each) for each in self._places.told]
@@ -169,7 +169,7 @@ class PlanAhead(ReservingScheduler):
         self._carried = (carried,) if earlier is None else (earlier, carried)
         begun = starting(view, demands, self._places, solved.choice)
         decision = self._decision(view, demands, begun, triage.left_out)
-        if self.parameters.keeps_accounts:
+        if self.parameters.fair_share:
             planned = {each.job.job_id: each for each in view.pending}
             for start in decision.starts:
                 started = planned[start.job_id]
@@ -212,7 +212,7 @@ class PlanAhead(ReservingScheduler):
 
     def _factors(self, view: ClusterView) -> Mapping[str, float]:
         """Return what the worth of jobs is multiplied by for what their users have had."""
-        if not self.parameters.keeps_accounts:
+        if not self.parameters.fair_share:
             return {}
         self._ledger.note(view)
         return self._ledger.factors([each.job for each in view.pending])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from foresail.model.errors import InputError, require, require_at_least, require_positive
+from foresail.model.errors import require, require_at_least, require_positive
 
 OverEstimates = Literal["off", "on", "adaptive"]
 HopelessJobs = Literal["run_on_leftovers", "drop"]
@@ -59,15 +57,8 @@ class PlanAheadParameters:
     """A job that others wait for is also worth what these are worth, if it lets them be in time."""
     fair_share: float = 0.0
     """How much less a user's jobs are worth the more of the cluster the user has had lately: their
-    worth is divided by one plus this times what the user has had, as a multiple of the user's
-    share. 0: not at all."""
-    budget_cpu_hours: float | None = None
-    """How much a user may have had lately: jobs are worth the less the less is left of it, and
-    nothing but what is left over once it is spent. ``none``: no end."""
-    fair_by: Literal["user", "group"] = "user"
-    """Whether shares and budgets belong to users or to groups."""
-    shares: tuple[str, ...] = ()
-    """Shares of those that have more or less than one: ``[alice:3,bob:0.5]``."""
+    worth is divided by one plus this times what the user has had, as a multiple of an equal share.
+    0: not at all."""
     share_half_life_seconds: float = 86_400.0
     """How long ago what a user has had counts for half."""
 
@@ -75,36 +66,11 @@ class PlanAheadParameters:
         require(1 <= self.window_slots <= 1000, self, "window_slots", "from 1 to 1000")
         require_positive(self, "slot_seconds", "cycle_seconds", "share_half_life_seconds")
         require_positive(self, "slo_value", "best_effort_value")
-        require_positive(self, "best_effort_horizon_seconds", "budget_cpu_hours")
+        require_positive(self, "best_effort_horizon_seconds")
         require_at_least(self, 0, "relative_gap", "fair_share")
         require(0.0 < self.solver_share <= 1.0, self, "solver_share", "above 0, at most 1")
-        shares_by_name(self.shares)
 
     @property
     def work_seconds(self) -> float:
         """Return how much work a cycle may take."""
         return self.cycle_seconds * self.solver_share
-
-    @property
-    def keeps_accounts(self) -> bool:
-        """Return whether what users have had counts."""
-        return self.fair_share > 0.0 or self.budget_cpu_hours is not None
-
-
-def shares_by_name(texts: Sequence[str]) -> dict[str, float]:
-    """Shares by user or group from texts such as ``alice:3``.
-
-    Raises ``InputError`` if a text is not of this form, a share is not above 0, or a name comes
-    twice.
-    """
-    shares: dict[str, float] = {}
-    for text in texts:
-        name, _, share = text.rpartition(":")
-        try:
-            value = float(share)
-        except ValueError:
-            value = math.nan
-        if not name or name in shares or not 0.0 < value < math.inf:
-            raise InputError("not a share", field="shares", value=text, expected="name:share")
-        shares[name] = value
-    return shares

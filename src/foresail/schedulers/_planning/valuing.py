@@ -215,7 +215,7 @@ def least_worth(pending: PendingJob, decay: UtilityDecay, parameters: PlanAheadP
     """Return what any start of a job is worth, however late: nothing if it is to be dropped then.
 
     Only jobs whose worth can end for good are dropped: those with a deadline, or a value that falls
-    to nothing; not those that are worth nothing while a budget is spent.
+    to nothing.
     """
     ends = isinstance(pending.job.value, DeadlineValue | DecayingValue)
     may_be_hopeless = ends and decay.full > 0.0

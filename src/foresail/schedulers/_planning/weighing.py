@@ -27,7 +27,7 @@ from foresail.model.arrays import Floats
 from foresail.model.distribution import Distribution
 from foresail.model.job import DeadlineValue, Job
 from foresail.model.view import ClusterView, PendingJob
-from foresail.schedulers._planning.parameters import PlanAheadParameters, shares_by_name
+from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.schedulers._planning.valuing import (
     RuntimeBeliefs,
     UtilityDecay,
@@ -169,7 +169,6 @@ _longest: Final = cast(
 )
 
 
-_HOUR_SECONDS: Final = 3600.0
 _FORGOTTEN: Final = 1e-9
 """A user that has had less than this share of all, and has no job, is forgotten."""
 
@@ -189,11 +188,11 @@ class Ledger:
 
     It learns from the views that a scheduler is shown, and from what that starts. A job that is
     gone since the last view is charged until its expected end, or until now if that is earlier.
+    Jobs without a user are those of one.
     """
 
     def __init__(self, parameters: PlanAheadParameters) -> None:
         self._parameters: Final = parameters
-        self._shares: Final = shares_by_name(parameters.shares)
         self._had: dict[str, float] = {}
         self._holdings: dict[str, _Holding] = {}
         self._now = -math.inf
@@ -221,7 +220,7 @@ class Ledger:
             job_id = each.job.job_id
             known = self._holdings.get(job_id)
             self._holdings[job_id] = _Holding(
-                self.name_of(each.job), each.job.cpus, each.start_seconds, each.expected_end_seconds
+                each.job.user or "", each.job.cpus, each.start_seconds, each.expected_end_seconds
             )
             if known is None:
                 self._add(self._holdings[job_id], each.start_seconds, now, now)
@@ -229,38 +228,22 @@ class Ledger:
 
     def started(self, job: Job, planned_seconds: float) -> None:
         """Note a start, in case the job has ended before the next view."""
-        name, now = self.name_of(job), self._now
+        name, now = job.user or "", self._now
         self._holdings[job.job_id] = _Holding(name, job.cpus, now, now + planned_seconds)
 
     def factors(self, jobs: Iterable[Job]) -> Mapping[str, float]:
         """Return what the worth of jobs is multiplied by, 0 to 1, by their ids."""
-        waiting = {job.job_id: self.name_of(job) for job in jobs}
+        waiting = {job.job_id: job.user or "" for job in jobs}
         active = set(waiting.values()) | {each.name for each in self._holdings.values()}
         total = sum(self._had.values())
         least = _FORGOTTEN * total
         self._had = {n: had for n, had in self._had.items() if had > least or n in active}
-        counted = active | set(self._had) | set(self._shares)
-        shares = {name: self._shares.get(name, 1.0) for name in sorted(counted)}
-        all_shares = sum(shares.values())
+        users = float(len(active | set(self._had)))
         factors: dict[str, float] = {}
         for name in set(waiting.values()):
             had = self._had.get(name, 0.0) / total if total > 0.0 else 0.0
-            multiple = had * all_shares / shares[name]
-            factors[name] = self._left_of_budget(name) / (
-                1.0 + self._parameters.fair_share * multiple
-            )
+            factors[name] = 1.0 / (1.0 + self._parameters.fair_share * (had * users))
         return {job_id: factors[name] for job_id, name in waiting.items()}
-
-    def name_of(self, job: Job) -> str:
-        """The user whose share a job takes from; jobs without a user are those of one."""
-        return (job.user if self._parameters.fair_by == "user" else job.group) or ""
-
-    def _left_of_budget(self, name: str) -> float:
-        """Share of a user's budget that is left; 1 where there are no budgets."""
-        budget = self._parameters.budget_cpu_hours
-        if budget is None:
-            return 1.0
-        return max(1.0 - self._had.get(name, 0.0) / (_HOUR_SECONDS * budget), 0.0)
 
     def _charge(self, running: set[str], now: float) -> None:
         for job_id, held in list(self._holdings.items()):
