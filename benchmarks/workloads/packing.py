@@ -46,7 +46,7 @@ def _changes() -> Measurement:
             random.uniform(1.0, 5.0, tasks * periods),
         )
     )
-    bounds = {str(i): np.array([i, i + 1]) * periods for i in range(tasks)}
+    bounds = {(str(i), ""): np.array([i, i + 1]) * periods for i in range(tasks)}
     job = Job("", 0.0, (Stage(1, Resources(1.0, 4.0)),))
     total = Resources(_CPUS, _MEMORY)
     nodes = tuple(Node(f"m{i}", total) for i in range(machines))

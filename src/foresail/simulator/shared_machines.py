@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from foresail.kernels.borrowed import Places
 from foresail.model.cluster import Cluster, Resources
 from foresail.model.decision import Placement
 from foresail.model.errors import InputError
@@ -74,15 +75,19 @@ class SharedMachines:
         self._enforces_limits = enforces_limits
         self._told = told
         self._machine_of: dict[str, int] = {}
-        self._machines = np.empty((0, kernel.MACHINE_COLUMNS))
-        self._machine_links = np.empty((0, kernel.MACHINE_LINKS), np.int64)
-        self._heap = np.empty(0, np.int64)
-        self._tasks = np.zeros((_FIRST_ROWS, kernel.TASK_COLUMNS))
-        self._task_links = np.full((_FIRST_ROWS, kernel.TASK_LINKS), kernel.NONE)
-        self._news = np.empty((_FIRST_ROWS * kernel.MOST_NEWS_OF_A_TASK, kernel.NEWS_COLUMNS))
-        self._on = np.empty(_FIRST_ROWS, np.int64)
+        self._at = kernel.SharedTables(
+            machines=np.empty((0, kernel.MACHINE_COLUMNS)),
+            first=np.empty(0, np.int64),
+            heap=np.empty(0, np.int64),
+            due=np.empty(0, np.int64),
+            tasks=np.zeros((_FIRST_ROWS, kernel.TASK_COLUMNS)),
+            links=np.full((_FIRST_ROWS, kernel.TASK_LINKS), kernel.NONE),
+            on=np.empty(_FIRST_ROWS, np.int64),
+            news=np.empty((_FIRST_ROWS * kernel.MOST_NEWS_OF_A_TASK, kernel.NEWS_COLUMNS)),
+            segments=np.ascontiguousarray(use.segments),
+            totals=np.zeros(kernel.TOTALS, np.int64),
+        )
         self._free = list(range(_FIRST_ROWS))[::-1]
-        self._totals = np.zeros(kernel.TOTALS, np.int64)
         self._held: dict[Allocation, _Held] = {}
         self._offer(cluster)
 
@@ -90,8 +95,8 @@ class SharedMachines:
     def counters(self) -> dict[str, float]:
         """Return how often a task was throttled (more), and how many were evicted."""
         return {
-            "cpu_throttles": float(self._totals[kernel.THROTTLES]),
-            "memory_evictions": float(self._totals[kernel.EVICTIONS]),
+            "cpu_throttles": float(self._at.totals[kernel.THROTTLES]),
+            "memory_evictions": float(self._at.totals[kernel.EVICTIONS]),
         }
 
     def started(
@@ -135,15 +140,15 @@ class SharedMachines:
             return self._use.of_tasks(allocation.job_id, allocation.stage, numbers)
         return {
             "cpu_time": max(self._work(slot, now) for slot in held.slots),
-            "memory_max": float(self._tasks[held.slots, kernel.MEMORY].max()),
+            "memory_max": float(self._at.tasks[held.slots, kernel.MEMORY].max()),
         }
 
     def measured(self) -> dict[Allocation, Resources]:
         """Return the mean use now of each running task, over those of its allocation."""
         columns = (kernel.ALLOCATED, kernel.MEMORY)
-        amounts = self._tasks[:, columns].tolist()
-        is_on = self._task_links[:, kernel.ON] != kernel.NONE
-        runs = (is_on & (self._tasks[:, kernel.PACE] > 0.0)).tolist()
+        amounts = self._at.tasks[:, columns].tolist()
+        is_on = self._at.links[:, kernel.ON] != kernel.NONE
+        runs = (is_on & (self._at.tasks[:, kernel.PACE] > 0.0)).tolist()
         found = {}
         for allocation, held in self._held.items():
             rows = [amounts[slot] for slot in held.slots if runs[slot]]
@@ -157,54 +162,34 @@ class SharedMachines:
     def ended(self, allocation: Allocation, now: float) -> Sequence[ComingEnd]:
         """Share out what it leaves before anything else happens."""
         for slot in self._held.pop(allocation).slots:
-            kernel.leave(
-                self._machines,
-                self._machine_links,
-                self._heap,
-                self._tasks,
-                self._task_links,
-                slot,
-                now,
-            )
+            kernel.leave(self._places.numbers, slot, now)
             self._free.append(slot)
         self._look_ahead()
         return ()
 
     def advanced(self, now: float) -> Sequence[ComingEnd]:
         """Return what ends because of all that happens up to now."""
-        ended_before = self._totals[kernel.ENDS]
-        count = kernel.advance(
-            self._machines,
-            self._machine_links,
-            self._heap,
-            self._tasks,
-            self._task_links,
-            self._use.segments,
-            now,
-            self._due,
-            self._on,
-            self._news,
-            self._totals,
-        )
+        ended_before = self._at.totals[kernel.ENDS]
+        count = kernel.advance(self._places.numbers, now)
         self._look_ahead()
-        news = self._news[:count]
+        news = self._at.news[:count]
         if self._told is not None:
             self._told(news.copy())
-        return self._ends(news, now) if self._totals[kernel.ENDS] > ended_before else ()
+        return self._ends(news, now) if self._at.totals[kernel.ENDS] > ended_before else ()
 
     def nodes_changed(self, cluster: Cluster, now: float) -> None:
         """Machines come, or offer something else; one that has gone is empty before long."""
-        before = self._machines[:, : kernel.NEXT].copy()
+        before = self._at.machines[:, : kernel.NEXT].copy()
         self._offer(cluster)
-        offered = self._machines[: len(before), : kernel.NEXT]
+        offered = self._at.machines[: len(before), : kernel.NEXT]
         for machine in np.flatnonzero((offered != before).any(axis=1)):
-            kernel.relieve(self._machines, self._machine_links, self._heap, int(machine), now)
+            kernel.relieve(self._places.numbers, int(machine), now)
         self._look_ahead()
 
     def _look_ahead(self) -> None:
         """Find when use changes next, or handle what has changed; asked many times."""
-        if self._heap.size:
-            self.next_seconds = float(self._machines[self._heap[0], kernel.NEXT])
+        if self._at.heap.size:
+            self.next_seconds = float(self._at.machines[self._at.heap[0], kernel.NEXT])
 
     def _ends(self, news: NDArray[np.float64], now: float) -> Sequence[ComingEnd]:
         """The ends of allocations among the news."""
@@ -229,19 +214,21 @@ class SharedMachines:
         for machine, name in enumerate(self.machine_names[known:], start=known):
             self._machine_of[name] = machine
         more = len(self.machine_names) - known
-        self._machines = np.concatenate(
-            (self._machines, np.full((more, kernel.MACHINE_COLUMNS), np.inf))
-        )
-        self._machine_links = np.concatenate(
-            (self._machine_links, np.full((more, kernel.MACHINE_LINKS), kernel.NONE))
-        )
+        machines = np.full((more, kernel.MACHINE_COLUMNS), np.inf)
+        machines = np.concatenate((self._at.machines, machines))
         for node in nodes:
-            row = self._machines[self._machine_of[node.name]]
+            row = machines[self._machine_of[node.name]]
             row[kernel.CPUS] = node.total.cpus
             row[kernel.EVICTS_AT] = node.total.memory_bytes * EVICTION_SHARE
-        self._heap = np.empty(len(self._machines), np.int64)
-        self._due = np.empty(len(self._machines), np.int64)
-        kernel.arrange(self._machines, self._machine_links, self._heap)
+        first = np.concatenate((self._at.first, np.full(more, kernel.NONE)))
+        heap, due = np.empty((2, len(machines)), np.int64)
+        self._replace(machines=machines, first=first, heap=heap, due=due)
+        kernel.arrange(self._places.numbers)
+
+    def _replace(self, **tables: NDArray[Any]) -> None:
+        """Go on with other tables in the place of these."""
+        self._at = self._at._replace(**tables)
+        self._places = Places(*self._at)
 
     def _begin(
         self, allocation: Allocation, task: int, node: str, job: Job, begins: float, stretch: float
@@ -252,7 +239,7 @@ class SharedMachines:
         slot = self._free.pop()
         first, end = self._use.bounds[allocation.job_id, allocation.stage][task : task + 2]
         request = _stage_of(job, allocation).request
-        row, links = self._tasks[slot], self._task_links[slot]
+        row, links = self._at.tasks[slot], self._at.links[slot]
         row[:] = 0.0
         row[kernel.CPU_REQUEST] = request.cpus
         row[kernel.MEMORY_REQUEST] = request.memory_bytes
@@ -265,36 +252,29 @@ class SharedMachines:
         )
         links[kernel.NUMBER] = len(self.task_names)
         self.task_names.append((allocation, task))
-        kernel.begin(
-            self._machines,
-            self._machine_links,
-            self._heap,
-            self._tasks,
-            self._task_links,
-            slot,
-            self._machine_of[node],
-            begins,
-            self._on,
-        )
+        kernel.begin(self._places.numbers, slot, self._machine_of[node], begins)
         return slot
 
     def _double(self) -> None:
         """Make room for twice as many tasks."""
-        rows = len(self._tasks)
-        self._tasks = np.concatenate((self._tasks, np.zeros_like(self._tasks)))
-        self._task_links = np.concatenate((self._task_links, self._task_links))
-        self._news = np.empty((2 * rows * kernel.MOST_NEWS_OF_A_TASK, kernel.NEWS_COLUMNS))
-        self._on = np.empty(2 * rows, np.int64)
+        tasks, links = self._at.tasks, self._at.links
+        rows = len(tasks)
+        self._replace(
+            tasks=np.concatenate((tasks, np.zeros_like(tasks))),
+            links=np.concatenate((links, links)),
+            on=np.empty(2 * rows, np.int64),
+            news=np.empty((2 * rows * kernel.MOST_NEWS_OF_A_TASK, kernel.NEWS_COLUMNS)),
+        )
         self._free += range(rows, 2 * rows)
 
     def _number(self, slot: int) -> int:
-        return int(self._task_links[slot, kernel.NUMBER])
+        return int(self._at.links[slot, kernel.NUMBER])
 
     def _work(self, slot: int, now: float) -> float:
         """Cpu seconds that a task has done by now."""
-        row = self._tasks[slot]
+        row = self._at.tasks[slot]
         work = float(row[kernel.WORK])
-        if self._task_links[slot, kernel.ON] == kernel.NONE:
+        if self._at.links[slot, kernel.ON] == kernel.NONE:
             return work
         going = (now - row[kernel.SINCE]) * row[kernel.PACE]
         return work + float(min(going, row[kernel.REMAINING]) * row[kernel.DEMAND])

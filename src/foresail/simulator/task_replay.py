@@ -16,7 +16,7 @@ from foresail.control.policy import Policy
 from foresail.kernels.calling import step_address
 from foresail.kernels.columns import CPUS, SUBMIT, SUMMARY_COLUMNS, TASKS
 from foresail.kernels.compile import Step
-from foresail.kernels.event_heap import HEAP_COLUMNS
+from foresail.kernels.heaps import HEAP_COLUMNS
 from foresail.kernels.signatures import (
     CompiledPredictor,
     PredictorInputs,

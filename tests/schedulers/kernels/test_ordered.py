@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiled import compiled
-from foresail.kernels import event_heap, waiting_jobs
+from foresail.kernels import heaps, waiting_jobs
 from foresail.kernels.waiting_jobs import (
     CANDIDATE,
     EXPECTED_END,
@@ -32,8 +32,8 @@ sort = compiled(waiting_jobs.sort)
 drop_started = compiled(waiting_jobs.drop_started)
 hold = compiled(waiting_jobs.hold)
 let_go = compiled(waiting_jobs.let_go)
-heap_push = compiled(event_heap.heap_push)
-heap_pop = compiled(event_heap.heap_pop)
+heap_push = compiled(heaps.heap_push)
+heap_pop = compiled(heaps.heap_pop)
 shadow = compiled(shadow_of)
 
 TIMES = st.integers(0, 6).map(float) | st.just(math.inf)
@@ -120,7 +120,7 @@ def test_releases_are_a_sorted_list(data):
 @given(st.lists(st.none() | TIMES, max_size=40))
 def test_heap_pops_by_time_and_then_by_order(script):
     """Numbers push, None pops; as Python's heap of tuples does."""
-    heap = np.empty((40, event_heap.HEAP_COLUMNS))
+    heap = np.empty((40, heaps.HEAP_COLUMNS))
     model: list[tuple[float, int, int]] = []
     for number, time in enumerate(script):
         if time is not None:

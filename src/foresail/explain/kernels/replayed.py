@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from foresail.kernels.columns import SUBMIT
 from foresail.kernels.compile import bare_kernel, bare_step, part, unlocked_kernel
-from foresail.kernels.event_heap import heap_push
+from foresail.kernels.heaps import heap_push
 from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs
 from foresail.kernels.waiting_jobs import DUE, LIKELY, SUBMITTED, WIDTH, hold
 from foresail.schedulers.kernels.waiting_queue import (

@@ -19,11 +19,11 @@ import numpy as np
 from numba import types
 
 from foresail.kernels.compile import bare_kernel, merged_part, part, unlocked_kernel
+from foresail.kernels.heaps import drop, move, put
 from foresail.kernels.signatures import Shares
 from foresail.kernels.waiting_jobs import RELEASE_COLUMNS, hold, let_go
 from foresail.model.arrays import Floats, Integers
 from foresail.schedulers.kernels.backfill import shadow_of
-from foresail.schedulers.kernels.task_queues import drop_job, put_job
 
 CPUS_HELD: Final = 0
 SINCE: Final = 1
@@ -159,7 +159,7 @@ def _start(at: ReferenceTables, number: int, now: float) -> None:
     job[BEGUN] = now
     job[ENDS] = now + seconds
     hold(at.releases, running, now + job[REQUEST], job[CPUS_HELD], number)
-    put_job(at.ends, running, at.jobs, ENDS, PLACE, number)
+    put(at.ends, running, at.jobs, ENDS, PLACE, number)
     at.counters[RUNNING] += 1
 
 
@@ -167,9 +167,8 @@ def _start(at: ReferenceTables, number: int, now: float) -> None:
 def _move_end(at: ReferenceTables, number: int, end: float) -> None:
     """Let a running job end at another time."""
     running = at.counters[RUNNING]
-    drop_job(at.ends, running, at.jobs, ENDS, PLACE, number)
     at.jobs[number, ENDS] = end
-    put_job(at.ends, running - 1, at.jobs, ENDS, PLACE, number)
+    move(at.ends, running, at.jobs, ENDS, PLACE, int(at.jobs[number, PLACE]))
 
 
 @merged_part
@@ -212,7 +211,7 @@ def _end_jobs(at: ReferenceTables, now: float) -> None:
         if longer > now:
             _move_end(at, number, longer)
             continue
-        drop_job(at.ends, running, at.jobs, ENDS, PLACE, number)
+        drop(at.ends, running, at.jobs, ENDS, PLACE, number)
         let_go(at.releases, running, job[BEGUN] + job[REQUEST], number)
         at.counters[RUNNING] -= 1
         at.numbers[FREE] += job[CPUS_HELD]

@@ -20,64 +20,8 @@ import numpy as np
 from numba import types
 
 from foresail.kernels.compile import bare_kernel, part
+from foresail.kernels.heaps import drop, move, put
 from foresail.model.arrays import Floats, Integers
-
-
-@part
-def _earlier(jobs: Floats, key: int, job: int, other: int) -> bool:
-    own, others = jobs[job, key], jobs[other, key]
-    return bool(own < others or (own == others and job < other))
-
-
-@part
-def _rise(heap: Integers, jobs: Floats, key: int, place: int, at: int) -> int:
-    """Move what is at a place up to where it belongs; returns where that is."""
-    job = heap[at]
-    while at > 0:
-        parent = (at - 1) >> 1
-        if not _earlier(jobs, key, job, heap[parent]):
-            break
-        heap[at] = heap[parent]
-        jobs[heap[at], place] = at
-        at = parent
-    heap[at] = job
-    jobs[job, place] = at
-    return at
-
-
-@part
-def _sink(heap: Integers, count: int, jobs: Floats, key: int, place: int, at: int) -> None:
-    job = heap[at]
-    while 2 * at + 1 < count:
-        child = 2 * at + 1
-        if child + 1 < count and _earlier(jobs, key, heap[child + 1], heap[child]):
-            child += 1
-        if not _earlier(jobs, key, heap[child], job):
-            break
-        heap[at] = heap[child]
-        jobs[heap[at], place] = at
-        at = child
-    heap[at] = job
-    jobs[job, place] = at
-
-
-@part
-def put_job(heap: Integers, count: int, jobs: Floats, key: int, place: int, job: int) -> None:
-    """Put a job on a heap of ``count``; ``key`` and ``place`` are columns of ``jobs``."""
-    heap[count] = job
-    _rise(heap, jobs, key, place, count)
-
-
-@part
-def drop_job(heap: Integers, count: int, jobs: Floats, key: int, place: int, job: int) -> None:
-    """Take a job off a heap of ``count`` in which it is, wherever."""
-    at = int(jobs[job, place])
-    last = heap[count - 1]
-    if last == job:
-        return
-    heap[at] = last
-    _sink(heap, count - 1, jobs, key, place, _rise(heap, jobs, key, place, at))
-
 
 FIRST_THRESHOLD: Final = 0
 GROWTH: Final = 1
@@ -183,7 +127,7 @@ def _leave(at: TaskQueues, job: int) -> None:
     if heap == NOWHERE:
         return
     key = KEY if heap < at.costs.size else SUBMITTED
-    drop_job(at.heaps[heap], at.waiting[heap], at.jobs, key, PLACE, job)
+    drop(at.heaps[heap], at.waiting[heap], at.jobs, key, PLACE, job)
     at.waiting[heap] -= 1
     at.jobs[job, HEAP] = NOWHERE
 
@@ -202,7 +146,7 @@ def _settle(at: TaskQueues, job: int) -> None:
     _leave(at, job)
     if heap != NOWHERE:
         key = KEY if heap < at.costs.size else SUBMITTED
-        put_job(at.heaps[heap], at.waiting[heap], at.jobs, key, PLACE, job)
+        put(at.heaps[heap], at.waiting[heap], at.jobs, key, PLACE, job)
         at.waiting[heap] += 1
         row[HEAP] = heap
 
@@ -330,7 +274,7 @@ def _expect(at: TaskQueues, job: int, now: float) -> None:
     row = at.jobs[job]
     expected = at.costs.size + 1
     if row[CROSSING_PLACE] != NOWHERE:
-        drop_job(at.heaps[expected], at.waiting[expected], at.jobs, CROSSES, CROSSING_PLACE, job)
+        drop(at.heaps[expected], at.waiting[expected], at.jobs, CROSSES, CROSSING_PLACE, job)
         at.waiting[expected] -= 1
         row[CROSSING_PLACE] = NOWHERE
     queue = int(row[QUEUE])
@@ -345,7 +289,7 @@ def _expect(at: TaskQueues, job: int, now: float) -> None:
         row[CROSSES] = (limit - row[SERVED] + row[STARTS]) / row[RUNNING]
     else:
         return
-    put_job(at.heaps[expected], at.waiting[expected], at.jobs, CROSSES, CROSSING_PLACE, job)
+    put(at.heaps[expected], at.waiting[expected], at.jobs, CROSSES, CROSSING_PLACE, job)
     at.waiting[expected] += 1
 
 
@@ -368,10 +312,5 @@ def demote(at: TaskQueues, now: float) -> None:
             enter(at, job, queue, now)
             _expect(at, job, now)
         else:  # rounding: looked at again at the next instant after this one
-            drop_job(
-                at.heaps[expected], at.waiting[expected], at.jobs, CROSSES, CROSSING_PLACE, job
-            )
             at.jobs[job, CROSSES] = np.nextafter(soon, math.inf)
-            put_job(
-                at.heaps[expected], at.waiting[expected] - 1, at.jobs, CROSSES, CROSSING_PLACE, job
-            )
+            move(at.heaps[expected], at.waiting[expected], at.jobs, CROSSES, CROSSING_PLACE, 0)

@@ -20,7 +20,7 @@ from foresail.kernels.borrowed import (
     integers_at,
 )
 from foresail.kernels.compile import entry, merged_part
-from foresail.kernels.event_heap import SEQUENCE
+from foresail.kernels.heaps import SEQUENCE
 from foresail.schedulers.kernels.reference import ReferenceTables
 from foresail.schedulers.kernels.waiting_queue import NOW, SLOTS, queue_at
 from foresail.simulator.kernels.replay_loop import (

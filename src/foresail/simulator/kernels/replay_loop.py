@@ -21,7 +21,7 @@ from foresail.kernels.calling import (
 )
 from foresail.kernels.columns import PREDICTED, REQUESTED, SUBMIT, SUMMARY_COLUMNS, USER
 from foresail.kernels.compile import Step, bare_step, entry, merged_part, part
-from foresail.kernels.event_heap import HEAP_COLUMNS, SEQUENCE, TIME, heap_pop, heap_push
+from foresail.kernels.heaps import HEAP_COLUMNS, SEQUENCE, TIME, heap_pop, heap_push
 from foresail.kernels.signatures import (
     CompiledScheduler,
     CorrectionInputs,

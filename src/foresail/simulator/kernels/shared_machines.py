@@ -10,12 +10,15 @@ before. Source: paper 000, section 5.4.1.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.kernels.compile import bare_kernel, part
+from foresail.kernels.borrowed import PLACE as PLACE_NUMBERS
+from foresail.kernels.borrowed import float_rows_at, integer_rows_at, integers_at
+from foresail.kernels.compile import bare_kernel, merged_part, part
+from foresail.kernels.heaps import move, put
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -26,14 +29,10 @@ NONE: Final = -1
 CPUS: Final = 0
 EVICTS_AT: Final = 1
 NEXT: Final = 2
-MACHINE_COLUMNS: Final = 3
-"""A row of machines: its cpus, the memory (bytes) from which on tasks are evicted, and when
-something happens there next (seconds)."""
-
-FIRST: Final = 0
-PLACE: Final = 1
-MACHINE_LINKS: Final = 2
-"""A row of machine links: the first of its tasks, and its place in the heap of machines."""
+PLACE: Final = 3
+MACHINE_COLUMNS: Final = 4
+"""A row of machines: its cpus, the memory (bytes) from which on tasks are evicted, when something
+happens there next (seconds), and its place in the heap of machines."""
 
 REMAINING: Final = 0
 SINCE: Final = 1
@@ -102,76 +101,83 @@ TOTALS: Final = 3
 how often one was throttled, or more than before."""
 
 
-@part
-def _sooner(machines: Floats, machine: int, other: int) -> bool:
-    at, other_at = machines[machine, NEXT], machines[other, NEXT]
-    return bool(at < other_at or (at == other_at and machine < other))
+class SharedTables(NamedTuple):
+    """Machines and the tasks on them; kernels are told where these are (``borrowed.Places``).
+
+    ``first`` is the first task of every machine, ``heap`` has all machines, the one where something
+    happens first at the top. ``on`` is room for the number of every task, ``due`` for that of every
+    machine, ``news`` for ``MOST_NEWS_OF_A_TASK`` rows of every task that is on one. ``totals`` are
+    added to.
+    """
+
+    machines: Floats
+    first: Integers
+    heap: Integers
+    due: Integers
+    tasks: Floats
+    links: Integers
+    on: Integers
+    news: Floats
+    segments: Floats
+    totals: Integers
+
+
+@merged_part
+def _tables_at(places: Floats) -> SharedTables:
+    return SharedTables(
+        float_rows_at(places, 0),
+        integers_at(places, PLACE_NUMBERS),
+        integers_at(places, 2 * PLACE_NUMBERS),
+        integers_at(places, 3 * PLACE_NUMBERS),
+        float_rows_at(places, 4 * PLACE_NUMBERS),
+        integer_rows_at(places, 5 * PLACE_NUMBERS),
+        integers_at(places, 6 * PLACE_NUMBERS),
+        float_rows_at(places, 7 * PLACE_NUMBERS),
+        float_rows_at(places, 8 * PLACE_NUMBERS),
+        integers_at(places, 9 * PLACE_NUMBERS),
+    )
 
 
 @part
-def _put(links: Integers, heap: Integers, place: int, machine: int) -> None:
-    heap[place] = machine
-    links[machine, PLACE] = place
-
-
-@part
-def _expect(machines: Floats, links: Integers, heap: Integers, machine: int, time: float) -> None:
+def _expect(machines: Floats, heap: Integers, machine: int, time: float) -> None:
     """Let the next event of a machine be at a time, and put the heap in order."""
     machines[machine, NEXT] = time
-    at = links[machine, PLACE]
-    while at > 0 and _sooner(machines, machine, heap[(at - 1) >> 1]):
-        _put(links, heap, at, heap[(at - 1) >> 1])
-        at = (at - 1) >> 1
-    while 2 * at + 1 < heap.size:
-        child = 2 * at + 1
-        if child + 1 < heap.size and _sooner(machines, heap[child + 1], heap[child]):
-            child += 1
-        if not _sooner(machines, heap[child], machine):
-            break
-        _put(links, heap, at, heap[child])
-        at = child
-    _put(links, heap, at, machine)
+    move(heap, heap.size, machines, NEXT, PLACE, int(machines[machine, PLACE]))
 
 
 @part
-def _tasks_on(machine_links: Integers, task_links: Integers, machine: int, on: Integers) -> int:
+def _tasks_on(first: Integers, links: Integers, machine: int, on: Integers) -> int:
     """Return how many tasks are on a machine; ``on`` begins with them, in order of start."""
     count = 0
-    task = machine_links[machine, FIRST]
+    task = first[machine]
     while task != NONE:
         on[count] = task
         count += 1
-        task = task_links[task, AFTER]
+        task = links[task, AFTER]
     return count
 
 
 @part
-def _unlink(machine_links: Integers, task_links: Integers, task: int) -> None:
-    before, after = task_links[task, BEFORE], task_links[task, AFTER]
+def _unlink(first: Integers, links: Integers, task: int) -> None:
+    before, after = links[task, BEFORE], links[task, AFTER]
     if before == NONE:
-        machine_links[task_links[task, ON], FIRST] = after
+        first[links[task, ON]] = after
     else:
-        task_links[before, AFTER] = after
+        links[before, AFTER] = after
     if after != NONE:
-        task_links[after, BEFORE] = before
-    task_links[task, ON] = NONE
+        links[after, BEFORE] = before
+    links[task, ON] = NONE
 
 
 @part
 def _tell(
-    news: Floats,
-    count: int,
-    now: float,
-    kind: int,
-    task: int,
-    machine: int,
-    tasks: Floats,
-    task_links: Integers,
+    news: Floats, count: int, now: float, kind: int, task: int, tasks: Floats, links: Integers
 ) -> int:
+    """Report what happens to a task on its machine; returns how many rows of news there are."""
     news[count, NEWS_TIME] = now
     news[count, NEWS_KIND] = kind
-    news[count, NEWS_TASK] = task_links[task, NUMBER]
-    news[count, NEWS_MACHINE] = machine
+    news[count, NEWS_TASK] = links[task, NUMBER]
+    news[count, NEWS_MACHINE] = links[task, ON]
     news[count, NEWS_DEMAND] = tasks[task, DEMAND]
     news[count, NEWS_ALLOCATED] = tasks[task, ALLOCATED]
     news[count, NEWS_MEMORY] = tasks[task, MEMORY]
@@ -188,81 +194,61 @@ def _work_until(tasks: Floats, task: int, now: float) -> None:
 
 
 @bare_kernel
-def begin(
-    machines: Floats,
-    machine_links: Integers,
-    heap: Integers,
-    tasks: Floats,
-    task_links: Integers,
-    task: int,
-    machine: int,
-    begins: float,
-    on: Integers,
-) -> None:
+def begin(places: Floats, task: int, machine: int, begins: float) -> None:
     """Put a task on a machine, whose first segment begins at a time; its row is made already.
 
-    Until then it uses nothing. Tasks of a machine are in order of their start. ``on`` is room for
-    the number of every task.
+    Until then it uses nothing. Tasks of a machine are in order of their start.
     """
+    at = _tables_at(places)
+    tasks, links = at.tasks, at.links
     tasks[task, CHANGES] = begins
     tasks[task, PACE] = 0.0
-    there = _tasks_on(machine_links, task_links, machine, on)
+    there = _tasks_on(at.first, links, machine, at.on)
     # Behind the one that started last: evictions go by the order of starts.
-    last = on[there - 1] if there else NONE
-    task_links[task, ON] = machine
-    task_links[task, BEFORE] = last
-    task_links[task, AFTER] = NONE
+    last = at.on[there - 1] if there else NONE
+    links[task, ON] = machine
+    links[task, BEFORE] = last
+    links[task, AFTER] = NONE
     if last == NONE:
-        machine_links[machine, FIRST] = task
+        at.first[machine] = task
     else:
-        task_links[last, AFTER] = task
-    if begins < machines[machine, NEXT]:
-        _expect(machines, machine_links, heap, machine, begins)
+        links[last, AFTER] = task
+    if begins < at.machines[machine, NEXT]:
+        _expect(at.machines, at.heap, machine, begins)
 
 
 @bare_kernel
-def leave(
-    machines: Floats,
-    machine_links: Integers,
-    heap: Integers,
-    tasks: Floats,
-    task_links: Integers,
-    task: int,
-    now: float,
-) -> None:
+def leave(places: Floats, task: int, now: float) -> None:
     """Take a task off its machine, if it still is on one; what it leaves is shared out now."""
-    machine = task_links[task, ON]
+    at = _tables_at(places)
+    machine = at.links[task, ON]
     if machine != NONE:
-        _work_until(tasks, task, now)
-        _unlink(machine_links, task_links, task)
-        _expect(machines, machine_links, heap, machine, now)
+        _work_until(at.tasks, task, now)
+        _unlink(at.first, at.links, task)
+        _expect(at.machines, at.heap, machine, now)
 
 
 @bare_kernel
-def relieve(
-    machines: Floats, machine_links: Integers, heap: Integers, machine: int, now: float
-) -> None:
+def relieve(places: Floats, machine: int, now: float) -> None:
     """See to a machine now: it offers something else than before."""
-    _expect(machines, machine_links, heap, machine, now)
+    at = _tables_at(places)
+    _expect(at.machines, at.heap, machine, now)
 
 
 @bare_kernel
-def arrange(machines: Floats, machine_links: Integers, heap: Integers) -> None:
+def arrange(places: Floats) -> None:
     """Make the heap of machines anew: some have come."""
-    for machine in range(heap.size):
-        _put(machine_links, heap, machine, machine)
-    for machine in range(heap.size):
-        _expect(machines, machine_links, heap, machine, machines[machine, NEXT])
+    at = _tables_at(places)
+    for machine in range(at.heap.size):
+        put(at.heap, machine, at.machines, NEXT, PLACE, machine)
 
 
 @part
-def _next_segment(
-    tasks: Floats, task_links: Integers, segments: Floats, task: int, now: float
-) -> None:
+def _next_segment(tasks: Floats, links: Integers, segments: Floats, task: int, now: float) -> None:
     """The task's next segment begins; what it gets is to be seen."""
     tasks[task, WORK] += tasks[task, DEMAND] * tasks[task, REMAINING]
-    segment = task_links[task, SEGMENT] + 1
-    task_links[task, SEGMENT] = segment
+    segment = links[task, SEGMENT] + 1
+    links[task, SEGMENT] = segment
     tasks[task, REMAINING] = segments[segment, SEGMENT_SECONDS] * tasks[task, STRETCH]
     tasks[task, SINCE] = now
     tasks[task, PACE] = 0.0
@@ -329,148 +315,93 @@ def _set_pace(tasks: Floats, task: int, pace: float, now: float) -> None:
     tasks[task, CHANGES] = max(ends, now + GRAIN_SECONDS)
 
 
-@part
-def _evict(
-    machines: Floats,
-    machine_links: Integers,
-    tasks: Floats,
-    task_links: Integers,
-    machine: int,
-    on: Integers,
-    there: int,
-    now: float,
-    news: Floats,
-    count: int,
-) -> int:
+@merged_part
+def _evict(at: SharedTables, machine: int, there: int, now: float, count: int) -> int:
     """Evict tasks of a machine until less memory is held than it evicts at."""
-    held = 0.0
-    # Tasks without memory are spared: their eviction frees nothing.
-    for at in range(there):
-        task = on[at]
+    tasks, links, news, held = at.tasks, at.links, at.news, 0.0
+    for i in range(there):
+        task = at.on[i]
         held += tasks[task, MEMORY]
-    while held >= machines[machine, EVICTS_AT]:
+    while held >= at.machines[machine, EVICTS_AT]:
         victim = NONE
-        for at in range(there):
-            task = on[at]
-            holds = task_links[task, ON] == machine and tasks[task, MEMORY] > 0.0
+        # Tasks without memory are spared: their eviction frees nothing.
+        for i in range(there):
+            task = at.on[i]
+            holds = links[task, ON] == machine and tasks[task, MEMORY] > 0.0
             if holds and (victim == NONE or _goes_first(tasks, task, victim)):
                 victim = task
         if victim == NONE:
             break
         held -= tasks[victim, MEMORY]
         _work_until(tasks, victim, now)
-        _unlink(machine_links, task_links, victim)
-        count = _tell(news, count, now, EVICTED, victim, machine, tasks, task_links)
+        count = _tell(news, count, now, EVICTED, victim, tasks, links)
+        _unlink(at.first, links, victim)
     return count
 
 
-@part
-def _reallocate(
-    machines: Floats,
-    tasks: Floats,
-    task_links: Integers,
-    machine: int,
-    on: Integers,
-    there: int,
-    now: float,
-    news: Floats,
-    count: int,
-) -> int:
+@merged_part
+def _reallocate(at: SharedTables, machine: int, there: int, now: float, count: int) -> int:
     """Share out the cpus of a machine anew, and time the ends of its tasks' segments by that."""
-    for at in range(there):
-        task = on[at]
+    tasks, links, news = at.tasks, at.links, at.news
+    for i in range(there):
+        task = at.on[i]
         tasks[task, HAD] = tasks[task, ALLOCATED]
-    _share_cpus(machines[machine, CPUS], tasks, on, there)
+    _share_cpus(at.machines[machine, CPUS], tasks, at.on, there)
     soonest = np.inf
-    for at in range(there):
-        task = on[at]
+    for i in range(there):
+        task = at.on[i]
         demand, allocated, had = tasks[task, DEMAND], tasks[task, ALLOCATED], tasks[task, HAD]
         # A pace of exactly 1 keeps ends where they were: no rounding moves them.
         pace = 1.0 if allocated == demand else allocated / demand
-        if pace != tasks[task, PACE] and task_links[task, SEGMENT] >= task_links[task, BEGIN]:
+        if pace != tasks[task, PACE] and links[task, SEGMENT] >= links[task, BEGIN]:
             _set_pace(tasks, task, pace, now)
         if allocated < had:
-            count = _tell(news, count, now, THROTTLED, task, machine, tasks, task_links)
+            count = _tell(news, count, now, THROTTLED, task, tasks, links)
         elif allocated > had:
-            count = _tell(news, count, now, RELEASED, task, machine, tasks, task_links)
+            count = _tell(news, count, now, RELEASED, task, tasks, links)
         soonest = min(soonest, tasks[task, CHANGES])
-    machines[machine, NEXT] = soonest
+    _expect(at.machines, at.heap, machine, soonest)
     return count
 
 
 @bare_kernel
-def advance(
-    machines: Floats,
-    machine_links: Integers,
-    heap: Integers,
-    tasks: Floats,
-    task_links: Integers,
-    segments: Floats,
-    now: float,
-    due: Integers,
-    on: Integers,
-    news: Floats,
-    totals: Integers,
-) -> int:
-    """Let everything happen that happens up to now on machines, and report it.
+def advance(places: Floats, now: float) -> int:
+    """Let everything happen that happens up to now on machines; returns how many news there are.
 
     First tasks complete, then the use of others changes, then every machine concerned is relieved,
     once: of memory by evictions, then of cpu demand by throttling. Nothing may have been due at an
     earlier instant.
-
-    Parameters
-    ----------
-    machines, machine_links, tasks, task_links, segments
-        Tables, rows as above.
-    heap
-        All machines, the one where something happens first at the top.
-    now
-        Seconds.
-    due
-        Room for the number of every machine.
-    on
-        Room for the number of every task.
-    news
-        Room for ``MOST_NEWS_OF_A_TASK`` rows of every task that is on a machine.
-    totals
-        Counts, added to.
-
-    Returns
-    -------
-    int
-        How many rows of news there are.
     """
-    count = 0
+    at = _tables_at(places)
+    machines, heap, tasks, links = at.machines, at.heap, at.tasks, at.links
+    due, news, totals, count = at.due, at.news, at.totals, 0
     due_machines = 0
     # All machines where something is due first: what one does must not depend on the heap's order.
     while machines[heap[0], NEXT] <= now:
         due[due_machines] = heap[0]
         due_machines += 1
-        _expect(machines, machine_links, heap, heap[0], np.inf)
-    for i in range(due_machines):
-        for at in range(_tasks_on(machine_links, task_links, due[i], on)):
-            task = on[at]
-            last = task_links[task, SEGMENT] + 1 == task_links[task, SEGMENTS_END]
+        _expect(machines, heap, heap[0], np.inf)
+    for number in range(due_machines):
+        for i in range(_tasks_on(at.first, links, due[number], at.on)):
+            task = at.on[i]
+            last = links[task, SEGMENT] + 1 == links[task, SEGMENTS_END]
             if last and tasks[task, CHANGES] <= now:
                 tasks[task, WORK] += tasks[task, DEMAND] * tasks[task, REMAINING]
-                _unlink(machine_links, task_links, task)
-                count = _tell(news, count, now, COMPLETED, task, due[i], tasks, task_links)
-    for i in range(due_machines):
-        for at in range(_tasks_on(machine_links, task_links, due[i], on)):
-            task = on[at]
+                count = _tell(news, count, now, COMPLETED, task, tasks, links)
+                _unlink(at.first, links, task)
+    for number in range(due_machines):
+        for i in range(_tasks_on(at.first, links, due[number], at.on)):
+            task = at.on[i]
             if tasks[task, CHANGES] <= now:
-                _next_segment(tasks, task_links, segments, task, now)
-                count = _tell(news, count, now, CHANGED, task, due[i], tasks, task_links)
-    for i in range(due_machines):
-        machine = due[i]
-        there = _tasks_on(machine_links, task_links, machine, on)
-        evicted = _evict(
-            machines, machine_links, tasks, task_links, machine, on, there, now, news, count
-        )
+                _next_segment(tasks, links, at.segments, task, now)
+                count = _tell(news, count, now, CHANGED, task, tasks, links)
+    for number in range(due_machines):
+        machine = due[number]
+        there = _tasks_on(at.first, links, machine, at.on)
+        evicted = _evict(at, machine, there, now, count)
         if evicted > count:
-            there = _tasks_on(machine_links, task_links, machine, on)
-        count = _reallocate(machines, tasks, task_links, machine, on, there, now, news, evicted)
-        _expect(machines, machine_links, heap, machine, machines[machine, NEXT])
+            there = _tasks_on(at.first, links, machine, at.on)
+        count = _reallocate(at, machine, there, now, evicted)
     for row in range(count):
         kind = news[row, NEWS_KIND]
         if kind == THROTTLED:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from foresail.kernels.calling import call_predictor_step
 from foresail.kernels.compile import entry, merged_part, part
-from foresail.kernels.event_heap import TIME, heap_pop, heap_push
+from foresail.kernels.heaps import TIME, heap_pop, heap_push
 from foresail.kernels.signatures import PREDICTOR_INPUTS, PredictorInputs
 from foresail.schedulers.kernels.task_jobs import (
     ENDED_TASKS,
