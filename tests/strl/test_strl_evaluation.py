@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given as drawn
 
 from drawn_expressions import given
-from foresail.strl.expression import depth, highest_value, leaves, walk
+from foresail.strl.expression import highest_value, leaves, walk
 from foresail.strl.parser import parse
 from slow_evaluation import conflicts, evaluate
 
@@ -122,5 +122,4 @@ def test_walking_a_tree():
     kinds = [type(each).__name__ for each in walk(expression)]
     assert kinds == ["Minimum", "Maximum", "NChooseK", "NChooseK", "NChooseK"]
     assert [leaf.value for leaf in leaves(expression)] == [3, 1, 2]
-    assert depth(expression) == 3
     assert highest_value(expression) == 2

@@ -12,9 +12,7 @@ from foresail.cli.log_options import CommandGroup
 from foresail.cli.progress import doing
 
 if TYPE_CHECKING:
-    from foresail.model.errors import InputError
-    from foresail.strl.checking import Remark, RequestSizes
-    from foresail.strl.expression import Document
+    from foresail.strl.expression import Document, Reading, Remark
     from foresail.strl.solving import SolvedRequest
 
 
@@ -29,30 +27,25 @@ RequestFile: TypeAlias = Annotated[
 
 @app.named("check")
 def check(path: RequestFile, output_format: FormatOption = Format.TABLE) -> None:
-    """Check requests: errors with line and column, what can never count, and sizes.
+    """Check requests: errors with line and column, and what can never count.
 
     Exit status 2 if anything cannot be understood; what is only odd leaves it at 0.
     """
     from foresail.model.documents import text_of
-    from foresail.strl.checking import remarks, statistics
+    from foresail.strl.expression import remarks
     from foresail.strl.parser import examine
 
     reading = examine(text_of(path), path)
     odd = remarks(reading)
-    found = statistics(reading.document)
     if output_format == Format.JSON:
-        _print_check_json(reading.errors, odd, found)
+        _print_check_json(reading, odd)
     else:
-        _print_check(reading.errors, odd, found)
+        _print_check(reading, odd)
     if reading.errors:
         raise typer.Exit(2)
 
 
-def _print_check_json(
-    errors: tuple[InputError, ...], odd: tuple[Remark, ...], found: RequestSizes
-) -> None:
-    from dataclasses import asdict
-
+def _print_check_json(reading: Reading, odd: tuple[Remark, ...]) -> None:
     content = {
         "errors": [
             {
@@ -62,7 +55,7 @@ def _print_check_json(
                 "value": error.value,
                 "expected": error.expected,
             }
-            for error in errors
+            for error in reading.errors
         ],
         "remarks": [
             {
@@ -72,51 +65,23 @@ def _print_check_json(
             }
             for remark in odd
         ],
-        "statistics": asdict(found),
+        "requests": [*reading.document.requests],
     }
     print_json(content)
 
 
-def _print_check(
-    errors: tuple[InputError, ...], odd: tuple[Remark, ...], found: RequestSizes
-) -> None:
-    from foresail.cli.formats import print_table
-    from foresail.model.words import count, duration, number
+def _print_check(reading: Reading, odd: tuple[Remark, ...]) -> None:
+    from foresail.model.words import count
 
-    for error in errors:
+    for error in reading.errors:
         typer.echo(f"error: {error}")
     for remark in odd:
         at = remark.position
         where = f"line {at.line}, column {at.column}: " if at else ""
         typer.echo(f"odd: {where}{remark.text}")
-    if errors or odd:
-        typer.echo()
-    kinds = ", ".join(f"{_WORDS[kind]} {amount:,}" for kind, amount in found.kinds.items())
-    rows = [
-        ("requests", number(found.requests)),
-        ("expressions", f"{number(found.expressions)} ({kinds})" if kinds else "0"),
-        ("leaves", f"{number(found.leaves)}, {number(found.useful_leaves)} of any use"),
-        ("depth", number(found.depth)),
-        ("nodes", f"{number(found.nodes)}, {number(found.busy_nodes)} busy"),
-        ("node sets", number(found.sets)),
-        ("from", duration(found.first_start_seconds)),
-        ("to", duration(found.last_end_seconds)),
-        ("worth at most", number(found.highest_value)),
-    ]
-    print_table(("", ""), rows)
-    verdict = f"{count(len(errors), 'error')}, {count(len(odd), 'remark')}"
-    typer.echo(f"\n{verdict}")
-
-
-_WORDS = {
-    "NChooseK": "nCk",
-    "LinearNChooseK": "LnCk",
-    "Maximum": "max",
-    "Minimum": "min",
-    "Sum": "sum",
-    "Scale": "scale",
-    "Barrier": "barrier",
-}
+    requests = count(len(reading.document.requests), "request")
+    problems = f"{count(len(reading.errors), 'error')}, {count(len(odd), 'remark')}"
+    typer.echo(f"{requests} of {count(len(reading.document.supply.nodes), 'node')}: {problems}")
 
 
 @app.named("solve")

@@ -1,4 +1,4 @@
-"""STRL: expressions, how they are walked, what is there to give, and what a file of requests says.
+"""STRL: expressions, what is there to give, what a file of requests says, and what is odd in it.
 
 Leaves ask for nodes over a time, operators combine what they are worth.
 Source: Tumanov et al., TetriSched (EuroSys 2016), section 4; spec tetrisched sections 4.1 and 4.2.
@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from foresail.model import words
 from foresail.model.errors import InputError
-from foresail.strl.tokens import Position
+from foresail.strl.tokens import Position, listed
 
 
 def _require(holds: bool, field: str, value: object, expected: str) -> None:
@@ -138,11 +139,6 @@ def leaves(expression: Expression) -> tuple[Leaf, ...]:
     return tuple(each for each in walk(expression) if isinstance(each, NChooseK | LinearNChooseK))
 
 
-def depth(expression: Expression) -> int:
-    """Levels of the tree; 1 for a leaf."""
-    return 1 + max(map(depth, children(expression)), default=0)
-
-
 def highest_value(expression: Expression) -> float:
     """Return what the expression is worth at most, whatever it is given.
 
@@ -234,3 +230,50 @@ class Reading:
     """Every leaf as it was written, with the place of each of its arguments."""
     unused_sets: Mapping[str, Position]
     """Where the named sets that nothing uses are defined."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something odd: where it is written (None: nowhere in particular), and what it means."""
+
+    position: Position | None
+    text: str
+
+
+def remarks(reading: Reading) -> tuple[Remark, ...]:
+    """Return what can never count or names what is not there, in the order of the text."""
+    supply = reading.document.supply
+    found = [r for leaf, places in reading.places for r in _of_leaf(leaf, places, supply)]
+    found += [
+        Remark(position, f"the set {name} is used nowhere")
+        for name, position in reading.unused_sets.items()
+    ]
+    return tuple(sorted(found, key=_place)) + tuple(
+        Remark(None, f"{name} can never be worth anything")
+        for name, tree in reading.document.requests.items()
+        if not highest_value(tree)
+    )
+
+
+def _place(remark: Remark) -> tuple[int, int]:
+    return (remark.position.line, remark.position.column) if remark.position else (0, 0)
+
+
+def _of_leaf(leaf: Leaf, places: Mapping[str, Position], supply: Supply) -> Iterator[Remark]:
+    missing = leaf.nodes - supply.nodes
+    if missing:
+        yield Remark(places["nodes"], f"not among the nodes there are: {listed(missing)}")
+    here = leaf.nodes & supply.nodes
+    start = leaf.start_seconds
+    free = sum(supply.busy_until.get(node, start) <= start for node in here)
+    wanted = f"{leaf.count:,} of {words.count(len(here), 'node')}"
+    if leaf.count > len(here):
+        meaning = "never given" if isinstance(leaf, NChooseK) else "never given in full"
+        yield Remark(places["count"], f"{wanted} is {meaning}")
+    elif isinstance(leaf, NChooseK) and leaf.count > free:
+        then = words.duration(start)
+        yield Remark(places["start"], f"{wanted} is never given at {then}: {free} free by then")
+    if start < 0.0:
+        yield Remark(places["start"], "begins before now (0 s)")
+    if leaf.value == 0.0:
+        yield Remark(places["value"], "is worth nothing")
