@@ -114,16 +114,9 @@ class CompilingBeside(event.Listener):
 def compiling_beside(tasks: Sequence[Task]) -> Iterator[CompilingBeside]:
     """While in here, a second process compiles if the cache on disk is found wanting.
 
-    Parameters
-    ----------
-    tasks
-        Steps to compile and rehearsals: these first, then the longest. Those from outside the
-        package are left to this process.
-
-    Yields
-    ------
-    An object whose ``meet()`` compiles what is left of them here too, and returns when all are;
-    ``measure()`` says how far they are.
+    ``tasks`` are steps to compile and rehearsals: these first, then the longest. Those from outside
+    the package are left to this process. What is yielded has ``meet()``, which compiles what is
+    left of them here too, and returns when all are; its ``measure()`` says how far they are.
     """
     with tempfile.TemporaryDirectory(prefix="foresail-") as folder:
         beside = CompilingBeside(tasks, Path(folder))

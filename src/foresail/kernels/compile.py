@@ -138,15 +138,9 @@ def merged_part(function: Function) -> Function:
 class Step:
     """A part that is called by its address (``foresail.kernels.calling``).
 
-    Nothing is compiled before its address is asked for: a policy compiles its own steps and
-    no others. Pickled by name, for machine code is one process's.
-
-    Parameters
-    ----------
-    dispatcher
-        The function, for Numba to compile.
-    signature
-        One of ``foresail.kernels.signatures``.
+    Nothing is compiled before its address is asked for: a policy compiles its own steps and no
+    others. Pickled by name, for machine code is one process's. ``signature`` is one of
+    ``foresail.kernels.signatures``.
     """
 
     def __init__(self, dispatcher: Any, signature: Any) -> None:

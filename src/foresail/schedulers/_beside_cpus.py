@@ -83,18 +83,11 @@ def others_of(job: Job) -> tuple[float, float]:
 class AllResources:
     """One partition at a moment: what is free of everything, and what frees more and when.
 
-    Parameters
-    ----------
-    view, records
-        The moment, and the names of what the partition consists of.
-    queue
-        Slots of the jobs that wait there, in queue order.
-    jobs, others
-        The rows of slots: those of passes, and memory and gpus.
-    overtakes, promises
-        Whether jobs may start before one that does not fit, and whether that is promised a start.
-    hopes
-        Whether behind one that is not due the likely runtime counts as well as the planned.
+    ``records`` of the view's cluster are what it consists of, ``queue`` the slots of the jobs that
+    wait there, in queue order; ``jobs`` and ``others`` are the rows of slots: those of passes, and
+    memory and gpus. ``overtakes`` and ``promises`` say whether jobs may start before one that does
+    not fit, and whether that is promised a start, ``hopes`` whether behind one that is not due the
+    likely runtime counts as well as the planned.
     """
 
     def __init__(

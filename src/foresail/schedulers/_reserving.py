@@ -34,14 +34,7 @@ class CapacityAdmission:
     up to whole cycles, so that what begins with a cycle ends in time. Of memory or gpus it may ask
     for a larger share of the cluster: that share of all containers is promised to it, so that what
     is promised fits in every resource. It is promised nothing before jobs that it waits for are
-    expected to have ended.
-
-    Parameters
-    ----------
-    alignment
-        Which of several possible times a job gets.
-    cycle_seconds
-        How often the scheduler is asked.
+    expected to have ended. The alignment says which of several possible times it gets.
     """
 
     def __init__(self, alignment: Alignment, cycle_seconds: float) -> None:

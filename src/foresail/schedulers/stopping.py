@@ -45,16 +45,9 @@ def make_room(job: Job, room: FreeRoom, victims: list[RunningJob]) -> list[Preem
     """Stop the youngest victims until the job would fit; none if it never would.
 
     They hold their nodes until the cluster reports that they have ended, and what the job is to
-    have of these is no other job's: it starts in the pass after that.
-
-    Parameters
-    ----------
-    job
-        What needs room.
-    room
-        What is free; less what the job is to have of it, on return.
-    victims
-        What may be stopped, the youngest last; those that are stopped are taken out.
+    have of these is no other job's: it starts in the pass after that. On return ``room`` is less by
+    what the job is to have of it; of the ``victims``, the youngest last, those that are stopped are
+    taken out.
     """
     cpus = job.cpus - room.cpus
     chosen: list[RunningJob] = []

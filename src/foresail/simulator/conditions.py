@@ -90,18 +90,10 @@ def random_outages(
     mean_repair_seconds: float,
     seed: int,
 ) -> tuple[Outage, ...]:
-    """Outages of every node, by themselves: exponential times up and down.
+    """Outages of every named node, by themselves: exponential times up and down.
 
-    Parameters
-    ----------
-    cluster
-        Its nodes; partitions without named nodes have none.
-    horizon_seconds
-        No outage begins after this.
-    mean_seconds_between, mean_repair_seconds
-        Mean time a node is up, and down.
-    seed
-        At least 0.
+    None begins after ``horizon_seconds``; ``mean_seconds_between`` and ``mean_repair_seconds`` are
+    the mean times that a node is up, and down.
     """
     random = np.random.default_rng(seed)
     nodes = [node.name for partition in cluster.partitions for node in partition.nodes]

@@ -37,16 +37,9 @@ class _TickFor:
 class Driver:
     """Leads a controller and a cluster through time, from one instant at which anything happens on.
 
-    Parameters
-    ----------
-    controller, cluster
-        ``cluster.next_seconds`` has to be known; what it does is up to it.
-    submissions
-        Jobs in order of submission.
-    cycle_seconds
-        The scheduler is asked at multiples of it, while jobs wait; None: after every instant.
-    external_events
-        Asked after every step for what is going to happen that is not the cluster's doing.
+    ``submissions`` are jobs in order of submission. The scheduler is asked at multiples of
+    ``cycle_seconds``, while jobs wait (None: after every instant). ``external_events`` is asked
+    after every step for what is going to happen that is not the cluster's doing.
     """
 
     def __init__(
@@ -205,31 +198,18 @@ def simulate_forward(
     """Go on from where a run stands until nothing more can happen.
 
     Jobs that wait wait on, jobs that run have run for as long as they have. Jobs that were asked to
-    stop do so at once.
+    stop do so at once. Yields the attempts in order of their ends, each as soon as it is known;
+    none of a job that never starts, or never ends.
+
+    The controller is led on to the end: a fork of the run's own (``Controller.fork``), or one that
+    has taken over what its records lead to (``Controller.take_over``). ``runtime_seconds`` says how
+    long each job runs in all, where it runs best, by its id; each part of one that starts in parts
+    runs for so long. A job that has run for longer already ends at once. ``submissions`` are
+    further jobs, in order, none of them before now. Of the ``conditions`` of nodes that counts
+    which is to come.
 
     Raises ``KeyError`` if the runtime of a job is not given, when it is needed; ``InputError`` if
     an outage or a change is of a node that does not exist, or a node is added that does.
-
-    Parameters
-    ----------
-    controller
-        Stands where the future begins: a fork of the run's own (``Controller.fork``), or one that
-        has taken over what its records lead to (``Controller.take_over``). It is led on to the end.
-    runtime_seconds
-        How long each job runs in all, where it runs best, by its id; each part of one that starts
-        in parts runs for so long. A job that has run for longer already ends at once.
-    submissions
-        Further jobs, in order of submission, none of them before now.
-    enforce_limits
-        Kill jobs at their requested time.
-    conditions
-        What the cluster does that an ideal one does not; of what its nodes do, what is to come.
-
-    Returns
-    -------
-    Iterator of Outcome
-        The attempts in order of their ends, each as soon as it is known; none of a job that never
-        starts, or never ends. Who asks for no more lets the rest of the future be.
     """
     controller.predictor.reveal(runtime_seconds)
 

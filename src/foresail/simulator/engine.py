@@ -45,16 +45,10 @@ def use_over_time(
     machines: Sequence[str],
     ends: Mapping[Allocation, float],
 ) -> pl.DataFrame:
-    """The table (``foresail.traces.schedule.USE``) of a run.
+    """The table (``foresail.traces.schedule.USE``) of a run, from rows of news in order.
 
-    Parameters
-    ----------
-    news
-        Rows as ``kernels.shared_machines`` has them, in order.
-    tasks, machines
-        Names of the numbers in these.
-    ends
-        When allocations ended (seconds): their tasks left then, if they had not before.
+    ``tasks`` and ``machines`` are the names of the numbers in these (``kernels.shared_machines``),
+    ``ends`` says when allocations ended (seconds): their tasks left then, if they had not before.
     """
     rows = np.concatenate((np.empty((0, kernel.NEWS_COLUMNS)), *news))
     whole = {
@@ -107,45 +101,27 @@ def simulate_events(
     watch: ProgressCallback | None = None,
     used: Callable[[pl.DataFrame], object] | None = None,
 ) -> Schedule:
-    """Run a workload under the controller, event by event, and say what happened.
+    """Run a workload under a fresh controller, event by event, and say what happened.
 
     A job runs for its true runtime from its start on (one that was preempted, or lost with a node,
     starts from the beginning); where its placement is not a preferred one, longer by its slowdown.
     Under a scheduler that starts tasks, each of these does so by itself. An oracle among the
     predictors is handed the truth first.
 
+    ``policy`` is what the schedule calls the policy. ``external_events`` is asked after every step
+    for what is going to happen that is not the cluster's doing; ``watch`` is given a measure of the
+    seconds of the log that are simulated. Where tasks share nodes, ``used`` is given the table of
+    what they needed, had and held over time (``foresail.traces.schedule.USE``).
+
+    The schedule has a row per attempt of each allocation, and one for each job that never started,
+    in order of submission. Its counters are those of the controller, ``preempted`` and ``lost``
+    attempts, and ``never_started``: jobs that were still waiting when nothing more could happen;
+    where tasks share nodes, those of ``SharedMachines`` too. Where nodes come and go, its
+    ``capacity`` says when, and ``processors`` are the most that there were at once.
+
     Raises ``ImpossibleTransition`` if two jobs share an id; ``InputError`` if an outage or a change
     is of a node that does not exist, or a node is added that does; or tasks share nodes, and what
     they use is not known or cannot be.
-
-    Parameters
-    ----------
-    workload
-        Jobs and their truth.
-    controller
-        A fresh one; its predictor may have learned before.
-    policy
-        What to call scheduler, predictor and correction in the schedule.
-    enforce_limits
-        Kill jobs at their requested time.
-    conditions
-        What the cluster does that an ideal one does not.
-    external_events
-        Asked after every step for what is going to happen that is not the cluster's doing.
-    watch
-        Is given a measure of the seconds of the log that are simulated.
-    used
-        Where tasks share nodes, is given the table of what they needed, had and held over time
-        (``foresail.traces.schedule.USE``).
-
-    Returns
-    -------
-    Schedule
-        A row per attempt of each allocation, and one for each job that never started, in order of
-        submission. Its counters are those of the controller, ``preempted`` and ``lost`` attempts,
-        and ``never_started``: jobs that were still waiting when nothing more could happen; where
-        tasks share nodes, those of ``SharedMachines`` too. Where nodes come and go, its
-        ``capacity`` says when, and ``processors`` are the most that there were at once.
     """
     began = time.perf_counter()
     truth = workload.truth()

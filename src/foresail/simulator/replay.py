@@ -77,23 +77,14 @@ def replay(
     enforce_limits: bool = False,
     watch: ProgressCallback | None = None,
 ) -> Schedule:
-    """Replay a workload on its machine under a policy.
+    """Replay a workload on its machine under a policy whose three parts have compiled steps.
+
+    With ``enforce_limits`` jobs end at their requested time; ``watch`` is given a measure of the
+    seconds of the log whose jobs have been submitted.
 
     Raises ``InputError`` if a job's runtime is unknown or negative, a job is wider than the
-    machine, jobs ask for more than processors, or a part has no compiled steps.
-
-    Parameters
-    ----------
-    workload
-        Needs real runtimes and the number of processors.
-    policy
-        Its three parts must have compiled steps (``foresail.control.policy.is_compiled``).
-    conventions
-        The order of things at the same instant.
-    enforce_limits
-        Jobs end at their requested time.
-    watch
-        Is given a measure of the seconds of the log whose jobs have been submitted.
+    machine, the number of processors is unknown, jobs ask for more than processors, or a part has
+    no compiled steps.
     """
     require_processors_bind(workload)
     runtime = real_runtimes(workload, enforce_limits=enforce_limits)

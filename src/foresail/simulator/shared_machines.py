@@ -36,24 +36,11 @@ class SharedMachines:
     """Tasks share the cpus and the memory of their machine, by the truth of what they use.
 
     Where cpus are short, tasks are slower; where memory is, tasks are evicted, and their allocation
-    ends with ``LOST``: it is requeued and begins anew. It completes with the last of its
-    tasks. Source: paper 000, sections 5.1.3 and 5.4.1.
+    ends with ``LOST``: it is requeued and begins anew. It completes with the last of its tasks. By
+    delays and noise all that a task does takes longer. Source: paper 000, sections 5.1.3 and 5.4.1.
 
-    Parameters
-    ----------
-    use
-        The truth, by job, stage and task.
-    job_of
-        The specification of the job with an id.
-    cluster
-        The machines: its named nodes.
-    conditions
-        Delays and noise: by how much everything a task does takes longer.
-    enforces_limits
-        Whether allocations are killed at their job's requested time.
-    told
-        Is given the news of every instant: rows as ``kernels.shared_machines`` has them, in which
-        tasks and machines are numbers: see ``task_names`` and ``machine_names``.
+    ``told`` is given the news of every instant: rows as ``kernels.shared_machines`` has them, in
+    which tasks and machines are numbers: see ``task_names`` and ``machine_names``.
     """
 
     def __init__(

@@ -68,18 +68,9 @@ class ExecutionModel(Protocol):
 class FixedRuntimes:
     """Every allocation runs for as long as the truth has it, whatever runs beside it.
 
-    Parameters
-    ----------
-    runtime_seconds
-        The truth: how long an allocation runs where its job runs best.
-    job_of
-        The specification of the job with an id.
-    cluster
-        Jobs run longer, by their slowdown, on nodes of it that they do not prefer.
-    conditions
-        Delays and noise.
-    enforces_limits
-        Whether allocations are killed at their job's requested time.
+    ``runtime_seconds`` is the truth: how long an allocation runs where its job, which ``job_of``
+    finds by its id, runs best; on nodes of the cluster that it does not prefer it runs longer, by
+    its slowdown. Of the conditions, delays and noise count.
     """
 
     def __init__(
@@ -149,23 +140,12 @@ class SimulatedCluster:
 
     What ends at an instant has ended before a node changes then. What has no room any more when a
     node is down, another or gone is lost, the latest started first. Whether there is room for what
-    is started is not its to check.
+    is started is not its to check. Of the conditions, it is about when which nodes are down, come,
+    change and go; the rest of them is the execution's. Nothing happens before ``begin_seconds``,
+    and nodes are as the cluster has them then.
 
     Raises ``InputError`` if an outage or a change is of a node that does not exist, or a node is
     added that does.
-
-    Parameters
-    ----------
-    cluster
-        What there is to run on at first.
-    execution
-        How long allocations run.
-    job_of
-        The specification of the job with an id.
-    conditions
-        When which nodes are down, come, change and go; the rest of them is the execution's.
-    begin_seconds
-        Nothing happens before, and nodes are as the cluster has them then.
     """
 
     def __init__(

@@ -90,28 +90,15 @@ def replay_tasks(
     history: Workload | None = None,
     watch: ProgressCallback | None = None,
 ) -> Schedule:
-    """Replay the tasks of a workload on as many slots as it has processors.
+    """Replay the tasks of a workload on as many slots as it has processors; a row for each.
 
-    Slots are as fast as its nodes (``foresail.traces.nodes.processors_of``).
+    Slots are as fast as its nodes (``foresail.traces.nodes.processors_of``). Each task takes one
+    processor, whatever it asked for. The policy's scheduler must let tasks start apart; its
+    correction is not asked. The predictor has learned from the jobs of ``history`` before;
+    ``watch`` is given a measure of the seconds of the log whose jobs have been submitted.
 
     Raises ``InputError`` if the tasks are not as ``task_stages`` wants them, or the predictor has
     no compiled steps.
-
-    Parameters
-    ----------
-    workload
-        Needs the number of processors; each task takes one, whatever it asked for.
-    policy
-        Its scheduler must let tasks start apart; its correction is not asked.
-    history
-        Jobs that the predictor has learned from before.
-    watch
-        Is given a measure of the seconds of the log whose jobs have been submitted.
-
-    Returns
-    -------
-    Schedule
-        A row a task, with the columns of ``schema.SCHEDULE`` and ``schema.PARTS``.
     """
     result = replay_task_arrays(workload, policy, history, watch)
     return _schedule(workload, policy, result)

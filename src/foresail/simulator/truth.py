@@ -19,15 +19,9 @@ _WIDTH = pl.col("tasks") * pl.col("cpus_per_task")
 def real_runtimes(workload: Workload, *, enforce_limits: bool = False) -> NDArray[np.float64]:
     """Real runtimes in seconds, a row per job in order of submission.
 
-    Raises ``InputError`` if there are no jobs, a runtime is unknown, negative or beyond belief, or
-    a job is wider than the machine, or how wide it is unknown.
-
-    Parameters
-    ----------
-    workload
-        Its jobs and its number of processors.
-    enforce_limits
-        Cut them at the requested time, as a cluster that enforces limits does.
+    With ``enforce_limits`` they are cut at the requested time. Raises ``InputError`` if there are
+    no jobs, a runtime is unknown, negative or beyond belief, or a job is wider than the machine, or
+    how wide it is unknown.
     """
     runtime = known_runtimes(workload)
     have = f"the machine's {workload.processors}"

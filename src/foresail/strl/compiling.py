@@ -161,18 +161,10 @@ def compile_expression(
 ) -> Compiled:
     """The program whose best values are the best allocation of an expression.
 
-    Raises ``InputError`` if a leaf starts before 0, or the quantum is not above 0.
-
-    Parameters
-    ----------
-    expression
-        What is asked for; several jobs are the children of a ``Sum``. Starts count from now.
-    supply
-        The nodes, and until when running jobs are expected to hold them.
-    quantum_seconds
-        Length of a slot. A leaf holds its nodes in every slot that it touches.
-    formulation
-        How the program is written.
+    Several jobs are the children of a ``Sum``; starts count from now. ``supply`` says until when
+    running jobs are expected to hold nodes. A leaf holds its nodes in every slot, of
+    ``quantum_seconds``, that it touches. Raises ``InputError`` if a leaf starts before 0, or the
+    quantum is not above 0.
     """
     began = time.perf_counter()
     asked = leaves(expression)

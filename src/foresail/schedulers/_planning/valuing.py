@@ -69,19 +69,9 @@ class RuntimeBeliefs:
     def done_by(self, slowdown: float, seconds: Floats, step: float, slots: int) -> Floats:
         """Probability of each to be done by a moment if it starts so many steps from now.
 
-        Parameters
-        ----------
-        slowdown
-            How many times longer the jobs run.
-        seconds
-            From now to each job's moment; shape (jobs,). A millionth of a second is given.
-        step, slots
-            Seconds between starts, and their number.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (jobs, slots).
+        The jobs run ``slowdown`` times longer; ``seconds`` are those from now to each job's moment,
+        shape (jobs,), of which a millionth of a second is given. There are so many ``slots``, a
+        ``step`` (seconds) apart; the shape is (jobs, slots).
         """
         left = seconds + _GRACE_SECONDS
         last = np.clip(np.floor(left / step), -1, slots - 1).astype(np.int64)  # start in time

@@ -171,16 +171,10 @@ def _mean(values: Floats) -> float:
 def posterior_mean(
     pilots: Floats, task_variance: float, prior: float, prior_variance: float
 ) -> float:
-    """Mean of the belief after the pilots, all normal (spec section 6.1).
+    """Mean of the belief after the pilots (seconds of each), all normal (spec section 6.1).
 
-    Parameters
-    ----------
-    pilots
-        Seconds of each.
-    task_variance
-        Of tasks about their job's mean.
-    prior, prior_variance
-        The belief about the job's mean before; an infinite variance: none.
+    ``task_variance`` is that of tasks about their job's mean; ``prior`` and ``prior_variance`` are
+    the belief about the job's mean before (an infinite variance: none).
     """
     if not (math.isfinite(prior) and math.isfinite(prior_variance)):
         return _mean(pilots)
@@ -241,15 +235,9 @@ def log_posterior_median(
     """Median of the belief after the pilots, if the logarithm of a job's mean is normal.
 
     Long jobs among short ones, which a normal belief cannot think of, do not surprise it.
-
-    Parameters
-    ----------
-    pilots
-        Seconds of each.
-    relative_variance
-        Squared coefficient of variation of tasks within a job.
-    prior, prior_variance
-        Mean and variance of the logarithm of the job's mean before.
+    ``pilots`` are seconds of each, ``relative_variance`` is the squared coefficient of variation of
+    tasks within a job; ``prior`` and ``prior_variance`` are of the logarithm of the job's mean
+    before.
     """
     mean = _mean(pilots)
     if mean <= 0.0 or not (math.isfinite(prior) and math.isfinite(prior_variance)):
@@ -287,18 +275,11 @@ def task_seconds(numbers: Floats, pilots: Floats, prior: Prior) -> float:
 
 @bare_kernel
 def total_seconds(sampled: float, predicted: float, others: float, share: float) -> float:
-    """All stages of a job, whose first one was sampled.
+    """Seconds of all stages of a job, whose first one was sampled.
 
-    Parameters
-    ----------
-    sampled, predicted
-        Seconds of the first stage's tasks as sampled, and as history has it.
-    others
-        Seconds of the other stages' tasks as history has them; nan if unknown.
-    share
-        How many times as many tasks as the first the other stages have.
-
-    Source: spec slearn section 5; golden value 10.4.
+    ``sampled`` and ``predicted`` are seconds of the first stage's tasks as sampled, and as history
+    has it; ``others`` those of the other stages' tasks as history has them (nan if unknown), which
+    are ``share`` times as many. Source: spec slearn section 5; golden value 10.4.
     """
     if share == 0.0:
         return sampled
@@ -373,22 +354,10 @@ def in_time(
 ) -> float:
     """Probability that so many tasks have ended on so many slots within so many seconds.
 
-    Tasks of a job are taken to be log-normal about its mean. As many of them as the job gets slots
-    start last, together; those before them follow one another on these slots, with little chance in
-    their sum. Spec slearn, section 3.6 names tasks' maxima for deadlines; the rules are ours.
-
-    Parameters
-    ----------
-    mean
-        Seconds of a task.
-    relative_variance
-        Squared coefficient of variation of tasks within the job.
-    tasks
-        That have not ended.
-    slots
-        How many of them run at once, if nothing else does.
-    seconds
-        That are left.
+    Tasks of a job are taken to be log-normal about its mean (seconds), with this squared
+    coefficient of variation. As many of them as the job gets slots start last, together; those
+    before them follow one another on these slots, with little chance in their sum. Spec slearn,
+    section 3.6 names tasks' maxima for deadlines; the rules are ours.
     """
     together = min(tasks, slots)
     left = seconds - mean * (tasks - together) / slots

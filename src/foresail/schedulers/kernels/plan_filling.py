@@ -24,15 +24,8 @@ _ROUNDING: Final = 1e-7
 def rows_and_shares(cover: Floats) -> Floats:
     """List for every set the rows that give to it and how much, filled up with row -1.
 
-    Parameters
-    ----------
-    cover
-        Per set and row: what the row gives of each unit that a group of the set needs; 0 if none.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (sets, most rows of any set, 2).
+    ``cover`` has per set and row what the row gives of each unit that a group of the set needs; 0
+    if none. The shape is (sets, most rows of any set, 2).
     """
     most = int((cover > 0.0).sum(axis=1).max(initial=0))
     rows = np.argsort(cover <= 0.0, axis=1, kind="stable")[:, :most]
@@ -121,24 +114,13 @@ def fill_plan(
     chosen_group: Integers,
     chosen_slot: Integers,
 ) -> None:
-    """Give each job in turn its best fitting option, instead of the one it has.
+    """Give each job of an order in turn its best fitting option, instead of the one it has.
 
-    Parameters
-    ----------
-    order
-        Numbers of jobs.
-    first_group
-        Groups of job ``j`` are ``first_group[j]`` to ``first_group[j + 1]``.
-    group_set, consumption
-        Per group: its set; and what it needs so many slots after its start.
-    score
-        Per group and slot: how good a start there is; only what is above 0 is taken.
-    cover
-        Per set: its rows and what they give, as ``rows_and_shares`` makes them.
-    left
-        Per row and slot: what the plan leaves; changed.
-    chosen_group, chosen_slot
-        Per job, -1 where it is not planned; changed.
+    Groups of job ``j`` are ``first_group[j]`` to ``first_group[j + 1]``. Per group: its set, what
+    it needs so many slots after its start, and how good a start in each slot is (``score``; only
+    what is above 0 is taken). Per set: its rows and what they give, as ``rows_and_shares`` makes
+    them (``cover``). Changed are ``left``, what the plan leaves by row and slot, and what is chosen
+    per job, -1 where it is not planned.
     """
     least = room(left.shape[1])
     for at in range(order.size):
@@ -179,22 +161,11 @@ def take_in_turn(
 ) -> None:
     """Give each job in turn cells for all its tasks, those first of which others want least.
 
-    Parameters
-    ----------
-    order
-        Numbers of jobs.
-    each, tasks, allowed
-        Per job: what one of its tasks needs, shape (jobs, resources); how many it has; and the
-        cells that it may use, shape (jobs, cells).
-    wanted
-        Per cell: cpus of the jobs to come that may use it; changed.
-    free
-        What is free, shape (resources, cells); changed.
-    cells
-        The numbers of all cells, in any order; changed.
-    shares
-        Tasks of every job on every cell, shape (jobs, cells), 0 at first; changed. A job whose
-        tasks do not all fit has none.
+    Per job: what one of its tasks needs (``each``, shape (jobs, resources)), how many it has, and
+    the cells that it may use (``allowed``, shape (jobs, cells)). Per cell: cpus of the jobs to come
+    that may use it (``wanted``), what is ``free``, shape (resources, cells), and the numbers of all
+    ``cells``, in any order; all three are changed. ``shares``, tasks of every job on every cell, is
+    0 at first; a job whose tasks do not all fit has none.
     """
     for job in order:
         _sort(cells, wanted)
@@ -245,14 +216,8 @@ def _fitting(free: Floats, each: Floats) -> float:
 def grant(order: Integers, each: Floats, shares: Integers, free: Floats, granted: Booleans) -> None:
     """Let jobs in turn have what they need on their cells, if all of it is free.
 
-    Parameters
-    ----------
-    order, each, shares
-        As ``take_in_turn`` has them.
-    free
-        What is free, shape (resources, cells); changed.
-    granted
-        Per job: whether it has tasks on cells and they fit there; False at first, changed.
+    ``order``, ``each``, ``shares`` and ``free`` are as in ``take_in_turn``; the last is changed, as
+    is ``granted``, False at first: whether a job has tasks on cells and they fit there.
     """
     resources, cells = free.shape
     for job in order:

@@ -339,21 +339,11 @@ def search(
 ) -> float:
     """Change the first of three equal plans again and again; the last is the best that was met.
 
-    Parameters
-    ----------
-    options
-        What may be planned.
-    plans, lefts
-        Three times a row for each job and victim, and what is left of every row; changed.
-    limits
-        What the plan is worth, and what is good enough to stop; after how many changes to stop, and
-        how many without gain; of how many options the one is taken for which least room is made.
-    order, least
-        Room: per job, per slot.
-    most
-        The most that any start of a job is worth.
-    state
-        Says which changes are tried; changed.
+    ``plans`` have a row for each job and victim, ``lefts`` what is left of every row. ``limits``
+    are what the plan is worth, and what is good enough to stop; after how many changes to stop, and
+    how many without gain; of how many options the one is taken for which least room is made.
+    ``order`` and ``least`` are room per job and per slot, ``most`` is the most that any start of a
+    job is worth; ``state`` says which changes are tried.
     """
     plan = _Chosen(plans[0], lefts[0])
     kept = _Chosen(plans[1], lefts[1])

@@ -203,21 +203,9 @@ def submit_job(
 ) -> None:
     """A job comes, of whose stages the predictor's belief is in its row (or nan).
 
-    Parameters
-    ----------
-    at
-        What is changed.
-    job
-        Its row.
-    ordinal
-        How many jobs came before.
-    first_order
-        The numbers of the first stage's tasks, in the order in which they are to start; the pilots
-        are brought to the front.
-    tasks
-        Of all stages.
-    now
-        Seconds.
+    ``ordinal`` jobs came before. ``first_order`` has the numbers of the first stage's tasks, in the
+    order in which they are to start: the pilots are brought to the front. ``tasks`` are those of
+    all stages.
     """
     queues, way = at.queues, at.way
     row = queues.jobs[job]
@@ -293,25 +281,10 @@ def end_task_of_job(
 ) -> bool:
     """A task of a job has ended; returns whether it was the last pilot.
 
-    What is learned of it are the seconds that it would have run at speed 1; who counts the service
-    of jobs counts for how long they hold slots.
-
-    Parameters
-    ----------
-    at
-        What is changed.
-    job
-        Its row.
-    place
-        The how manieth of the job's tasks it was to start, from 0.
-    queue
-        To which it was charged.
-    start, now
-        Seconds.
-    slowdown
-        How many times longer it ran than it would have at speed 1.
-    told
-        Seconds of each of the job's pilots that have ended; as long as the first stage has tasks.
+    What is learned of it are the seconds that it would have run at speed 1 (it ran ``slowdown``
+    times longer); who counts the service of jobs counts for how long they hold slots. It was the
+    ``place``-th of the job's tasks to start, from 0, charged to a queue. ``told`` are seconds of
+    each of the job's pilots that have ended, as long as the first stage has tasks.
     """
     queues = at.queues
     row = queues.jobs[job]

@@ -95,13 +95,8 @@ def _note_next(places: Floats, row: Floats, started: float) -> float:
 def replay_partitions(places: Floats, upcoming: Floats) -> None:
     """Run the jobs of all partitions to their end; the results are in their tables.
 
-    Parameters
-    ----------
-    places
-        Where these are (``foresail.kernels.borrowed.Places``), a row per partition: the arrays of
-        the queue of a ``Replay``, of its reference, and its others in order.
-    upcoming
-        Room for what is to be done next (NEXT_COLUMNS).
+    ``places`` says where these are (``foresail.kernels.borrowed.Places``), a row per partition;
+    ``upcoming`` is room for what is to be done next (NEXT_COLUMNS).
     """
     count, started = places.shape[0], 0.0
     for i in range(count):

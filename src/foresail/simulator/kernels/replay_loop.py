@@ -732,19 +732,10 @@ def idle(
     machine: Floats,
     state: PredictorState,
 ) -> Replay:
-    """A machine without jobs, before the first of these is submitted.
+    """A machine (see ``machine_numbers``) without jobs, before the first of these is submitted.
 
-    Parameters
-    ----------
-    specs, width, runtime, kinds
-        A row per job in order of submission: its specification, cpus, real seconds, and the number
-        of its kind (from 0 on).
-    scheduler
-        The policy's.
-    machine
-        See ``machine_numbers``.
-    state
-        The predictor's arrays.
+    A row per job in order of submission: its specification, cpus, real seconds, and the number of
+    its kind (from 0 on). ``state`` has the predictor's arrays.
     """
     count = len(specs)
     jobs = blank_jobs(count + 1, JOB_COLUMNS)

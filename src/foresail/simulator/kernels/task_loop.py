@@ -298,17 +298,9 @@ def teach_loop(
 ) -> None:
     """Let a predictor learn what happened before, and note what its beliefs were worth.
 
-    Parameters
-    ----------
-    steps, predictor
-        As in ``TaskReplay``.
-    slots, times, seconds
-        What happened, in order: to which slot, when, and the mean runtime of its tasks; nan where
-        it was submitted.
-    judged
-        Whether it learns the error of a belief about a job's first stage.
-    proved
-        What history turned out to be worth (``pilots.nothing_proved``).
+    ``slots``, ``times`` and ``seconds`` say what happened, in order: to which slot, when, and the
+    mean runtime of its tasks (nan where it was submitted); ``judged`` whether ``proved``
+    (``pilots.nothing_proved``) learns the error of a belief about a job's first stage.
     """
     for i in range(slots.size):
         ends = not math.isnan(seconds[i])
