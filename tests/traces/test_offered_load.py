@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foresail.model.errors import InputError
-from foresail.traces.facts import deadline_seconds, offered_load
+from foresail.traces.facts import offered_load
+from foresail_studies.generators._demands import deadline_seconds
 from foresail_studies.predictors.perturbed import perturbed
 from foresail_studies.predictors.sampled import FEATURE, as_text, samples_of
 

@@ -210,16 +210,6 @@ def known(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values[np.isfinite(values)]
 
 
-def share_of(holds: NDArray[np.bool_]) -> float:
-    """The share of which it holds; NaN of none."""
-    return float(holds.mean()) if holds.size else float("nan")
-
-
-def quantile(values: NDArray[np.float64], probability: float) -> float:
-    """A quantile (linear interpolation); NaN of none."""
-    return float(np.quantile(values, probability)) if values.size else float("nan")
-
-
 def cumulative_shares(values: NDArray[np.float64], name: str = "value") -> pl.DataFrame:
     """The empirical distribution function of finite values, as columns ``name`` and ``share``.
 

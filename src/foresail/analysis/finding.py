@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import update_wrapper, wraps
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import polars as pl
 
@@ -87,8 +87,7 @@ class Analysis(Protocol):
         """Return the finding; ``Unavailable`` where the workload lacks a field, never a guess."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """Finding of a study: a ``Finding`` but for the study's own name and title."""
 
     verdict: str
@@ -111,15 +110,7 @@ class _Study:
         answer = self.ask(self.parameters, workload)
         if isinstance(answer, str):
             return Unavailable(self.name, self.title, answer)
-        return Finding(
-            self.name,
-            self.title,
-            answer.verdict,
-            answer.scalars,
-            answer.tables,
-            answer.plots,
-            answer.notes,
-        )
+        return Finding(self.name, self.title, *answer)
 
 
 Record = TypeVar("Record")

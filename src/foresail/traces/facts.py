@@ -51,15 +51,6 @@ def offered_load(
     return float(np.sum(width * runtime_seconds)) / (capacity * seconds)
 
 
-def deadline_seconds(submit_seconds: Floats, runtime_seconds: Floats, slack: Floats) -> Floats:
-    """Deadlines, where ``slack`` is the share of the runtime that a job may wait; shape (jobs,).
-
-    3Sigma's slack of 60 % is 0.6 here, DistSched's slack of 1.2 (deadline minus submission over
-    runtime) is 0.2.
-    """
-    return submit_seconds + runtime_seconds * (1.0 + slack)
-
-
 @dataclass(frozen=True, slots=True)
 class Treatment:
     """Rows repaired, dropped, folded or filled in for one cause, and the first of them."""

@@ -19,11 +19,6 @@ ACHIEVED: Final = "achieved_"
 """Figures that a generator reached (load, mix) are in ``meta.header`` under names that begin so."""
 
 
-def achieved(**figures: float) -> dict[str, str]:
-    """Header facts from figures."""
-    return {ACHIEVED + name: f"{value:.7g}" for name, value in figures.items()}
-
-
 def gangs(
     submit: Floats, runtime: Floats, width: Integers, letter: str = "", /, **columns: Any
 ) -> pl.DataFrame:

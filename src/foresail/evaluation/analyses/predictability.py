@@ -13,11 +13,14 @@ from foresail.analysis.finding import Answer, Plot, study_with_parameters
 from foresail.analysis.prediction_errors import error_histogram, error_shares
 from foresail.evaluation.replaying import evaluate
 from foresail.evaluation.tables import learning_curve
-from foresail.model.errors import InputError
 from foresail.model.registry import register
 from foresail.model.words import count, percent
 from foresail.traces.measured import quantity
 from foresail.traces.workload import Workload
+
+_MOST_JOBS: Final = 200_000
+_MOST_JOBS_OF_USAGE: Final = 50_000
+"""The first so many jobs are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +29,6 @@ class PredictabilityParameters:
 
     predictor: str = "jvu"
     """Short form of the predictor that is asked."""
-    most_jobs: int = 200_000
-    """The first so many jobs are looked at."""
-
-    def __post_init__(self) -> None:
-        if self.most_jobs < 1:
-            raise InputError("too few", field="most_jobs", value=self.most_jobs, expected="1 on")
 
 
 @register("analysis", "runtime_predictability", parameters=PredictabilityParameters)
@@ -44,7 +41,7 @@ def runtime_predictability(
     Spec section 10, W14 (dissertation, figures 3.10 and 4.2d; golden value G23). Jobs are learned
     from when they have ended. Errors over the jobs that ran for more than 0 s.
     """
-    first = workload.with_jobs(workload.jobs.head(parameters.most_jobs))
+    first = workload.with_jobs(workload.jobs.head(_MOST_JOBS))
     runtimes = columns.runtimes(first)
     if not (runtimes > 0).any():
         return "No job's runtime is known and above 0."
@@ -89,24 +86,15 @@ _QUANTITIES: Final = ("runtime", "cpu", "memory", "cpu_time", "memory_time")
 _FEWEST: Final = 30
 
 
-@dataclass(frozen=True, slots=True)
-class UsagePredictabilityParameters(PredictabilityParameters):
-    """Parameters of the analysis ``usage_predictability``."""
-
-    most_jobs: int = 50_000
-
-
-@register("analysis", "usage_predictability", parameters=UsagePredictabilityParameters)
+@register("analysis", "usage_predictability", parameters=PredictabilityParameters)
 @study_with_parameters("Is use more predictable than runtime?", "5.1")
-def usage_predictability(
-    parameters: UsagePredictabilityParameters, workload: Workload
-) -> Answer | str:
+def usage_predictability(parameters: PredictabilityParameters, workload: Workload) -> Answer | str:
     """Errors of estimates from history per quantity, and by week from an empty history on.
 
     Spec section 10, W18 (dissertation, figures 5.2 and 5.3). Errors over the jobs that used more
     than none of a quantity.
     """
-    first = workload.with_jobs(workload.jobs.head(parameters.most_jobs))
+    first = workload.with_jobs(workload.jobs.head(_MOST_JOBS_OF_USAGE))
     ran = np.isfinite(quantity(first, "runtime"))
     usable = [name for name in _QUANTITIES if ((quantity(first, name) > 0) & ran).any()]
     if not set(usable) - {"runtime"}:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.analysis.columns import cumulative_shares, quantile, share_of
+from foresail.analysis.columns import cumulative_shares
 from foresail.analysis.finding import Answer, Plot, study, study_with_parameters
 from foresail.model.arrays import Floats
 from foresail.model.errors import InputError, require_share
@@ -504,3 +504,13 @@ def usage_sampling(workload: Workload) -> Answer | str:
     if step > 1:
         notes.append(f"Every {step}th task is drawn; all are counted.")
     return Answer(verdict, scalars, tables, (plot,), tuple(notes))
+
+
+def share_of(holds: NDArray[np.bool_]) -> float:
+    """The share of which it holds; NaN of none."""
+    return float(holds.mean()) if holds.size else float("nan")
+
+
+def quantile(values: NDArray[np.float64], probability: float) -> float:
+    """A quantile (linear interpolation); NaN of none."""
+    return float(np.quantile(values, probability)) if values.size else float("nan")

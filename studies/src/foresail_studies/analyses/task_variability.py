@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.analysis.columns import cumulative_shares, known, quantile
+from foresail.analysis.columns import cumulative_shares, known
 from foresail.analysis.finding import Answer, Plot, study_with_parameters
 from foresail.kernels.compile import bare_kernel, part
 from foresail.model.arrays import Floats, Integers
@@ -21,6 +21,7 @@ from foresail.model.errors import InputError, require_at_least, require_each_pos
 from foresail.model.registry import register
 from foresail.traces.measured import task_keys
 from foresail.traces.workload import Workload
+from foresail_studies.analyses.cpu_volatility import quantile
 
 _COUNT: Final = 0
 _MEAN: Final = 1

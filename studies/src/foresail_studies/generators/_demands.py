@@ -13,7 +13,7 @@ from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.model.errors import InputError
 from foresail.traces import schema
 from foresail.traces.facts import offered_load
-from foresail.traces.generating import achieved
+from foresail.traces.generating import ACHIEVED
 
 NODE_MEMORY_BYTES: Final = 16.0 * 2.0**30
 _TRIES: Final = 50
@@ -173,3 +173,17 @@ def of_classes(
         tasks_per_job=float(width.mean()),
         machine_hours_per_job=float(np.mean(width * runtime)) / 3600.0,
     )
+
+
+def deadline_seconds(submit_seconds: Floats, runtime_seconds: Floats, slack: Floats) -> Floats:
+    """Deadlines, where ``slack`` is the share of the runtime that a job may wait; shape (jobs,).
+
+    3Sigma's slack of 60 % is 0.6 here, DistSched's slack of 1.2 (deadline minus submission over
+    runtime) is 0.2.
+    """
+    return submit_seconds + runtime_seconds * (1.0 + slack)
+
+
+def achieved(**figures: float) -> dict[str, str]:
+    """Header facts from figures."""
+    return {ACHIEVED + name: f"{value:.7g}" for name, value in figures.items()}

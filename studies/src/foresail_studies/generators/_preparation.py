@@ -17,9 +17,9 @@ from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.model.errors import InputError, require_at_least, require_choice, require_positive
 from foresail.traces import schema
 from foresail.traces.folder import load_workload
-from foresail.traces.generating import achieved, gangs
+from foresail.traces.generating import gangs
 from foresail.traces.workload import Workload, WorkloadMeta
-from foresail_studies.generators._demands import draw_arrivals
+from foresail_studies.generators._demands import achieved, draw_arrivals
 from foresail_studies.generators._synthetic import jobs_of_log
 
 WINDOW_SECONDS: Final = 1000.0

@@ -27,11 +27,12 @@ from foresail.model.errors import (
     require_share,
 )
 from foresail.traces import schema
-from foresail.traces.facts import deadline_seconds
 from foresail.traces.folder import load_workload
-from foresail.traces.generating import achieved, gangs
+from foresail.traces.generating import gangs
 from foresail.traces.workload import Workload, WorkloadMeta
 from foresail_studies.generators._demands import (
+    achieved,
+    deadline_seconds,
     demands,
     draw_arrivals,
     draw_slacks,

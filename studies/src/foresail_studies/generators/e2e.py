@@ -14,8 +14,9 @@ import polars as pl
 
 from foresail.model.errors import require_at_least, require_each_at_least, require_share
 from foresail.model.registry import register
-from foresail.traces.generating import achieved, generator
+from foresail.traces.generating import generator
 from foresail.traces.workload import Workload
+from foresail_studies.generators._demands import achieved
 from foresail_studies.generators._synthetic import (
     SyntheticParameters,
     google_like,

@@ -13,10 +13,12 @@ from foresail.model.arrays import Floats, Integers
 from foresail.model.errors import require_at_least, require_positive, require_share
 from foresail.model.registry import register
 from foresail.traces import schema
-from foresail.traces.generating import achieved, generator
-from foresail.traces.measured import tasks_table, with_use
+from foresail.traces.generating import generator
+from foresail.traces.measured import tasks_table
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail_studies.generators._demands import achieved
 from foresail_studies.generators.usage import MeasuredTasks, Swings, measure
+from foresail_studies.readers._google import with_use
 
 _GIBIBYTE: Final = 2.0**30
 _SLACKS: Final = np.array([1.2, 1.4, 1.6, 1.8])

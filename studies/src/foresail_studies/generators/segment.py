@@ -18,11 +18,11 @@ from foresail.model.errors import (
     require_share,
 )
 from foresail.model.registry import register
-from foresail.traces.facts import deadline_seconds
 from foresail.traces.folder import load_workload
 from foresail.traces.generating import generator
 from foresail.traces.workload import Workload, WorkloadMeta
 from foresail_studies.generators._demands import (
+    deadline_seconds,
     draw_slacks,
     of_classes,
     preferred_racks,

@@ -20,11 +20,10 @@ from foresail.model.errors import (
     require_share,
 )
 from foresail.model.registry import register
-from foresail.traces.facts import deadline_seconds
-from foresail.traces.generating import achieved, gangs, generator
+from foresail.traces.generating import gangs, generator
 from foresail.traces.workload import Workload, WorkloadMeta
 from foresail_studies.generators import _preparation as preparation
-from foresail_studies.generators._demands import draw_slacks
+from foresail_studies.generators._demands import achieved, deadline_seconds, draw_slacks
 from foresail_studies.generators._preparation import (
     JobsWithTasks,
     rescaled_times,

@@ -25,11 +25,12 @@ from foresail.model.errors import (
     require_share,
 )
 from foresail.model.registry import register
-from foresail.traces.facts import deadline_seconds
-from foresail.traces.generating import achieved, gangs, generator
+from foresail.traces.generating import gangs, generator
 from foresail.traces.reading import read
 from foresail.traces.workload import Workload, WorkloadMeta
 from foresail_studies.generators._demands import (
+    achieved,
+    deadline_seconds,
     demands,
     draw_arrivals,
     draw_slacks,

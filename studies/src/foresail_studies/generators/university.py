@@ -21,8 +21,9 @@ from foresail.model.arrays import Floats
 from foresail.model.errors import InputError, require_at_least, require_positive, require_share
 from foresail.model.registry import register
 from foresail.traces.facts import offered_load
-from foresail.traces.generating import achieved, generator
+from foresail.traces.generating import generator
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail_studies.generators._demands import achieved
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from foresail.model.arrays import Floats, Integers
 from foresail.model.errors import require_at_least, require_share
 from foresail.model.registry import register
-from foresail.traces.generating import achieved, generator
-from foresail.traces.measured import tasks_table, usage_table, with_use
+from foresail.traces.generating import generator
+from foresail.traces.measured import tasks_table, usage_table
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
+from foresail_studies.generators._demands import achieved
+from foresail_studies.readers._google import with_use
 
 PERIOD_SECONDS: Final = 300.0
 _DAY_SECONDS: Final = 86400.0

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from foresail.model.errors import require_positive
-from foresail.traces.measured import tasks_table, usage_table, with_use
+from foresail.traces.measured import task_keys, tasks_table, usage_table
 from foresail.traces.reading import LINE, Notes
 from foresail.traces.text_values import with_numbers
 
@@ -231,3 +233,35 @@ def _usage(usage: pl.DataFrame, cores: float) -> pl.DataFrame:
             maximum_memory_bytes="maximum_memory",
         ).filter(pl.col("end_seconds") > pl.col("start_seconds"))
     )
+
+
+def with_use(jobs: pl.DataFrame, usage: pl.DataFrame) -> pl.DataFrame:
+    """The jobs with what they used on average per task, from the usage table.
+
+    As elsewhere in the jobs table, ``used_cpu_seconds`` is per requested cpu; it is null where the
+    request is unknown or 0. Sums go row by row, so that they are the same on every machine.
+    """
+    row_of_job = jobs.select("job_id").with_row_index("row")
+    rows = usage.join(row_of_job, on="job_id", how="inner", maintain_order="left")
+    row = rows["row"].to_numpy()
+    seconds = (rows["end_seconds"] - rows["start_seconds"]).to_numpy()
+    cpu = np.bincount(row, seconds * _known(rows["average_cpus"]), jobs.height)
+    memory = np.bincount(row, seconds * _known(rows["average_memory_bytes"]), jobs.height)
+    remembered = np.where(rows["average_memory_bytes"].is_not_null(), seconds, 0.0)
+    memory_seconds = np.bincount(row, remembered, jobs.height)
+    tasks = np.bincount(rows.unique(["row", *task_keys(rows)])["row"], minlength=jobs.height)
+    cpus = pl.col("cpus_per_task")
+    used = pl.DataFrame({"cpu": cpu, "memory": memory, "seconds": memory_seconds, "tasks": tasks})
+    found = used.select(
+        cpu=pl.when(pl.col("tasks") > 0).then(pl.col("cpu") / pl.col("tasks")),
+        memory=pl.when(pl.col("seconds") > 0).then(pl.col("memory") / pl.col("seconds")),
+    )
+    return jobs.with_columns(
+        used_cpu_seconds=pl.when(cpus > 0).then(found["cpu"] / cpus),
+        used_memory_bytes=found["memory"],
+    )
+
+
+def _known(values: pl.Series) -> NDArray[np.float64]:
+    """The values with 0 for what is unknown."""
+    return values.fill_null(0.0).to_numpy()
