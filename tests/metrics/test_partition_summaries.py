@@ -5,8 +5,7 @@ import math
 import polars as pl
 import pytest
 
-from foresail.metrics.partitions import apart, partition_summaries
-from foresail.metrics.summary import fairness
+from foresail.metrics.summary import apart, fairness, partition_summaries
 from foresail.traces import schema
 from foresail.traces.schedule import (
     Schedule,

@@ -14,9 +14,8 @@ from foresail_studies.report import judge
 from foresail_studies.results import StudyResults, carry_out_study
 from foresail_studies.study import study_part
 from foresail_studies.synchronization.models import BarrierFormula, Draw
-from foresail_studies.transient.capacity import DrawnPool, MarketPool
+from foresail_studies.transient.capacity import DrawnPool, MarketPool, TrailingWindows
 from foresail_studies.transient.service import Minutes
-from foresail_studies.transient.windows import TrailingWindows
 from foresail_studies.waiting import _shared as _waiting
 from foresail_studies.waiting.logs import TraceRun
 from foresail_studies.waiting.models import Simulation

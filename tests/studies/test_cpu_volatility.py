@@ -236,11 +236,9 @@ def test_unavailable_without_samples():
 
 
 def test_volatility_parameters_out_of_range():
-    """A coverage that is no share, or no class at all, is refused."""
+    """A coverage that is no share is refused."""
     with pytest.raises(InputError, match="coverage"):
         CpuVolatilityParameters(coverage=1.5)
-    with pytest.raises(InputError, match="scheduling_classes"):
-        CpuVolatilityParameters(scheduling_classes=())
 
 
 def test_tasks_of_the_same_number_in_different_stages_are_different_tasks():

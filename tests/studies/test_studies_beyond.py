@@ -8,7 +8,7 @@ from foresail.control.policy import parse_policy
 from foresail.model.registry import entries, find
 from foresail.model.short_form import part_of
 from foresail.traces.generating import generate
-from foresail_studies.beyond._shared import CALM_WAIT, FLOOD_WAIT, WatchedTrial
+from foresail_studies.beyond.studies import CALM_WAIT, FLOOD_WAIT, WatchedTrial
 from foresail_studies.study import Mean, sizes_of, study_part
 
 BEYOND = sorted(entry.name for entry in entries("study") if entry.name.startswith("beyond"))

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from foresail_studies.slearn import task_jobs
-from foresail_studies.slearn.task_jobs import Speedup, speedup
+from foresail_studies.slearn import _shared as task_jobs
+from foresail_studies.slearn._shared import Speedup, speedup
 
 
 def test_speedups():

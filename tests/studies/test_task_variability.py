@@ -298,8 +298,6 @@ def test_cpu_spread_needs_usage():
         {"window_days": ()},
         {"window_days": (0.0,)},
         {"ratios": (-1.0,)},
-        {"period_days_at_least": -1.0},
-        {"scattered_jobs": 0},
         {"similar_jobs": 1},
     ],
     ids=lambda wrong: next(iter(wrong)) + str(len(str(wrong))),

@@ -22,28 +22,13 @@ def test_the_jobs_that_waiting_policies_get(tmp_path):
     assert workload.meta.header["jobs"] == "4000"
 
 
-def test_bursts_can_be_set():
-    """With larger bursts fewer gaps are long; the load is told."""
-    plain, bursty = (
-        generate("university", UniversityParameters(20_000, mean_jobs_of_burst=mean), 1)
-        for mean in (10.0, 40.0)
-    )
-    long = [float((np.diff(each.jobs["submit_seconds"]) > 1.0).mean()) for each in (plain, bursty)]
-    assert long[1] < 0.5 * long[0]
-    assert 0.1 < float(plain.meta.header["achieved_load"]) < 2.0
+def test_load_is_told():
+    """It is about that of the publication, in weeks with and without bursts."""
+    made = generate("university", UniversityParameters(20_000), 1)
+    assert 0.1 < float(made.meta.header["achieved_load"]) < 2.0
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"jobs": 0},
-        {"likeness": 1.5},
-        {"burst_tail": 0.0},
-        {"week_spread": -1.0},
-        {"middle_mean_seconds": 60.0},
-    ],
-)
-def test_wrong_parameters(wrong):
-    """Each is named."""
-    with pytest.raises(InputError, match=next(iter(wrong))):
-        UniversityParameters(**wrong)
+def test_wrong_parameters():
+    """What is wrong is named."""
+    with pytest.raises(InputError, match="jobs"):
+        UniversityParameters(jobs=0)

@@ -15,8 +15,7 @@ from polars.testing import assert_frame_equal
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.traces import folder, schema, source
 from foresail.traces.folder import convert, load_workload, read_folder, write_folder
-from foresail.traces.reading import read
-from foresail.traces.repeated_ids import occurrences
+from foresail.traces.reading import occurrences, read
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 LINE = "{id} {submit} 5 100 4 -1 -1 4 200 -1 1 3 1 -1 2 -1 -1 -1\n"

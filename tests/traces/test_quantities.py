@@ -11,7 +11,7 @@ from foresail.model.errors import UnknownNameError
 from foresail.traces import schema
 from foresail.traces.measured import QUANTITIES, quantity, usage_table, used_by_job
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-from foresail_studies.readers._google import with_use
+from foresail_studies.readers.google import with_use
 
 
 def _workload(usage: pl.DataFrame | None = None) -> Workload:

@@ -5,7 +5,7 @@ import pytest
 
 from foresail.model.errors import InputError
 from foresail.traces import schema
-from foresail.traces.task_stages import task_stages
+from foresail.traces.measured import task_stages
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 

@@ -233,8 +233,7 @@ def _show(
     The report of a run with an event log also has its course; what the log recorded is compared
     with the schedules, where one is given.
     """
-    from foresail.metrics.partitions import partition_summaries
-    from foresail.metrics.summary import summaries
+    from foresail.metrics.summary import partition_summaries, summaries
     from foresail.reports.comparison.sentences import verdict_of
     from foresail.reports.comparison.view import (
         as_csv,

@@ -1,10 +1,10 @@
-"""Summary of a schedule: one flat record of all that tables show, with deadlines and fairness."""
+"""Summary of a schedule: all that tables show, with deadlines, fairness, and partitions apart."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from foresail.metrics.comparison import held_up, paired
 from foresail.metrics.jobs import attempts, per_job, prediction_quality, went_back, whole_jobs
 from foresail.metrics.kernels.occupancy import sweep_queue
-from foresail.metrics.partitions import apart
 from foresail.metrics.statistics import statistics
 from foresail.metrics.usage import (
     Span,
@@ -27,8 +26,114 @@ from foresail.metrics.usage import (
     steady_window,
     utilization,
 )
+from foresail.model.cluster import names_in
 from foresail.model.outcome import EndedBecause
+from foresail.traces import schema
 from foresail.traces.schedule import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSummary:
+    """Metrics of the jobs that name one partition (or the same ones); NaN is unknown."""
+
+    policy: str
+    partition: str
+    """Empty: of jobs that name none."""
+    processors: float
+    """Of all that the jobs may run on."""
+    jobs: int
+    never_started: int
+    average_bounded_slowdown: float
+    mean_wait_seconds: float
+    p99_wait_seconds: float
+    max_wait_seconds: float
+    steady_utilization: float
+    """Processor seconds that they used, as a share of those of these processors, over the steady
+    window of the machine. Jobs that name others may have used the rest."""
+
+    def as_json(self) -> dict[str, str | float]:
+        """The record as a JSON object."""
+        return dataclasses.asdict(self)
+
+
+def partition_summaries(schedule: Schedule) -> list[PartitionSummary]:
+    """One for each partition and each choice of several that jobs name; none of one pool."""
+    sizes = schedule.meta.partitions
+    if schema.PARTITION not in schedule.jobs.columns:
+        return []
+    jobs, used = per_job(schedule), attempts(schedule).filter(~went_back())
+    window = steady_window(schedule)
+    ids = _ids_by_partition(schedule)
+    found = []
+    for text in sorted(
+        {*_named_or_all(sizes), *ids}, key=lambda text: (not text, "," in text, text)
+    ):
+        processors = float(
+            sum(
+                sizes[each]
+                for each in sizes
+                if _named_or_all(sizes, each) & _named_or_all(sizes, text)
+            )
+        )
+        mine = pl.col("job_id").is_in(ids.get(text, pl.Series([], dtype=pl.String)).implode())
+        those = jobs.filter(mine)
+        machine = replace(schedule.meta, processors=processors, capacity=())
+        waits = statistics(those["wait_seconds"])
+        found.append(
+            PartitionSummary(
+                policy=schedule.meta.policy,
+                partition=text,
+                processors=processors,
+                jobs=those.height,
+                never_started=len(ids.get(text, ())) - those.height,
+                average_bounded_slowdown=statistics(those["bounded_slowdown"]).mean,
+                mean_wait_seconds=waits.mean,
+                p99_wait_seconds=waits.p99,
+                max_wait_seconds=waits.max,
+                steady_utilization=held_share(machine, used.filter(mine), window),
+            )
+        )
+    return found
+
+
+def apart(schedule: Schedule) -> list[tuple[pl.Series, float]]:
+    """Ids of jobs, and processors, of partitions that share nothing with others, not even a job.
+
+    All are one where nodes come and go.
+    """
+    sizes = schedule.meta.partitions
+    if schema.PARTITION not in schedule.jobs.columns or schedule.meta.capacity:
+        return [(schedule.jobs["job_id"], schedule.meta.processors)]
+    ids = _ids_by_partition(schedule)
+    groups: list[set[str]] = []
+    for text in (*sizes, *ids):
+        joined = _named_or_all(sizes, text)
+        touching = [group for group in groups if group & joined]
+        groups = [group for group in groups if not group & joined] + [joined.union(*touching)]
+    return [
+        (
+            pl.concat(
+                [pl.Series([], dtype=pl.String)]
+                + [ids[text] for text in ids if _named_or_all(sizes, text) & group]
+            ),
+            float(sum(sizes[text] for text in sizes if _named_or_all(sizes, text) & group)),
+        )
+        for group in groups
+    ]
+
+
+def _ids_by_partition(schedule: Schedule) -> dict[str, pl.Series]:
+    """Ids of jobs by the partitions that they name."""
+    rows = schedule.jobs.select("job_id", pl.col(schema.PARTITION).fill_null(""))
+    by_text = rows.unique("job_id").partition_by(schema.PARTITION, as_dict=True)
+    return {text: part["job_id"] for (text,), part in by_text.items()}
+
+
+def _named_or_all(sizes: Mapping[str, float], text: str = "") -> set[str]:
+    """The partitions that a text names; all of them if it names none that there is."""
+    every = {name for each in sizes for name in names_in(each)}
+    return every.intersection(names_in(text)) or every
+
 
 _HOUR: Final = 3600.0
 

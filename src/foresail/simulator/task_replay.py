@@ -34,9 +34,9 @@ from foresail.schedulers.of_tasks.scheduler import QueuesTasks
 from foresail.simulator.kernels import task_loop as _loop
 from foresail.simulator.replay import submitted
 from foresail.traces import schema
+from foresail.traces.measured import TaskStages, task_stages
 from foresail.traces.nodes import processors_of
 from foresail.traces.schedule import Schedule, ScheduleMeta
-from foresail.traces.task_stages import TaskStages, task_stages
 from foresail.traces.workload import Workload
 
 Floats = NDArray[np.float64]

@@ -25,8 +25,7 @@ from foresail.model.errors import InputError
 from foresail.model.whole_files import to_be_written
 from foresail.traces import schema
 from foresail.traces.parquet import parquet_of, require_possible_pages
-from foresail.traces.reading import Intake, finished, read
-from foresail.traces.repeated_ids import give_unique_ids
+from foresail.traces.reading import Intake, finished, give_unique_ids, read
 from foresail.traces.workload import LostRows, Workload, WorkloadMeta
 
 JOBS_FILE: Final = "jobs.parquet"

@@ -11,10 +11,10 @@ import polars as pl
 from foresail.model.errors import InputError
 from foresail.traces import schema
 from foresail.traces.filtering import apply_filters, choices_of
+from foresail.traces.measured import task_stages
 from foresail.traces.nodes import cluster_of, unknown_preferences
 from foresail.traces.plausibility import oddities, outside_window, plausibility
 from foresail.traces.reading import LOSSES, too_many_lost
-from foresail.traces.task_stages import task_stages
 from foresail.traces.workload import Oddity, Workload
 
 

@@ -10,8 +10,8 @@ from typing import Final
 import polars as pl
 
 from foresail.metrics.comparison import movers
-from foresail.metrics.partitions import partition_summaries
 from foresail.metrics.statistics import by_size, by_user
+from foresail.metrics.summary import partition_summaries
 from foresail.model.errors import InputError
 from foresail.model.words import count, duration, number, percent, signed
 from foresail.reports.comparison.change_figures import relative_metrics, size_map

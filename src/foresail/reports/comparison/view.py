@@ -13,8 +13,7 @@ from rich.table import Table
 
 from foresail.metrics.comparison import Comparison, compare, paired
 from foresail.metrics.jobs import per_job
-from foresail.metrics.partitions import PartitionSummary
-from foresail.metrics.summary import Summary, summaries
+from foresail.metrics.summary import PartitionSummary, Summary, summaries
 from foresail.metrics.usage import Span, span
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.document import RankedColumn, RankedTable

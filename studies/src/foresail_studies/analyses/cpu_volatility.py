@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 from foresail.analysis.columns import cumulative_shares
 from foresail.analysis.finding import Answer, Plot, study, study_with_parameters
 from foresail.model.arrays import Floats
-from foresail.model.errors import InputError, require_share
+from foresail.model.errors import require_share
 from foresail.model.registry import register
 from foresail.traces.measured import task_keys
 from foresail.traces.schema import STAGE
 from foresail.traces.workload import ONLY_STAGE, Workload
 
 SCHEDULING_CLASS: Final = "scheduling_class"
+_SERVICES: Final = ("2", "3")
+"""Values of this feature that services have; without the feature all jobs are taken."""
 
 _ROUNDING: Final = 1e-9
 _SECONDS: Final = pl.col("end_seconds") - pl.col("start_seconds")
@@ -261,9 +263,6 @@ _HIGHEST_SHARE: Final = 1.5
 class CpuVolatilityParameters:
     """Parameters of the analysis ``cpu_volatility``."""
 
-    scheduling_classes: tuple[str, ...] = ("2", "3")
-    """Values of the feature ``scheduling_class`` that services have; without the feature all jobs
-    are taken."""
     coverage: float = 0.95
     """Share of the trace that a long-running task must have been measured."""
     levels: tuple[float, ...] = (0.1, 0.2, 0.5, 1.0)
@@ -271,8 +270,6 @@ class CpuVolatilityParameters:
 
     def __post_init__(self) -> None:
         require_share(self, "coverage")
-        if not self.scheduling_classes:
-            raise InputError("no classes", field="scheduling_classes", expected="at least one")
 
 
 @register("analysis", "cpu_volatility", parameters=CpuVolatilityParameters)
@@ -287,7 +284,7 @@ def cpu_volatility(parameters: CpuVolatilityParameters, workload: Workload) -> A
         return "there is no usage table"
     if not workload.usage["sampled_cpus"].count():
         return "no period has a sampled second"
-    left = filtered(workload, parameters.scheduling_classes, parameters.coverage)
+    left = filtered(workload, _SERVICES, parameters.coverage)
     if not left.periods.height:
         return _nothing_left(left)
     return _finding(left, with_requests(left.periods, workload), parameters)

@@ -132,6 +132,10 @@ def _count_no_more(sums: Floats, value: float) -> None:
 DAY_SECONDS: Final = 86400.0
 DAY_AND_HOUR: Final = "day_and_hour"
 REQUEST: Final = "request"
+_LEAST_PERIOD_DAYS: Final = 7.0
+"""Windows that leave less than this to judge on are left out."""
+_SCATTERED_JOBS: Final = 70
+"""Jobs of the scatter plot, drawn at random."""
 SAMPLED_SHARE: Final = 0.03
 """Share of a job's tasks that the study takes as sampled."""
 
@@ -295,14 +299,10 @@ class TaskVariabilityParameters:
     window_days: tuple[float, ...] = (3.0, 7.0, 14.0, 30.0)
     """How far back similar jobs count. All windows are judged on the jobs submitted once the
     longest one is full."""
-    period_days_at_least: float = 7.0
-    """Windows that leave less than this to judge on are left out."""
     similar_jobs: int = 2
     """How many similar jobs a feature needs to count, two at least: one never varies."""
     ratios: tuple[float, ...] = (1.0, 2.0, 5.0, 10.0, 20.0)
     """For which k the share of jobs is given that vary k times as much over time as over space."""
-    scattered_jobs: int = 70
-    """Jobs of the scatter plot, drawn at random."""
     seed: int = 1
     """Of that draw."""
 
@@ -310,9 +310,7 @@ class TaskVariabilityParameters:
         if not self.features:
             raise InputError("no features", field="features", expected="at least one")
         require_each_positive(self, "window_days", "ratios")
-        require_at_least(self, 0, "period_days_at_least")
         require_at_least(self, 2, "similar_jobs")
-        require_at_least(self, 1, "scattered_jobs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +350,7 @@ def task_variability(parameters: TaskVariabilityParameters, workload: Workload) 
         return f"no job has any of the features {wanted}"
     submit = workload.jobs["submit_seconds"].to_numpy()
     span_days = float(np.ptp(submit)) / DAY_SECONDS if submit.size else 0.0
-    least = parameters.period_days_at_least
+    least = _LEAST_PERIOD_DAYS
     windows = [days for days in parameters.window_days if span_days - days >= least]
     if not windows:
         return f"submissions span {span_days:.1f} days: no window leaves {least:g} days to judge"
@@ -503,7 +501,7 @@ def _scatter(variation: _Variation, parameters: TaskVariabilityParameters) -> pl
     """Figure 10: some jobs at random, in order of arrival, with the longest window."""
     longest = variation.over_time[max(variation.over_time)]
     known = np.flatnonzero(np.isfinite(longest) & np.isfinite(variation.within))
-    count = min(parameters.scattered_jobs, known.size)
+    count = min(_SCATTERED_JOBS, known.size)
     random = np.random.default_rng(parameters.seed)
     chosen = np.sort(random.choice(known, count, replace=False))
     sides = ((_window(max(variation.over_time)), longest), (_WITHIN, variation.within))

@@ -12,7 +12,7 @@ from typing import Final, Literal
 import numpy as np
 import polars as pl
 
-from foresail.model.errors import require_at_least, require_each_at_least, require_share
+from foresail.model.errors import require_at_least, require_each_at_least
 from foresail.model.registry import register
 from foresail.traces.generating import generator
 from foresail.traces.workload import Workload
@@ -96,55 +96,34 @@ def e2e_sample(parameters: E2ESampleParameters, random: np.random.Generator) -> 
 
 
 FLOODING_USER: Final = "flood"
+_FLOOD_SHARE: Final = 0.8
+_OTHERS: Final = 9
+"""Share of the jobs that one user submits, and how many users share the rest."""
 
 
-@dataclass(frozen=True, slots=True)
-class FloodedParameters(E2EParameters):
-    """Parameters of the generator ``flooded``."""
-
-    flood_share: float = 0.8
-    """Share of the jobs that one user submits."""
-    others: int = 9
-    """How many users share the rest."""
-
-    def __post_init__(self) -> None:
-        E2EParameters.__post_init__(self)
-        require_share(self, "flood_share")
-        require_at_least(self, 1, "others")
-
-
-@register("generator", "flooded", parameters=FloodedParameters)
+@register("generator", "flooded", parameters=E2EParameters)
 @generator
-def flooded(parameters: FloodedParameters, random: np.random.Generator) -> Workload:
+def flooded(parameters: E2EParameters, random: np.random.Generator) -> Workload:
     """The jobs of ``e2e`` with the same seed, given to ``flood`` and to users ``calm1``, ...
 
     Whose a job is says nothing about the job.
     """
     workload = synthesise(parameters, parameters.slack_percents, random).workload
     drawing = random.spawn(1)[0]
-    floods = drawing.random(len(workload.jobs)) < parameters.flood_share
-    calm = drawing.integers(1, parameters.others + 1, len(workload.jobs))
+    floods = drawing.random(len(workload.jobs)) < _FLOOD_SHARE
+    calm = drawing.integers(1, _OTHERS + 1, len(workload.jobs))
     users = np.where(floods, FLOODING_USER, np.char.add("calm", calm.astype(str)))
     return workload.with_jobs(workload.jobs.with_columns(user=pl.Series(users.tolist())))
 
 
-@dataclass(frozen=True, slots=True)
-class PipelinesParameters(E2EParameters):
-    """Parameters of the generator ``pipelines``."""
-
-    fewest_jobs: int = 2
-    most_jobs: int = 5
-    """Of a chain; each number between them is as likely."""
-
-    def __post_init__(self) -> None:
-        E2EParameters.__post_init__(self)
-        require_at_least(self, 1, "fewest_jobs")
-        require_at_least(self, self.fewest_jobs, "most_jobs")
+_FEWEST_JOBS: Final = 2
+_MOST_JOBS: Final = 5
+"""Of a chain; each number between them is as likely."""
 
 
-@register("generator", "pipelines", parameters=PipelinesParameters)
+@register("generator", "pipelines", parameters=E2EParameters)
 @generator
-def pipelines(parameters: PipelinesParameters, random: np.random.Generator) -> Workload:
+def pipelines(parameters: E2EParameters, random: np.random.Generator) -> Workload:
     """Jobs with deadlines are linked: each waits for the one before, the last has the deadline.
 
     The jobs are those of ``e2e`` with the same seed. A chain is submitted with its first job, and
@@ -153,14 +132,12 @@ def pipelines(parameters: PipelinesParameters, random: np.random.Generator) -> W
     workload = synthesise(parameters, parameters.slack_percents, random).workload
     if parameters.part == "history":
         return workload
-    jobs, chains = _linked(workload.jobs, parameters, random.spawn(1)[0])
+    jobs, chains = _linked(workload.jobs, random.spawn(1)[0])
     header = dict(workload.meta.header) | achieved(chains=float(chains))
     return workload.with_jobs(jobs).with_meta(header=header)
 
 
-def _linked(
-    jobs: pl.DataFrame, parameters: PipelinesParameters, random: np.random.Generator
-) -> tuple[pl.DataFrame, int]:
+def _linked(jobs: pl.DataFrame, random: np.random.Generator) -> tuple[pl.DataFrame, int]:
     """The jobs with their links, and the number of chains."""
     urgent = np.flatnonzero(jobs["deadline_seconds"].is_not_null().to_numpy())
     submit = jobs["submit_seconds"].to_numpy().copy()
@@ -170,7 +147,7 @@ def _linked(
     after: list[str | None] = [None] * jobs.height
     at = chains = 0
     while at < urgent.size:
-        count = int(random.integers(parameters.fewest_jobs, parameters.most_jobs + 1))
+        count = int(random.integers(_FEWEST_JOBS, _MOST_JOBS + 1))
         chain = urgent[at : at + count]
         first, last = chain[0], chain[-1]
         slack = (deadline[last] - submit[last]) / runtime[last]

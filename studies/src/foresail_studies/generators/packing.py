@@ -18,7 +18,7 @@ from foresail.traces.measured import tasks_table
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies.generators._demands import achieved
 from foresail_studies.generators.usage import MeasuredTasks, Swings, measure
-from foresail_studies.readers._google import with_use
+from foresail_studies.readers.google import with_use
 
 _GIBIBYTE: Final = 2.0**30
 _SLACKS: Final = np.array([1.2, 1.4, 1.6, 1.8])
@@ -26,6 +26,13 @@ _CPU_REQUESTS: Final = np.array([0.5, 1.0, 2.0, 4.0])
 _MEMORY_PER_CPU: Final = np.array([1.0, 2.0, 4.0])
 _MEMORY_SHARES: Final = (0.3, 0.9)
 _UTILISATION_LOG_DEVIATION: Final = 0.4
+_MACHINE_CPUS: Final = 8.0
+_MACHINE_GIBIBYTES: Final = 48.0
+_APPLICATIONS_PER_USER: Final = 3
+_JOB_LOG_DEVIATION: Final = 0.4
+_TASK_LOG_DEVIATION: Final = 0.15
+"""Scatter of runtimes and of use, in the natural logarithm: of the jobs of an application, and of
+the tasks of a job."""
 _LOG_MEDIAN_SECONDS: Final = (math.log(120.0), math.log(2400.0))
 
 
@@ -42,35 +49,23 @@ class PackingParameters:
     jobs: int = 700
     """Number of jobs of the run."""
     machines: int = 700
-    machine_cpus: float = 8.0
-    machine_memory_gibibytes: float = 48.0
-    """The nodes, all alike."""
+    """How many nodes there are, all alike: 8 cpus and 48 GiB."""
     load: float = 0.8
     """Work that is used, as a share of the run's capacity; runtimes are scaled to it."""
     slo_share: float = 0.5
     """Share of jobs with a deadline: 1.2, 1.4, 1.6 or 1.8 runtimes after submission."""
     users: int = 20
-    applications_per_user: int = 3
-    """Whom jobs belong to; jobs of one application resemble each other."""
+    """Whom jobs belong to, three applications each; jobs of one application resemble each other."""
     single_task_share: float = 0.4
     most_tasks: int = 400
     """Share of jobs of one task; the others have 2 to so many, few mostly."""
     utilisation: float = 0.5
     """What a typical application uses of the cpus that it asks for."""
-    job_log_deviation: float = 0.4
-    task_log_deviation: float = 0.15
-    """Scatter of runtimes and of use, in the natural logarithm: of the jobs of an application, and
-    of the tasks of a job."""
 
     def __post_init__(self) -> None:
-        require_positive(
-            self,
-            *("hours", "history_hours", "load", "utilisation"),
-            *("machine_cpus", "machine_memory_gibibytes"),
-        )
-        require_at_least(self, 1, "jobs", "machines", "users", "applications_per_user")
+        require_positive(self, "hours", "history_hours", "load", "utilisation")
+        require_at_least(self, 1, "jobs", "machines", "users")
         require_at_least(self, 2, "most_tasks")
-        require_at_least(self, 0, "job_log_deviation", "task_log_deviation")
         require_share(self, "slo_share", "single_task_share")
 
 
@@ -106,10 +101,10 @@ class _Applications:
 
     @classmethod
     def drawn(cls, parameters: PackingParameters, random: np.random.Generator) -> _Applications:
-        count = parameters.users * parameters.applications_per_user
-        cpus = np.minimum(random.choice(_CPU_REQUESTS, count), parameters.machine_cpus)
+        count = parameters.users * _APPLICATIONS_PER_USER
+        cpus = np.minimum(random.choice(_CPU_REQUESTS, count), _MACHINE_CPUS)
         memory = cpus * random.choice(_MEMORY_PER_CPU, count)
-        memory = np.minimum(memory, parameters.machine_memory_gibibytes) * _GIBIBYTE
+        memory = np.minimum(memory, _MACHINE_GIBIBYTES) * _GIBIBYTE
         scatter = np.exp(random.normal(0.0, _UTILISATION_LOG_DEVIATION, count))
         return cls(
             cpus,
@@ -145,27 +140,24 @@ class _PackingJobs:
         tasks = np.where(several, np.floor(widths), 1.0).astype(np.int64)
         of = np.repeat(np.arange(count), tasks)
 
-        def scattered(level: Floats, job_log_deviation: float, task_log_deviation: float) -> Floats:
-            jobs = np.exp(random.normal(0.0, job_log_deviation, count))
-            own = np.exp(random.normal(0.0, task_log_deviation, of.size))
+        def scattered(level: Floats) -> Floats:
+            jobs = np.exp(random.normal(0.0, _JOB_LOG_DEVIATION, count))
+            own = np.exp(random.normal(0.0, _TASK_LOG_DEVIATION, of.size))
             return np.asarray((level[application] * jobs)[of] * own)
-
-        of_runtimes = parameters.job_log_deviation, parameters.task_log_deviation
-        of_use = parameters.job_log_deviation, parameters.task_log_deviation
 
         return cls(
             application,
             tasks,
             of,
-            scattered(applications.seconds, *of_runtimes),
-            scattered(applications.used_cpus, *of_use),
-            scattered(applications.used_memory, *of_use),
+            scattered(applications.seconds),
+            scattered(applications.used_cpus),
+            scattered(applications.used_memory),
         )
 
 
 def _stretch(jobs: _PackingJobs, parameters: PackingParameters) -> float:
     """By what factor runtimes have to be longer for the run to have its load, about."""
-    capacity = parameters.machines * parameters.machine_cpus * parameters.hours * 3600.0
+    capacity = parameters.machines * _MACHINE_CPUS * parameters.hours * 3600.0
     return parameters.load * capacity / float(jobs.seconds @ jobs.cpus)
 
 
@@ -206,9 +198,9 @@ def _workload(
         sampled=np.ones(jobs.of.size, dtype=np.bool_),
     )
     usage = measure(measured, swings, random)
-    most_memory = 0.9 * parameters.machine_memory_gibibytes * _GIBIBYTE
+    most_memory = 0.9 * _MACHINE_GIBIBYTES * _GIBIBYTE
     usage = usage.with_columns(
-        pl.col("average_cpus", "maximum_cpus").clip(upper_bound=parameters.machine_cpus),
+        pl.col("average_cpus", "maximum_cpus").clip(upper_bound=_MACHINE_CPUS),
         pl.col("average_memory_bytes", "maximum_memory_bytes").clip(upper_bound=most_memory),
     )
     slack = random.choice(_SLACKS, count)
@@ -224,7 +216,7 @@ def _workload(
             "memory_bytes_per_task": memory,
             "allocated_cpus": jobs.tasks * cpus,
             "status": np.full(count, "completed"),
-            "user": np.char.mod("user%d", jobs.application // parameters.applications_per_user + 1),
+            "user": np.char.mod("user%d", jobs.application // _APPLICATIONS_PER_USER + 1),
             "executable": np.char.mod("application%d", jobs.application + 1),
             "deadline_seconds": pl.Series(
                 np.where(slo, submit + slack * longest, np.nan), nan_to_null=True
@@ -241,8 +233,8 @@ def _workload(
         }
     )
     used = float((usage["average_cpus"] * (usage["end_seconds"] - usage["start_seconds"])).sum())
-    capacity = parameters.machines * parameters.machine_cpus * hours * 3600.0
-    room = capacity / parameters.machine_cpus * parameters.machine_memory_gibibytes * _GIBIBYTE
+    capacity = parameters.machines * _MACHINE_CPUS * hours * 3600.0
+    room = capacity / _MACHINE_CPUS * _MACHINE_GIBIBYTES * _GIBIBYTE
     figures = achieved(
         load=used / capacity,
         requested_load=float(cpus[jobs.of] @ seconds) / capacity,
@@ -253,7 +245,7 @@ def _workload(
         tasks=float(jobs.of.size),
         periods=float(usage.height),
     )
-    processors = round(parameters.machines * parameters.machine_cpus)
+    processors = round(parameters.machines * _MACHINE_CPUS)
     meta = WorkloadMeta("", "", processors=processors, header=figures)
     return Workload(with_use(table, usage), meta, _nodes(parameters), tasks, usage)
 
@@ -264,8 +256,8 @@ def _nodes(parameters: PackingParameters) -> pl.DataFrame:
         "node": "m",
         "partition": "all",
         "count": parameters.machines,
-        "cpus": parameters.machine_cpus,
-        "memory_bytes": parameters.machine_memory_gibibytes * _GIBIBYTE,
+        "cpus": _MACHINE_CPUS,
+        "memory_bytes": _MACHINE_GIBIBYTES * _GIBIBYTE,
         "gpus": 0.0,
         "model": None,
     }

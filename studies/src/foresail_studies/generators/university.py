@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.model.arrays import Floats
-from foresail.model.errors import InputError, require_at_least, require_positive, require_share
+from foresail.model.errors import InputError, require_at_least
 from foresail.model.registry import register
 from foresail.traces.facts import offered_load
 from foresail.traces.generating import generator
@@ -216,9 +216,6 @@ def cores_of(
     return random.choice(sizes, size=number, p=probabilities)
 
 
-_USUAL: Final = Bursts()
-
-
 @dataclass(frozen=True, slots=True)
 class UniversityParameters:
     """Parameters of the generator ``university``."""
@@ -227,26 +224,9 @@ class UniversityParameters:
     """The first so many; by default the year's 14.3 million."""
     processors: int = 14_376
     """Of the cluster."""
-    mean_jobs_of_burst: float = _USUAL.mean_jobs
-    """Jobs come in bursts: how many on average; 10 make 90 % of gaps short."""
-    burst_tail: float = _USUAL.tail
-    """Pareto exponent of the jobs in a burst; smaller is burstier."""
-    most_jobs_of_burst: int = _USUAL.most_jobs
-    """In one burst."""
-    likeness: float = _USUAL.likeness
-    """Share of jobs that run about as long as the burst's first job."""
-    week_spread: float = _USUAL.week_spread
-    """Standard deviation of the logarithm of a week's submissions."""
-    middle_mean_seconds: float = Runtimes().middle_mean_seconds
-    """Mean runtime of the jobs between three minutes and six hours; the less it is, the longer are
-    the longest."""
 
     def __post_init__(self) -> None:
-        require_at_least(self, 1, "jobs", "processors", "mean_jobs_of_burst", "most_jobs_of_burst")
-        require_at_least(self, 0, "week_spread")
-        require_positive(self, "burst_tail")
-        require_share(self, "likeness")
-        Runtimes(self.middle_mean_seconds)
+        require_at_least(self, 1, "jobs", "processors")
 
 
 @register("generator", "university", parameters=UniversityParameters)
@@ -258,16 +238,7 @@ def university(parameters: UniversityParameters, random: np.random.Generator) ->
     runtime of 6,225 s, 60 % below three minutes and 4 % above six hours; half of the bursts ask for
     one core. How bursts come about was not published. There are no users and no requested times.
     """
-    bursts = Bursts(
-        parameters.mean_jobs_of_burst,
-        parameters.burst_tail,
-        parameters.most_jobs_of_burst,
-        parameters.likeness,
-        parameters.week_spread,
-    )
-    drawn = university_jobs(
-        random, parameters.jobs, bursts, Runtimes(parameters.middle_mean_seconds)
-    )
+    drawn = university_jobs(random, parameters.jobs)
     count = drawn.submit.size
     jobs = jobs_table(
         {

@@ -16,7 +16,7 @@ from foresail.traces.generating import generator
 from foresail.traces.measured import tasks_table, usage_table
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies.generators._demands import achieved
-from foresail_studies.readers._google import with_use
+from foresail_studies.readers.google import with_use
 
 PERIOD_SECONDS: Final = 300.0
 _DAY_SECONDS: Final = 86400.0

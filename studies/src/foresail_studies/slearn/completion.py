@@ -27,6 +27,7 @@ from foresail_studies.slearn._shared import (
     SOURCE,
     WAITING,
     SLearnStudyParameters,
+    bins,
     by_name,
     cases,
     claims,
@@ -40,7 +41,6 @@ from foresail_studies.slearn._shared import (
     traces,
     wider,
 )
-from foresail_studies.slearn.task_jobs import bins
 from foresail_studies.study import Bound, Mean, Measure, Study, published
 
 _SPEEDUPS_SYSTEMS: Final = by_name(
