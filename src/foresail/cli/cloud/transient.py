@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from foresail.cloud.transient.offers import Offers
     from foresail.cloud.transient.plan import CapacityPlan
     from foresail.cloud.transient.tiers import Tier
-    from foresail.reports.renting.transient_page import (
-        HeldToHistory,
-        TrailingWindow,
-        TransientAnswer,
-    )
+    from foresail.reports.renting.transient_page import TrailingWindow, TransientAnswer
 
 _DAY_SECONDS: Final = 86_400.0
 _HELD_DAYS: Final = 7.0
@@ -94,14 +90,9 @@ def command(
     """
     from foresail.cloud.transient.tiers import plan_tiers, realised_availability, tier_frontier
     from foresail.reports.renting.transient_page import (
-        TieredAnswer,
-        plan_table,
+        TransientAnswer,
+        plan_tables,
         sentences,
-        tier_record,
-        tier_sentences,
-        tier_tables,
-        tiers_page,
-        tiers_table,
         transient_page,
         transient_record,
         windows_table,
@@ -128,29 +119,15 @@ def command(
             parts = [_tier(text) for text in tiers]
             planned = plan_tiers(offers, parts, availability, extra_nines=extra_nines)
             along = tier_frontier(offers, parts, extra_nines=extra_nines)
-            had = None if learned is None else realised_availability(learned.history, planned)
-            tiered = TieredAnswer(offers, planned, availability, along, had)
-        else:
-            answer = _answer(offers, capacity, availability, made, extra_nines)
+            answer = TransientAnswer(offers, planned, availability, along)
             if learned is not None:
-                answer = replace(
-                    answer,
-                    held=_held(learned.history, answer.plan),
-                    windows=_checked(learned, answer, windows) if windows else (),
-                )
-    if tiers:
-        answering.answer(
-            tier_record(tiered),
-            tier_sentences(tiered),
-            (*tier_tables(planned), tiers_table(planned)),
-            lambda: tiers_page(tiered),
-            plan=planned.to_record(),
-        )
-        return
+                answer = replace(answer, realised=realised_availability(learned.history, planned))
+        else:
+            answer = _answer(offers, capacity, availability, made, extra_nines, learned, windows)
     answering.answer(
         transient_record(answer),
         sentences(answer),
-        [plan_table(answer.plan), *([windows_table(answer.windows)] if answer.windows else [])],
+        (*plan_tables(answer.plan), *([windows_table(answer.windows)] if answer.windows else [])),
         lambda: transient_page(answer),
         plan=answer.plan.to_record(),
     )
@@ -162,8 +139,10 @@ def _answer(
     availability: float,
     made: Path | None,
     extra_nines: float,
+    learned: OfferHistories | None,
+    windows: Sequence[float] | None,
 ) -> TransientAnswer:
-    """The plan that was made before, or the cheapest for a capacity; and what each nine costs."""
+    """The plan made before, or the cheapest for a capacity; what each nine costs, and history."""
     from foresail.cloud.transient.offers import Offers
     from foresail.cloud.transient.plan import read_plan
     from foresail.cloud.transient.planning import cheaper, frontier, plan
@@ -172,12 +151,19 @@ def _answer(
     if made is not None:
         planned = read_plan(made)
         along = frontier(offers, planned.capacity, extra_nines=planned.extra_nines)
-        return TransientAnswer(Offers(tuple(each.type for each in planned.rented)), planned, along)
-    if capacity is None:
-        raise InputError("no capacity to plan for", expected="--capacity UNITS, --tier, or --plan")
-    along = frontier(offers, capacity, extra_nines=extra_nines)
-    planned = cheaper(plan(offers, capacity, availability, extra_nines=extra_nines), along)
-    return TransientAnswer(offers, planned, along)
+        offers = Offers(tuple(each.type for each in planned.rented))
+    else:
+        if capacity is None:
+            expected = "--capacity UNITS, --tier, or --plan"
+            raise InputError("no capacity to plan for", expected=expected)
+        along = frontier(offers, capacity, extra_nines=extra_nines)
+        planned = cheaper(plan(offers, capacity, availability, extra_nines=extra_nines), along)
+    by_target = [(each.target, each) for each in along]
+    answer = TransientAnswer(offers, planned, planned.target, by_target)
+    if learned is None:
+        return answer
+    checked = _checked(learned, planned, windows) if windows else ()
+    return _held(learned.history, planned, replace(answer, windows=checked))
 
 
 @dataclass(frozen=True)
@@ -257,25 +243,26 @@ def _require_days(option: str, days: float) -> None:
         raise InputError("no number of days", field=option, value=days, expected="above 0")
 
 
-def _held(history: JointHistory, planned: CapacityPlan) -> HeldToHistory:
+def _held(history: JointHistory, planned: CapacityPlan, answer: TransientAnswer) -> TransientAnswer:
     """Hold a plan to a history, of its markets and perhaps others."""
     import numpy as np
 
     from foresail.cloud.histories import correlated_pairs
     from foresail.cloud.transient.estimating import realised, shuffled_availability
-    from foresail.reports.renting.transient_page import HeldToHistory
 
     random = np.random.default_rng(_SEED)
-    return HeldToHistory(
-        realised(history, planned),
-        shuffled_availability(history, planned, draws=_DRAWS, random=random),
-        correlated_pairs(history.only([each.type.name for each in planned.rented])),
+    apart = shuffled_availability(history, planned, draws=_DRAWS, random=random)
+    return replace(
+        answer,
+        realised=realised(history, planned).availability,
+        shuffled=float(apart.mean()),
+        together=correlated_pairs(history.only([each.type.name for each in planned.rented])),
     )
 
 
 def _checked(
     learned: OfferHistories,
-    answer: TransientAnswer,
+    planned: CapacityPlan,
     windows: Sequence[float],
 ) -> list[TrailingWindow]:
     """Every window, and an oracle; all begin where the longest window allows."""
@@ -293,7 +280,6 @@ def _checked(
             value=max(windows),
             expected=f"less than the {most:.4g} days of the history",
         )
-    planned = answer.plan
     kinds = [(f"{days:g} days", days * _DAY_SECONDS) for days in windows]
     return [
         TrailingWindow(

@@ -16,7 +16,6 @@ from foresail.cloud.transient.offers import Offers
 from foresail.cloud.transient.plan import CapacityPlan
 from foresail.cloud.transient.planning import availability_text
 from foresail.cloud.transient.tiers import TieredPlan
-from foresail.model.arrays import Floats
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.curve_figure import Axis, Curve, curve_figure
 from foresail.reports.figure import Figure, MissingFigure
@@ -40,19 +39,6 @@ AnyPlan = CapacityPlan | TieredPlan
 
 
 @dataclass(frozen=True)
-class HeldToHistory:
-    """Backtest of a plan in the history that it was made of."""
-
-    realised: Realised
-    """Availability and price."""
-    shuffled: Floats
-    """Shape (draws,): availabilities, had the markets not moved together."""
-    together: Sequence[tuple[str, str, float]] = ()
-    """Pairs of the plan's markets and how their being up is correlated, the most first; pairs of
-    which one never changed are left out."""
-
-
-@dataclass(frozen=True)
 class TrailingWindow:
     """Plans made again and again of a trailing window, and what became of them."""
 
@@ -62,130 +48,112 @@ class TrailingWindow:
 
 @dataclass(frozen=True)
 class TransientAnswer:
-    """Content of the page: what could be rented, what to rent, and plans by target, ascending.
+    """Content of the page: what could be rented, and what to rent, for a service whole or in tiers.
 
-    The plan in the history, and trailing windows, are shown where there are some.
+    What history says is there where the offers were learned from one.
     """
 
     offers: Offers
-    plan: CapacityPlan
-    frontier: Sequence[CapacityPlan]
-    held: HeldToHistory | None = None
-    windows: Sequence[TrailingWindow] = ()
-
-
-@dataclass(frozen=True)
-class TieredAnswer:
-    """Content of the page: what could be rented, and what to rent for every tier.
-
-    ``target`` is the share of time that all tiers must have their capacity, ``frontier`` what of
-    such targets can be reached, ascending, and their plans; ``realised`` is the share in the
-    history that the offers were learned from, where there is one.
-    """
-
-    offers: Offers
-    plan: TieredPlan
+    plan: AnyPlan
     target: float
-    frontier: Sequence[tuple[float, TieredPlan]]
+    """Share of time that the capacity, or that of all tiers, must be there."""
+    frontier: Sequence[tuple[float, AnyPlan]]
+    """Such targets that can be reached, ascending, and their plans."""
     realised: float | None = None
+    """Share of the time in all of the history."""
+    shuffled: float | None = None
+    """The same, had the markets not moved together; not known of tiers."""
+    together: Sequence[tuple[str, str, float]] = ()
+    """Pairs of the plan's markets and how their being up is correlated, the most first; pairs of
+    which one never changed are left out."""
+    windows: Sequence[TrailingWindow] = ()
 
 
 def transient_page(answer: TransientAnswer) -> CloudPage:
     """The page about one plan."""
-    planned, held = answer.plan, answer.held
-    nines = f", planned with {number(planned.extra_nines)} nines more"
+    planned, target = answer.plan, f"{answer.target:.12g} of the time"
+    choice = f"{count(len(answer.offers.types), 'type')} of transient machines to choose from."
+    if isinstance(planned, TieredPlan):
+        title = "What to rent so that all tiers have their capacity"
+        situation = f"{count(len(planned.tiers), 'tier')}, all up {target}; {choice}"
+        notes = [
+            f"Each tier is planned by itself, for {planned.plans[0].target:.12g} of the time: were "
+            "they independent, all would be up as often as is asked. A type's machines are taken "
+            "to be up or down together, in all tiers that have some."
+        ]
+    else:
+        nines = f", planned with {number(planned.extra_nines)} nines more"
+        title = "What to rent so that the service has its capacity"
+        situation = (
+            f"{number(planned.capacity)} units of capacity, there {target}"
+            f"{nines if planned.extra_nines else ''}; {choice}"
+        )
+        notes = ["A type's machines are taken to be up or down together."]
     return CloudPage(
-        title="What to rent so that the service has its capacity",
-        situation=f"{number(planned.capacity)} units of capacity, there {planned.target:.12g} of "
-        f"the time{nines if planned.extra_nines else ''}; {_choice(answer.offers)}",
+        title=title,
+        situation=situation,
         sentences=sentences(answer),
         parts=[
-            plan_table(planned),
-            capacity_figure(answer.offers, {"plan": planned}),
-            frontier_figure([(each.target, each) for each in answer.frontier]),
+            *plan_tables(planned),
+            capacity_figure(answer.offers, _named(planned)),
+            frontier_figure(answer.frontier),
             *([windows_table(answer.windows)] if answer.windows else []),
-            *([together_table(held.together)] if held is not None and held.together else []),
+            *([together_table(answer.together)] if answer.together else []),
         ],
         notes=[
-            "A type's machines are taken to be up or down together. "
-            + how_types_fail(answer.offers),
+            *notes,
+            how_types_fail(answer.offers),
             "Prices and availabilities are as they were given."
-            if held is None
+            if answer.realised is None
             else "Prices are means over the time that was learned from.",
         ],
     )
 
 
-def tiers_page(answer: TieredAnswer) -> CloudPage:
-    """The page about one service of tiers."""
-    planned = answer.plan
-    named = {tier.name: each for tier, each in zip(planned.tiers, planned.plans, strict=True)}
-    return CloudPage(
-        title="What to rent so that all tiers have their capacity",
-        situation=f"{count(len(planned.tiers), 'tier')}, all up {answer.target:.12g} of the time; "
-        f"{_choice(answer.offers)}",
-        sentences=tier_sentences(answer),
-        parts=[
-            tiers_table(planned),
-            *tier_tables(planned),
-            capacity_figure(answer.offers, named),
-            frontier_figure(answer.frontier),
-        ],
-        notes=[
-            f"Each tier is planned by itself, for {planned.plans[0].target:.12g} of the time: were "
-            "they independent, all would be up as often as is asked. A type's machines are taken "
-            "to be up or down together, in all tiers that have some.",
-            how_types_fail(answer.offers),
-        ],
-    )
-
-
-def _choice(offers: Offers) -> str:
-    return f"{count(len(offers.types), 'type')} of transient machines to choose from."
+def _named(planned: AnyPlan) -> dict[str, CapacityPlan]:
+    """The plans that a plan consists of, by their names."""
+    if not isinstance(planned, TieredPlan):
+        return {"plan": planned}
+    return {tier.name: each for tier, each in zip(planned.tiers, planned.plans, strict=True)}
 
 
 def sentences(answer: TransientAnswer) -> list[str]:
     """The plan in words."""
     planned = answer.plan
-    said = [
-        f"Rent {count(_machines(planned), 'machine')} of {count(len(planned.rented), 'type')} for "
-        f"{number(planned.price_per_hour)} an hour: the capacity is there "
-        + how_often(planned.availability_shortfall, _checked(answer)),
-        *_against_on_demand(planned.on_demand_share),
-        f"With all machines up there is {number(planned.total_capacity)}: "
-        f"{percent(planned.surplus_share)} more than the service needs, for batch work at no "
-        "further cost.",
-    ]
-    if answer.held is not None:
-        had, shuffled = answer.held.realised, answer.held.shuffled
-        said.append(
-            f"In all of the history, the capacity was there {_said_often(had.availability)}; had "
-            f"the markets not moved together, {_said_often(float(shuffled.mean()))}."
-        )
-    return said
-
-
-def tier_sentences(answer: TieredAnswer) -> list[str]:
-    """The plan of all tiers in words."""
-    planned = answer.plan
-    checked = {} if answer.realised is None else {"in all of the history": answer.realised}
-    said = [
-        f"Rent {count(_machines(*planned.plans), 'machine')} for {number(planned.price_per_hour)} "
-        "an hour: all tiers are up " + how_often(1.0 - planned.availability, checked),
-        *_against_on_demand(planned.on_demand_share),
-        "Tiers with machines of one type lose them together. Were their machines independent of "
-        "each other, all tiers would be up "
-        f"{availability_text(1.0 - planned.independent_availability)} of the time.",
-    ]
+    machines = f"Rent {count(_machines(planned), 'machine')}"
+    had = "all tiers had their capacity"
+    more = (
+        f"for {number(planned.price_per_hour)} an hour",
+        how_often(_shortfall(planned), _checked(answer)),
+    )
+    if isinstance(planned, TieredPlan):
+        said = [
+            f"{machines} {more[0]}: all tiers are up {more[1]}",
+            *_against_on_demand(planned.on_demand_share),
+            "Tiers with machines of one type lose them together. Were their machines independent "
+            "of each other, all tiers would be up "
+            f"{availability_text(1.0 - planned.independent_availability)} of the time.",
+        ]
+    else:
+        had = "the capacity was there"
+        said = [
+            f"{machines} of {count(len(planned.rented), 'type')} {more[0]}: the capacity is there "
+            f"{more[1]}",
+            *_against_on_demand(planned.on_demand_share),
+            f"With all machines up there is {number(planned.total_capacity)}: "
+            f"{percent(planned.surplus_share)} more than the service needs, for batch work at no "
+            "further cost.",
+        ]
     if answer.realised is not None:
-        said.append(
-            f"In all of the history, all tiers had their capacity {_said_often(answer.realised)}."
-        )
+        apart = ""
+        if answer.shuffled is not None:
+            apart = f"; had the markets not moved together, {_said_often(answer.shuffled)}"
+        said.append(f"In all of the history, {had} {_said_often(answer.realised)}{apart}.")
     return said
 
 
-def _machines(*plans: CapacityPlan) -> int:
-    return sum(each.count for planned in plans for each in planned.rented)
+def _machines(planned: AnyPlan) -> int:
+    return sum(each.count for part in _named(planned).values() for each in part.rented)
 
 
 def _checked(answer: TransientAnswer) -> dict[str, float]:
@@ -195,8 +163,8 @@ def _checked(answer: TransientAnswer) -> dict[str, float]:
         for each in answer.windows
         if each.name != ORACLE
     }
-    if answer.held is not None:
-        checked["in all of the history"] = answer.held.realised.availability
+    if answer.realised is not None:
+        checked["in all of the history"] = answer.realised
     return checked
 
 
@@ -241,11 +209,23 @@ def _said_often(availability: float) -> str:
     return "always" if short <= 0.0 else f"{availability_text(short)} of the time"
 
 
-def plan_table(planned: CapacityPlan) -> NumbersTable:
-    """Tabulate what to rent."""
+def plan_tables(planned: AnyPlan) -> list[NumbersTable]:
+    """Tabulate what to rent: for each tier, where there are some, behind what all of them take."""
+    if not isinstance(planned, TieredPlan):
+        return [_plan_table(planned, "plan", "What to rent")]
+    return [
+        _tiers_table(planned),
+        *(
+            _plan_table(each, f"plan-{place}", f"What to rent for {name}")
+            for place, (name, each) in enumerate(_named(planned).items(), start=1)
+        ),
+    ]
+
+
+def _plan_table(planned: CapacityPlan, name: str, title: str) -> NumbersTable:
     return numbers_table(
-        "plan",
-        "What to rent",
+        name,
+        title,
         sorted(planned.rented, key=lambda each: -each.price_per_hour),
         [
             Column("type", "type", lambda each: each.type.name),
@@ -274,7 +254,7 @@ def _price(amount: float) -> str:
     return f"{amount:.4f}"
 
 
-def tiers_table(planned: TieredPlan) -> NumbersTable:
+def _tiers_table(planned: TieredPlan) -> NumbersTable:
     """A row for each tier, and one for all."""
     return numbers_table(
         "tiers",
@@ -301,21 +281,12 @@ def tiers_table(planned: TieredPlan) -> NumbersTable:
             "together",
             number(sum(each.capacity for each in planned.plans)),
             number(sum(each.total_capacity for each in planned.plans)),
-            f"{_machines(*planned.plans):,}",
+            f"{_machines(planned):,}",
             availability_text(1.0 - planned.availability),
             percent(planned.on_demand_share),
             _price(planned.price_per_hour),
         ),
     )
-
-
-def tier_tables(planned: TieredPlan) -> list[NumbersTable]:
-    """Tabulate what to rent for each tier."""
-    named = enumerate(zip(planned.tiers, planned.plans, strict=True), start=1)
-    return [
-        replace(plan_table(each), name=f"plan-{place}", title=f"What to rent for {tier.name}")
-        for place, (tier, each) in named
-    ]
 
 
 def together_table(pairs: Sequence[tuple[str, str, float]]) -> NumbersTable:
@@ -404,27 +375,17 @@ def _known_availability(availability: float) -> str:
 def transient_record(answer: TransientAnswer) -> dict[str, Any]:
     """The plan's record, and what else is known of it."""
     record = answer.plan.to_record()
-    record["frontier"] = _frontier_records([(each.target, each) for each in answer.frontier])
-    held = answer.held
-    if held is not None:
-        record["availability_in_history"] = held.realised.availability
-        record["availability_in_shuffled_history"] = float(held.shuffled.mean())
-        record["correlations"] = together_table(held.together).table.to_dicts()
-    found = [each for each in _checked(answer).values() if not math.isnan(each)]
-    record["availability_expected"] = min([1.0 - answer.plan.availability_shortfall, *found])
-    if answer.windows:
-        record["windows"] = windows_table(answer.windows).table.fill_nan(None).to_dicts()
-    return record
-
-
-def tier_record(answer: TieredAnswer) -> dict[str, Any]:
-    """The plan's record, and what else is known of it."""
-    record = answer.plan.to_record()
     record["target_availability"] = answer.target
-    record["frontier"] = _frontier_records(answer.frontier)
+    record["frontier"] = records_of(answer.frontier, _FRONTIER)
     if answer.realised is not None:
         record["availability_in_history"] = answer.realised
-        record["availability_expected"] = min(answer.plan.availability, answer.realised)
+    if answer.shuffled is not None:
+        record["availability_in_shuffled_history"] = answer.shuffled
+        record["correlations"] = together_table(answer.together).table.to_dicts()
+    found = [each for each in _checked(answer).values() if not math.isnan(each)]
+    record["availability_expected"] = min([1.0 - _shortfall(answer.plan), *found])
+    if answer.windows:
+        record["windows"] = windows_table(answer.windows).table.fill_nan(None).to_dicts()
     return record
 
 
@@ -476,18 +437,13 @@ _FRONTIER: Final[tuple[Column[tuple[float, AnyPlan]], ...]] = (
     Column("", "price_per_hour", lambda each: each[1].price_per_hour),
     Column("", "on_demand_share", lambda each: each[1].on_demand_share),
     Column("", "surplus_share", lambda each: each[1].surplus_share),
-    Column("", "machines", lambda each: _machines(*_parts(each[1]))),
-    Column("", "types", lambda each: len({r.type.name for p in _parts(each[1]) for r in p.rented})),
+    Column("", "machines", lambda each: _machines(each[1])),
+    Column("", "types", lambda each: _types(each[1])),
 )
 
 
-def _frontier_records(plans: Sequence[tuple[float, AnyPlan]]) -> list[dict[str, Any]]:
-    """A record per target and its plan."""
-    return records_of(plans, _FRONTIER)
-
-
-def _parts(planned: AnyPlan) -> Sequence[CapacityPlan]:
-    return planned.plans if isinstance(planned, TieredPlan) else (planned,)
+def _types(planned: AnyPlan) -> int:
+    return len({each.type.name for part in _named(planned).values() for each in part.rented})
 
 
 def _shortfall(planned: AnyPlan) -> float:
@@ -523,7 +479,7 @@ def frontier_figure(plans: Sequence[tuple[float, AnyPlan]]) -> Figure | MissingF
         [Curve(style, nines, values, [0, len(plans) - 1], [say(values[0]), say(values[-1])])],
         Axis("target, nines", from_zero=False),
         Axis("price, of on demand", "share") if relative else Axis("price per hour"),
-        table=pl.DataFrame(_frontier_records(plans), infer_schema_length=None),
+        table=pl.DataFrame(records_of(plans, _FRONTIER), infer_schema_length=None),
         note="3 nines: 99.9 % of the time. Targets that these types cannot reach are left out.",
         level=(1.0, "on demand") if relative else None,
     )
