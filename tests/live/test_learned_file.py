@@ -122,8 +122,8 @@ def test_killed_in_the_midst_the_file_is_old_or_new(foresail, tmp_path):
     begin(foresail, "run1", "--no-history")
     script = (
         "import sys\n"
-        "from foresail.live import history\n"
-        "history.KEPT_EVERY_SECONDS = 0.0\n"
+        "from foresail.live import run_directory\n"
+        "run_directory.KEPT_EVERY_SECONDS = 0.0\n"
         "from foresail.cli.main import main\n"
         "main()\n"
     )

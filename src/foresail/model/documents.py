@@ -43,10 +43,7 @@ def text_of(path: Path) -> str:
 
 
 def bytes_of(path: Path) -> bytes:
-    """The content of a file.
-
-    Raises ``InputError`` if it cannot be read, or is a device.
-    """
+    """The content of a file; raises ``InputError`` if it cannot be read, or is a device."""
     require_end(path)
     try:
         return path.read_bytes()

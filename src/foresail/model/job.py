@@ -287,10 +287,7 @@ class Job:
         return self.part(of, len(tasks) or of.tasks)
 
     def stage(self, name: str) -> Stage:
-        """Its stage of this name.
-
-        Raises ``KeyError`` if it has none.
-        """
+        """Its stage of this name; raises ``KeyError`` if it has none."""
         for each in self.stages:
             if each.name == name:
                 return each

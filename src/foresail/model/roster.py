@@ -136,10 +136,7 @@ class Roster(Generic[Key, Entry]):
             self._turn_over()
 
     def take(self, key: Key) -> Entry:
-        """Take one out.
-
-        Raises ``KeyError`` if it is not in it.
-        """
+        """Take one out; raises ``KeyError`` if it is not in it."""
         entry = self._entries.pop(key)
         self._shown = None
         changes = self._changes

@@ -50,10 +50,7 @@ class TaskNumbers(Collection[int]):
         return tuple(islice(self, count))
 
     def without(self, tasks: Iterable[int]) -> TaskNumbers:
-        """All but these.
-
-        Raises ``KeyError`` if one of them is not among these.
-        """
+        """All but these; raises ``KeyError`` if one of them is not among these."""
         ranges = list(self.ranges)
         for task in tasks:
             at = max(bisect_right(ranges, task, key=_start) - 1, 0)

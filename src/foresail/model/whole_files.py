@@ -27,10 +27,7 @@ def to_be_written(path: Path, problem: str = "cannot be written") -> Iterator[No
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder unless it is there.
-
-    Raises ``InputError`` if it cannot be created.
-    """
+    """Create a folder unless it is there; raises ``InputError`` if it cannot be created."""
     with to_be_written(folder, "the folder cannot be made"):
         folder.mkdir(parents=True, exist_ok=True)
 

@@ -105,10 +105,7 @@ class PartsOfJob:
             self.begun_seconds, self.first_start = now, number
 
     def end(self, part: Part, because: EndedBecause) -> None:
-        """A part that runs has ended.
-
-        Raises ``KeyError`` if it does not run.
-        """
+        """A part that runs has ended; raises ``KeyError`` if it does not run."""
         del self.running[part]
         tasks = self._tasks(part)
         if because in GOES_BACK:
