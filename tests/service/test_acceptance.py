@@ -9,7 +9,7 @@ import pytest
 
 from foresail.live.command_job import CommandJob
 from foresail.service.exchange import Acceptance, Inbox
-from foresail.service.store.protocol import JOBS, ForJob, JobCommand, StoreUnavailable, Submit
+from foresail.service.store.protocol import JOBS, Command, CommandRequest, StoreUnavailable, Submit
 from foresail.service.store.sql_store import SqlStore
 
 _JOB = CommandJob("", "name", "true", "/", user="ann")
@@ -28,7 +28,7 @@ def some(count, command="true"):
 
 
 def cancel(_):
-    return [ForJob(JobCommand.CANCEL, "1")]
+    return [CommandRequest(Command.CANCEL, "1")]
 
 
 class Batches:

@@ -30,6 +30,8 @@ from foresail.service.api.problems import CallRefused
 from foresail.service.configuration import RequestLimits
 from foresail.service.connections import PEER
 from foresail.service.session import ServedAccounts
+from foresail.service.store.database import Database
+from foresail.service.store.protocol import bring_up_to_date
 from foresail.service.tokens import Role, Tokens
 from live_service import live_service
 
@@ -38,20 +40,10 @@ UNKNOWN_UID = 54_321
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be several accounts")
 
 
-class _Kept:
-    """What is durable, in memory."""
-
-    def __init__(self):
-        self.kept, self.noted = [], []
-
-    def tokens(self):
-        return self.kept
-
-    def add_token(self, made):
-        self.kept.append(made)
-
-    def append_audit(self, entry):
-        self.noted.append(entry)
+def no_tokens():
+    database = Database.in_file(Path(tempfile.mkdtemp()) / "foresail.db")
+    bring_up_to_date(database.engine)
+    return Tokens(database)
 
 
 def own_is(monkeypatch, uid, name="keeper"):
@@ -60,11 +52,9 @@ def own_is(monkeypatch, uid, name="keeper"):
 
 
 def door_of(*, shared_account=False, **limits):
-    access = _Kept()
     parts = SimpleNamespace(
         configuration=SimpleNamespace(limits=RequestLimits(**limits)),
-        tokens=Tokens(access),
-        access=access,
+        tokens=no_tokens(),
         served=ServedAccounts(shared_account=shared_account),
     )
     return Door(parts), parts
@@ -86,7 +76,7 @@ def refused(door, *who, **more):
 
 def test_a_token_opens_nothing_once_it_has_expired(monkeypatch):
     now = time.time()
-    kept = Tokens(_Kept())
+    kept = no_tokens()
     brief, secret = kept.create("one", Role.USER, lifetime_seconds=10.0)
     assert kept.holder(secret) == brief
     monkeypatch.setattr(tokens_module.time, "time", lambda: now + 11.0)

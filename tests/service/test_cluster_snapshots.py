@@ -16,7 +16,7 @@ from foresail.model.reason import ReasonCode
 from foresail.service import snapshots
 from foresail.service.api.problems import refusal_of
 from foresail.service.snapshots import DaemonBusy, SnapshotCache
-from foresail.service.store.protocol import Accepted, ForJob, JobCommand, NumberedRequest
+from foresail.service.store.protocol import Accepted, Command, CommandRequest, NumberedRequest
 from toys import Doubling, Easy, Requested
 
 
@@ -96,7 +96,7 @@ def test_a_wish_is_heard_once_the_step_that_takes_it_is_over():
     taken = 0
     shown = SnapshotCache(lambda: None, str, 30.0, lambda: taken, lambda controller: 0.0)
     controller = waiting_controller()
-    accepted = Accepted((NumberedRequest(7, 0.0, "ann", ForJob(JobCommand.HOLD, "2")),))
+    accepted = Accepted((NumberedRequest(7, 0.0, "ann", CommandRequest(Command.HOLD, "2")),))
 
     async def command():
         nonlocal taken
@@ -114,5 +114,5 @@ def test_a_wish_is_heard_once_the_step_that_takes_it_is_over():
 
 def test_a_wish_is_durable_though_the_daemon_has_no_time(monkeypatch):
     monkeypatch.setattr(snapshots, "_COMMAND_PATIENCE_SECONDS", 0.01)
-    accepted = Accepted((NumberedRequest(7, 0.0, "ann", ForJob(JobCommand.HOLD, "2")),))
+    accepted = Accepted((NumberedRequest(7, 0.0, "ann", CommandRequest(Command.HOLD, "2")),))
     asyncio.run(cache().heard(accepted))

@@ -24,15 +24,13 @@ from foresail.service.store.protocol import (
     METADATA,
     RECORDS,
     ROOM,
+    Command,
+    CommandRequest,
     ForecastKind,
     ForecastRow,
-    ForJob,
-    ForNode,
-    JobCommand,
     JobsWanted,
     Judged,
     KeyedCall,
-    NodeCommand,
     StoreUnavailable,
     Submit,
     WholeStep,
@@ -86,7 +84,7 @@ def submit(store, numbers, key=None, user="ann", command="true"):
 def test_what_was_accepted_is_there_again(opening):
     store = opening()
     submit(store, [1, 2])
-    commands = (ForJob(JobCommand.HOLD, "1"), ForNode(NodeCommand.DRAIN, "n"))
+    commands = (CommandRequest(Command.HOLD, "1"), CommandRequest(Command.DRAIN, "n"))
     store.accept([KeyedCall("eve", commands)])
     lines = ["one\n", "two\n"]
     assert store.commit_step(WholeStep(lines, 2, {"1": {"state": "running"}})) == 2
@@ -399,7 +397,7 @@ def test_room_is_given_up_inside_the_file_when_the_disk_fills_and_kept_again(tmp
     free = 1e6
     with pytest.raises(StoreUnavailable, match="full but for 1 MB"):
         submit(store, [2])
-    store.accept([KeyedCall("ann", (ForJob(JobCommand.CANCEL, "1"),))])
+    store.accept([KeyedCall("ann", (CommandRequest(Command.CANCEL, "1"),))])
     assert spare_pages() > 1900
     store.commit_step(WholeStep(["x" * 100_000 + "\n"] * 20, 2, {}))
     assert (tmp_path / "store.db").stat().st_size == size

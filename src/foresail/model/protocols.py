@@ -1,7 +1,7 @@
 """Bases of predictors and schedulers, and protocols of what else is plugged in.
 
 A predictor says two things, a scheduler one; all their other methods do nothing here, and are
-overridden by those that need them. Who wraps a scheduler derives from ``SchedulerWrapper``.
+overridden by those that need them.
 """
 
 from __future__ import annotations
@@ -255,77 +255,6 @@ class Scheduler:
     def is_compiled(self) -> bool:
         """Return whether it has a pass for the compiled replay (``kernels.signatures``)."""
         return hasattr(self, "compiled")
-
-
-class SchedulerWrapper(Scheduler):
-    """The base of a scheduler that asks another one: what that one does, it does too.
-
-    Not that it starts tasks: who changes another's decision changes starts of whole jobs. A
-    subclass overrides what is to be otherwise.
-    """
-
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self.ignores_time = scheduler.ignores_time
-        self.places_by_options = scheduler.places_by_options
-        self.backfills = scheduler.backfills
-
-    @property
-    def last(self) -> CycleReport | None:
-        """The other one's report."""
-        return self._scheduler.last
-
-    @property
-    def takes_reservations(self) -> bool:
-        """Return whether the other one does."""
-        return self._scheduler.takes_reservations
-
-    @property
-    def compares(self) -> bool:
-        """Return whether the other one does."""
-        return self._scheduler.compares
-
-    def planned_seconds(self, pending: PendingJob) -> float:
-        """Ask the other one, as in all that follows."""
-        return self._scheduler.planned_seconds(pending)
-
-    def place_in_queue(self, pending: PendingJob, now: float) -> float:
-        """The place in the other one's queue."""
-        return self._scheduler.place_in_queue(pending, now)
-
-    def reserve(
-        self, pending: PendingJob, earliest_seconds: float, now: float, cluster: Cluster
-    ) -> Reservation | Rejection | None:
-        """The other one's answer."""
-        return self._scheduler.reserve(pending, earliest_seconds, now, cluster)
-
-    def release(self, job_id: str, now: float) -> None:
-        """Hand on that a job is promised nothing any more."""
-        self._scheduler.release(job_id, now)
-
-    def take_over(self, promised: Sequence[Reservation], cluster: Cluster) -> None:
-        """Hand on what was promised."""
-        self._scheduler.take_over(promised, cluster)
-
-    def memory(self) -> Mapping[str, Any] | None:
-        """Return what the other one keeps."""
-        return self._scheduler.memory()
-
-    def remember(self, memory: Mapping[str, Any], cluster: Cluster) -> None:
-        """Hand on what another one kept."""
-        self._scheduler.remember(memory, cluster)
-
-    def reference(self, cluster: Cluster) -> ReferenceSchedule | None:
-        """The schedule that the other one compares with."""
-        return self._scheduler.reference(cluster)
-
-    def watch_use(self, measured: Callable[[], Mapping[Allocation, Resources]]) -> None:
-        """Hand on the means to measure."""
-        self._scheduler.watch_use(measured)
-
-    def went_back(self, job: Job, outcome: Outcome) -> None:
-        """Hand on that a job waits again."""
-        self._scheduler.went_back(job, outcome)
 
 
 @runtime_checkable

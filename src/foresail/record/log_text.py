@@ -15,7 +15,17 @@ from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, BinaryIO, Final, Literal, Protocol, Self, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    BinaryIO,
+    Final,
+    Literal,
+    Protocol,
+    Self,
+    get_args,
+    get_type_hints,
+)
 
 import msgspec
 import pydantic
@@ -105,26 +115,12 @@ def shared(value: Any) -> Any:
     return value
 
 
-_KINDS: Final[Mapping[str, type]] = {
-    "manifest": records.Manifest,
-    "event": records.EventTaken,
-    "prediction": records.Predicted,
-    "reservation": records.ReservationAnswered,
-    "decision": records.Decided,
-    "solution": records.Solved,
-    "memory": records.Remembered,
-    "size": records.Sized,
-    "refusal": records.Refused,
-    "reasons": records.ReasonsChanged,
-    "instruction": records.Instructed,
-    "correction": records.Corrected,
-    "drained": records.Drained,
-    "reopened": records.Reopened,
-    "policy": records.PolicyChanged,
-    "forgotten": records.Forgotten,
-    "committed": records.Committed,
-    "counted": records.Counted,
-}
+_NAMES: Final = (
+    *("manifest", "event", "prediction", "reservation", "decision", "solution", "memory", "size"),
+    *("refusal", "reasons", "instruction", "correction", "drained", "reopened", "policy"),
+    *("forgotten", "committed", "counted"),
+)
+_KINDS: Final[Mapping[str, type]] = dict(zip(_NAMES, get_args(Record), strict=True))
 _ONE_REASON: Final = "reason"
 """What earlier versions wrote instead of ``reasons``: a record for each job."""
 
@@ -162,34 +158,9 @@ _SILENT: Final[Mapping[type, Mapping[str, object]]] = {
 }
 _KIND_OF: Final = {record: kind for kind, record in _KINDS.items()}
 
-_EVENTS: Final = (
-    event.Submitted,
-    event.Ended,
-    event.EstimateExpired,
-    event.Cancelled,
-    event.Held,
-    event.Released,
-    event.HistoryOutcome,
-    event.NodeDown,
-    event.NodeUp,
-    event.NodeDrained,
-    event.NodeResumed,
-    event.NodeAdded,
-    event.NodeChanged,
-    event.NodeRemoved,
-    event.ClockRead,
-    event.Tick,
-)
-_INSTRUCTIONS: Final = (
-    decision.Start,
-    decision.Preempt,
-    decision.WakeAt,
-    decision.Withdraw,
-    decision.TickAt,
-)
 _TYPES: Final[Mapping[str, Mapping[str, type]]] = {
-    "event": {each.__name__: each for each in _EVENTS},
-    "instruction": {each.__name__: each for each in _INSTRUCTIONS},
+    "event": {each.__name__: each for each in get_args(event.Event)},
+    "instruction": {each.__name__: each for each in get_args(decision.Instruction)},
 }
 _AS_THEY_ARE: Final = frozenset({str, float, int, bool, type(None)})
 _encoded: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
@@ -313,7 +284,7 @@ def _way_to_show(kind: type) -> Callable[[Any], Any]:
         return _plain_list
     if issubclass(kind, Mapping):
         return lambda value: {key: _plain(each) for key, each in value.items()}
-    if issubclass(kind, (*_EVENTS, *_INSTRUCTIONS)):
+    if any(kind in types.values() for types in _TYPES.values()):
         return lambda value: {"type": kind.__name__, **_plain_fields(value)}
     return _plain_fields if is_dataclass(kind) else lambda value: value
 

@@ -35,11 +35,9 @@ from foresail.service.feed import Feed
 from foresail.service.metrics import CycleWatch
 from foresail.service.store.protocol import (
     Accepted,
-    ForJob,
-    ForNode,
-    JobCommand,
+    Command,
+    CommandRequest,
     KeyedCall,
-    NodeCommand,
     NumberedRequest,
     Request,
     StoreUnavailable,
@@ -81,6 +79,11 @@ class CommandsById(Mapping[str, CommandJob]):
 
 
 _ONE: Final = (1).to_bytes(8, "little")
+_BY_SOMEBODY: Final[Mapping[Command, Callable[[float, str, str], events.Event]]] = {
+    Command.CANCEL: events.Cancelled,
+    Command.HOLD: events.Held,
+    Command.DRAIN: events.NodeDrained,
+}
 
 
 class Inbox:
@@ -185,20 +188,16 @@ class Inbox:
                     yield events.Submitted(now, by_clock_of_run(job, now).specification(now))
                     if held:
                         yield events.Held(now, job.job_id, numbered.user)
-                case ForJob(JobCommand.CANCEL, job_id) if job_id in submitted:
+                case CommandRequest(Command.CANCEL, subject) if subject in submitted:
                     self._arrived.appendleft(numbered)  # a step cancels before it takes jobs
                     self.wake()
                     return
-                case ForJob(JobCommand.CANCEL, job_id):
-                    yield events.Cancelled(now, job_id, numbered.user)
-                case ForJob(JobCommand.HOLD, job_id):
-                    yield events.Held(now, job_id, numbered.user)
-                case ForJob(JobCommand.RELEASE, job_id):
-                    yield events.Released(now, job_id)
-                case ForNode(NodeCommand.DRAIN, node):
-                    yield events.NodeDrained(now, node, numbered.user)
-                case ForNode(NodeCommand.RESUME, node):
-                    yield events.NodeResumed(now, node)
+                case CommandRequest(Command.RELEASE, subject):
+                    yield events.Released(now, subject)
+                case CommandRequest(Command.RESUME, subject):
+                    yield events.NodeResumed(now, subject)
+                case CommandRequest(command, subject):
+                    yield _BY_SOMEBODY[command](now, subject, numbered.user)
             self.taken = numbered.number
 
 

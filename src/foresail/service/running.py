@@ -66,7 +66,7 @@ from foresail.service.session import (
 from foresail.service.slow_answers import JobCounts, Overview, QueueForecaster
 from foresail.service.snapshots import SnapshotCache
 from foresail.service.store.protocol import StoreUnavailable
-from foresail.service.tokens import SqlAccess, Tokens
+from foresail.service.tokens import Tokens
 from foresail.service.upkeep import Retention
 
 _LOG: Final = logging.getLogger("foresail.service")
@@ -147,7 +147,6 @@ class RunningService:
     def _serve(self, network: socket.socket, sockets: Mapping[Path, socket.socket]) -> None:
         store, configuration = self._store, self._configuration
         self._inbox = Inbox(store)
-        access = SqlAccess(store.database)
         self._feed = Feed(store)
         self._snapshots = SnapshotCache(
             self._inbox.wake,
@@ -166,8 +165,7 @@ class RunningService:
             configuration=configuration,
             folder=self._folder,
             store=store,
-            access=access,
-            tokens=Tokens(access),
+            tokens=Tokens(store.database),
             served=self._served,
             limits=LimitsCache(),
             acceptance=acceptance,

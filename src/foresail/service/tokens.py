@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import Executable, insert, select, update
 
 from foresail.model.errors import InputError
 from foresail.service.store.database import Database
@@ -81,13 +81,20 @@ class AuditEntry:
 
 
 class Tokens:
-    """The tokens of a service, all in memory: it alone changes them while it runs."""
+    """The tokens of a service, all in memory (it alone changes them), and its audit log.
 
-    def __init__(self, store: SqlAccess) -> None:
-        self._store = store
+    They are in the store's database, durable when a call returns.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
         self._lock = threading.Lock()
+        wanted = select(TOKENS).order_by(TOKENS.c.created_seconds, TOKENS.c.token_id)
+        known = [
+            AccessToken(**row | {"role": Role(row["role"])}) for row in database.records(wanted)
+        ]
         self._by_digest: Mapping[str, AccessToken] = MappingProxyType(
-            {token.digest: token for token in store.tokens()}
+            {token.digest: token for token in known}
         )
 
     def all(self) -> Sequence[AccessToken]:
@@ -132,68 +139,38 @@ class Tokens:
             created_seconds=now,
             expires_seconds=None if lifetime_seconds is None else now + lifetime_seconds,
         )
-        with self._lock:
-            self._store.add_token(token)
-            self._keep(token)
+        self._keep(token, insert(TOKENS), asdict(token))
         return token, secret
 
     def revoke(self, token_id: str) -> AccessToken | None:
         """Let a token open nothing from now on; None if there is none of this id."""
-        with self._lock:
-            found = next((each for each in self.all() if each.token_id == token_id), None)
-            if found is None or found.revoked_seconds is not None:
-                return found
-            revoked = replace(found, revoked_seconds=time.time())
-            self._store.revoke_token(token_id, time.time())
-            self._keep(revoked)
-            return revoked
-
-    def _keep(self, token: AccessToken) -> None:
-        self._by_digest = MappingProxyType({**self._by_digest, token.digest: token})
-
-
-def digest_of(secret: str) -> str:
-    """Return the stored digest of a secret."""
-    return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()
-
-
-class SqlAccess:
-    """Access records, durable when a call returns: tokens and audit log in the store's database."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def tokens(self) -> list[AccessToken]:
-        """All there ever were, in order."""
-        wanted = select(TOKENS).order_by(TOKENS.c.created_seconds, TOKENS.c.token_id)
-        with self._database.reading() as connection:
-            rows = connection.execute(wanted).mappings().all()
-        return [AccessToken(**{**row, "role": Role(row["role"])}) for row in rows]
-
-    def add_token(self, token: AccessToken) -> None:
-        """Keep a new one."""
-        with self._database.writing() as connection:
-            connection.execute(insert(TOKENS), asdict(token))
-
-    def revoke_token(self, token_id: str, unix_seconds: float) -> None:
-        """One of them opens nothing any more."""
+        found = next((each for each in self.all() if each.token_id == token_id), None)
+        if found is None or found.revoked_seconds is not None:
+            return found
+        revoked = replace(found, revoked_seconds=time.time())
         change = update(TOKENS).where(TOKENS.c.token_id == token_id)
-        with self._database.writing() as connection:
-            connection.execute(change, {"revoked_seconds": unix_seconds})
+        self._keep(revoked, change, {"revoked_seconds": revoked.revoked_seconds})
+        return revoked
+
+    def _keep(self, token: AccessToken, change: Executable, values: dict[str, Any]) -> None:
+        """Write a change of a token down, then heed it."""
+        with self._lock:
+            self._database.write(change, values)
+            self._by_digest = MappingProxyType({**self._by_digest, token.digest: token})
 
     def append_audit(self, entry: AuditEntry) -> None:
         """Add to the audit log."""
-        with self._database.writing() as connection:
-            connection.execute(insert(AUDIT), asdict(entry))
+        self._database.write(insert(AUDIT), asdict(entry))
 
     def audit(self, before: int | None, limit: int) -> list[tuple[int, AuditEntry]]:
         """The entries below a number, newest first."""
         wanted = select(AUDIT).order_by(AUDIT.c.number.desc()).limit(limit)
         if before is not None:
             wanted = wanted.where(AUDIT.c.number < before)
-        with self._database.reading() as connection:
-            rows = connection.execute(wanted).mappings().all()
-        return [
-            (row["number"], AuditEntry(**{k: v for k, v in row.items() if k != "number"}))
-            for row in rows
-        ]
+        rows = self._database.records(wanted)
+        return [(row.pop("number"), AuditEntry(**row)) for row in rows]
+
+
+def digest_of(secret: str) -> str:
+    """Return the stored digest of a secret."""
+    return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()

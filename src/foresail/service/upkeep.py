@@ -191,8 +191,7 @@ def is_free(store: SqlStore) -> bool:
 
 def retire(store: SqlStore, moved_to: str) -> None:
     """Let no service use it any more."""
-    with store.database.writing() as connection:
-        connection.execute(update(IDENTITY).values(moved_to=moved_to))
+    store.database.write(update(IDENTITY).values(moved_to=moved_to))
 
 
 def _copy(source: Database, target: Connection) -> None:
@@ -308,47 +307,11 @@ _RECORDS_AT_ONCE: Final = 5_000
 _PAGES_AT_ONCE: Final = 1_000
 
 
-def cutoff_seconds(store: SqlStore, keep_jobs: int | None, before_seconds: float | None) -> float:
-    """Before when (Unix seconds) leaves what ended: all but so many jobs, or before a time."""
-    cutoff = -float("inf") if before_seconds is None else before_seconds
-    if keep_jobs is not None:
-        ended = select(JOBS.c.end_seconds).where(JOBS.c.end_seconds.is_not(None))
-        newest = ended.order_by(JOBS.c.end_seconds.desc()).limit(1).offset(keep_jobs - 1)
-        with store.database.reading() as connection:
-            cutoff = max(cutoff, connection.scalar(newest) or -float("inf"))
-    return cutoff
-
-
-def ended_since(store: SqlStore, cutoff: float) -> int:
-    """Return how many ended jobs stay."""
-    with store.database.reading() as connection:
-        found = select(func.count()).where(JOBS.c.end_seconds >= cutoff)
-        return connection.scalar(found) or 0
-
-
 def leaving_jobs(store: SqlStore, cutoff: float, needed: Container[str]) -> list[str]:
     """The jobs that leave, in order of their ends, but for those that the run still knows."""
     wanted = select(JOBS.c.job_id).where(JOBS.c.end_seconds < cutoff)
-    with store.database.reading() as connection:
-        found = connection.scalars(wanted.order_by(JOBS.c.end_seconds, JOBS.c.number))
-        return [job_id for job_id in found if job_id not in needed]
-
-
-def last_about(store: SqlStore, job_id: str) -> int:
-    """Number of the last record about a job; 0 for none."""
-    with store.database.reading() as connection:
-        about = RECORDS.c.about == job_id
-        return connection.scalar(select(func.max(RECORDS.c.number)).where(about)) or 0
-
-
-def samples_of(store: SqlStore, job_ids: Sequence[str]) -> list[UseSample]:
-    """Return the measured use of these jobs."""
-    found: list[UseSample] = []
-    with store.database.reading() as connection:
-        for some in _parts(job_ids):
-            wanted = select(SAMPLES).where(SAMPLES.c.job_id.in_(some))
-            found += [UseSample(**row) for row in connection.execute(wanted).mappings()]
-    return found
+    found = store.database.rows(wanted.order_by(JOBS.c.end_seconds, JOBS.c.number))
+    return [job_id for (job_id,) in found if job_id not in needed]
 
 
 def take_out(store: SqlStore, job_ids: Sequence[str], last: int, cutoff: float) -> Iterator[None]:
@@ -372,15 +335,8 @@ def take_out(store: SqlStore, job_ids: Sequence[str], last: int, cutoff: float) 
             connection.execute(update(PROGRESS).where(further).values(records_left=end))
         yield
     answered = (REQUESTS.c.number <= store.taken()) & (REQUESTS.c.unix_seconds < cutoff)
-    with store.database.writing() as connection:
-        connection.execute(delete(REQUESTS).where(answered))
+    store.database.write(delete(REQUESTS).where(answered))
     yield
-
-
-def take_out_audit(store: SqlStore, before_seconds: float) -> None:
-    """Take out what was noted before a time."""
-    with store.database.writing() as connection:
-        connection.execute(delete(AUDIT).where(AUDIT.c.unix_seconds < before_seconds))
 
 
 def shrink(store: SqlStore) -> Iterator[None]:
@@ -451,31 +407,40 @@ class Retention:
 
         Raises ``StoreUnavailable`` or ``OSError`` if it cannot be done now; what is done is done.
         """
-        before = None if self._keep_days is None else now - self._keep_days * _DAY_SECONDS
-        cutoff = cutoff_seconds(self._store, self._keep_jobs, before)
-        if before is not None:
-            take_out_audit(self._store, before)
+        database, end = self._store.database, JOBS.c.end_seconds
+        cutoff = -float("inf")
+        if self._keep_days is not None:
+            cutoff = now - self._keep_days * _DAY_SECONDS
+            database.write(delete(AUDIT).where(AUDIT.c.unix_seconds < cutoff))
+        if self._keep_jobs is not None:
+            newest = select(end).where(end.is_not(None)).order_by(end.desc())
+            rows = database.rows(newest.limit(1).offset(self._keep_jobs - 1))
+            cutoff = max([cutoff, *(row[0] for row in rows)])
         if not leaving_jobs(self._store, cutoff, ()):
             return 0
         self._is_forgotten.clear()
-        self._to_stay = ended_since(self._store, cutoff)
+        self._to_stay = database.rows(select(func.count()).where(end >= cutoff))[0][0]
         self._is_forgotten.wait(_PATIENCE_SECONDS)
         known = recovered(self._store)
         self._store.keep_snapshot(list(known.compaction.lines()), known.end)
         job_ids = leaving_jobs(self._store, cutoff, known.run.history.submitted)
         if not job_ids:
             return 0
-        last = min(known.end, last_about(self._store, job_ids[-1]))
+        last_about = select(func.max(RECORDS.c.number)).where(RECORDS.c.about == job_ids[-1])
+        last = min(known.end, database.rows(last_about)[0][0] or 0)
         self._put_away(job_ids, last)
         self._remove_files(set(job_ids))
         self._slowly(take_out(self._store, job_ids, last, cutoff))
         self._slowly(shrink(self._store))
         return len(job_ids)
 
-    def _put_away(self, job_ids: Collection[str], last: int) -> None:
+    def _put_away(self, job_ids: Sequence[str], last: int) -> None:
         """Write to the archive what is not in it yet; samples go with the first piece."""
         self._archive.forget_after(self._store.last_record())
-        samples = samples_of(self._store, list(job_ids))
+        samples: list[UseSample] = []
+        for some in _parts(job_ids):
+            wanted = select(SAMPLES).where(SAMPLES.c.job_id.in_(some))
+            samples += [UseSample(**row) for row in self._store.database.records(wanted)]
         while (first := self._archive.last + 1) <= last:
             found = self._store.records(after=first - 1, limit=_RECORDS_OF_PIECE)
             lines = [line for _, line in takewhile(lambda each: each[0] <= last, found)]
@@ -485,9 +450,11 @@ class Retention:
     def _remove_files(self, job_ids: Collection[str]) -> None:
         """Remove what attempts have left and what jobs have written."""
         logs = self._folder.logs
-        for folder in (self._folder.attempts, logs, *(each for each in logs.iterdir())):
-            if folder.is_dir() and not folder.is_symlink():
-                _remove_named(folder, job_ids)
+        for folder in (self._folder.attempts, logs, *logs.iterdir()):
+            for each in folder.iterdir() if folder.is_dir() and not folder.is_symlink() else ():
+                is_file = each.is_symlink() or not each.is_dir()
+                if is_file and each.name.partition(".")[0] in job_ids:
+                    each.unlink(missing_ok=True)
 
     def _slowly(self, steps: Iterable[None]) -> None:
         for _ in steps:
@@ -501,9 +468,3 @@ class Retention:
             except (StoreUnavailable, OSError) as error:
                 _LOG.error("what ended long ago stays for now: %s", error)
             self._end.wait(_EVERY_SECONDS)
-
-
-def _remove_named(folder: Path, job_ids: Collection[str]) -> None:
-    for each in folder.iterdir():
-        if each.name.partition(".")[0] in job_ids and (each.is_symlink() or not each.is_dir()):
-            each.unlink(missing_ok=True)

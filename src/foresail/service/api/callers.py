@@ -31,7 +31,7 @@ from foresail.service.slow_answers import JobCounts, Overview, QueueForecaster
 from foresail.service.snapshots import ClusterSnapshot, SnapshotCache
 from foresail.service.store.protocol import LIVING_STATES, JobsWanted, Row
 from foresail.service.store.sql_store import SqlStore
-from foresail.service.tokens import AccessToken, AuditEntry, Role, SqlAccess, Tokens
+from foresail.service.tokens import AccessToken, AuditEntry, Role, Tokens
 
 
 class ClusterLimits:
@@ -79,7 +79,6 @@ class ServiceParts:
     folder: StateFolder
     """As it was begun."""
     store: SqlStore
-    access: SqlAccess
     tokens: Tokens
     """What is durable."""
     served: ServedAccounts
@@ -158,7 +157,7 @@ class Caller:
 
     def audit(self, parts: ServiceParts, action: str, subject: str) -> None:
         """Note what this has done."""
-        parts.access.append_audit(
+        parts.tokens.append_audit(
             AuditEntry(time.time(), self.user, self.address, action, subject, self.request_id)
         )
 
@@ -261,7 +260,7 @@ class Door:
                 headers={"Retry-After": str(max(1, round(wait)))},
             )
         entry = AuditEntry(time.time(), "", address, "token refused", "", request_id)
-        await asyncio.to_thread(self._parts.access.append_audit, entry)
+        await asyncio.to_thread(self._parts.tokens.append_audit, entry)
         raise CallRefused(
             HTTPStatus.UNAUTHORIZED,
             "this token opens nothing: it is unknown, expired or revoked",

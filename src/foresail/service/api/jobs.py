@@ -39,14 +39,14 @@ from foresail.service.api.problems import CallRefused, api_router
 from foresail.service.api.submissions import JobChecks, JobIdsBody, JobsBody, JobsRequest
 from foresail.service.slow_answers import Forecasts
 from foresail.service.snapshots import ClusterSnapshot
-from foresail.service.store.protocol import ForJob, JobCommand, JobsWanted, Row, Submit
+from foresail.service.store.protocol import Command, CommandRequest, JobsWanted, Row, Submit
 
 router: Final = api_router("jobs")
 
 _STATES_FOR: Final = {
-    JobCommand.CANCEL: ("pending", "held", "running"),
-    JobCommand.HOLD: ("pending", "held"),
-    JobCommand.RELEASE: ("held",),
+    Command.CANCEL: ("pending", "held", "running"),
+    Command.HOLD: ("pending", "held"),
+    Command.RELEASE: ("held",),
 }
 _CLUSTER_SECONDS: Final = 5.0
 """Whether a job can ever run is decided by the nodes that there were not longer ago."""
@@ -233,29 +233,29 @@ async def _job_answers(
 @router.post("/jobs/cancel", status_code=202)
 async def cancel_several(body: JobIdsBody, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
     """Cancel jobs, all or none; those that are done with are left as they are."""
-    return await _command(JobCommand.CANCEL, body.job_ids, caller, parts)
+    return await _command(Command.CANCEL, body.job_ids, caller, parts)
 
 
 @router.post("/jobs/{job_id}/cancel", status_code=202)
 async def cancel(job_id: answers.JobId, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
     """Withdraw a job that waits, stop one that runs; of an array's id, all of its members."""
-    return await _command(JobCommand.CANCEL, [job_id], caller, parts)
+    return await _command(Command.CANCEL, [job_id], caller, parts)
 
 
 @router.post("/jobs/{job_id}/hold", status_code=202)
 async def hold(job_id: answers.JobId, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
     """Keep a job that waits from starting; of an array's id, all of its members that wait."""
-    return await _command(JobCommand.HOLD, [job_id], caller, parts)
+    return await _command(Command.HOLD, [job_id], caller, parts)
 
 
 @router.post("/jobs/{job_id}/release", status_code=202)
 async def release(job_id: answers.JobId, caller: Submitter, parts: Parts) -> answers.AskedAnswer:
     """Let a held job start again; of an array's id, all of its members that are held."""
-    return await _command(JobCommand.RELEASE, [job_id], caller, parts)
+    return await _command(Command.RELEASE, [job_id], caller, parts)
 
 
 async def _command(
-    command: JobCommand, job_ids: Sequence[str], caller: Caller, parts: ServiceParts
+    command: Command, job_ids: Sequence[str], caller: Caller, parts: ServiceParts
 ) -> answers.AskedAnswer:
     """Ask for something of jobs, durably; refused where it can be done to none of one's members.
 
@@ -274,7 +274,7 @@ async def _command(
                 expected="a job that is " + " or ".join(_STATES_FOR[command]),
             )
         meant += able
-    commands = [ForJob(command, each) for each in meant]
+    commands = [CommandRequest(command, each) for each in meant]
     asked = parts.acceptance.ask(caller.user, lambda _: commands)
     await parts.snapshots.heard(await asyncio.wrap_future(asked))
     return answers.AskedAnswer(job_ids=meant)

@@ -31,7 +31,7 @@ from foresail.service.api.callers import (
 from foresail.service.api.problems import CallRefused, api_router
 from foresail.service.slow_answers import Overview
 from foresail.service.snapshots import ClusterSnapshot, DaemonBusy
-from foresail.service.store.protocol import ForNode, JobsWanted, NodeCommand
+from foresail.service.store.protocol import Command, CommandRequest, JobsWanted
 from foresail.service.tokens import AccessToken, Role
 
 router: Final = api_router("service")
@@ -120,22 +120,22 @@ async def nodes(caller: AnyCaller, parts: Parts) -> answers.NodesAnswer:  # noqa
 @router.post("/nodes/{node}/drain", status_code=202)
 async def drain(node: NodeName, caller: Operator, parts: Parts) -> answers.NodeAskedAnswer:
     """Let nothing new start on a node; what runs there runs on."""
-    return await _command(NodeCommand.DRAIN, node, caller, parts)
+    return await _command(Command.DRAIN, node, caller, parts)
 
 
 @router.post("/nodes/{node}/resume", status_code=202)
 async def resume(node: NodeName, caller: Operator, parts: Parts) -> answers.NodeAskedAnswer:
     """Use a node again that was drained."""
-    return await _command(NodeCommand.RESUME, node, caller, parts)
+    return await _command(Command.RESUME, node, caller, parts)
 
 
 async def _command(
-    command: NodeCommand, node: str, caller: Caller, parts: ServiceParts
+    command: Command, node: str, caller: Caller, parts: ServiceParts
 ) -> answers.NodeAskedAnswer:
     snapshot = await current_snapshot(parts)
     if node not in {each.name for each in _nodes(snapshot)}:
         raise CallRefused(HTTPStatus.NOT_FOUND, f"there is no node {node}")
-    asked = parts.acceptance.ask(caller.user, lambda _: [ForNode(command, node)])
+    asked = parts.acceptance.ask(caller.user, lambda _: [CommandRequest(command, node)])
     await parts.snapshots.heard(await asyncio.wrap_future(asked))
     await asyncio.to_thread(caller.audit, parts, f"node: {command}", node)
     return answers.NodeAskedAnswer(node=node)
@@ -190,7 +190,7 @@ def audit(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> answers.AuditAnswer:
     """Return what was done to tokens and policy, and who was refused; newest first."""
-    found = parts.access.audit(before, limit)
+    found = parts.tokens.audit(before, limit)
     entries = [answers.AuditEntryAnswer(number=number, **asdict(entry)) for number, entry in found]
     return answers.AuditAnswer(entries=entries, next=found[-1][0] if len(found) == limit else None)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +15,7 @@ from typing import Any, Final
 from sqlalchemy import (
     Connection,
     Engine,
+    Executable,
     create_engine,
     delete,
     event,
@@ -156,6 +157,23 @@ class Database:
         """One look at it; raises ``StoreUnavailable`` if it cannot be read now."""
         with self._speaking("nothing of it was done"), self.engine.connect() as connection:
             yield connection
+
+    def rows(self, wanted: Executable, values: Mapping[str, Any] | None = None) -> list[Any]:
+        """All rows that are found, tuples with names; raises as ``reading`` does."""
+        with self.reading() as connection:
+            return list(connection.execute(wanted, values))
+
+    def records(
+        self, wanted: Executable, values: Mapping[str, Any] | None = None
+    ) -> list[dict[str, Any]]:
+        """The same by name of column."""
+        with self.reading() as connection:
+            return [dict(row) for row in connection.execute(wanted, values).mappings()]
+
+    def write(self, change: Executable, values: Any = None) -> None:
+        """Execute one change, durably; raises as ``writing`` does."""
+        with self.writing() as connection:
+            connection.execute(change, values)
 
     @contextmanager
     def at_one_moment(self) -> Iterator[Connection]:

@@ -33,6 +33,7 @@ from sqlalchemy import (
     union_all,
     update,
 )
+from sqlalchemy.types import TypeEngine
 
 from foresail.live.command_job import CommandJob
 from foresail.model.errors import ForesailError, InputError
@@ -42,15 +43,32 @@ METADATA: Final = MetaData()
 
 _NUMBER: Final = BigInteger().with_variant(Integer, "sqlite")
 
+
+def _one() -> Column[int]:
+    """The key of a table of one row at most."""
+    return Column("one", Integer, primary_key=True, autoincrement=False)
+
+
+def _columns(kind: type[TypeEngine[Any]], names: str, **given: Any) -> list[Column[Any]]:
+    """Columns of one kind, which always say something unless that is ``given`` otherwise."""
+    return [Column(name, kind, **{"nullable": False, **given}) for name in names.split()]
+
+
+def _texts(names: str, **given: Any) -> list[Column[Any]]:
+    return _columns(String, names, **given)
+
+
+def _floats(names: str, **given: Any) -> list[Column[Any]]:
+    return _columns(Float, names, **given)
+
+
 REQUESTS: Final = Table(
     "requests",
     METADATA,
     Column("number", _NUMBER, primary_key=True, autoincrement=False),
-    Column("unix_seconds", Float, nullable=False),
-    Column("user", String, nullable=False),
-    Column("client_key", String),
-    Column("kind", String, nullable=False),
-    Column("subject", String, nullable=False),
+    *_floats("unix_seconds"),
+    *_texts("user kind subject"),
+    *_texts("client_key", nullable=True),
     Column("body", Text),
     Index("requests_by_key", "user", "client_key"),
 )
@@ -71,53 +89,36 @@ NULL where there may be several, and empty where it is none."""
 PROGRESS: Final = Table(
     "progress",
     METADATA,
-    Column("one", Integer, primary_key=True, autoincrement=False),
+    _one(),
     Column("taken", _NUMBER, nullable=False),
     Column("records_left", _NUMBER, nullable=False, server_default="0"),
 )
-"""One row: the last request that the controller was handed; and the record up to which those have
-left that are of jobs which have left."""
+"""The last request that the controller was handed; and the record up to which those have left that
+are of jobs which have left."""
 
 IDENTITY: Final = Table(
-    "identity",
-    METADATA,
-    Column("one", Integer, primary_key=True, autoincrement=False),
-    Column("identity", String, nullable=False),
-    Column("moved_to", String),
+    "identity", METADATA, _one(), *_texts("identity"), *_texts("moved_to", nullable=True)
 )
-"""One row: this store's identity, made once at random; and where to it was moved,
-if it is not to be used any more."""
+"""This store's identity, made once at random; and where to it was moved, if it is not to be used
+any more."""
 
-ROOM: Final = Table(
-    "room",
-    METADATA,
-    Column("one", Integer, primary_key=True, autoincrement=False),
-    Column("filling", LargeBinary, nullable=False),
-)
-"""One row of zeros, or none: room in a file for what must be written though the disk is full."""
+ROOM: Final = Table("room", METADATA, _one(), *_columns(LargeBinary, "filling"))
+"""Zeros: room in a file for what must be written though the disk is full."""
 
 SNAPSHOTS: Final = Table(
-    "snapshots",
-    METADATA,
-    Column("one", Integer, primary_key=True, autoincrement=False),
-    Column("end", _NUMBER, nullable=False),
-    Column("lines", Text, nullable=False),
+    "snapshots", METADATA, _one(), Column("end", _NUMBER, nullable=False), *_columns(Text, "lines")
 )
-"""One row, or none: the records that matter of the log up to number ``end``."""
+"""The records that matter of the log up to number ``end``."""
 
 FORECASTS: Final = Table(
     "start_forecasts",
     METADATA,
-    Column("job_id", String, primary_key=True),
-    Column("made_seconds", Float, primary_key=True),
-    Column("kind", String, nullable=False),
-    Column("waiting", Integer, nullable=False),
-    Column("low_seconds", Float, nullable=False),
-    Column("median_seconds", Float, nullable=False),
-    Column("high_seconds", Float, nullable=False),
-    Column("drawn_low_seconds", Float, nullable=False),
-    Column("drawn_median_seconds", Float, nullable=False),
-    Column("drawn_high_seconds", Float, nullable=False),
+    *_texts("job_id", primary_key=True),
+    *_floats("made_seconds", primary_key=True),
+    *_texts("kind"),
+    *_columns(Integer, "waiting"),
+    *_floats("low_seconds median_seconds high_seconds"),
+    *_floats("drawn_low_seconds drawn_median_seconds drawn_high_seconds"),
 )
 """Forecasts of each job's start, of ``kind`` ``submission`` when it came, ``waiting`` at each
 doubling of its wait, ``unknown`` where too little was known then: quantiles (10, 50, 90 %) in Unix
@@ -126,12 +127,10 @@ seconds, and these as they were drawn, before they were corrected; and how many 
 SAMPLES: Final = Table(
     "samples",
     METADATA,
-    Column("job_id", String, primary_key=True),
-    Column("attempt", Integer, primary_key=True, autoincrement=False),
-    Column("start_seconds", Float, primary_key=True),
-    Column("end_seconds", Float, nullable=False),
-    Column("average_cpus", Float, nullable=False),
-    Column("memory_bytes", Float, nullable=False),
+    *_texts("job_id", primary_key=True),
+    *_columns(Integer, "attempt", primary_key=True, autoincrement=False),
+    *_floats("start_seconds", primary_key=True),
+    *_floats("end_seconds average_cpus memory_bytes"),
     Index("samples_by_time", "end_seconds"),
 )
 """What jobs used, measured from time to time: between two looks (Unix seconds) the cpus in the
@@ -140,24 +139,18 @@ mean, and the memory at the second."""
 JOBS: Final = Table(
     "jobs",
     METADATA,
-    Column("job_id", String, primary_key=True),
+    *_texts("job_id", primary_key=True),
     Column("number", _NUMBER, nullable=False, unique=True),
-    Column("user", String, nullable=False),
-    Column("name", String, nullable=False),
-    Column("state", String, nullable=False),
-    Column("cpus", Integer, nullable=False),
-    Column("deadline_seconds", Float),
-    Column("submit_seconds", Float, nullable=False),
-    Column("start_seconds", Float),
-    Column("end_seconds", Float),
-    Column("attempt", Integer, nullable=False, default=0),
-    Column("exit_code", Integer),
-    Column("places", String),
+    *_texts("user name state"),
+    *_columns(Integer, "cpus"),
+    *_floats("submit_seconds"),
+    *_floats("deadline_seconds start_seconds end_seconds", nullable=True),
+    *_columns(Integer, "attempt", default=0),
+    *_columns(Integer, "exit_code", nullable=True),
+    *_texts("places", nullable=True),
+    *_floats("low_seconds median_seconds high_seconds", nullable=True),
     Column("because", Text),
-    Column("low_seconds", Float),
-    Column("median_seconds", Float),
-    Column("high_seconds", Float),
-    Column("command", Text, nullable=False),
+    *_columns(Text, "command"),
     Index("jobs_by_user", "user", "number"),
     Index("jobs_by_state", "state", "number"),
     Index("jobs_by_end", "end_seconds"),
@@ -168,14 +161,11 @@ JOBS: Final = Table(
 TOKENS: Final = Table(
     "tokens",
     METADATA,
-    Column("token_id", String, primary_key=True),
-    Column("digest", String, nullable=False, unique=True),
-    Column("user", String, nullable=False),
-    Column("role", String, nullable=False),
-    Column("label", String, nullable=False),
-    Column("created_seconds", Float, nullable=False),
-    Column("expires_seconds", Float),
-    Column("revoked_seconds", Float),
+    *_texts("token_id", primary_key=True),
+    *_texts("digest", unique=True),
+    *_texts("user role label"),
+    *_floats("created_seconds"),
+    *_floats("expires_seconds revoked_seconds", nullable=True),
 )
 """``digest`` is the SHA-256 of a token's secret, which is nowhere."""
 
@@ -183,12 +173,9 @@ AUDIT: Final = Table(
     "audit",
     METADATA,
     Column("number", Integer, primary_key=True, autoincrement=True),
-    Column("unix_seconds", Float, nullable=False),
-    Column("user", String, nullable=False),
-    Column("address", String, nullable=False),
-    Column("action", String, nullable=False),
-    Column("subject", Text, nullable=False),
-    Column("request_id", String, nullable=False),
+    *_floats("unix_seconds"),
+    *_texts("user address action request_id"),
+    *_columns(Text, "subject"),
 )
 """What was done to tokens and to the policy, and who was refused."""
 
@@ -318,38 +305,25 @@ class Submit:
     held: bool = False
 
 
-class JobCommand(StrEnum):
-    """Command that may be given about a job that has not ended."""
+class Command(StrEnum):
+    """Command that may be given about a job that has not ended, or about a node."""
 
     CANCEL = "cancel"
     HOLD = "hold"
     RELEASE = "release"
-
-
-@dataclass(frozen=True, slots=True)
-class ForJob:
-    """Something is wished of a job."""
-
-    command: JobCommand
-    job_id: str
-
-
-class NodeCommand(StrEnum):
-    """Command that may be given about a node."""
-
     DRAIN = "drain"
     RESUME = "resume"
 
 
 @dataclass(frozen=True, slots=True)
-class ForNode:
-    """Something is wished of a node."""
+class CommandRequest:
+    """Something is wished of a job, by its id, or of a node, by its name."""
 
-    command: NodeCommand
-    node: str
+    command: Command
+    subject: str
 
 
-Request: TypeAlias = Submit | ForJob | ForNode
+Request: TypeAlias = Submit | CommandRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -572,39 +546,30 @@ def what_is_asked(request: Request) -> Request:
 
 def request_row(numbered: NumberedRequest, client_key: str | None) -> dict[str, Any]:
     """A request as a row, with the key of its call."""
-    kind, subject, body = _plain(numbered.request)
+    request = numbered.request
+    asked: dict[str, str | None]
+    if isinstance(request, Submit):
+        kind = "submit held" if request.held else "submit"
+        asked = {"kind": kind, "subject": request.job.job_id, "body": request.job.to_json()}
+    else:
+        asked = {"kind": request.command, "subject": request.subject, "body": None}
     return {
         "number": numbered.number,
         "unix_seconds": numbered.unix_seconds,
         "user": numbered.user,
         "client_key": client_key,
-        "kind": kind,
-        "subject": subject,
-        "body": body,
+        **asked,
     }
-
-
-def _plain(request: Request) -> tuple[str, str, str | None]:
-    """Kind, subject and body of a request's row."""
-    match request:
-        case Submit(job, held):
-            return ("submit held" if held else "submit"), job.job_id, job.to_json()
-        case ForJob(command, job_id):
-            return command, job_id, None
-        case ForNode(command, node):
-            return command, node, None
 
 
 def request_of(row: Row) -> NumberedRequest:
     """The request of a row."""
-    kind, subject = row["kind"], row["subject"]
+    kind = row["kind"]
     request: Request
     if kind.startswith("submit"):
         request = Submit(CommandJob.from_json(row["body"]), held=kind == "submit held")
-    elif kind in set(JobCommand):
-        request = ForJob(JobCommand(kind), subject)
     else:
-        request = ForNode(NodeCommand(kind), subject)
+        request = CommandRequest(Command(kind), row["subject"])
     return NumberedRequest(row["number"], row["unix_seconds"], row["user"], request)
 
 

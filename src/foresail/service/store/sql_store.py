@@ -202,18 +202,15 @@ class SqlStore:
     def requests_after(self, number: int) -> list[NumberedRequest]:
         """The requests behind one, in order."""
         wanted = select(REQUESTS).where(REQUESTS.c.number > number).order_by(REQUESTS.c.number)
-        with self.database.reading() as connection:
-            return [request_of(dict(row)) for row in connection.execute(wanted).mappings()]
+        return list(map(request_of, self.database.records(wanted)))
 
     def taken(self) -> int:
         """Number of the last request that the controller has been handed; 0 for none."""
-        with self.database.reading() as connection:
-            return connection.scalar(select(PROGRESS.c.taken)) or 0
+        return next((row.taken for row in self.database.rows(select(PROGRESS))), 0)
 
     def records_left(self) -> int:
         """Number of the record up to which those have left that are of jobs which have left."""
-        with self.database.reading() as connection:
-            return connection.scalar(select(PROGRESS.c.records_left)) or 0
+        return next((row.records_left for row in self.database.rows(select(PROGRESS))), 0)
 
     def commit_step(self, step: WholeStep) -> int:
         """Write down a step; returns the number of the log's last record."""
@@ -266,9 +263,8 @@ class SqlStore:
 
     def snapshot(self) -> tuple[int, Sequence[str]] | None:
         """The number up to which the last snapshot reaches, and its lines."""
-        with self.database.reading() as connection:
-            row = connection.execute(select(SNAPSHOTS.c.end, SNAPSHOTS.c.lines)).first()
-        return None if row is None else (row.end, row.lines.splitlines(keepends=True))
+        rows = self.database.rows(select(SNAPSHOTS))
+        return next(((row.end, row.lines.splitlines(keepends=True)) for row in rows), None)
 
     def records_of_snapshot(self, lines: Iterable[str]) -> Iterator[tuple[int | None, str]]:
         """The records of a snapshot, with their numbers where these stand in it."""
@@ -286,39 +282,34 @@ class SqlStore:
 
     def job(self, job_id: str) -> Row | None:
         """A job as it stands."""
-        with self.database.reading() as connection:
-            row = connection.execute(_ONE_JOB, {"wanted": job_id}).mappings().first()
-        return None if row is None else dict(row)
+        return next(iter(self.database.records(_ONE_JOB, {"wanted": job_id})), None)
 
     def jobs(self, wanted: JobsWanted) -> list[Row]:
         """Jobs as they stand."""
-        with self.database.reading() as connection:
-            return [dict(row) for row in connection.execute(_listing(wanted)).mappings()]
+        order = JOBS.c.number.asc() if wanted.oldest_first else JOBS.c.number.desc()
+        found = _chosen(wanted, select(JOBS)).order_by(order).limit(wanted.limit)
+        return list[Row](self.database.records(found))
 
     def count(self, wanted: JobsWanted) -> int:
         """Return how many such jobs there are, on all pages."""
         found = _chosen(replace(wanted, before=None, after=None), select(func.count(JOBS.c.number)))
-        with self.database.reading() as connection:
-            return connection.scalar(found) or 0
+        return int(self.database.rows(found)[0][0])
 
     def counts(self, user: str | None = None) -> dict[str, int]:
         """Return how many jobs there are in each state; of one user, or of all."""
         wanted = select(JOBS.c.state, func.count()).group_by(JOBS.c.state)
         if user is not None:
             wanted = wanted.where(JOBS.c.user == user)
-        with self.database.reading() as connection:
-            return {row[0]: row[1] for row in connection.execute(wanted)}
+        return dict(self.database.rows(wanted))
 
     def keep_samples(self, samples: Sequence[UseSample]) -> None:
         """Keep what jobs were measured to use."""
-        with self.database.writing() as connection:
-            connection.execute(insert(SAMPLES), [asdict(each) for each in samples])
+        self.database.write(insert(SAMPLES), [asdict(each) for each in samples])
 
     def samples(self) -> list[UseSample]:
         """Return the measured use of each job, in order."""
         wanted = select(SAMPLES).order_by(SAMPLES.c.end_seconds, SAMPLES.c.job_id)
-        with self.database.reading() as connection:
-            return [UseSample(**row) for row in connection.execute(wanted).mappings()]
+        return [UseSample(**row) for row in self.database.records(wanted)]
 
     def use(self, begin_seconds: float, bin_seconds: float, bins: int) -> list[list[UsedInBin]]:
         """Sums over the starts, and over the ends, of jobs that had not ended by a time; by bin.
@@ -353,27 +344,20 @@ class SqlStore:
         """Return when the first job came (Unix seconds) of those that had not ended by a time."""
         of = JOBS.c
         first = select(func.min(of.submit_seconds))
-        with self.database.reading() as connection:
-            found: float | None = connection.scalar(
-                first.where(of.end_seconds.is_(None) | (of.end_seconds > since_seconds))
-            )
+        lasts = of.end_seconds.is_(None) | (of.end_seconds > since_seconds)
+        found: float | None = self.database.rows(first.where(lasts))[0][0]
         return found
 
     def keep_forecasts(self, rows: Sequence[ForecastRow]) -> None:
         """Keep forecasts of starts."""
-        with self.database.writing() as connection:
-            connection.execute(
-                insert(FORECASTS),
-                [{name: getattr(each, name) for name in ForecastRow.__slots__} for each in rows],
-            )
+        values = [{name: getattr(each, name) for name in ForecastRow.__slots__} for each in rows]
+        self.database.write(insert(FORECASTS), values)
 
     def last_forecasts(self) -> dict[str, float]:
         """Return when the last forecast was made of each job that waits (Unix seconds), by id."""
         wanted = select(FORECASTS.c.job_id, func.max(FORECASTS.c.made_seconds))
         wanted = wanted.join(JOBS, _OF_FORECAST).where(JOBS.c.state.in_(_WAITING))
-        with self.database.reading() as connection:
-            rows = connection.execute(wanted.group_by(FORECASTS.c.job_id))
-            return {row[0]: row[1] for row in rows}
+        return dict(self.database.rows(wanted.group_by(FORECASTS.c.job_id)))
 
     def forecast_outcomes(self, limit: int, now: float) -> list[ForecastOutcome]:
         """Return the latest forecasts, in order, with starts; of who waits, that it did not yet.
@@ -389,8 +373,7 @@ class SqlStore:
         wanted = wanted.where(first | waits).order_by(
             FORECASTS.c.made_seconds.desc(), JOBS.c.number.desc()
         )
-        with self.database.reading() as connection:
-            rows = [tuple(row) for row in connection.execute(wanted.limit(limit))]
+        rows = self.database.rows(wanted.limit(limit))
         return [
             ForecastOutcome(
                 ForecastRow(row[0], row[1], ForecastKind(row[2]), *row[3:-2]),
@@ -455,14 +438,12 @@ class SqlStore:
             func.sum(case((value < low, 1), else_=0)),
         )
         counts = counts.select_from(rows).where(came_about).group_by("grouped")
-        with self.database.reading() as connection:
-            return {row[0]: Judged(*row[1:]) for row in connection.execute(counts)}
+        return {row[0]: Judged(*row[1:]) for row in self.database.rows(counts)}
 
     def owners(self, job_ids: Collection[str]) -> dict[str, str]:
         """Return the owners of these jobs, by id."""
         wanted = select(JOBS.c.job_id, JOBS.c.user).where(JOBS.c.job_id.in_(job_ids))
-        with self.database.reading() as connection:
-            return {row[0]: row[1] for row in connection.execute(wanted)}
+        return dict(self.database.rows(wanted))
 
     def commands(self) -> Iterator[tuple[str, str]]:
         """Ids and commands of the jobs that are not done with, as lines, in order."""
@@ -479,8 +460,7 @@ class SqlStore:
             return ()
         same = (REQUESTS.c.user == call.user) & (REQUESTS.c.client_key == call.client_key)
         wanted = select(REQUESTS).where(same).order_by(REQUESTS.c.number)
-        with self.database.reading() as connection:
-            return tuple(request_of(dict(row)) for row in connection.execute(wanted).mappings())
+        return tuple(map(request_of, self.database.records(wanted)))
 
 
 @cache
@@ -496,11 +476,6 @@ def _alike(jobs: Mapping[str, Row]) -> dict[tuple[str, ...], list[dict[str, Any]
     for job_id, values in jobs.items():
         groups.setdefault(tuple(sorted(values)), []).append({"changed_job": job_id, **values})
     return groups
-
-
-def _listing(wanted: JobsWanted) -> Select[Any]:
-    order = JOBS.c.number.asc() if wanted.oldest_first else JOBS.c.number.desc()
-    return _chosen(wanted, select(JOBS)).order_by(order).limit(wanted.limit)
 
 
 def _chosen(wanted: JobsWanted, found: Select[Any]) -> Select[Any]:
