@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from foresail.cloud.over_time import block_draws, block_seconds
 from foresail.cloud.prices_reading import load_prices
-from foresail.cloud.purchasing.demand import BoughtJobs
-from foresail.cloud.purchasing.mix import demand_course
 from foresail.cloud.waiting.jobs import (
     FixedMachines,
     TraceJobs,
@@ -219,37 +217,3 @@ def test_machines_of_a_catalogue():
     assert owned_machines(offer, 1, None).price_per_hour == 1.928
     assert owned_machines(offer, None, 0.5).price_per_hour == 0.5
     assert {each.name for each in rented_family(catalogue)} >= {"m4.large", "r4.16xlarge"}
-
-
-@given(st.integers(1, 30), st.integers(0, 1000), st.integers(1, 20))
-def test_demand_course(count, seed, bins):
-    """Means and peaks of an hourly demand are those of a slow count of seconds."""
-    random = np.random.default_rng(seed)
-    start = np.sort(random.integers(0, 50, count)).astype(float)
-    start -= start[0]
-    hours = random.integers(1, 20, count).astype(float)
-    cores = random.integers(1, 9, count).astype(float)
-    jobs = BoughtJobs(
-        np.arange(count),
-        start,
-        hours,
-        np.ones(count, np.int64),
-        cores,
-        cores,
-        np.zeros(count),
-        0,
-        True,
-        0.0,
-    )
-    demand = np.zeros(int(jobs.span_hours))
-    for begin, length, each in zip(start, hours, cores, strict=True):
-        demand[int(begin) : int(begin + length)] += each
-    level = float(random.uniform(0.0, 20.0))
-    course = demand_course(jobs, jobs.cores, level, bins)
-    assert course["begin_hours"][0] == 0.0
-    assert course["end_hours"].to_list()[-1] == pytest.approx(jobs.span_hours)
-    for row in course.iter_rows(named=True):
-        part = demand[round(row["begin_hours"]) : round(row["end_hours"])]
-        assert row["units"] == pytest.approx(part.mean(), abs=1e-9)
-        assert row["peak_units"] == pytest.approx(part.max(), abs=1e-9)
-        assert row["below_level"] == pytest.approx(np.minimum(part, level).mean(), abs=1e-9)

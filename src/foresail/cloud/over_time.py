@@ -68,15 +68,20 @@ def _since(moments: Floats, times: Floats, amount: Floats) -> Floats:
 
 
 def use_over_time(
-    begin_seconds: Floats, runtime_seconds: Floats, amount: Floats, hours: float
+    begin_seconds: Floats,
+    runtime_seconds: Floats,
+    amount: Floats,
+    hours: float,
+    level: float = 0.0,
 ) -> pl.DataFrame:
     """Amounts in use if every job started when it was submitted; arrays of shape (jobs,).
 
     Returns
     -------
     pl.DataFrame
-        ``hour`` (begin of the slot), ``mean``, ``highest`` (highest mean of an hour in it); at
-        most 400 slots, of hours, days or weeks, and none beyond ``hours``.
+        ``hour`` (begin of the slot), ``hours`` (how many it has), ``mean``, ``highest`` (highest
+        mean of an hour in it), ``level``, ``below_level`` (mean of what lies below it, hour by
+        hour); at most 400 slots, of hours, days or weeks, and none beyond ``hours``.
     """
     slots = max(math.ceil(hours - 1e-9), 1)
     edges: Floats = np.arange(slots + 1, dtype=np.float64) * _HOUR
@@ -89,8 +94,11 @@ def use_over_time(
     return pl.DataFrame(
         {
             "hour": np.arange(table.shape[0]) * float(together),
+            "hours": np.isfinite(table).sum(axis=1),
             "mean": np.nanmean(table, axis=1),
             "highest": np.nanmax(table, axis=1),
+            "level": np.full(table.shape[0], level),
+            "below_level": np.nanmean(np.minimum(table, level), axis=1),
         }
     )
 

@@ -73,9 +73,9 @@ def test_the_advice_first(log, tmp_path):
         assert len((out / f"{name}.csv").read_text().splitlines()) > 1
     rows = list(csv.DictReader((out / "demand.csv").read_text().splitlines()))
     for row in rows:
-        level, cores = float(row["level"]), float(row["units"])
+        level, cores = float(row["level"]), float(row["mean"])
         assert 0.0 <= float(row["below_level"]) <= min(level, cores) + 1e-9
-        assert float(row["peak_units"]) >= cores - 1e-9
+        assert float(row["highest"]) >= cores - 1e-9
 
 
 def test_numbers_agree(log):

@@ -120,9 +120,9 @@ def test_price_is_nodes_and_what_is_rented():
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=25, deadline=None)
 def test_use_over_time_is_that_of_an_obvious_count(seed):
-    """Mean cores of each hour: the overlap of every job with it."""
+    """Mean cores of each hour, and below a node's: the overlap of every job with it."""
     jobs = made_jobs(40, seed, span=30 * 3600.0, mean_runtime=4000.0)
-    table = market_of(THESIS, jobs, 1.0, "standard-4").use_over_time(jobs, 30.0)
+    table = market_of(THESIS, jobs, 1.0, "standard-4").use_over_time(jobs, 30.0, nodes=1)
     assert table["hour"].to_list() == [float(hour) for hour in range(30)]
     for hour in range(30):
         low, high = hour * 3600.0, (hour + 1) * 3600.0
@@ -130,6 +130,7 @@ def test_use_over_time_is_that_of_an_obvious_count(seed):
         overlap = np.minimum(end, high) - np.maximum(jobs.submit_seconds, low)
         there = float(np.maximum(overlap, 0.0) @ jobs.cores) / 3600.0
         assert table["mean"][hour] == pytest.approx(there, abs=1e-6)
+        assert table["below_level"][hour] == pytest.approx(min(there, 4.0), abs=1e-6)
 
 
 def test_long_logs_are_told_in_days():

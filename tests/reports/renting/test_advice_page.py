@@ -14,7 +14,6 @@ from foresail.cloud.prices_reading import load_prices
 from foresail.model.documents import json_answer
 from foresail.reports.renting.advice_page import (
     compared_table,
-    demand_figure,
     frontier_figure,
     record,
 )
@@ -25,6 +24,7 @@ from foresail.reports.renting.advice_words import (
     rule_words,
     sentences,
 )
+from foresail.reports.renting.page import demand_figure
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
 PRICES = replace(load_prices("thesis"), source="a paper")
@@ -73,7 +73,7 @@ def test_pictures_mark_today_and_the_advice(advice):
     words = {text for trace in frontier.traces for text in trace.get("text", ())}
     assert words - {""} == {f"advised: {advice.advised.tried.nodes}", "today: 8"}
     assert not any(name.startswith(("advised", "today")) for name in frontier.legend)
-    (level,) = demand_figure(advice).layout["shapes"]
+    (level,) = demand_figure(advice.use_over_time, "cores", "advised").layout["shapes"]
     assert level["y0"] == advice.advised.tried.nodes * advice.market.node.cores
 
 

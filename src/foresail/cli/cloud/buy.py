@@ -83,7 +83,7 @@ def command(
     """
     from foresail.cli.log_options import load_cleaned
     from foresail.cloud.purchasing.forecast import ForecastSettings
-    from foresail.cloud.purchasing.mix import MixRequest, advised_course, advised_machines, mix
+    from foresail.cloud.purchasing.mix import MixRequest, advised_machines, advised_use, mix
     from foresail.cloud.purchasing.offline_plan import OfflineSettings
     from foresail.cloud.purchasing.terms import PROVIDERS
     from foresail.model.errors import UnknownNameError
@@ -133,7 +133,7 @@ def command(
         risk=risk,
         report=report,
         machines=advised_machines(workload, report, catalogue),
-        course=advised_course(workload, report),
+        use=advised_use(workload, report),
     )
     answering.answer(
         record(answer),

@@ -222,7 +222,7 @@ def advise(
         sensitivities=search.sensitivities(advised, found),
         held_out=search.held_out(advised, found),
         wait_model=_wait_model(demand, market, advised),
-        use_over_time=market.use_over_time(jobs, demand.hours),
+        use_over_time=market.use_over_time(jobs, demand.hours, advised.nodes),
         unwaited=_unwaited(counted.workload, catalogue, question, transient),
     )
 

@@ -59,17 +59,18 @@ class Market:
         """Size of a node, in the unit."""
         return self.node.gpus if self.unit == "gpu" else self.node.cores
 
-    def use_over_time(self, jobs: TraceJobs, hours: float) -> pl.DataFrame:
+    def use_over_time(self, jobs: TraceJobs, hours: float, nodes: int = 0) -> pl.DataFrame:
         """Cores, or gpus, in use if every job started when it was submitted.
 
         Where it is gpus, a job that takes more of a node's cores than of its gpus counts by those.
-        The result is as of ``over_time.use_over_time``.
+        The result is as of ``over_time.use_over_time``, with so many nodes as the level.
         """
         amount = jobs.cores.astype(np.float64)
         if self.unit == "gpu" and jobs.gpus is not None:
             amount = np.maximum(jobs.gpus, amount / self.node.cores * self.node.gpus)
         begin = jobs.submit_seconds - jobs.submit_seconds[0]
-        return use_over_time(begin, jobs.runtime_seconds, amount, hours)
+        level = nodes * self.node_size
+        return use_over_time(begin, jobs.runtime_seconds, amount, hours, level)
 
     def fixed(self, nodes: int) -> FixedMachines:
         """So many nodes, as they are simulated."""

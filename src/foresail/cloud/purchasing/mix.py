@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
 import polars as pl
 
-from foresail.cloud.over_time import work_until
+from foresail.cloud.over_time import use_over_time
 from foresail.cloud.prices import Commitment, PriceCatalogue
-from foresail.cloud.purchasing.demand import BoughtJobs, bought_jobs
+from foresail.cloud.purchasing.demand import bought_jobs
 from foresail.cloud.purchasing.forecast import ForecastSettings, RiskPlan, reserve_at_risk
 from foresail.cloud.purchasing.machines import (
     Amount,
@@ -42,7 +41,6 @@ from foresail.cloud.purchasing.terms import (
     sold_by,
     terms_of,
 )
-from foresail.model.arrays import Floats
 from foresail.model.errors import require
 from foresail.traces.workload import Workload
 
@@ -255,10 +253,6 @@ def _by_demand_error(
     return table.with_columns(share=pl.col("cost") / on_demand)
 
 
-_BINS: Final = 250
-_MOST_SLOTS: Final = 200_000
-
-
 def advised_machines(
     workload: Workload, report: MixReport, catalogue: PriceCatalogue
 ) -> tuple[ReservedMachines, ...]:
@@ -273,8 +267,8 @@ def advised_machines(
     return tuple(found)
 
 
-def advised_course(workload: Workload, report: MixReport) -> pl.DataFrame:
-    """Demand over the log with the advised level of what is counted (see ``demand_course``).
+def advised_use(workload: Workload, report: MixReport) -> pl.DataFrame:
+    """Demand over the log with the advised level of what is counted (see ``use_over_time``).
 
     The level is on top of what is committed on the day of the prices.
     """
@@ -282,39 +276,5 @@ def advised_course(workload: Workload, report: MixReport) -> pl.DataFrame:
     counted = report.counted
     units = jobs.gpus if counted == "GPUs" else jobs.cores
     level = sum(report.risk[counted].units.values()) + report.held_units(counted)
-    return demand_course(jobs, units, level, _BINS)
-
-
-def demand_course(jobs: BoughtJobs, units: Floats, level: float, bins: int) -> pl.DataFrame:
-    """Units asked for of a resource, and those below a level, in equal parts of the log.
-
-    ``units`` are the cores or GPUs that each job holds from its submission on, shape (jobs,);
-    ``level`` are those reserved. There are fewer parts than ``bins`` where the log has fewer slots.
-
-    Returns
-    -------
-    pl.DataFrame
-        A row per part: ``begin_hours``, ``end_hours``, mean ``units``, ``below_level`` (mean of
-        what lies below it, hour by hour), ``level``, ``peak_units`` (the busiest hour's mean).
-    """
-    slots = int(np.clip(np.ceil(jobs.span_hours), 1, _MOST_SLOTS))
-    edges = np.linspace(0.0, jobs.span_hours, slots + 1)
-    length = float(edges[1] - edges[0])
-    end_hours = jobs.start_hours + jobs.hours
-    asked = np.diff(work_until(edges, jobs.start_hours, end_hours, units)) / length
-    first = np.unique(np.linspace(0, asked.size, bins + 1).astype(np.int64))[:-1]
-    sizes = np.diff(np.append(first, asked.size))
-
-    def mean(values: Floats) -> Floats:
-        return np.asarray(np.add.reduceat(values, first) / sizes)
-
-    return pl.DataFrame(
-        {
-            "begin_hours": edges[first],
-            "end_hours": edges[first + sizes],
-            "units": mean(asked),
-            "below_level": mean(np.minimum(asked, level)),
-            "level": np.full(first.size, level),
-            "peak_units": np.maximum.reduceat(asked, first),
-        }
-    )
+    begin, runtime = jobs.start_hours * 3600.0, jobs.hours * 3600.0
+    return use_over_time(begin, runtime, units, jobs.span_hours, level)

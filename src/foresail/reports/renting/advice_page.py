@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -34,7 +34,14 @@ from foresail.reports.renting.advice_words import (
     said_size,
     sentences,
 )
-from foresail.reports.renting.page import CloudPage, Column, NumbersTable, numbers_table, records_of
+from foresail.reports.renting.page import (
+    CloudPage,
+    Column,
+    NumbersTable,
+    demand_figure,
+    numbers_table,
+    records_of,
+)
 from foresail.reports.style import PolicyStyle, named_styles
 
 
@@ -53,7 +60,7 @@ def advice_page(advice: Advice, prices: PriceCatalogue) -> CloudPage:
         parts=[
             compared_table(advice, prices),
             frontier_figure(advice, prices),
-            demand_figure(advice),
+            demand_figure(advice.use_over_time, f"{advice.market.unit}s", "advised"),
             sensitivity_table(advice, prices),
             candidates_table(advice, prices),
         ],
@@ -372,55 +379,6 @@ def _mark(expected: ExpectedMonth, label: str) -> Curve:
     style = PolicyStyle(label, label, label, "@ink", *_POINT)
     wait, cost = np.array([expected.mean_wait_seconds]), np.array([expected.cost])
     return Curve(style, wait, cost, [0], [label])
-
-
-def demand_figure(advice: Advice) -> Figure:
-    """Draw what is in use over time, were there always room, and the advised nodes."""
-    table = advice.use_over_time
-    days = table["hour"].to_numpy() / 24.0
-    mean, highest = table["mean"].to_numpy(), table["highest"].to_numpy()
-    unit = advice.market.unit
-    size = advice.advised.tried.nodes * advice.market.node_size
-    hours = float(np.diff(table["hour"].to_numpy()[:2])[0]) if days.size > 1 else advice.hours
-    style = named_styles(["", f"{unit}s in use"])[1]
-    above = float((mean > size).mean())
-    slot = duration(hours * 3600.0)
-    finding = (
-        f"{number(float(mean.mean()))} {unit}s are in use on average, "
-        f"{number(float(highest.max()))} in the busiest hour; "
-        + (
-            f"averaged over {slot}, more than the {number(size)} advised are wanted for "
-            f"{percent(above)} of the time."
-            if size
-            else "none are advised to be owned."
-        )
-    )
-    figure = curve_figure(
-        "demand",
-        "How much is needed, and when?",
-        [finding],
-        [Curve(style, days, mean, low=mean, high=highest)],
-        Axis("day of the log"),
-        Axis(f"{unit}s in use"),
-        table=table,
-        note=f"Means of {slot}, with the busiest hour of each as the band; "
-        "as if every job had started when it was submitted.",
-        level=(size, f"advised: {number(size)} {unit}s") if size else None,
-    )
-    return replace(figure, layout=_drawn_through(figure.layout))
-
-
-def _drawn_through(drawing: Mapping[str, Any]) -> dict[str, Any]:
-    """The level in front of the demand, its words legible over it."""
-    line = {"color": "@ink", "width": 1.6, "dash": "dash"}
-    return {
-        **drawing,
-        "shapes": [{**s, "line": line, "layer": "above"} for s in drawing.get("shapes", ())],
-        "annotations": [
-            {**a, "bgcolor": "@paper", "font": {"color": "@ink", "size": 12}, "yshift": 3}
-            for a in drawing.get("annotations", ())
-        ],
-    }
 
 
 def record(advice: Advice, prices: PriceCatalogue) -> dict[str, Any]:

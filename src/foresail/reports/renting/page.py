@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 import polars as pl
 
+from foresail.model.words import duration, number, percent
+from foresail.reports.curve_figure import Axis, Curve, curve_figure
 from foresail.reports.document import (
     as_html,
     document,
@@ -23,6 +26,7 @@ from foresail.reports.document import (
     table,
 )
 from foresail.reports.figure import Figure, MissingFigure, write_page
+from foresail.reports.style import named_styles
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,52 @@ def records_of(items: Iterable[Item], columns: Sequence[Column[Item]]) -> list[d
     """A record for each item, as it is in the CSV file."""
     kept = [column for column in columns if column.key]
     return [{column.key: column.value(item) for column in kept} for item in items]
+
+
+def demand_figure(table: pl.DataFrame, unit: str, called: str) -> Figure | MissingFigure:
+    """Draw what is in use over time, were there always room, and a level of nodes or cores.
+
+    ``table`` is as of ``foresail.cloud.over_time.use_over_time``; ``unit`` says what it counts, and
+    ``called`` what its level is.
+    """
+    title = "How much is needed, and when?"
+    if table.height < 2:
+        return MissingFigure(title, "The log is of less than two hours.")
+    mean, highest, below = (table[name].to_numpy() for name in ("mean", "highest", "below_level"))
+    level, weights = float(table["level"][0]), table["hours"].to_numpy()
+    total, held = (float(np.average(each, weights=weights)) for each in (mean, below))
+    finding = (
+        f"{number(total)} {unit} are in use on average, {number(float(highest.max()))} in the "
+        "busiest hour; "
+        + (
+            f"the {number(level)} {called} would do {percent(held / total)} of the work, and be in "
+            f"use {percent(held / level)} of the time."
+            if level
+            else f"none are {called}."
+        )
+    )
+    slot, days = duration(3600.0 * float(weights.max())), table["hour"].to_numpy() / 24.0
+    figure = curve_figure(
+        "demand",
+        title,
+        [finding],
+        [Curve(named_styles(["", unit])[1], days, mean, low=mean, high=highest)],
+        Axis("day of the log"),
+        Axis(f"{unit} in use"),
+        table=table,
+        note=f"Means of {slot}, with the busiest hour of each as the band; as if every job had "
+        "started when it was submitted.",
+        level=(level, f"{called}: {number(level)} {unit}") if level else None,
+    )
+    # The level stands in front of the demand, its words legible over it.
+    line = {"color": "@ink", "width": 1.6, "dash": "dash"}
+    words = {"bgcolor": "@paper", "font": {"color": "@ink", "size": 12}, "yshift": 3}
+    drawn: dict[str, dict[str, Any]] = {
+        "shapes": {"line": line, "layer": "above"},
+        "annotations": words,
+    }
+    layout = {key: [{**each, **drawn[key]} for each in figure.layout.get(key, ())] for key in drawn}
+    return replace(figure, layout={**figure.layout, **layout})
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from datetime import date
 from operator import itemgetter
 from typing import Any, Final
 
-import numpy as np
 import polars as pl
 
 from foresail.cloud.purchasing.demand import HOURS_PER_YEAR
@@ -17,11 +16,16 @@ from foresail.cloud.purchasing.forecast import RiskPlan
 from foresail.cloud.purchasing.machines import ReservedMachines
 from foresail.cloud.purchasing.mix import MixReport
 from foresail.cloud.purchasing.offline_plan import COMMITTED
-from foresail.model.arrays import Floats
 from foresail.model.words import count, duration, listed, number, percent, signed
-from foresail.reports.figure import Figure, MissingFigure, packed
-from foresail.reports.renting.page import CloudPage, Column, NumbersTable, field, numbers_table
-from foresail.reports.style import PolicyStyle, axis, layout, line_of, literal, named_styles
+from foresail.reports.figure import Figure, MissingFigure
+from foresail.reports.renting.page import (
+    CloudPage,
+    Column,
+    NumbersTable,
+    demand_figure,
+    field,
+    numbers_table,
+)
 
 
 def costs_table(answer: PurchaseAnswer) -> NumbersTable:
@@ -147,95 +151,15 @@ def _said_error(error: float) -> str:
     return _signed(error) if error else "as planned"
 
 
-_HEIGHT: Final = 340
-_DAYS: Final = 24.0
-_LEVEL: Final = PolicyStyle("advised level", "advised level", "advised level", "@ink", "solid", "x")
-_PEAK: Final = PolicyStyle("busiest hour", "busiest hour", "busiest hour", "@muted", "dot", "x")
-_ABOVE: Final = 2.5
-"""Times the highest step that a drawing of demand reaches at most."""
-
-
-def course_figure(answer: PurchaseAnswer) -> Figure | MissingFigure:
-    """Demand as an area, what the advised level holds below it, and the busiest hours."""
-    course = answer.course
-    title = "How much of demand does the advised level hold?"
-    if course.height < 2:
-        return MissingFigure(title, "The log is of less than two hours.")
-    middle = ((course["begin_hours"] + course["end_hours"]) / 2.0 / _DAYS).to_numpy()
-    inside, outside = named_styles(["other", "reserved", "rented"])[1:]
-    below = course["below_level"].to_numpy()
-    above = course["units"].to_numpy() - below
-    counted = answer.report.counted
-    traces = [
-        _area(inside, middle, below, f"{counted} on reserved machines"),
-        _area(outside, middle, above, f"{counted} rented"),
-        _level_line(_PEAK, middle, course["peak_units"].to_numpy(), counted),
-        _level_line(_LEVEL, middle, course["level"].to_numpy(), counted),
-    ]
-    level = float(course["level"][0])
-    held_as = "committed or reserved" if answer.report.commitments else "reserved"
-    peak = float(course["peak_units"].to_numpy().max())
-    top = min(1.04 * peak, _ABOVE * max(float((below + above).max()), level))
-    total = float(np.average(below + above, weights=_hours(course)))
-    held = float(np.average(below, weights=_hours(course)))
-    return Figure(
-        "demand",
-        title,
-        [
-            f"Demand is {number(total)} {counted} on average, and "
-            f"{number(peak)} in the busiest hour; "
-            + (
-                f"{number(level)} {held_as} {counted} would do "
-                f"{percent(held / total)} of the work, and "
-                f"be in use {percent(held / level)} of the time."
-                if level
-                else f"none of it on reserved {counted}."
-            )
-        ],
-        traces,
-        layout(
-            _HEIGHT,
-            xaxis=axis("days from the first job", rangemode="tozero", tickangle=0, nticks=9),
-            yaxis=axis(counted, range=[0.0, top], tickformat=",~r", nticks=6),
-            hovermode="x",
-        ),
-        course,
-        f"Each step of the drawing is the mean over {_span(course)}; the busiest hour of each is "
-        f"dotted{', as far as it fits' if top < peak else ''}.",
-    )
-
-
-def _area(style: PolicyStyle, x: Floats, y: Floats, what: str) -> dict[str, Any]:
-    colour = style.colour
-    line = {"color": colour, "dash": "solid", "width": 0.6, "shape": "hvh"}
-    return _level_line(style, x, y, what) | {
-        "stackgroup": "demand",
-        "line": line,
-        "fillcolor": colour,
-    }
-
-
-def _level_line(style: PolicyStyle, x: Floats, y: Floats, what: str) -> dict[str, Any]:
-    hover = f"%{{y:,.4~g}} {literal(what)}"
-    return line_of(style, packed(x), packed(y), hover, shape="hvh")
-
-
-def _hours(course: pl.DataFrame) -> Floats:
-    return np.asarray((course["end_hours"] - course["begin_hours"]).to_numpy())
-
-
-def _span(course: pl.DataFrame) -> str:
-    return duration(float(_hours(course).max()) * 3600.0)
-
-
 def purchase_page(answer: PurchaseAnswer) -> CloudPage:
     """The page about one answer."""
     report = answer.report
     sold = "without" if report.terms.transient is None else "with"
+    held_as = "committed or reserved" if report.commitments else "reserved"
     parts: list[NumbersTable | Figure | MissingFigure] = [
         costs_table(answer),
         advice_table(answer),
-        course_figure(answer),
+        demand_figure(answer.use, report.counted, held_as),
         options_table(report),
         errors_table(report),
     ]
@@ -267,9 +191,8 @@ class PurchaseAnswer:
     """Mix that was found."""
     machines: Sequence[ReservedMachines]
     """The advised amounts as machines."""
-    course: pl.DataFrame
-    """Demand over the log (``foresail.cloud.purchasing.machines``), its level that of the
-    advice."""
+    use: pl.DataFrame
+    """Demand over the log (``foresail.cloud.over_time.use_over_time``), its level the advised."""
 
     @property
     def plan(self) -> RiskPlan:
