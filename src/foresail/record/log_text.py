@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache, lru_cache
-from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import (
@@ -47,6 +46,9 @@ from foresail.record.records import Committed, EventTaken, Manifest, Predicted, 
 NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
+_NOTHING: Final = msgspec.Raw(b"[]")
+
+
 class _Exactly(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """These fields and no others."""
 
@@ -54,7 +56,7 @@ class _Exactly(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 class _Job(_Exactly):
     job_id: str
     submit_seconds: float
-    stages: tuple[Stage, ...]
+    stages: msgspec.Raw
     requested_seconds: float | None
     user: str | None
     group: str | None
@@ -88,25 +90,56 @@ class _Predicted(_Exactly, tag_field="kind", tag="prediction"):
     median_seconds: float
     high_seconds: float
     planned_seconds: float
-    belief: tuple[float, ...] = ()
+    belief: msgspec.Raw = _NOTHING
 
 
 _decoded: Final = msgspec.json.Decoder(_Event | _Predicted).decode
-_fields: Final = msgspec.structs.astuple
+_kept: Final = lru_cache(maxsize=4_096)(msgspec.json.Decoder(tuple[float, ...]).decode)
+_staged: Final = lru_cache(maxsize=4_096)(msgspec.json.Decoder(tuple[Stage, ...]).decode)
+"""Of the same text one value, which is found sooner than one that is read and compared."""
 
 
 def frequent_record(line: str) -> EventTaken | Predicted | None:
     """The record of a line; None if it is not one of these, or anything about it is unusual."""
     try:
         found = _decoded(line)
+        return _prediction(found) if type(found) is _Predicted else _submission(found)
     except (msgspec.MsgspecError, UnicodeError):
         return None
-    if isinstance(found, _Predicted):
-        return Predicted(*map(shared, _fields(found)))
-    time, job = found.event.time, found.event.job
-    values = chain(map(shared, _fields(job)[:-2]), (NO_ATTRIBUTES,))
-    known = Job(*values)
-    return EventTaken(found.step, shared(found.time), Submitted(shared(time), known))
+
+
+def _prediction(found: _Predicted) -> Predicted:
+    return Predicted(
+        found.step,
+        shared(found.time),
+        shared(found.job_id),
+        shared(found.mean_seconds),
+        shared(found.low_seconds),
+        shared(found.median_seconds),
+        shared(found.high_seconds),
+        shared(found.planned_seconds),
+        _kept(bytes(found.belief)),
+    )
+
+
+def _submission(found: _Event) -> EventTaken:
+    job = found.event.job
+    known = Job(
+        shared(job.job_id),
+        shared(job.submit_seconds),
+        _staged(bytes(job.stages)),
+        shared(job.requested_seconds),
+        shared(job.user),
+        shared(job.group),
+        shared(job.queue),
+        shared(job.partition),
+        shared(job.name),
+        shared(job.after),
+        None,
+        NO_ATTRIBUTES,
+    )
+    event = Submitted(shared(found.event.time), known)
+    return EventTaken(found.step, shared(found.time), event)
 
 
 @lru_cache(maxsize=4_096, typed=True)
