@@ -47,7 +47,10 @@ _FIRST_UPDATE: Final = 20
 once there are a quarter more, and at least once in the former number."""
 
 _MOST_ALIKE: Final = 100
-"""Jobs of one kind in flight that predictors know of each; what others take is learned as well."""
+_MOST_KNOWN: Final = 4_000
+_FEWEST_ALIKE: Final = 10
+"""Jobs of one kind in flight that predictors know of each, the last once they know of so many in
+all; what others take is learned as well."""
 
 _MOST_KINDS: Final = 2_000
 _REQUESTS_A_DOUBLING: Final = 4
@@ -348,7 +351,8 @@ class StartForecaster:
             self._factor.update()
             self._next_update += min(_UPDATED_EVERY, self._submissions // 4)
         kind = _kind(job)
-        if self._alike[kind] >= _MOST_ALIKE or job.job_id in self._in_flight:
+        most = _MOST_ALIKE if len(self._in_flight) < _MOST_KNOWN else _FEWEST_ALIKE
+        if self._alike[kind] >= most or job.job_id in self._in_flight:
             return
         self._alike[kind] += 1
         now = job.submit_seconds

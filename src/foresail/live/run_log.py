@@ -151,8 +151,8 @@ class RunLog(DurableLog):
 
 
 _MARK: Final = COMMITTED_LINE.encode()
-_TOLD_ONLY: Final = (b'{"kind":"reason', b'{"kind":"solution"', _MARK)
-"""Records that the state does not follow from."""
+_TOLD_ONLY: Final = ('{"kind":"reason', '{"kind":"solution"', COMMITTED_LINE)
+"""Lines of records that the state does not follow from."""
 
 
 def recover(
@@ -197,6 +197,9 @@ class KnownRun:
 
     def take(self, line: str, number: int, source: object, place: int | None = None) -> None:
         """Take a record of a whole step; with its number in the log, if it can be read by that."""
+        if number > 1 and line.startswith(_TOLD_ONLY):
+            self.end = number
+            return
         record = parse_record(line, source, number)
         if number == 1 and not isinstance(record, records.Manifest):
             raise InputError(
@@ -278,8 +281,6 @@ def _fold(known: KnownRun, content: bytes, begin: int, path: Path) -> None:
     lines = io.BytesIO(content)
     lines.seek(begin)
     for number, line in enumerate(lines, 1 + content.count(b"\n", 0, begin)):
-        if line.startswith(_TOLD_ONLY):
-            continue
         known.take(line.decode(errors="replace"), number, path)
 
 

@@ -6,6 +6,8 @@ import copy
 import heapq
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from struct import Struct
+from typing import Final
 
 import numpy as np
 
@@ -16,6 +18,11 @@ from foresail.model.cluster import Cluster, NamedPartitions, Partition
 from foresail.model.job import Job
 from foresail.model.view import Due, PendingJob
 from foresail.schedulers.kernels import reference as tables
+
+_ENTERED: Final = Struct("=4d")
+_PASSAGE: Final = Struct(f"={tables.PASSAGE_COLUMNS}d")
+"""The first columns of a job's row, ``CPUS_HELD`` to ``LIKELY_SECONDS``, and those of a passage:
+each written at once."""
 
 _FEW = 64
 _LONGEST_SECONDS = 1e9
@@ -148,11 +155,9 @@ class _PartitionReference:
         self._job_ids.append(job.job_id)
         self._number_of[job.job_id] = number
         requested = job.requested_seconds
-        row = self._at.jobs[number]
-        row[tables.CPUS_HELD] = cpus
-        row[tables.SINCE] = now
-        row[tables.REQUEST] = pending.planned_seconds if requested is None else requested
-        row[tables.LIKELY_SECONDS] = pending.prediction.mean()
+        request = pending.planned_seconds if requested is None else requested
+        jobs, likely = self._at.jobs, pending.prediction.mean()
+        _ENTERED.pack_into(jobs.data, number * jobs.strides[0], cpus, now, request, likely)
         self.note(now, tables.ENTERS, job.job_id)
         return True
 
@@ -162,6 +167,8 @@ class _PartitionReference:
         if not (total.memory_bytes or total.gpus):
             return job.cpus
         asked = job.total
+        if not (asked.memory_bytes or asked.gpus):
+            return asked.cpus
         share = max(
             asked.memory_bytes / total.memory_bytes if total.memory_bytes else 0.0,
             asked.gpus / total.gpus if total.gpus else 0.0,
@@ -196,8 +203,11 @@ class _PartitionReference:
             tables.settle_before(at, now)
             self._drop_taken()
             at = self._at
-        at.passages[at.counters[tables.PASSAGES]] = now, what, self._number_of[job_id]
-        at.counters[tables.PASSAGES] += 1
+        passages, row = at.passages, int(at.counters[tables.PASSAGES])
+        _PASSAGE.pack_into(
+            passages.data, row * passages.strides[0], now, what, self._number_of[job_id]
+        )
+        at.counters[tables.PASSAGES] = row + 1
 
     def found(self, now: float) -> list[tuple[str, Due]]:
         """List whose turn came before now, and is new."""

@@ -10,8 +10,9 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Final, Generic, ParamSpec, TypeVar
 
 import numpy as np
@@ -313,7 +314,7 @@ class Forecasts:
     """Forecasts made at a moment."""
 
     outlook: Outlook
-    """How things stood."""
+    """How things stood, without what is only drawn by."""
     drawn: WaitingForecasts
     """What was expected of jobs that waited, by id, as it came out."""
     waiting: WaitingForecasts
@@ -488,13 +489,14 @@ class QueueForecaster:
     def _keep(self, made: Forecasts) -> float:
         """Keep the forecasts that are due; returns when the next one is."""
         before = self._store.last_forecasts() if self._kept is None else self._kept
-        rows = list(_due_rows(made, before))
-        for begin in range(0, len(rows), _ROWS_AT_ONCE):  # others write in between
-            self._store.keep_forecasts(rows[begin : begin + _ROWS_AT_ONCE])
+        kept = {each: before[each] for each in made.waiting if each in before}
+        due = _due_rows(made, before)
+        while rows := list(islice(due, _ROWS_AT_ONCE)):  # others write in between
+            self._store.keep_forecasts(rows)
+            kept.update((row.job_id, row.made_seconds) for row in rows)
         if len(made.waiting) > _MANY:
             give_back_free_memory()  # that drawing took
-        known = {**before, **{row.job_id: row.made_seconds for row in rows}}
-        self._kept = kept = {each: known[each] for each in made.waiting if each in known}
+        self._kept = kept
         return min(
             (_due_seconds(each.pending.job, kept) for each in made.outlook.waiting),
             default=math.inf,
@@ -562,4 +564,5 @@ def drawn_forecasts(outlook: Outlook, starts: StartForecaster, past: PastForecas
         wide = np.flatnonzero(waits[2] > _WIDEST * waits[0]).tolist()
     some = (outlook.waiting[at].pending.job for at in wide if at < len(outlook.waiting))
     unknown = frozenset(job.job_id for job in some if starts.ended_alike(job) < _FEWEST_ENDED)
-    return Forecasts(outlook, drawn, waiting, soonest, unknown, past.held)
+    stood = replace(outlook, rule=None, recent=())
+    return Forecasts(stood, drawn, waiting, soonest, unknown, past.held)
