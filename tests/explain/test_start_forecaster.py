@@ -9,6 +9,7 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Point
+from foresail.explain import start_forecaster
 from foresail.explain.outlook import outlook_of
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.cluster import Cluster
@@ -93,6 +94,18 @@ def ended(names):
 def named(name, number=0):
     job = Job.gang(f"{name} {number}", float(number), 1, 600.0, "u")
     return replace(job, name=name)
+
+
+def test_of_a_long_queue_few_jobs_of_each_kind_are_followed(monkeypatch):
+    monkeypatch.setattr(start_forecaster, "_MOST_KNOWN", 50)
+    history, forecaster = JobHistory(), StartForecaster()
+    for number in range(160):
+        job = named("ab"[number // 80], number)
+        history.submitted[job.job_id] = job
+    forecaster.catch_up(history)
+    forecaster.draw((), (), 1000.0, 1, 0)
+    names = [each.job.name for each in forecaster._in_flight.values()]
+    assert [names.count(name) for name in "ab"] == [50, start_forecaster._FEWEST_ALIKE]
 
 
 def test_numbers_in_names_tell_applications_apart_unless_they_count_runs():

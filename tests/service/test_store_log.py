@@ -14,9 +14,12 @@ from foresail.model.adapter import Capabilities
 from foresail.model.decision import Preempt, Start
 from foresail.model.event import Cancelled, Ended
 from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.reason import AlikeReasons, ReasonCode
+from foresail.record.log_text import record_line
+from foresail.record.records import Drained, ReasonsChanged
 from foresail.service import exchange
 from foresail.service.exchange import recovered
-from foresail.service.store.protocol import JOBS, RECORDS, SNAPSHOTS
+from foresail.service.store.protocol import JOBS, RECORDS, SNAPSHOTS, WholeStep
 from foresail.service.store.sql_store import SqlStore
 from foresail.service.upkeep import faults_of
 from sessions import BEGIN, CLUSTER, Session
@@ -98,6 +101,20 @@ def test_a_snapshot_that_cannot_be_read_is_done_without(store, session):
     with store.database.writing() as connection:
         connection.execute(update(SNAPSHOTS).values(lines="of another version\n"))
     assert stands(recovered(store)) == stands(by_records(store))
+
+
+def test_records_that_no_state_follows_from_do_not_count_towards_the_next_snapshot(store, session):
+    def counted(lines):
+        store.keep_snapshot(list(store.snapshot()[1]), store.last_record())
+        end = store.commit_step(WholeStep(lines, session.inbox.taken, {}, [None] * len(lines)))
+        known = recovered(store)
+        assert known.end == end
+        return known.since_snapshot
+
+    told = AlikeReasons(ReasonCode.NO_ROOM, ("3",))
+    reasons = record_line(ReasonsChanged(99, BEGIN, told))
+    assert counted([reasons] * 3) == 0
+    assert counted([reasons, record_line(Drained(99))]) == 1
 
 
 def test_a_store_that_holds_together_is_said_to(store, session):
