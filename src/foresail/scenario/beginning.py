@@ -77,7 +77,8 @@ _SECONDS: Final = 60.0
 class _SameBelief(Predictor):
     """Predictor that believes of every job what one with history might."""
 
-    _belief: Final = Histogram.from_values([60.0, 300.0, 900.0, 3_600.0])
+    def __init__(self) -> None:
+        self._belief = Histogram.from_values([60.0, 300.0, 900.0, 3_600.0])
 
     def predict(self, job: Job, now: float) -> Distribution:  # noqa: ARG002 - of every job the same
         return self._belief
