@@ -238,12 +238,11 @@ class InvalidJobs(ForesailError):  # noqa: N818 - what is invalid is the input
 def read_jobs(
     path: Path, room: FreeResources, directory: Path, places: RequestPlaces | None = None
 ) -> list[CommandJob]:
-    """All jobs of a file, in its order, or everything that is wrong with it.
+    """All jobs of a file (.toml, .csv, .jsonl, .ndjson), in order, or everything wrong with it.
 
-    The file is .toml (``[[job]]`` tables), .csv (a header line; lists are separated by spaces),
-    .jsonl or .ndjson (an object a line). ``room`` is that of the empty cluster, which no job may
-    exceed; commands that name no directory run in ``directory``, and a relative one is relative to
-    it; ``places`` is what requests in STRL may name (None where the scheduler takes none).
+    ``room`` is that of the empty cluster, which no job may exceed; commands run in ``directory``,
+    which those that they name are relative to; ``places`` is what requests in STRL may name, if
+    any.
 
     Raises ``InputError`` if the file cannot be read or holds no job, ``InvalidJobs`` if jobs are
     wrong: every bad field with its line, duplicate names, unknown or cyclic ``after``.

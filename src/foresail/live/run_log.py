@@ -1,11 +1,10 @@
 """The log of a run that goes on, its snapshots, and recovery: the state that it leads to.
 
-A snapshot has the records that the state follows from, up to a place in the log: a header, and
-lines as in the log. It says nothing that the log does not: one that is missing, torn, of another
-log or of a version that is not known is none, and the log is read from its beginning.
+A snapshot has the records that the state follows from, up to a place in the log. One that is
+missing, torn, of another log or version is none, and the log is read from its beginning.
 
-Recovery folds what happened and what was instructed, whatever decided it, up to the last step
-that is whole. Nothing of a later one was carried out: a step is on disk before its instructions.
+Recovery folds what happened and what was instructed up to the last step that is whole. Nothing of a
+later one was carried out: a step is on disk before its instructions.
 """
 
 from __future__ import annotations
@@ -160,12 +159,9 @@ def recover(
 ) -> tuple[Controller, RunLog]:
     """The controller as it was after the last whole step of a log, and the log, open at its end.
 
-    What a crash left of a step that was being written is cut off: nothing of that one had been
-    carried out, and its events are to be found out again. A log that does not exist yet, or whose
-    first line is torn, begins with the manifest.
-
-    ``manifest`` is what a new log begins with; ``build`` makes the run's controller, fresh, writing
-    to a log; also one that is only asked what its scheduler compares with.
+    What a crash left of a step that was being written is cut off: nothing of it had been carried
+    out. A log that does not exist, or whose first line is torn, begins with ``manifest``; ``build``
+    makes the run's controller, fresh, writing to a log.
 
     Raises ``InputError`` if the log is damaged, or cannot be read or written.
     """

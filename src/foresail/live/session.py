@@ -112,15 +112,12 @@ def supervise(
     *,
     engine: str,
 ) -> SessionResult:
-    """Work on a run, new or begun by an earlier daemon, until it is done or interrupted.
-
-    Leaves ``schedule.parquet`` in the run directory.
+    """Work on a run until it is done or interrupted; leaves ``schedule.parquet`` in its directory.
 
     ``begin`` makes the first record of the run's log and its controller, on its cluster; ``engine``
     is what the schedule says that has carried it out.
 
-    Raises ``InputError`` if another supervisor is at work, or what an earlier one left cannot be
-    used.
+    Raises ``InputError`` if another supervisor is at work, or what is there cannot be used.
     """
     with run.locked():
         run.drop_incomplete_line()

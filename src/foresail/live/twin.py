@@ -44,15 +44,11 @@ def differences(
 ) -> Iterator[Difference]:
     """Repeat a log and compare; an empty result means that every decision was made again.
 
-    A session is compared up to its first difference: what its cluster reports afterwards follows
-    from other instructions.
+    A session, which a manifest begins, is compared up to its first difference. ``build`` makes the
+    controller that a manifest describes; an oracle's truth and what a predictor had learned before
+    are for it to provide, unless the log begins with that history.
 
-    ``records`` begin with a manifest; each further one begins a session of its own. ``build`` makes
-    the controller that a manifest describes. An oracle's truth and what a predictor had learned
-    before are for it to provide, unless the log begins with that history.
-
-    Raises ``ImpossibleTransition`` if the log's events cannot have happened, though all
-    instructions before were the same.
+    Raises ``ImpossibleTransition`` if the log's events cannot have happened.
     """
     for session, (manifest, steps) in enumerate(_sessions(records)):
         controller = build(manifest)

@@ -45,13 +45,7 @@ def changed(cluster: Cluster, change: NodeChange) -> Cluster:
 
 
 def with_later_nodes(cluster: Cluster, changes: Iterable[NodeChange]) -> Cluster:
-    """The cluster with all nodes that ever come, each as it first is; none goes.
-
-    Raises
-    ------
-    InputError
-        As ``changed`` does.
-    """
+    """The cluster with all nodes that ever come, as they first are; raises like ``changed``."""
     known = set(_nodes(cluster))
     for change in changes:
         if isinstance(change, NodeAdded) and change.node.name not in known:

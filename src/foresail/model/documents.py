@@ -96,16 +96,9 @@ def json_of(path: Path) -> Any:
 
 
 def parsed_json(text: str, source: object, line: int | None = None) -> Any:
-    """The value of a JSON text.
+    """The value of a JSON text: all of one, or the line of this number.
 
     Raises ``InputError`` if it is none; with line and column.
-
-    Parameters
-    ----------
-    text
-        All of it, or the line of this number.
-    source, line
-        Where it is from.
     """
     try:
         value = json.loads(text)
@@ -121,13 +114,7 @@ def parsed_json(text: str, source: object, line: int | None = None) -> Any:
 
 
 def json_values(text: str, source: object) -> Iterator[tuple[int, Any]]:
-    """JSON values one after another, each with the line on which it begins.
-
-    Raises
-    ------
-    InputError
-        As ``parsed_json``.
-    """
+    """JSON values one after another, each with the line it begins on; raises as ``parsed_json``."""
     decoder, at, line, counted = json.JSONDecoder(), 0, 1, 0
     while at < len(text):
         if text[at].isspace():

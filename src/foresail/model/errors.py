@@ -16,20 +16,9 @@ class ForesailError(Exception):
 class InputError(ForesailError):
     """A file, line or field holds something that cannot be used.
 
-    Parameters
-    ----------
-    problem
-        What is wrong, in a few words.
-    source
-        The file (or stream) the input came from.
-    line, column
-        One-based line number within the source, and the one-based character within that line.
-    field
-        The column, option or key.
-    value
-        What was found there.
-    expected
-        What would have been accepted.
+    ``problem`` says in a few words what is wrong with ``value`` in ``field`` (a column, option or
+    key) of ``source``, and ``expected`` what would have been accepted. Lines and columns count from
+    1.
     """
 
     def __init__(
@@ -90,13 +79,7 @@ class UnknownNameError(ForesailError):
 
 @contextmanager
 def naming(source: object) -> Iterator[None]:
-    """Errors about what is in a file name it, also where their maker did not know of the file.
-
-    Raises
-    ------
-    InputError
-        Whatever was raised within, with the file as its source.
-    """
+    """Raise errors about the content of a file anew with its name, if they have none."""
     try:
         yield
     except UnknownNameError as error:

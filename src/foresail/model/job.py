@@ -134,13 +134,8 @@ _REFUSED: Final = {
 def parse_dependencies(words: str | Iterable[str]) -> tuple[Dependency, ...]:
     """Dependencies as people write them: one for each job named, and one for ``singleton``.
 
-    Raises ``ValueError`` if they are none, or of a kind that is not supported; says what was
-    expected.
-
-    Parameters
-    ----------
-    words
-        Dependencies, in a text separated by commas or spaces. One without a kind is ``afterok``.
+    Commas or spaces separate them; one without a kind is ``afterok``. Raises ``ValueError`` with
+    what was expected if they are none, or of a kind that is not supported.
     """
     found: dict[str, Dependency] = {}
     text = words if isinstance(words, str) else " ".join(words)

@@ -73,13 +73,7 @@ class Preference:
         return cls(PreferenceKind(kind), tuple(name.strip() for name in names.split(",")), slowdown)
 
     def holds(self, tasks_by_node: Iterable[tuple[Node, str, int]]) -> bool:
-        """Return whether a placement is a preferred one.
-
-        Parameters
-        ----------
-        tasks_by_node
-            Node, name of its partition, and how many tasks it is given.
-        """
+        """Return whether tasks (node, partition, how many) are where they are preferred."""
         placed = list(tasks_by_node)
         match self.kind:
             case PreferenceKind.PARTITION:

@@ -266,15 +266,6 @@ class Correction(Protocol):
     ) -> float:
         """Next estimate of the total runtime in seconds, greater than ``current``.
 
-        Parameters
-        ----------
-        job
-            The job's specification.
-        prediction
-            The belief at submission.
-        initial, current
-            The estimate at submission and the one that has just expired; the job has now run for
-            exactly ``current`` seconds.
-        count
-            How many corrections this job has had before (0 at the first).
+        ``prediction`` and ``initial`` are belief and estimate at submission; the job has now run
+        for exactly ``current`` seconds, and had ``count`` corrections before.
         """

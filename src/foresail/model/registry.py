@@ -1,13 +1,10 @@
 """The one table of plug-ins. A plug-in is one file in a package of its family, found by name.
 
-One that takes more than a file is a folder there, and in it the file named for the family is the
-plug-in (``local/cluster.py``). A file registers what it defines with
-``@register(family, name, parameters=Record)``. Nothing lists the files. Who asks for one name gets
-it without the cost of importing the others: the names that a file registers are read in its text.
-Who asks for all of a family, or for a name that no text shows, makes all of its packages be
-imported. Another distribution names packages of its own in the entry point group
-``foresail.FAMILY``, or modules to import in ``foresail.plugins``; single files come in through
-``load_plugin``.
+One that takes more is a folder there with a file named for the family (``local/cluster.py``). A
+file registers what it defines with ``@register(family, name, parameters=Record)``. Who asks for one
+name gets it without importing the others: the names that a file registers are read in its text.
+Another distribution names packages of its own in the entry point group ``foresail.FAMILY``, or
+modules to import in ``foresail.plugins``; single files come in through ``load_plugin``.
 """
 
 from __future__ import annotations
@@ -297,13 +294,7 @@ def find(family: str, name: str) -> Entry:
 
 @contextmanager
 def blaming_plug_ins() -> Iterator[None]:
-    """Tell errors raised in a plug-in's file, or by what a plug-in has returned, as the plug-in's.
-
-    Raises
-    ------
-    InputError
-        In their place.
-    """
+    """Raise as ``InputError`` what a plug-in's file raised, or what it returned did."""
     try:
         yield
     except ForesailError:

@@ -119,6 +119,13 @@ class Roster(Generic[Key, Entry]):
         self._shown: Listed[Entry] | None = None
         self.by_id: Mapping[Key, Entry] = MappingProxyType(self._entries)
 
+    def copy(self) -> Roster[Key, Entry]:
+        """Another roster with the same entries."""
+        twin: Roster[Key, Entry] = Roster(self._number)
+        for key, entry in self._entries.items():
+            twin.put(key, entry)
+        return twin
+
     def put(self, key: Key, entry: Entry) -> None:
         """Enter one, or another entry for one that is in it."""
         before = self._entries.get(key)

@@ -16,10 +16,7 @@ _COARSE = 10
 def duration(seconds: float | None) -> str:
     """A duration as people say it: ``0.4 s``, ``90 s``, ``25 min``, ``2 h 10 min``, ``3 d 4 h``.
 
-    Parameters
-    ----------
-    seconds
-        The duration in seconds; negative ones get a minus sign; unknown ones (None, NaN) a dash.
+    Negative ones get a minus sign; unknown ones (None, NaN) a dash.
     """
     if seconds is None or math.isnan(seconds):
         return "–"

@@ -49,18 +49,8 @@ def attempt_row(
 ) -> ScheduleRow:
     """The row of an attempt that has ended.
 
-    Parameters
-    ----------
-    outcome
-        How it ended.
-    predicted_seconds
-        Mean, 10 % and 90 % quantile of what was believed of its job's runtime.
-    corrections
-        How often its estimate was corrected.
-    overtook
-        Whether it started before a job that had been submitted earlier.
-    placement
-        Where it ran.
+    ``predicted_seconds`` are mean, 10 % and 90 % quantile of what was believed of its job's
+    runtime; ``overtook`` says whether it started before a job that had been submitted earlier.
     """
     return (
         outcome.job_id,
@@ -81,17 +71,10 @@ def part_columns(outcome: Outcome, cpus: float) -> ScheduleRow:
 
 
 def schedule_table(rows: Iterable[ScheduleRow], jobs: pl.DataFrame) -> pl.DataFrame:
-    """The rows and what is said of their jobs, as ``schema.SCHEDULE`` has it.
+    """The rows and what is said of their jobs, by ``schema.SCHEDULE`` and ``schema.PARTS``.
 
-    Where there are parts of jobs among them, the columns of ``schema.PARTS`` follow.
-
-    Parameters
-    ----------
-    rows
-        Of ``attempt_row``, in any order.
-    jobs
-        The other columns, a row for each job in order of submission. A job that has no attempt has
-        a row without one; of columns that are missing nothing is known.
+    ``rows`` of ``attempt_row`` come in any order; ``jobs`` has the other columns, a row for each
+    job in order of submission. A job without an attempt has a row without one.
     """
     whole, parts = _apart(rows)
     schemas = {name: schema.SCHEDULE[name] for name in _OF_ATTEMPT}
@@ -185,20 +168,12 @@ _SCHEMA: Final = {
 
 
 def workload_of(records: Iterable[Record], source: str) -> Workload:
-    """The jobs of a run that have ended after they ran, in order of submission.
+    """The jobs of a run that have ended after they ran, in order of submission, from its whole log.
 
-    Jobs that were withdrawn before, and those that run or wait yet, have no runtime to be replayed
-    with: they are left out and counted (``meta.header``). Of one that was preempted or lost, the
-    last attempt counts. What waited for a job that is left out does not wait for it any more, nor
-    what did for another reason than that it completes. A job that was to begin later comes then: it
-    has waited since it might start, as Slurm counts. Nodes are those that there were in the end.
-
-    Parameters
-    ----------
-    records
-        A log from its manifest on.
-    source
-        What the workload is said to come from.
+    Others have no runtime to be replayed with: they are left out and counted (``meta.header``). Of
+    one that was preempted or lost, the last attempt counts. What waited for a job that is left out
+    does not wait for it any more, nor what did for another reason than that it completes. A job
+    that was to begin later comes then, as Slurm counts. Nodes are those that there were in the end.
     """
     run, clock = RunFold(), LogClock()
     for record in records:

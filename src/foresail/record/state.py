@@ -8,10 +8,10 @@ from __future__ import annotations
 import copy
 import heapq
 import math
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection
 from itertools import chain, islice
 from operator import attrgetter
-from typing import Final, TypeVar
+from typing import Final
 
 from foresail.model.changing_nodes import changed, without
 from foresail.model.cluster import Cluster
@@ -53,8 +53,12 @@ from foresail.record.job_life import (
     Withdrawn,
 )
 
-_Key = TypeVar("_Key", bound=Hashable)
-_Entry = TypeVar("_Entry")
+_PENDING: Final = ("startable_roster", "waiting_for_roster", "too_wide_roster", "held_roster")
+_COPIED: Final = (
+    *("held", "cancelled", "down", "drained", "stopping", "estimates", "wakes", "ticks", "ended"),
+    *("_living", "_went_back", "_line"),
+)
+"""What a copy has of its own that holds nothing that changes."""
 
 
 class State:
@@ -66,31 +70,19 @@ class State:
     To be read, not written, by others: ``startable`` (pending jobs that may start, by id),
     ``waiting_for`` (pending jobs held back by dependencies), ``too_wide`` (pending jobs that the
     empty cluster has no room for), ``held_back`` (pending jobs that could start or are too wide,
-    and are held, are to begin later, or have enough others of their array before them),
-    ``running`` (by start), each with the ``Roster`` that knows its order and its
-    changes; ``held`` (all that are held, be it behind others, and by whom), ``cancelled`` (those
-    that run and are to end, and by whom), ``stopping`` (what runs and is being stopped),
-    ``estimates`` (current estimate of the runtime of what runs), ``wakes`` (when it expires),
-    ``ticks`` (when jobs' reservations begin), ``clock`` (the last reading of the machine's
-    clocks), ``ended``, ``free``, ``down`` and ``drained``
-    (nodes on which nothing starts, by name, and what was wished of the latter), ``submissions``
-    (how many jobs there have been: the next one's arrival number), ``reference`` (what is told of
-    each passage of a job, if anything is), ``next_begin_seconds`` (when the next job may begin
-    that may not yet; infinite for never).
+    and are held, are to begin later, or have enough others of their array before them), ``running``
+    (by start), each with the ``Roster`` that knows its order and its changes; ``held`` (all that
+    are held, and by whom), ``cancelled`` (those that run and are to end, and by whom), ``stopping``
+    (what runs and is being stopped), ``estimates`` (of the runtime of what runs), ``wakes`` (when
+    they expire), ``ticks`` (when jobs' reservations begin), ``clock`` (the last reading of the
+    machine's clocks), ``ended``, ``free``, ``down`` and ``drained`` (nodes on which nothing starts,
+    by name), ``submissions`` (the next job's arrival number), ``reference`` (the schedule that
+    follows each passage of a job, before its first one), ``history`` (what became of the jobs;
+    None: nothing is known), ``next_begin_seconds`` (when the next job may begin that may not yet;
+    infinite for never).
 
-    What runs is known by its ``Unit``: a whole job by its id. A job that starts in parts can run
-    and wait at once, and waits as what of it may start now.
-
-    Parameters
-    ----------
-    cluster
-        What there is to run on.
-    starts_tasks
-        Whether jobs whose stages or tasks may start apart do; else each starts as a whole.
-    reference
-        A schedule, before its first job, that the one of this state is compared with.
-    history
-        Is to know what became of the jobs, also of those that have ended; None: nothing is.
+    What runs is known by its ``Unit``: a whole job by its id. A job that ``starts_tasks`` lets
+    start in parts can run and wait at once, and waits as what of it may start now.
     """
 
     def __init__(
@@ -153,24 +145,14 @@ class State:
         twin = copy.copy(self)
         twin.reference = twin.history = None
         twin.free = self.free.copy()
-        twin.startable_roster = _twin(self.startable_roster, _by_arrival)
-        twin.waiting_for_roster = _twin(self.waiting_for_roster, _by_arrival)
-        twin.too_wide_roster = _twin(self.too_wide_roster, _by_arrival)
-        twin.held_roster = _twin(self.held_roster, _by_arrival)
-        twin.running_roster = _twin(self.running_roster, _by_start)
+        for name in (*_PENDING, "running_roster"):
+            setattr(twin, name, getattr(self, name).copy())
         twin._show_rosters()
-        twin.held, twin.cancelled = dict(self.held), dict(self.cancelled)
-        twin.down, twin.drained = set(self.down), dict(self.drained)
-        twin.stopping = set(self.stopping)
-        twin.estimates, twin.wakes = dict(self.estimates), dict(self.wakes)
-        twin.ticks = dict(self.ticks)
-        twin.ended = dict(self.ended)
-        twin._living = dict(self._living)
+        for name in _COPIED:
+            setattr(twin, name, copy.copy(getattr(self, name)))
         twin._in_parts = {job_id: parts.copy() for job_id, parts in self._in_parts.items()}
         twin._dependencies = self._dependencies.copy(twin.ended)
         twin._eligibility = self._eligibility.copy()
-        twin._went_back = dict(self._went_back)
-        twin._line = list(self._line)
         return twin
 
     def _show_rosters(self) -> None:
@@ -756,14 +738,6 @@ class State:
             end = self.ended[job_id]
             return f"ended ({end.ended_because}) at {end.end_seconds:g} s"
         return "was never submitted"
-
-
-def _twin(roster: Roster[_Key, _Entry], number: Callable[[_Entry], int]) -> Roster[_Key, _Entry]:
-    """Another roster with the same entries."""
-    twin: Roster[_Key, _Entry] = Roster(number)
-    for key, entry in roster.by_id.items():
-        twin.put(key, entry)
-    return twin
 
 
 _by_arrival: Final[Callable[[PendingJob], int]] = attrgetter("arrival")

@@ -43,7 +43,11 @@ class Found:
 def examined(configuration: ServiceConfiguration) -> Iterator[Found]:
     """Look at policy, state folder, store, address, clock and machine, one after the other."""
     folder = StateFolder(configuration.state.absolute())
-    yield _policy(configuration)
+    try:
+        engine_of(scenario_of_service(configuration))
+        yield Found("policy", configuration.policy)
+    except ForesailError as error:
+        yield Found("policy", str(error), "name another one: `foresail policies`")
     yield _folder(folder.path)
     runs = folder.is_in_use()
     yield Found("accounts", ServedAccounts(shared_account=configuration.shared_account).says)
@@ -51,19 +55,23 @@ def examined(configuration: ServiceConfiguration) -> Iterator[Found]:
     if configuration.database == "sqlite":
         yield _store(folder.database)
     yield _address(configuration, runs=runs)
-    yield _clock()
-    yield _room(folder.path)
-    yield _kernel()
-    yield _cgroups()
+    is_late = time.time() < _EARLIEST_UNIX_SECONDS
+    remedy = "set it: deadlines and forecasts go by it" if is_late else ""
+    yield Found("clock", time.strftime("%Y-%m-%d %H:%M:%S"), remedy)
+    there = next(each for each in (folder.path, *folder.path.parents) if each.exists())
+    free = shutil.disk_usage(there).free
+    remedy = "make room: where nothing can be written, nothing is accepted"
+    yield Found("disk", f"{free / 1e9:,.1f} GB free", remedy if free < _LITTLE_BYTES else "")
+    if hasattr(os, "pidfd_open"):
+        yield Found("kernel", os.uname().release)
+    else:
+        yield Found("kernel", "knows no process descriptors", "Linux 5.3 or newer is needed")
+    cgroups, says = permitted_cgroups(), "none are permitted: jobs are process groups"
+    if cgroups is not None:  # a machine that permits none is no fault
+        limits = ", ".join(sorted(cgroups.controllers)) or "no controller to limit them"
+        says = f"one for each job below {cgroups.parent}; {limits}"
+    yield Found("cgroups", says)
     yield from _resources(configuration)
-
-
-def _policy(configuration: ServiceConfiguration) -> Found:
-    try:
-        engine_of(scenario_of_service(configuration))
-    except ForesailError as error:
-        return Found("policy", str(error), "name another one: `foresail policies`")
-    return Found("policy", configuration.policy)
 
 
 def _folder(path: Path) -> Found:
@@ -108,27 +116,6 @@ def _address(configuration: ServiceConfiguration, *, runs: bool) -> Found:
     return Found("address", f"{where} is free")
 
 
-def _clock() -> Found:
-    if time.time() < _EARLIEST_UNIX_SECONDS:
-        return Found("clock", time.ctime(), "set it: deadlines and forecasts go by it")
-    return Found("clock", time.strftime("%Y-%m-%d %H:%M:%S"))
-
-
-def _room(path: Path) -> Found:
-    there = next(each for each in (path, *path.parents) if each.exists())
-    free = shutil.disk_usage(there).free
-    says = f"{free / 1e9:,.1f} GB free"
-    if free < _LITTLE_BYTES:
-        return Found("disk", says, "make room: where nothing can be written, nothing is accepted")
-    return Found("disk", says)
-
-
-def _kernel() -> Found:
-    if not hasattr(os, "pidfd_open"):
-        return Found("kernel", "knows no process descriptors", "Linux 5.3 or newer is needed")
-    return Found("kernel", os.uname().release)
-
-
 def _resources(configuration: ServiceConfiguration) -> Iterator[Found]:
     """Check what jobs are given of memory and gpus, and what keeps them to it."""
     cluster = part_of("cluster", configuration.cluster).build()
@@ -146,12 +133,3 @@ def _resources(configuration: ServiceConfiguration) -> Iterator[Found]:
         yield Found("gpus", f"{total.gpus:g}; {how}")
     else:
         yield Found("gpus", "none: nvidia-smi lists none, and `cluster` names none")
-
-
-def _cgroups() -> Found:
-    """Check what the cgroups of jobs can do here; a machine that permits none is no fault."""
-    cgroups = permitted_cgroups()
-    if cgroups is None:
-        return Found("cgroups", "none are permitted: jobs are process groups")
-    limits = ", ".join(sorted(cgroups.controllers)) or "no controller to limit them"
-    return Found("cgroups", f"one for each job below {cgroups.parent}; {limits}")

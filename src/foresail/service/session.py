@@ -258,11 +258,9 @@ _NUMBER: Final = re.compile("[0-9]+")
 
 
 class GivenNumbers:
-    """Identity of a folder's store, and the highest job number given in it.
+    """Identity of a folder's store, and the highest job number given in it, kept in a file there.
 
-    The folder says both in a file, beside the attempts and logs that are named by these numbers.
     So an older copy of the database goes on with new numbers, and another one is not taken for it.
-
     A folder without that file belongs to the first store that comes.
 
     Raises ``InputError`` if they do not belong together.

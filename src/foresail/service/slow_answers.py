@@ -415,17 +415,10 @@ class QueueForecaster:
         return latest if latest is not None and job_id in latest.waiting else None
 
     async def ahead(self, jobs: Sequence[Job] = (), *, arrivals: bool = True) -> Forecasts:
-        """The forecasts of all jobs that wait, made now.
+        """The forecasts of all jobs that wait, made now, as if ``jobs`` were among them.
 
         Raises ``InputError`` if jobs of this policy and cluster cannot be forecast; ``DaemonBusy``
         if nobody says how things stand, or they take long: kernels are being compiled.
-
-        Parameters
-        ----------
-        jobs
-            As if there were these as well, or some that wait were others.
-        arrivals
-            Whether with jobs to come, as they came before.
         """
         drawing = asyncio.create_task(self._draw(jobs, arrivals=arrivals))
         done, _ = await asyncio.wait({drawing}, timeout=_LONGEST_SECONDS)

@@ -100,9 +100,7 @@ class DaemonBusy(ForesailError):  # noqa: N818 - it says what it is
 class SnapshotCache:
     """Shows readers the latest snapshot; the daemon's observer, which takes one if someone looks.
 
-    The daemon pays for a snapshot only when a reader waits for one, or has looked not long ago; the
-    same holds for the reasons of jobs.
-
+    It makes snapshots and reasons of jobs only where a reader waits for them, or has looked lately.
     ``wake`` lets the daemon come by; ``taken`` gives the number of the last request that it was
     given; ``passed`` is called whenever it has come by, and says how long it may rest then
     (seconds): it goes on answering meanwhile.

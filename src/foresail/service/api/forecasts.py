@@ -201,17 +201,7 @@ _DOUBTFUL: Final = 0.6
 def forecast_answer(
     forecasts: Forecasts, job_id: str, before: float | None = None
 ) -> ForecastAnswer | None:
-    """Return the forecast for a job that waited; None if it did not.
-
-    Parameters
-    ----------
-    forecasts
-        Where it may be.
-    job_id
-        Which job.
-    before
-        A moment of which its chance to have started is asked for.
-    """
+    """Return the forecast for a job that waited (by a moment, too); None if it did not."""
     found = forecasts.waiting.get(job_id)
     if found is None:
         return None

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import math
 import select
-import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
 from foresail.live.accounts import made_folder, own_account
@@ -30,7 +28,7 @@ from foresail.live.adapters.local.machine import (
     use_of_cgroup,
 )
 from foresail.live.cluster_plugin import RunContext, UseSample
-from foresail.live.command_job import CommandJob, job_environment, login_environment
+from foresail.live.command_job import CommandJob, host_name, job_environment, login_environment
 from foresail.live.jobs_file import memory_bytes
 from foresail.model.adapter import Capabilities
 from foresail.model.cluster import Cluster, Node, Partition, Resources
@@ -79,6 +77,53 @@ class _Watched:
         return None if self.is_adopted and len(self.looks) == 1 else self.looks[-1]
 
 
+@dataclass(frozen=True, slots=True)
+class LocalParameters:
+    """Parameters of the local cluster.
+
+    Parameters
+    ----------
+    cpus
+        How many cpus it has; none: as many as this process may use.
+    grace_seconds
+        Time between the gentle and the firm signal to a job that has to end.
+    nodes
+        Into how many nodes they are divided, evenly; 0: they are not distinguished.
+    sample_seconds
+        Time between two looks at what jobs use.
+    log_bytes
+        Greatest size of a job's log: its end beyond that is kept, what is between is not.
+    cgroups
+        Whether each job gets a cgroup of its own, where the machine permits that.
+    memory
+        Memory for jobs that ask for some, such as ``60GiB``; none: the machine's, less a twentieth
+        (2 GiB at most) for all that is no job.
+    gpus
+        How many gpus it has; none: those that ``nvidia-smi`` lists.
+    """
+
+    cpus: int | None = None
+    grace_seconds: float = 10.0
+    nodes: int = 0
+    sample_seconds: float = 5.0
+    log_bytes: int = 2**30
+    cgroups: bool = True
+    memory: str | None = None
+    gpus: int | None = None
+
+    def __post_init__(self) -> None:
+        require_at_least(self, 0, "nodes")
+        require_at_least(self, 0, "log_bytes")
+        require(self.sample_seconds > 0, self, "sample_seconds", "seconds above 0")
+        require(self.gpus is None or self.gpus >= 0, self, "gpus", "0 or more")
+        try:
+            memory_bytes(self.memory or "1GiB")
+        except ValueError as error:
+            raise InputError(
+                "not usable as memory", field="memory", value=self.memory, expected=str(error)
+            ) from error
+
+
 class LocalAdapter:
     """The machine for one run.
 
@@ -93,17 +138,13 @@ class LocalAdapter:
     def __init__(
         self,
         cluster: Cluster,
-        grace_seconds: float,
-        sample_seconds: float,
-        log_bytes: float,
+        chosen: LocalParameters,
         cgroups: JobCgroups | None,
         gpus: Sequence[str],
         run: RunContext,
     ) -> None:
         self.cluster = cluster
-        self._grace_seconds = grace_seconds
-        self._sample_seconds = sample_seconds
-        self._log_bytes = log_bytes
+        self._chosen = chosen
         self._looked_seconds = 0.0
         self._cgroups = cgroups
         self._run = run
@@ -123,7 +164,7 @@ class LocalAdapter:
         """At once if there is something to report already; else when use is looked at next."""
         if self._unreported:
             return 0.0
-        return self._looked_seconds + self._sample_seconds if self._watched else math.inf
+        return self._looked_seconds + self._chosen.sample_seconds if self._watched else math.inf
 
     @property
     def wake_descriptor(self) -> int:
@@ -170,7 +211,7 @@ class LocalAdapter:
 
     def reports(self, now: float) -> list[Ended]:
         """Report how attempts have ended whose shims have gone; sample what the others use."""
-        if self._watched and now >= self._looked_seconds + self._sample_seconds:
+        if self._watched and now >= self._looked_seconds + self._chosen.sample_seconds:
             self._look(now)
             self._say_what_waits_for_room()
         for pidfd, _ in self._shims.poll(0):
@@ -285,7 +326,7 @@ class LocalAdapter:
                 self._spawner,
                 job,
                 limit_seconds=requested,
-                grace_seconds=self._grace_seconds,
+                grace_seconds=self._chosen.grace_seconds,
                 cpus=cpus,
                 gpus=gpus,
                 cgroup=cgroup,
@@ -296,7 +337,7 @@ class LocalAdapter:
                     **gpu_variables(gpus),
                 },
                 logs=made_folder(self._run.logs, account),
-                log_bytes=self._log_bytes,
+                log_bytes=self._chosen.log_bytes,
                 account=account,
             )
         except (OSError, InputError) as error:
@@ -307,7 +348,8 @@ class LocalAdapter:
     def _refuse(self, watched: _Watched, why: str, now: float) -> None:
         """Report an attempt as failed that was not begun."""
         self._run.note(f"{watched.attempt.job_id} {why}")
-        self._report(watched.attempt, now, now, now, EndedBecause.FAILED, None, reason=why)
+        ids = watched.attempt.job_id, now, now, EndedBecause.FAILED, None, watched.attempt.number
+        self._report(Outcome(*ids, reason=why), now)
 
     def _wait_for(self, watched: _Watched, pidfd: int) -> None:
         self._by_pidfd[pidfd] = watched.attempt.job_id
@@ -326,7 +368,10 @@ class LocalAdapter:
             attempt.clear_remains()
             end = now if claim is None else now - claim.lost_seconds_ago
             end = max(watched.start_seconds, end)
-            self._report(attempt, now, watched.start_seconds, end, EndedBecause.LOST, None)
+            span = watched.start_seconds, end
+            self._report(
+                Outcome(attempt.job_id, *span, EndedBecause.LOST, None, attempt.number), now
+            )
             return
         if status.problem is not None:
             self._run.note(f"{attempt.job_id} cannot be run: {status.problem}")
@@ -335,26 +380,14 @@ class LocalAdapter:
         if status.cpu_seconds is not None and watched.used is not None:
             watched.look(ProcessesUse(status.cpu_seconds, watched.used.memory_bytes), end)
         used = measured(watched.looks, self._run.commands[attempt.job_id].tasks)
-        because, code = status.ended_because, status.exit_code
-        self._report(attempt, now, start, end, because, code, used, status.reason)
+        because, code, number = status.ended_because, status.exit_code, attempt.number
+        ids = attempt.job_id, start, end, because, code, number
+        self._report(Outcome(*ids, used=used, reason=status.reason), now)
 
-    def _report(
-        self,
-        attempt: Attempt,
-        now: float,
-        start: float,
-        end: float,
-        because: EndedBecause,
-        code: int | None,
-        used: Mapping[str, float] = MappingProxyType({}),
-        reason: str = "",
-    ) -> None:
-        job_id = attempt.job_id
-        del self._watched[job_id]
-        self._cpus.give_back(job_id)
-        self._gpus.give_back(job_id)
-        number = attempt.number
-        outcome = Outcome(job_id, start, end, because, code, number, used=used, reason=reason)
+    def _report(self, outcome: Outcome, now: float) -> None:
+        del self._watched[outcome.job_id]
+        self._cpus.give_back(outcome.job_id)
+        self._gpus.give_back(outcome.job_id)
         self._unreported.append(Ended(now, outcome))
 
 
@@ -408,53 +441,6 @@ class LocalTrial:
         return len(mark.read_text().splitlines()) if mark.exists() else 0
 
 
-@dataclass(frozen=True, slots=True)
-class LocalParameters:
-    """Parameters of the local cluster.
-
-    Parameters
-    ----------
-    cpus
-        How many cpus it has; none: as many as this process may use.
-    grace_seconds
-        Time between the gentle and the firm signal to a job that has to end.
-    nodes
-        Into how many nodes they are divided, evenly; 0: they are not distinguished.
-    sample_seconds
-        Time between two looks at what jobs use.
-    log_bytes
-        Greatest size of a job's log: its end beyond that is kept, what is between is not.
-    cgroups
-        Whether each job gets a cgroup of its own, where the machine permits that.
-    memory
-        Memory for jobs that ask for some, such as ``60GiB``; none: the machine's, less a twentieth
-        (2 GiB at most) for all that is no job.
-    gpus
-        How many gpus it has; none: those that ``nvidia-smi`` lists.
-    """
-
-    cpus: int | None = None
-    grace_seconds: float = 10.0
-    nodes: int = 0
-    sample_seconds: float = 5.0
-    log_bytes: int = 2**30
-    cgroups: bool = True
-    memory: str | None = None
-    gpus: int | None = None
-
-    def __post_init__(self) -> None:
-        require_at_least(self, 0, "nodes")
-        require_at_least(self, 0, "log_bytes")
-        require(self.sample_seconds > 0, self, "sample_seconds", "seconds above 0")
-        require(self.gpus is None or self.gpus >= 0, self, "gpus", "0 or more")
-        try:
-            memory_bytes(self.memory or "1GiB")
-        except ValueError as error:
-            raise InputError(
-                "not usable as memory", field="memory", value=self.memory, expected=str(error)
-            ) from error
-
-
 @register("cluster", "local", parameters=LocalParameters)
 class LocalCluster:
     """Commands on this machine's cpus, each with a process that watches it."""
@@ -466,18 +452,10 @@ class LocalCluster:
 
     def connect(self, run: RunContext) -> LocalAdapter:
         """Its adapter for one run."""
-        chosen = self.parameters
-        gpus = self._gpus()
+        chosen, gpus = self.parameters, self._gpus()
         cgroups = permitted_cgroups() if chosen.cgroups else None
-        return LocalAdapter(
-            _divided(self._total(gpus), chosen.nodes),
-            chosen.grace_seconds,
-            chosen.sample_seconds,
-            chosen.log_bytes,
-            cgroups,
-            gpus,
-            run,
-        )
+        cluster = _divided(self._total(gpus), chosen.nodes)
+        return LocalAdapter(cluster, chosen, cgroups, gpus, run)
 
     @property
     def total(self) -> Resources:
@@ -514,7 +492,7 @@ def _divided(total: Resources, count: int) -> Cluster:
         raise InputError(
             "more nodes than cpus", field="nodes", value=count, expected=f"at most {cpus}"
         )
-    host = socket.gethostname().partition(".")[0] or "localhost"
+    host = host_name()
     names = [host] if count == 1 else [f"{host}-{number}" for number in range(count)]
     memory = float(total.memory_bytes // count)
     nodes = tuple(

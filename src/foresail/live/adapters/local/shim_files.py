@@ -1,11 +1,9 @@
 """Files of shims: claims and statuses of attempts, those of a cgroup, and logs.
 
-A claim is made by one shim alone. What a command writes goes through its shim into a file whose
-size has a limit. Beyond that, or where the disk has hardly any room left, the rest is dropped but
-for its end, which follows when the command has ended. The log itself says so.
+What a command writes goes through its shim into a file whose size has a limit; beyond that, or
+where the disk has hardly any room left, all but its end is dropped, which the log itself says.
 
-Shims run without the package's dependencies: what they share with the adapter imports nothing but
-small modules of Python's own.
+Shims import nothing but small modules of Python's own.
 """
 
 from __future__ import annotations
@@ -226,14 +224,11 @@ _SPARE_SHARE = 0.05
 
 
 class JobLog:
-    """A file, and the pipe of which it keeps what fits.
+    """A file, and the pipe of which it keeps what fits into ``limit_bytes``.
 
-    It may be there already. ``limit_bytes`` is its greatest size, but for a few words on what is
-    left out; ``account`` whose it is (None: one's own); if it ``begins_anew``, what is in it is
-    dropped.
-
-    Raises ``OSError`` if it cannot be written, or is neither a plain file nor a device; those of
-    ``/proc`` are the shim's own.
+    It may be there already, and is emptied if it ``begins_anew``; ``account`` says whose it is
+    (None: one's own). Raises ``OSError`` if it cannot be written, or is neither a plain file nor a
+    device; those of ``/proc`` are the shim's own.
     """
 
     def __init__(
