@@ -13,7 +13,15 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Final
 
-from foresail.model.errors import InputError, UnknownNameError, require, require_share
+from foresail.model.errors import (
+    InputError,
+    UnknownNameError,
+    naming,
+    require,
+    require_at_least,
+    require_positive,
+    require_share,
+)
 
 GIB: Final = float(1 << 30)
 HIGHEST_PRICE: Final = 1e9
@@ -56,21 +64,10 @@ class InstanceType:
     """What it has of them."""
 
     def __post_init__(self) -> None:
-        if not self.name:
-            raise InputError("an instance type without a name", field="name", expected="a name")
-        for quantity in ("cores", "memory_bytes"):
-            if not 0.0 < getattr(self, quantity) < math.inf:
-                raise InputError(
-                    "not a size",
-                    source=self.name,
-                    field=quantity,
-                    value=getattr(self, quantity),
-                    expected="above 0",
-                )
-        if not 0.0 <= self.gpus < math.inf:
-            raise InputError(
-                "not a number of GPUs", source=self.name, field="gpus", value=self.gpus
-            )
+        require(bool(self.name), self, "name", "a name")
+        with naming(self.name):
+            require_positive(self, "cores", "memory_bytes")
+            require_at_least(self, 0, "gpus")
 
     @property
     def memory_gib(self) -> float:
@@ -145,13 +142,8 @@ class SustainedUse:
     tiers: tuple[float, ...] = (1.0, 0.8, 0.6, 0.4)
 
     def __post_init__(self) -> None:
-        if not self.tiers:
-            raise InputError("no tiers", field="sustained_use", expected="at least one share")
-        for tier in self.tiers:
-            if not 0.0 <= tier <= 1.0:
-                raise InputError(
-                    "not a share", field="sustained_use.tiers", value=tier, expected="0 to 1"
-                )
+        shares = bool(self.tiers) and all(0.0 <= tier <= 1.0 for tier in self.tiers)
+        require(shares, self, "tiers", "one share or more, from 0 to 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +157,9 @@ class Customised:
     """What other options of a customised machine cost, relative to a standard one."""
 
     def __post_init__(self) -> None:
-        checked_price(self.core_per_hour, "customised.core_per_hour")
-        checked_price(self.gib_per_hour, "customised.gib_per_hour")
-        checked_price(self.markup, "customised.markup")
+        checked_price(self.core_per_hour, "core_per_hour")
+        checked_price(self.gib_per_hour, "gib_per_hour")
+        checked_price(self.markup, "markup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +174,7 @@ class Discount:
     """Options it holds for; empty: all."""
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.share < 1.0:
-            raise InputError(
-                "not a discount", field="discount.share", value=self.share, expected="0 to below 1"
-            )
+        require(0.0 <= self.share < 1.0, self, "share", "0 to below 1")
 
     def factor(self, instance: InstanceType, option: Option) -> float:
         """Share of a price that remains."""
@@ -209,14 +198,9 @@ class Commitment:
     """Last day; None: for longer than any plan."""
 
     def __post_init__(self) -> None:
-        if self.count < 1 or not self.price_per_hour >= 0.0:
-            raise InputError(
-                "not a commitment",
-                source=self.instance,
-                field="count, price_per_hour",
-                value=(self.count, self.price_per_hour),
-                expected="at least 1 instance, at a price of 0 or more",
-            )
+        with naming(self.instance):
+            require_at_least(self, 1, "count")
+            require_at_least(self, 0, "price_per_hour")
 
 
 @dataclass(frozen=True)
