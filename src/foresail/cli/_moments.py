@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from foresail.model.errors import InputError
+from foresail.model.words import duration
 from foresail.traces.durations import duration_of
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ def snapshot_at(records: Sequence[Record], at: str | None, log: Path, option: st
 def seconds_at(records: Sequence[Record], at: str, log: Path, option: str) -> float:
     """The moment that a time since the run's start names, in seconds on the log's clock."""
     from foresail.explain.run_snapshot import extent_of
-    from foresail.model.words import duration
 
     extent = extent_of(records, log)
     seconds = duration_of(at, option)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 import typer
 
 from foresail.cli.formats import print_table
-from foresail.client.connection import together
+from foresail.client.connection import find_connection, together
 from foresail.explain.start_words import UNKNOWN, Moments, range_cell, range_words
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.words import count, duration, listed, memory_size
@@ -30,7 +30,6 @@ _OF_A_JOB: Final = (404, 409)
 
 def connected() -> ServiceClient:
     """A client of the service that the user has logged in to."""
-    from foresail.client.connection import find_connection
     from foresail.client.service_client import ServiceClient
 
     return ServiceClient(find_connection())
@@ -239,8 +238,6 @@ _MOST: Final = 15
 
 def is_queue_shown() -> bool:
     """Print the queue of the service; whether there is one that answers."""
-    from foresail.client.connection import find_connection
-
     try:
         connection = find_connection()
     except InputError:

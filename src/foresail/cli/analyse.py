@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import typer
 
-from foresail.cli.formats import Format, FormatOption, made_by, print_json
+from foresail.cli.formats import Format, FormatOption, made_by, print_json, print_table
 from foresail.cli.log_options import LogOptions, load_cleaned
 from foresail.cli.progress import doing
+from foresail.model.words import count, duration
 
 if TYPE_CHECKING:
     from foresail.analysis.characteristics import Analysed
@@ -53,8 +56,10 @@ def analyse(
         with doing(f"analysing {name}") as entered:
             found.append(analyse(workload, name, only or [], entered.progressed))
     if output is not None:
+        from foresail.reports.analysis.page import write_analysis
+
         with doing("writing the report"):
-            _write(found, output)
+            write_analysis(found, output, made_by())
     if output_format is Format.JSON:
         _print_json(found)
     else:
@@ -77,14 +82,7 @@ def _names(logs: Sequence[Path]) -> list[str]:
     ]
 
 
-def _write(found: Sequence[Analysed], folder: Path) -> None:
-    from foresail.reports.analysis.page import write_analysis
-
-    write_analysis(found, folder, made_by())
-
-
 def _print_json(found: Sequence[Analysed]) -> None:
-    from dataclasses import asdict
 
     from foresail.analysis.characteristics import STUDIED, compared
     from foresail.analysis.finding import Finding
@@ -122,10 +120,8 @@ def _print_json(found: Sequence[Analysed]) -> None:
 
 
 def _print_tables(found: Sequence[Analysed]) -> None:
-    import textwrap
 
     from foresail.analysis.finding import Finding
-    from foresail.model.words import count, duration
 
     for log in found:
         typer.echo(f"{log.log}: {count(log.jobs, 'job')} in {duration(log.span_seconds)}")
@@ -148,7 +144,6 @@ def _print_tables(found: Sequence[Analysed]) -> None:
 def _print_characteristics(found: Sequence[Analysed]) -> None:
     """The study's comparison; logs that do not fit side by side go below each other."""
     from foresail.analysis.characteristics import STUDIED, compared
-    from foresail.cli.formats import print_table
 
     rows = compared(found)
     if all(cell.verdict == "unknown" for _, cells in rows for cell in cells):

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from foresail.cli._scenarios import ConventionsName, EnforceLimits
-from foresail.cli.formats import TableFormat, TableFormatOption, made_by, print_json
+from foresail.cli.formats import TableFormat, TableFormatOption, made_by, print_json, print_table
 from foresail.cli.log_options import CommandGroup, FilterNames, Plugins
 from foresail.cli.progress import doing
+from foresail.model.errors import InputError
+from foresail.model.words import number, percent
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,23 +30,47 @@ if TYPE_CHECKING:
 app = CommandGroup("Replay many policies on many logs, and choose by leave-one-out.")
 
 Folder: TypeAlias = Annotated[Path, typer.Argument(metavar="DIR", help="A campaign's folder.")]
-Normalised: TypeAlias = Annotated[
-    bool,
-    typer.Option("--normalised", help="Choose by the mean of ratios to the baseline, not the sum."),
-]
-LongestWait: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        "--longest-wait",
-        metavar="RATIO",
-        min=0.0,
-        help="Choose only policies whose longest wait on the other logs is at most this multiple "
-        "of the baseline's.",
-    ),
-]
-Baseline: TypeAlias = Annotated[
-    str, typer.Option("--baseline", metavar="POLICY", help="What policies are measured against.")
-]
+
+
+@dataclass(frozen=True)
+class ChoiceOptions:
+    """By what a policy is chosen, and how the answer is printed.
+
+    Options:
+        normalised: Choose by the mean of ratios to the baseline, not the sum.
+        longest_wait RATIO (0.0..): Choose only policies whose longest wait on the other logs is at
+            most this multiple of the baseline's.
+        baseline POLICY: What policies are measured against.
+    """
+
+    normalised: bool = False
+    longest_wait: float | None = None
+    baseline: str = "easy"
+    output_format: TableFormatOption = TableFormat.TABLE
+    plugins: Plugins = None
+
+    def rule(self) -> SelectionRule:
+        """Return how to choose."""
+        from foresail.campaigns.selection import SelectionRule
+        from foresail.control.policy import parse_policy
+
+        combine: Any = "ratios" if self.normalised else "sum"
+        return SelectionRule(combine, self.longest_wait, parse_policy(self.baseline).text)
+
+    def print(
+        self,
+        table: pl.DataFrame,
+        headings: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        right: int,
+    ) -> None:
+        """A table for people, or everything in it as JSON (unknown is null) or CSV."""
+        if self.output_format is TableFormat.JSON:
+            print_json({"rows": table.to_dicts()})
+        elif self.output_format is TableFormat.CSV:
+            typer.echo(table.write_csv(), nl=False)
+        else:
+            print_table(headings, rows, right=right)
 
 
 @app.named("run")
@@ -92,19 +120,13 @@ def run(
 @app.named("report")
 def report(
     folder: Folder,
-    normalised: Normalised = False,
-    longest_wait: LongestWait = None,
-    baseline: Baseline = "easy",
-    output_format: TableFormatOption = TableFormat.TABLE,
-    plugins: Plugins = None,
+    options: ChoiceOptions = ChoiceOptions(),
 ) -> None:
     """Write report.html and the tables behind it into the folder; print slowdowns per log."""
     from foresail.campaigns.page import HEADINGS, write_report
     from foresail.campaigns.results import Results
-    from foresail.model.words import number
 
-    del plugins  # they are loaded
-    rule = _rule(normalised, longest_wait, baseline)
+    rule = options.rule()
     command = made_by()
     with doing("writing the report"):
         written = write_report(Results(folder), rule, command=command)
@@ -113,7 +135,7 @@ def report(
         for row in written.headline.iter_rows(named=True)
     ]
     _say(written.said)
-    _print(written.headline, ("log", *HEADINGS.values()), rows, output_format, right=len(HEADINGS))
+    options.print(written.headline, ("log", *HEADINGS.values()), rows, right=len(HEADINGS))
     typer.echo(f"report: {folder / 'report.html'}", err=True)
 
 
@@ -123,20 +145,14 @@ def choose(
     among: Annotated[
         list[str] | None, typer.Option("--among", metavar="POLICY", help="Choose among these only.")
     ] = None,
-    normalised: Normalised = False,
-    longest_wait: LongestWait = None,
-    baseline: Baseline = "easy",
-    output_format: TableFormatOption = TableFormat.TABLE,
-    plugins: Plugins = None,
+    options: ChoiceOptions = ChoiceOptions(),
 ) -> None:
     """Choose for each log the policy that the results on the other logs recommend."""
     from foresail.campaigns.results import Results
     from foresail.campaigns.selection import SCORE, candidates, leave_one_out, ranking
     from foresail.control.policy import parse_policy
-    from foresail.model.words import number, percent
 
-    del plugins  # they are loaded
-    rule = _rule(normalised, longest_wait, baseline)
+    rule = options.rule()
     results = Results(folder).table()
     policies = [parse_policy(text).text for text in among or candidates(results)]
     with doing("choosing"):
@@ -153,7 +169,7 @@ def choose(
         for row in chosen.iter_rows(named=True)
     ]
     headings = ("log", "chosen by the others", rule.baseline, "chosen", "reduction", "longest wait")
-    _print(chosen, headings, rows, output_format, right=4)
+    options.print(chosen, headings, rows, right=4)
     best = ranking(results, rule, policies)
     mean = float(chosen["reduction"].to_numpy().mean())
     typer.echo(f"mean reduction: {percent(mean)}", err=True)
@@ -167,7 +183,6 @@ def _say(said: Sequence[str]) -> None:
 
 
 def _require_found_by_workers(plugins: list[Path] | None, dask: str | None) -> None:
-    from foresail.model.errors import InputError
 
     if plugins and dask is not None:
         raise InputError(
@@ -180,7 +195,6 @@ def _require_found_by_workers(plugins: list[Path] | None, dask: str | None) -> N
 
 def _from_file(path: Path, options_given: bool) -> CampaignPlan:
     from foresail.campaigns.plan import read_plan
-    from foresail.model.errors import InputError
 
     if options_given:
         raise InputError(
@@ -211,9 +225,6 @@ def _from_options(
 
 
 def _pool(workers: int | None, dask: str | None) -> Pool:
-    import os
-
-    from foresail.model.errors import InputError
 
     if dask is None:
         from foresail.campaigns.running import LocalPool
@@ -226,21 +237,12 @@ def _pool(workers: int | None, dask: str | None) -> Pool:
     return DaskPool(dask)
 
 
-def _rule(normalised: bool, longest_wait: float | None, baseline: str) -> SelectionRule:
-    from foresail.campaigns.selection import SelectionRule
-    from foresail.control.policy import parse_policy
-
-    combine: Any = "ratios" if normalised else "sum"
-    return SelectionRule(combine, longest_wait, parse_policy(baseline).text)
-
-
 @contextmanager
 def _progress(
     plan: CampaignPlan, results: Results
 ) -> Iterator[tuple[Callable[[LogSource], None], Callable[[Run, Any], None]]]:
     """Yield functions to call for a log that is read and a run that is done."""
     from foresail.campaigns.results import runs_of
-    from foresail.model.words import number
 
     runs = runs_of(plan)
     before = sum(results.is_finished(each) for each in runs)
@@ -264,21 +266,3 @@ def _progress(
                 typer.echo(f"{done} of {len(runs)}: {run.log}: {run.policy}: {score}", err=True)
 
         yield preparing, finished
-
-
-def _print(
-    table: pl.DataFrame,
-    headings: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    output_format: TableFormat,
-    right: int,
-) -> None:
-    """A table for people, or everything in it as JSON (unknown is null) or CSV."""
-    from foresail.cli.formats import print_table
-
-    if output_format is TableFormat.JSON:
-        print_json({"rows": table.to_dicts()})
-    elif output_format is TableFormat.CSV:
-        typer.echo(table.write_csv(), nl=False)
-    else:
-        print_table(headings, rows, right=right)

@@ -13,7 +13,14 @@ import typer
 
 from foresail.cli import _moments as moments
 from foresail.cli._scenarios import ScenarioOptions
-from foresail.cli.formats import TableFormat, TableFormatOption, console, made_by, print_json
+from foresail.cli.formats import (
+    TableFormat,
+    TableFormatOption,
+    console,
+    made_by,
+    print_json,
+    print_table,
+)
 from foresail.cli.log_options import FilterNames, LogPath, MachineOptions, Plugins, load
 from foresail.cli.progress import doing, in_days
 from foresail.model.errors import InputError
@@ -108,9 +115,7 @@ def simulate(
 def policies(plugins: Plugins = None) -> None:
     """List schedulers, predictors, corrections, orders and named policies, with parameters."""
     del plugins  # they are loaded
-    from itertools import chain
 
-    from foresail.cli.formats import print_table
     from foresail.control.policy import FAMILIES_OF_PARTS, named_policies
     from foresail.model.registry import entries, with_short_name
     from foresail.model.short_form import parameter_texts

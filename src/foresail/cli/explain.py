@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from foresail.cli import _moments as moments
-from foresail.cli._service import runs_for, start_cell, start_words
+from foresail.cli._service import clock_time, connected, runs_for, start_cell, start_words
 from foresail.cli.formats import console, made_by, print_table, refuse
 from foresail.cli.progress import doing
-from foresail.model.errors import InputError
+from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.words import count, duration
 
 if TYPE_CHECKING:
@@ -85,8 +85,6 @@ def _tell(log: Path, job_id: str) -> None:
 
 def _tell_of_service(job_id: str) -> None:
     """Say why a job waits, if it does, and its story with the service's clock."""
-    from foresail.cli._service import clock_time, connected
-
     with connected() as client:
         lines, job = client.story(job_id)["lines"], client.job(job_id)
         if job["state"] in ("pending", "held"):
@@ -113,7 +111,6 @@ def _show(log: Path, run: Path, at: str | None, output: Path | None, png: bool) 
 
 
 def _show_node(log: Path, run: Path, name: str, output: Path | None, png: bool) -> None:
-    from foresail.model.errors import UnknownNameError
     from foresail.record.log_text import read_log
     from foresail.record.records import Manifest
     from foresail.reports.figure import MissingFigure
@@ -149,7 +146,6 @@ def _print(part: PlanPart) -> None:
     """Say what the page says, as text."""
     from rich.table import Table
 
-    from foresail.model.words import count, duration
     from foresail.reports.plan.page import in_order, waiting_columns
     from foresail.reports.plan.view import solver_words
 
@@ -162,8 +158,8 @@ def _print(part: PlanPart) -> None:
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     columns = waiting_columns(view, waiting[:_MOST_ROWS])
-    for name, is_number, _ in columns:
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    for name, kind, _ in columns:
+        table.add_column(name, justify="right" if kind else "left", overflow="fold")
     for row in zip(*(cells for *_, cells in columns), strict=True):
         table.add_row(*row)
     console().print(table)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from foresail.cli.formats import print_json, refuse
+from foresail.cli.formats import print_json, print_table, refuse
 from foresail.cli.log_options import Plugins
 from foresail.explain.start_words import UNKNOWN, Clock, by_clock, range_words
 from foresail.model.errors import InputError
@@ -162,7 +162,6 @@ def _show_tried(tried: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
         print_json({"tried": tried})
         return
     from foresail.cli._service import start_cell
-    from foresail.cli.formats import print_table
 
     now = time.time()
     rows = [
@@ -258,6 +257,7 @@ def forecast_of_run(
     from foresail.control.policy import parse_policy
     from foresail.explain.forecast import forecast_running
     from foresail.explain.run_forecast import SCENARIOS, controller_at, forecast_in_run, scenario_at
+    from foresail.explain.run_snapshot import extent_of
     from foresail.record.log_text import read_log
 
     log = moments.log_of(run)
@@ -270,7 +270,7 @@ def forecast_of_run(
         before = moments.learned_before(run) if decides is None else None
         scenario = replace(scenario_at(records, now, decides), learned_before=before)
         controller, forecaster = controller_at(records, now, scenario)
-    zero = _zero(records)
+    zero = extent_of(records, log).zero_seconds
     told: dict[str, Any] = {"job_id": job_id, "made_seconds": now - zero}
     running = controller.running.get(job_id)
     if running is not None:
@@ -290,15 +290,6 @@ def forecast_of_run(
         )
     told |= {"start": _quantiles(found.start, zero), "end": _quantiles(found.end, zero)}
     return {**told, "never": found.never, "misses": found.misses}
-
-
-def _zero(records: Sequence[Record]) -> float:
-    from foresail.record.log_text import LogClock
-
-    clock = LogClock()
-    for record in records:
-        clock.see(record)
-    return clock.zero
 
 
 def _quantiles(times: Range, zero: float) -> dict[str, float | None]:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
-from foresail.cli.formats import Format, FormatOption, console, made_by, print_json
+from foresail.cli.formats import Format, FormatOption, console, made_by, print_json, print_table
 from foresail.cli.log_options import CommandGroup, LogOptions, Plugins, load
 from foresail.cli.progress import doing, in_shares
 from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.words import count, number
 
 if TYPE_CHECKING:
     from foresail.evaluation.replaying import Evaluation
     from foresail.model.short_form import PlugIn
     from foresail.predictors.saving import StateHeader
-    from foresail.traces.workload import Workload
 
 
 app = CommandGroup("Evaluate predictors on logs; train, merge and show their state.")
@@ -71,6 +72,8 @@ def evaluate(
         output DIR: Write a report and tables; a folder for each log where there are several.
     """
     from foresail.evaluation.replaying import evaluate
+    from foresail.evaluation.scores import scores
+    from foresail.reports.evaluation.view import terminal_table
 
     parts = _parts(predictors or STANDARD, quantity)
     folders = _folders(logs, output)
@@ -91,12 +94,16 @@ def evaluate(
                     )
                 )
         if output_format is Format.TABLE:
-            _print_table(evaluations)
+            console().print(terminal_table([scores(each) for each in evaluations]))
+            typer.echo()
         else:
             told += _as_json(evaluations)
         if folder is not None:
+            from foresail.reports.evaluation.page import write_report
+
             with doing("writing the report"):
-                _write(workload, evaluations, folder)
+                write_report(workload, evaluations, folder, command=made_by())
+            typer.echo(f"report: {folder / 'report.html'}", err=True)
     if output_format is Format.JSON:
         print_json({"predictors": told})
 
@@ -131,14 +138,6 @@ def _folders(logs: Sequence[Path], output: Path | None) -> list[Path | None]:
     return [*folders]
 
 
-def _print_table(evaluations: Sequence[Evaluation]) -> None:
-    from foresail.evaluation.scores import scores
-    from foresail.reports.evaluation.view import terminal_table
-
-    console().print(terminal_table([scores(each) for each in evaluations]))
-    typer.echo()
-
-
 def _as_json(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
     from foresail.evaluation.scores import scores
     from foresail.evaluation.tables import detail
@@ -147,13 +146,6 @@ def _as_json(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
         scores(each).as_json() | {name: table.to_dicts() for name, table in detail(each).items()}
         for each in evaluations
     ]
-
-
-def _write(workload: Workload, evaluations: Sequence[Evaluation], folder: Path) -> None:
-    from foresail.reports.evaluation.page import write_report
-
-    write_report(workload, evaluations, folder, command=made_by())
-    typer.echo(f"report: {folder / 'report.html'}", err=True)
 
 
 @app.named("train")
@@ -176,7 +168,6 @@ def train(
     """
     from foresail import __version__
     from foresail.model.short_form import part_of
-    from foresail.model.words import count
     from foresail.predictors.saving import StateHeader, require_savable, save_state
     from foresail.predictors.training import train
 
@@ -186,8 +177,7 @@ def train(
     require_savable(built, part.text)
     if not output.parent.is_dir():
         raise InputError("there is no such folder", source=output.parent)
-    cleaning = filters or ["drop_no_processors", "fill_processors", "drop_no_runtime"]
-    workload = load(log, log_options, cleaning)
+    workload = load(log, log_options, filters or FILTERS)
     with doing(f"learning from {count(len(workload), 'job')}", said=in_shares) as entered:
         jobs = train(workload, built, watch=entered.watch)
         save_state(output, built, header)
@@ -247,7 +237,6 @@ def show(
 
 
 def _facts(state: Path, header: StateHeader, predictor: Any) -> dict[str, Any]:
-    from dataclasses import asdict
 
     from foresail.predictors.history import HistoryPredictor
 
@@ -264,8 +253,6 @@ def _facts(state: Path, header: StateHeader, predictor: Any) -> dict[str, Any]:
 
 
 def _print_facts(told: dict[str, Any]) -> None:
-    from foresail.cli.formats import print_table
-    from foresail.model.words import number
 
     values = told.pop("feature_values", {})
     best = told.pop("best_experts", {})

@@ -151,7 +151,6 @@ def create(
 def list_tokens() -> None:
     """List all tokens there ever were."""
     from foresail.cli._service import connected
-    from foresail.cli.formats import print_table
 
     with connected() as client:
         tokens = client.tokens()

@@ -20,8 +20,10 @@ from foresail.cli._service import (
     for_each,
     members_of,
     now_of,
+    print_jobs,
     runs_for,
     start_words,
+    states_of,
     why,
 )
 from foresail.cli.formats import print_json
@@ -66,7 +68,6 @@ def submit(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
     wins. Without a script, or with -, it is read from standard input. What was understood is said
     on standard error.
     """
-    from foresail.cli._service import asked_for, connected
     from foresail.client.job_options import asked_jobs
 
     asked = asked_jobs(words or [], time.time())
@@ -93,7 +94,6 @@ def submit(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
 
 
 def _require_one_node(client: ServiceClient, asked: AskedJobs) -> None:
-    from foresail.model.errors import InputError
 
     if asked.needs_one_node and len(client.nodes()) > 1:
         raise InputError(
@@ -171,7 +171,6 @@ def jobs(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, a line each.")] = False,
 ) -> None:
     """List jobs: what runs, then what starts next; or, of any state or by id, newest first."""
-    from foresail.cli._service import connected, print_jobs, states_of
     from foresail.client.connection import job_ids
     from foresail.client.service_client import LIVING_STATES
 
@@ -271,10 +270,8 @@ def cancel(
     Options together, and with ids, mean the jobs that all of them mean. Exit status 1 says that
     one was not cancelled.
     """
-    from foresail.cli._service import connected, for_each, states_of
     from foresail.client.connection import job_ids
     from foresail.client.service_client import LIVING_STATES
-    from foresail.model.errors import InputError
 
     ids = job_ids(jobs or ())
     is_chosen = any(each is not None for each in (user, name, state)) or me

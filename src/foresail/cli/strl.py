@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from foresail.cli.formats import Format, FormatOption, print_json
+from foresail.cli.formats import Format, FormatOption, print_json, print_table
 from foresail.cli.log_options import CommandGroup
 from foresail.cli.progress import doing
+from foresail.model.words import count, duration, number
 
 if TYPE_CHECKING:
     from foresail.strl.expression import Document, Reading, Remark
@@ -32,46 +35,28 @@ def check(path: RequestFile, output_format: FormatOption = Format.TABLE) -> None
     Exit status 2 if anything cannot be understood; what is only odd leaves it at 0.
     """
     from foresail.model.documents import text_of
-    from foresail.strl.expression import remarks
+    from foresail.strl.expression import remarks as remarks_of
     from foresail.strl.parser import examine
 
     reading = examine(text_of(path), path)
-    odd = remarks(reading)
+    odd = remarks_of(reading)
     if output_format == Format.JSON:
-        _print_check_json(reading, odd)
+        names = ("line", "column", "problem", "value", "expected")
+        errors = [{name: getattr(each, name) for name in names} for each in reading.errors]
+        places = [asdict(each.position) if each.position else {} for each in odd]
+        remarks = [
+            {"line": at.get("line"), "column": at.get("column"), "text": each.text}
+            for at, each in zip(places, odd, strict=True)
+        ]
+        requests = [*reading.document.requests]
+        print_json({"errors": errors, "remarks": remarks, "requests": requests})
     else:
         _print_check(reading, odd)
     if reading.errors:
         raise typer.Exit(2)
 
 
-def _print_check_json(reading: Reading, odd: tuple[Remark, ...]) -> None:
-    content = {
-        "errors": [
-            {
-                "line": error.line,
-                "column": error.column,
-                "problem": error.problem,
-                "value": error.value,
-                "expected": error.expected,
-            }
-            for error in reading.errors
-        ],
-        "remarks": [
-            {
-                "line": remark.position.line if remark.position else None,
-                "column": remark.position.column if remark.position else None,
-                "text": remark.text,
-            }
-            for remark in odd
-        ],
-        "requests": [*reading.document.requests],
-    }
-    print_json(content)
-
-
 def _print_check(reading: Reading, odd: tuple[Remark, ...]) -> None:
-    from foresail.model.words import count
 
     for error in reading.errors:
         typer.echo(f"error: {error}")
@@ -122,7 +107,10 @@ def solve(
         )
     rows = _given(document, solved)
     if output_format == Format.JSON:
-        _print_plan_json(solved, rows, seconds)
+        known = asdict(solved)
+        del known["allocation"]
+        extra = {"gap": solved.gap, "program": known.pop("size"), "status": solved.status.value}
+        print_json({"given": rows, "slot_seconds": seconds} | known | extra)
     else:
         _print_plan(solved, rows, seconds, len(document.requests))
 
@@ -133,13 +121,13 @@ def _given(document: Document, solved: SolvedRequest) -> list[dict[str, Any]]:
 
     numbered = [(name, leaf) for name, asked in document.requests.items() for leaf in leaves(asked)]
     rows = []
-    for number, nodes in solved.allocation.items():
-        name, leaf = numbered[number]
+    for place, nodes in solved.allocation.items():
+        name, leaf = numbered[place]
         share = 1.0 if isinstance(leaf, NChooseK) else len(nodes) / leaf.count
         rows.append(
             {
                 "request": name,
-                "leaf": number,
+                "leaf": place,
                 "nodes": sorted(nodes),
                 "start_seconds": leaf.start_seconds,
                 "end_seconds": leaf.end_seconds,
@@ -149,32 +137,9 @@ def _given(document: Document, solved: SolvedRequest) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["start_seconds"], row["leaf"]))
 
 
-def _print_plan_json(
-    solved: SolvedRequest, rows: list[dict[str, Any]], slot_seconds: float
-) -> None:
-    from dataclasses import asdict
-
-    content = {
-        "given": rows,
-        "value": solved.value,
-        "bound": solved.bound,
-        "gap": solved.gap,
-        "quick_value": solved.quick_value,
-        "status": solved.status.value,
-        "slot_seconds": slot_seconds,
-        "program": asdict(solved.size),
-        "build_seconds": solved.build_seconds,
-        "solve_seconds": solved.solve_seconds,
-        "finish_seconds": solved.finish_seconds,
-    }
-    print_json(content)
-
-
 def _print_plan(
     solved: SolvedRequest, rows: list[dict[str, Any]], slot_seconds: float, requests: int
 ) -> None:
-    from foresail.cli.formats import print_table
-    from foresail.model.words import duration, number
     from foresail.strl.tokens import compress
 
     def when(seconds: float) -> str:
@@ -211,7 +176,6 @@ def _print_plan(
 
 
 def _how_good(solved: SolvedRequest) -> str:
-    from math import isfinite
 
     gap = f"gap {solved.gap:.2%}" if isfinite(solved.gap) else "gap unknown"
     return f"{solved.status.value}, {gap}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from foresail.cli.formats import Format, FormatOption, print_json
+from foresail.cli.formats import Format, FormatOption, print_json, print_plugins, print_table
 from foresail.cli.log_options import (
     CommandGroup,
     LogOptions,
@@ -19,6 +19,7 @@ from foresail.cli.log_options import (
 )
 from foresail.cli.progress import doing, in_bytes, reading
 from foresail.model.errors import InputError
+from foresail.model.words import count, duration, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +78,6 @@ def inspect(
 
 
 def _print_facts_json(found: Facts, odd: Sequence[Oddity]) -> None:
-    from dataclasses import asdict
 
     from foresail.traces.facts import QUANTILES
 
@@ -91,8 +91,6 @@ def _print_facts_json(found: Facts, odd: Sequence[Oddity]) -> None:
 
 
 def _print_facts(found: Facts, unit: str) -> None:
-    from foresail.cli.formats import print_table
-    from foresail.model.words import count, duration, number, percent
     from foresail.traces.plausibility import LEAST_LOADED_SECONDS
 
     def unknown_or(text: str | None) -> str:
@@ -164,8 +162,6 @@ def validate(
     with doing(f"validating {path.name}"):
         report = validate(workload)
     if output_format == Format.JSON:
-        from dataclasses import asdict
-
         print_json(asdict(report) | {"clean": report.clean})
     else:
         _print_findings(report)
@@ -175,7 +171,6 @@ def validate(
 
 
 def _print_findings(report: ValidationReport) -> None:
-    from foresail.model.words import count
 
     found = count(len(report.findings), "finding")
     typer.echo(f"{report.source}: {count(report.jobs, 'job')}, {found}")
@@ -197,13 +192,11 @@ def convert(
 
     with reading(path) as advance:
         meta = convert(path, folder, advance=advance, **log_options.given())
-    from foresail.model.words import count as counted
-
     typer.echo(f"{folder}: converted from {meta.source} (reader {meta.reader})")
-    for name, count in sorted(meta.repairs.items()):
-        typer.echo(f"repaired: {name.replace('_', ' ')}, {counted(count, 'row')}")
+    for name, rows in sorted(meta.repairs.items()):
+        typer.echo(f"repaired: {name.replace('_', ' ')}, {count(rows, 'row')}")
     for each in meta.lost:
-        said = f"{counted(each.rows, 'row')} without {each.expected} (the first is {each.example})"
+        said = f"{count(each.rows, 'row')} without {each.expected} (the first is {each.example})"
         typer.echo(f"dropped: {said}")
 
 
@@ -225,8 +218,6 @@ def filter_log(
     from foresail.traces.filtering import apply_filters, choices_of
 
     if path is None:
-        from foresail.cli.formats import print_plugins
-
         print_plugins("filter", "what it does")
         return
     if output is None:
@@ -247,9 +238,6 @@ def filter_log(
 def _report(
     touched: tuple[tuple[str, int], ...], jobs_before: int, jobs_after: int, output: Path
 ) -> None:
-    from foresail.cli.formats import print_table
-    from foresail.model.words import count, number
-
     rows = [(name, number(jobs)) for name, jobs in touched]
     print_table(("filter", "jobs touched"), rows, right=1)
     typer.echo(f"{output}: {count(jobs_after, 'job')} left of {jobs_before:,}")
@@ -275,8 +263,6 @@ def sample(
     log_options: ReaderOptions = ReaderOptions(),
 ) -> None:
     """Take some weeks, some users or a fraction of the jobs of a log."""
-    from foresail.model.words import count
-
     if sum(option is not None for option in (weeks, users, fraction)) != 1:
         raise InputError("say what to take", expected="one of --weeks, --users and --fraction")
     workload = read_log(path, log_options)
@@ -330,8 +316,6 @@ def generate(
     from foresail.model.short_form import make_part, settings_of
 
     if name is None:
-        from foresail.cli.formats import print_plugins
-
         print_plugins("generator", "what it makes")
         return
     if output is None:
@@ -344,7 +328,6 @@ def generate(
 
 
 def _generate(name: str, parameters: object, seed: int, output: Path) -> None:
-    from foresail.model.words import count, duration
     from foresail.traces.generating import ACHIEVED, generate
 
     with doing(f"generating by {name}"):
@@ -400,8 +383,6 @@ def fetch(
 
 
 def _list() -> None:
-    from foresail.cli.formats import print_table
-    from foresail.model.words import number
     from foresail.traces.fetching import catalogue
 
     known = catalogue()

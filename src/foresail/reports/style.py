@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Final, Literal
 
-from foresail.model.words import folded, number
+from foresail.model.words import number
 from foresail.traces.schedule import Schedule
 
 LIGHT: Final[Mapping[str, str]] = {
@@ -52,7 +52,6 @@ _DASHES: Final = ("solid", "solid", "dash", "dot", "dashdot", "longdash", "longd
 _SYMBOLS: Final = ("circle", "circle", "diamond", "square", "triangle-up", "cross", "x")
 _LONGEST_LABEL: Final = 50
 _LONGEST_DRAWN: Final = 32
-_HOVER_WIDTH: Final = 44
 
 FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
@@ -76,11 +75,6 @@ class PolicyStyle:
     def is_cut(self) -> bool:
         """Return whether drawings show less than all of it."""
         return self.drawn != literal(self.label) or self.label != self.policy
-
-    @property
-    def hover(self) -> str:
-        """All of it in Plotly's markup, on as many lines as it takes."""
-        return "<br>".join(literal(line) for line in folded(self.policy, _HOVER_WIDTH))
 
 
 def policy_styles(schedules: Sequence[Schedule]) -> tuple[PolicyStyle, ...]:

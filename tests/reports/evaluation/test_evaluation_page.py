@@ -62,7 +62,6 @@ def test_files(written):
         "coverage",
         "error-histogram",
         "learning-curve",
-        "experts",
     }
     for name in tables:
         assert pl.read_csv(folder / f"{name}.csv").height > 0
@@ -150,13 +149,6 @@ def test_error_histogram_has_the_studys_buckets(written):
     texts = " ".join(note["text"] for note in figure.layout["annotations"]) + figure.note
     for words in ("under-estimated", "over-estimated", "77 to 92 %"):
         assert words in texts
-
-
-def test_experts_are_named_as_text(written):
-    """Who won, how often, how good then; an expert's name is never markup."""
-    figure = drawn(written[1])["experts"]
-    assert figure.findings[0].startswith("similar: most often width, rolling, for 66.6 %")
-    assert "user, &lt;mean&gt;" in figure.traces[0]["y"]
 
 
 def test_the_best_of_each_column(written):

@@ -16,7 +16,6 @@ from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.plots import PlottedTable, drawn, plot_of, stacked
 from foresail.reports.style import end_note
 
-_MOST_EXPERTS: Final = 10
 _FEWEST_STRETCHES: Final = 3
 
 _SHARES: Final = {"x_kind": "share", "y_kind": "share"}
@@ -26,20 +25,16 @@ _STATED: Final = plot_of(
 _BETWEEN: Final = plot_of(
     "steps", "from", "share", "stated probability", "jobs in each 5 %", level=0.05, **_SHARES
 )
-_EXPERTS: Final = plot_of("rows", "expert", "share", "", "share of jobs", y_kind="share")
 
 
 def figures(view: EvaluationView) -> tuple[Figure | MissingFigure, ...]:
     """All pictures of the report, in the order in which they are shown."""
-    parts: list[Figure | MissingFigure] = [
+    return (
         reliability_diagram(view),
         coverage_over_time(view),
         error_deciles(view),
         learning_curves(view),
-    ]
-    if any(each.experts for each in view.evaluations):
-        parts.append(followed_experts(view))
-    return tuple(parts)
+    )
 
 
 def reliability_diagram(view: EvaluationView) -> Figure | MissingFigure:
@@ -244,41 +239,6 @@ def _without_ranges(title: str) -> MissingFigure:
         title,
         "These predictors name one number for each job, so no probability was stated.",
         "Evaluate one that keeps the whole distribution, such as similar or quantile_regression.",
-    )
-
-
-def followed_experts(view: EvaluationView) -> Figure:
-    """Draw how often each expert was followed."""
-    parts = [
-        PlottedTable(
-            style,
-            _EXPERTS,
-            details["experts"].with_columns(pl.col("expert").fill_null("no expert")),
-        )
-        for style, details, each in zip(view.styles, view.details, view.evaluations, strict=True)
-        if each.experts
-    ]
-    findings = []
-    for part in parts:
-        top = part.table.row(0, named=True)
-        findings.append(
-            f"{part.style.label}: most often {top['expert']}, for {percent(top['share'])} of "
-            f"the jobs, {percent(top['within_factor_two'])} of them within a factor of two; "
-            f"{count(part.table.height, 'expert')} followed in all."
-        )
-    most = max(part.table.height for part in parts)
-    rest = (
-        f" Of each the {_MOST_EXPERTS} it followed most are drawn." if most > _MOST_EXPERTS else ""
-    )
-    return drawn(
-        "experts",
-        "Which expert won?",
-        findings,
-        [[PlottedTable(part.style, part.plot, part.table.head(_MOST_EXPERTS)) for part in parts]],
-        table=view.stacked("experts"),
-        note="An expert is what a predictor follows for a job: the one that was best on the jobs "
-        f"like it that had ended.{rest}",
-        height=110 + 30 * min(most, _MOST_EXPERTS) * len(parts),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -28,63 +28,35 @@ from foresail.reports.document import (
     table,
 )
 from foresail.reports.figure import Figure, MissingFigure, write_page
-from foresail.reports.plan.plan_figure import plan_figure
+from foresail.reports.plan.plan_figure import from_start, plan_figure
 from foresail.reports.plan.view import PlanView, chance_words, solver_words
 
 _MOST_ROWS: Final = 100
 
-_COLUMNS: Final = (
-    ("job", False),
-    ("cpus", True),
-    ("waits for", True),
-    ("expected runtime", True),
-    ("planned start", True),
-    ("deadline", True),
-    ("chance of it", True),
-    ("why it waits", False),
-)
-"""What is said of a waiting job, and whether it is a number."""
-
 
 def waiting_table(view: PlanView) -> pl.DataFrame:
     """A row per waiting job, in order of submission; times in seconds from the run's start."""
-    moment = view.moment
-    zero = moment.zero_seconds
-    schema = {
-        "job_id": pl.String,
-        "user": pl.String,
-        "cpus": pl.Float64,
-        "submit_seconds": pl.Float64,
-        "predicted_low_seconds": pl.Float64,
-        "predicted_median_seconds": pl.Float64,
-        "predicted_high_seconds": pl.Float64,
-        "reason": pl.String,
-        "reason_in_words": pl.String,
-        "planned_start_seconds": pl.Float64,
-        "deadline_seconds": pl.Float64,
-        "chance_of_deadline": pl.Float64,
+    moment, zero = view.moment, view.moment.zero_seconds
+    texts: dict[str, Callable[[WaitingJob], str | None]] = {
+        "job_id": lambda each: each.pending.job.job_id,
+        "user": lambda each: each.pending.job.user,
+        "reason": lambda each: None if each.reason is None else each.reason.code.value,
+        "reason_in_words": lambda each: waiting_words(each, moment.now),
     }
-    rows = []
-    for each in moment.waiting:
-        job, belief = each.pending.job, each.pending.prediction
-        deadline = job.deadline_seconds
-        rows.append(
-            {
-                "job_id": job.job_id,
-                "user": job.user,
-                "cpus": job.cpus,
-                "submit_seconds": job.submit_seconds - zero,
-                "predicted_low_seconds": belief.quantile(0.1),
-                "predicted_median_seconds": belief.quantile(0.5),
-                "predicted_high_seconds": belief.quantile(0.9),
-                "reason": None if each.reason is None else each.reason.code.value,
-                "reason_in_words": waiting_words(each, moment.now),
-                "planned_start_seconds": _start(each, zero),
-                "deadline_seconds": None if deadline is None else deadline - zero,
-                "chance_of_deadline": view.chances[job.job_id],
-            }
-        )
-    return pl.DataFrame(rows, schema=schema)
+    numbers: dict[str, Callable[[WaitingJob], float | None]] = {
+        "cpus": lambda each: each.pending.job.cpus,
+        "submit_seconds": lambda each: each.pending.job.submit_seconds - zero,
+        "predicted_low_seconds": lambda each: each.pending.prediction.quantile(0.1),
+        "predicted_median_seconds": lambda each: each.pending.prediction.quantile(0.5),
+        "predicted_high_seconds": lambda each: each.pending.prediction.quantile(0.9),
+        "planned_start_seconds": lambda each: _start(each, zero),
+        "deadline_seconds": lambda each: from_start(each.pending.job.deadline_seconds, zero),
+        "chance_of_deadline": lambda each: view.chances[each.pending.job.job_id],
+    }
+    schema = dict.fromkeys(texts, pl.String()) | dict.fromkeys(numbers, pl.Float64())
+    columns = {**texts, **numbers}
+    rows = [[value(each) for value in columns.values()] for each in moment.waiting]
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _start(waiting: WaitingJob, zero: float) -> float | None:
@@ -123,59 +95,65 @@ def _waiting_section(view: PlanView, command: str | None) -> str:
     ordered = in_order(view)
     shown = ordered[:_MOST_ROWS]
     columns = waiting_columns(view, shown)
-    headings: list[Cell] = [
-        (name, "number" if of_numbers else "") for name, of_numbers, _ in columns
-    ]
+    headings: list[Cell] = [(name, kind) for name, kind, _ in columns]
+    chances = (view.chances[each.pending.job.job_id] for each in shown)
+    risky = [chance is not None and chance < 0.5 for chance in chances]
     rows = [
-        row([_cell(column, at, _is_risky(view, each)) for column in columns], words=len(columns))
-        for at, each in enumerate(shown)
+        row([_cell(column, at, at_risk) for column in columns], words=len(columns))
+        for at, at_risk in enumerate(risky)
     ]
     jobs = table("Waiting jobs", headings, rows, words=len(columns))
     more = further(len(ordered) - len(shown), "further job")
     return numbers_section("waiting", title, free + jobs + more, command)
 
 
-def _is_risky(view: PlanView, waiting: WaitingJob) -> bool:
-    chance = view.chances[waiting.pending.job.job_id]
-    return chance is not None and chance < 0.5
-
-
-def _cell(column: tuple[str, bool, list[str]], at: int, at_risk: bool) -> Cell:
-    name, is_number, texts = column
+def _cell(column: tuple[str, str, list[str]], at: int, at_risk: bool) -> Cell:
+    name, kind, texts = column
     mark = "<span class='risk'>✕ </span>" if at_risk and name == "chance of it" else ""
     text = escape(texts[at]) if name == "job" else f"{mark}{as_html(texts[at])}"
-    return text, "number" if is_number else ""
+    return text, kind
 
 
 def waiting_columns(
     view: PlanView, waiting: Sequence[WaitingJob]
-) -> list[tuple[str, bool, list[str]]]:
-    """Heading, whether it is of numbers, and cells, of every column that says something."""
-    rows = [_cells(view, each) for each in waiting]
-    columns = [
-        (name, is_number, list(cells))
-        for (name, is_number), *cells in zip(_COLUMNS, *rows, strict=True)
-    ]
+) -> list[tuple[str, str, list[str]]]:
+    """Heading, whether it is of numbers (``number``), and cells, of columns that say something."""
+    now = view.moment.now
+    says: tuple[tuple[str, str, Callable[[WaitingJob], str]], ...] = (
+        ("job", "", lambda each: each.pending.job.job_id),
+        ("cpus", "number", lambda each: number(each.pending.job.cpus)),
+        ("waits for", "number", lambda each: _for_how_long(now - each.pending.job.submit_seconds)),
+        ("expected runtime", "number", _expected_runtime),
+        ("planned start", "number", lambda each: _planned_start(each, now)),
+        ("deadline", "number", lambda each: _deadline(each, now)),
+        ("chance of it", "number", lambda each: _chance(view, each)),
+        ("why it waits", "", lambda each: waiting_words(each, now)),
+    )
+    columns = [(name, kind, [say(each) for each in waiting]) for name, kind, say in says]
     return [column for column in columns if set(column[2]) != {"–"}]
 
 
-def _cells(view: PlanView, waiting: WaitingJob) -> list[str]:
-    """A waiting job in words: name, cpus, wait, runtime, start, deadline, chance, reason."""
-    now = view.moment.now
-    job, belief = waiting.pending.job, waiting.pending.prediction
-    low, high = belief.quantile(0.1), belief.quantile(0.9)
-    runtime = duration(low) if low == high else f"{duration(low)} – {duration(high)}"
-    deadline, chance = job.deadline_seconds, view.chances[job.job_id]
-    return [
-        job.job_id,
-        number(job.cpus),
-        _for_how_long(now - job.submit_seconds),
-        runtime,
-        "not planned" if waiting.planned is None else in_words(waiting.planned.start_seconds - now),
-        "–" if deadline is None else from_now(deadline - now),
-        "–" if deadline is None else chance_words(chance, waiting.planned is not None),
-        waiting_words(waiting, now),
-    ]
+def _expected_runtime(waiting: WaitingJob) -> str:
+    low, high = (waiting.pending.prediction.quantile(level) for level in (0.1, 0.9))
+    return duration(low) if low == high else f"{duration(low)} – {duration(high)}"
+
+
+def _planned_start(waiting: WaitingJob, now: float) -> str:
+    return (
+        "not planned" if waiting.planned is None else in_words(waiting.planned.start_seconds - now)
+    )
+
+
+def _deadline(waiting: WaitingJob, now: float) -> str:
+    deadline = waiting.pending.job.deadline_seconds
+    return "–" if deadline is None else from_now(deadline - now)
+
+
+def _chance(view: PlanView, waiting: WaitingJob) -> str:
+    job = waiting.pending.job
+    if job.deadline_seconds is None:
+        return "–"
+    return chance_words(view.chances[job.job_id], waiting.planned is not None)
 
 
 def _for_how_long(seconds: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -252,71 +252,44 @@ def _deadlines(canvas: _Canvas) -> list[dict[str, Any]]:
     ]
 
 
-@dataclass(frozen=True)
-class _Label:
-    """A job's name in its bar: where it begins (units, lanes) and what it covers (pixels)."""
-
-    name: str
-    colour: str
-    x: float
-    y: float
-    left: float
-    middle: float
-    area: float
-
-    def hides(self, other: _Label) -> bool:
-        """Return whether both cannot be read."""
-        begin, end = max(self.left, other.left), min(self.right, other.right)
-        return begin < end and abs(self.middle - other.middle) < _LABEL_HEIGHT
-
-    @property
-    def right(self) -> float:
-        return self.left + _LETTER_WIDTH * (len(self.name) + 1)
-
-
 def _labels(canvas: _Canvas) -> dict[str, Any]:
-    """The jobs' names, in bars that have room for them; the largest first, none over another."""
-    found = [*_labels_of(canvas, canvas.view.running), *_labels_of(canvas, canvas.view.planned)]
-    kept: list[_Label] = []
-    for label in sorted(found, key=lambda each: -each.area)[: 4 * _MOST_LABELS]:
-        if not any(label.hides(other) for other in kept):
+    """The jobs' names, in bars that have room: dark on an outline, light on what surely runs."""
+    now = canvas.view.moment.now
+    found: list[tuple[float, float, float, str, str]] = []
+    for bar in (*canvas.view.running, *canvas.view.planned):
+        has_begun = bar.start_seconds <= now
+        left, right = canvas.shown(bar.start_seconds, now if has_begun else bar.likely_seconds)
+        first, end = max(bar.runs, key=lambda run: run[1] - run[0], default=(0, 0))
+        high, wide = (end - first) * canvas.lane_pixels, canvas.pixels(right - left)
+        if high >= _LABEL_HEIGHT and wide >= _LETTER_WIDTH * (len(bar.job.job_id) + 2):
+            colour, name = "@paper" if has_begun else "@ink", f" {literal(bar.job.job_id)}"
+            found.append((high * wide, left, (first + end) / 2, name, colour))
+    kept: list[tuple[float, float, float, str, str]] = []
+    for label in sorted(found, reverse=True)[: 4 * _MOST_LABELS]:
+        if not any(_hide(canvas, label[1:4], other[1:4]) for other in kept):
             kept.append(label)
     kept = kept[:_MOST_LABELS]
     return {
         "type": "scatter",
         "mode": "text",
         "name": "labels",
-        "x": [round(label.x, 4) for label in kept],
-        "y": [round(label.y, 3) for label in kept],
-        "text": [f" {literal(label.name)}" for label in kept],
+        "x": [round(x, 4) for _, x, *_ in kept],
+        "y": [round(y, 3) for _, _, y, *_ in kept],
+        "text": [name for *_, name, _ in kept],
         "textposition": "middle right",
-        "textfont": {"size": 11, "color": [label.colour for label in kept]},
+        "textfont": {"size": 11, "color": [colour for *_, colour in kept]},
         "hoverinfo": "skip",
         "showlegend": False,
         "cliponaxis": True,
     }
 
 
-def _labels_of(canvas: _Canvas, bars: Sequence[Bar]) -> Iterator[_Label]:
-    """Labels that fit into their bars: dark on an outline, light on what surely runs."""
-    now = canvas.view.moment.now
-    for bar in bars:
-        has_begun = bar.start_seconds <= now
-        left, right = canvas.shown(bar.start_seconds, now if has_begun else bar.likely_seconds)
-        first, end = max(bar.runs, key=lambda run: run[1] - run[0], default=(0, 0))
-        high = (end - first) * canvas.lane_pixels
-        wide = canvas.pixels(right - left)
-        if high >= _LABEL_HEIGHT and wide >= _LETTER_WIDTH * (len(bar.job.job_id) + 2):
-            middle = (first + end) / 2
-            yield _Label(
-                name=bar.job.job_id,
-                colour="@paper" if has_begun else "@ink",
-                x=left,
-                y=middle,
-                left=canvas.pixels(left),
-                middle=middle * canvas.lane_pixels,
-                area=high * wide,
-            )
+def _hide(canvas: _Canvas, one: tuple[float, float, str], other: tuple[float, float, str]) -> bool:
+    """Return whether two names at (units, lanes) cannot both be read."""
+    left, right = sorted((one, other))
+    width = _LETTER_WIDTH * len(left[2])
+    apart = abs(left[1] - right[1]) * canvas.lane_pixels
+    return canvas.pixels(right[0] - left[0]) < width and apart < _LABEL_HEIGHT
 
 
 def _points(canvas: _Canvas) -> dict[str, Any]:
