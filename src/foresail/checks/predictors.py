@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from foresail.checks.rules import BrokenRuleError, Make, Rule, demand, require_conformity
+from foresail.checks.rules import BrokenRuleError, Make, Rule, demand, require_of_entry
 from foresail.distributions.basic import Point
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
@@ -22,23 +22,13 @@ _ROUNDING: Final = 1e-6
 
 
 def check_predictor(entry: Entry, parameters: Any = None) -> None:
-    """Apply every rule that predictors must keep to a registered one.
-
-    Its parameters are the defaults if not given.
-
-    Raises ``NonconformityError`` if it breaks a rule; the message lists every broken one.
-    """
-    record = entry.parameters() if parameters is None else parameters
-    require_conformity(f"predictor {entry.name!r}", lambda: entry.build(record), PREDICTOR_RULES)
+    """Apply every rule that predictors must keep to a registered one; as ``require_of_entry``."""
+    require_of_entry(entry, parameters, PREDICTOR_RULES)
 
 
 def check_correction(entry: Entry, parameters: Any = None) -> None:
-    """Apply every rule that corrections must keep to a registered one.
-
-    Parameters and errors as for ``check_predictor``.
-    """
-    record = entry.parameters() if parameters is None else parameters
-    require_conformity(f"correction {entry.name!r}", lambda: entry.build(record), CORRECTION_RULES)
+    """Apply every rule that corrections must keep to a registered one; as ``require_of_entry``."""
+    require_of_entry(entry, parameters, CORRECTION_RULES)
 
 
 def finite_belief(make: Make) -> None:

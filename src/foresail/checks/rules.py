@@ -12,6 +12,7 @@ from foresail.model.cluster import Cluster, Resources
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job
+from foresail.model.registry import Entry
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 
@@ -87,6 +88,15 @@ def require_conformity(plugin: str, make: Make, rules: Iterable[Rule]) -> None:
     found = breaches(make, rules)
     if found:
         raise NonconformityError(plugin, found)
+
+
+def require_of_entry(entry: Entry, parameters: Any, rules: Iterable[Rule]) -> None:
+    """Apply rules to a registered plug-in, with its default parameters if none are given.
+
+    Raises ``NonconformityError`` if it breaks a rule; the message lists every broken one.
+    """
+    record = entry.parameters() if parameters is None else parameters
+    require_conformity(f"{entry.family} {entry.name!r}", lambda: entry.build(record), rules)
 
 
 def rule_sentence(rule: Rule) -> str:

@@ -15,7 +15,7 @@ from foresail.checks.rules import (
     Make,
     Rule,
     demand,
-    require_conformity,
+    require_of_entry,
     tiny_pending,
     tiny_running,
     tiny_view,
@@ -46,14 +46,8 @@ _LONG_QUEUE_SECONDS: Final = 20.0
 
 
 def check_scheduler(entry: Entry, parameters: Any = None) -> None:
-    """Apply every rule that schedulers must keep to a registered one.
-
-    Its parameters are the defaults if not given.
-
-    Raises ``NonconformityError`` if it breaks a rule; the message lists every broken one.
-    """
-    record = entry.parameters() if parameters is None else parameters
-    require_conformity(f"scheduler {entry.name!r}", lambda: entry.build(record), RULES)
+    """Apply every rule that schedulers must keep to a registered one; as ``require_of_entry``."""
+    require_of_entry(entry, parameters, RULES)
 
 
 def empty_queue(make: Make) -> None:

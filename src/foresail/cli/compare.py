@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -46,10 +47,18 @@ _HELP = (
 )
 
 
-Output: TypeAlias = Annotated[
-    Path | None, typer.Option("--output", metavar="DIR", help="Write report, tables, schedules.")
-]
-Png: TypeAlias = Annotated[bool, typer.Option("--png", help="With --output: a PNG per figure.")]
+@dataclass(frozen=True)
+class ReportOptions:
+    """How what comes out is printed and written.
+
+    Options:
+        output DIR: Write report, tables, schedules.
+        png: With --output: a PNG per figure.
+    """
+
+    output_format: TableFormatOption = TableFormat.TABLE
+    output: Path | None = None
+    png: bool = False
 
 
 def compare(
@@ -60,9 +69,7 @@ def compare(
     filters: FilterNames = None,
     options: ScenarioOptions = ScenarioOptions(),
     log_options: MachineOptions = MachineOptions(),
-    output_format: TableFormatOption = TableFormat.TABLE,
-    output: Output = None,
-    png: Png = False,
+    report: ReportOptions = ReportOptions(),
 ) -> None:
     """Compare waiting, slowdown and use under other schedulers and predictions."""
     from foresail.traces.facts import provenance_of
@@ -70,15 +77,8 @@ def compare(
     standard = STANDARD_ON_NODES if options.on_nodes else STANDARD
     read = partial(load, log, log_options, filters)
     asked = policies or standard
-    workload, schedules = _schedules_of(options, asked, output, read)
-    _show(
-        schedules,
-        output_format,
-        output,
-        png,
-        recorded_in=workload,
-        provenance=provenance_of(workload),
-    )
+    workload, schedules = _schedules_of(options, asked, report.output, read)
+    _show(schedules, report, provenance_of(workload), recorded_in=workload)
 
 
 def simulate(
@@ -87,9 +87,7 @@ def simulate(
     filters: FilterNames = None,
     options: ScenarioOptions = ScenarioOptions(),
     log_options: MachineOptions = MachineOptions(),
-    output_format: TableFormatOption = TableFormat.TABLE,
-    output: Output = None,
-    png: Png = False,
+    report: ReportOptions = ReportOptions(),
     moment: str | None = None,
 ) -> None:
     """Replay a log under one policy.
@@ -103,13 +101,13 @@ def simulate(
 
     if moment is not None:
         duration_of(moment, "--moment")
-        if options.events is None or output is None:
+        if options.events is None or report.output is None:
             raise InputError("only with --events and --output", field="--moment", value=moment)
     read = partial(load, log, log_options, filters)
-    workload, schedules = _schedules_of(options, [policy], output, read)
-    course = None if options.events is None else partial(moments.course_of, options.events, moment)
-    provenance = provenance_of(workload)
-    _show(schedules, output_format, output, png, course, provenance=provenance)
+    workload, schedules = _schedules_of(options, [policy], report.output, read)
+    events = options.events
+    course = partial(moments.course_of, events, moment) if events else lambda: None
+    _show(schedules, report, provenance_of(workload), course)
 
 
 def policies(plugins: Plugins = None) -> None:
@@ -225,13 +223,10 @@ def _compiling_beside(scenarios: Sequence[Scenario]) -> Iterator[CompilingBeside
 
 def _show(
     schedules: Sequence[Schedule],
-    output: TableFormat,
-    folder: Path | None,
-    png: bool,
-    course: Callable[[], RunCourse | None] | None = None,
-    recorded_in: Workload | None = None,
-    *,
+    options: ReportOptions,
     provenance: Provenance,
+    course: Callable[[], RunCourse | None] = lambda: None,
+    recorded_in: Workload | None = None,
 ) -> None:
     """Print the summaries and, with a folder, write the report and everything behind it.
 
@@ -250,23 +245,20 @@ def _show(
 
     recorded = None if recorded_in is None else verdict_of(recorded_in, schedules)
     verdict = "" if recorded is None else recorded["words"]
-    if folder is not None:
-        with doing("writing the report"):
-            _write(
-                schedules, folder, png, None if course is None else course(), verdict, provenance
-            )
+    if options.output is not None:
+        _write(schedules, options.output, options.png, course, verdict, provenance)
     with doing("measuring the schedules"):
         every = summaries(schedules)
         by_partition = [partition_summaries(each) for each in schedules]
         said = schedules[0].meta.partitions_said if schedules else ""
-    if output is TableFormat.JSON:
+    if options.output_format is TableFormat.JSON:
         policies = [
             each.as_json() | {"partitions": [part.as_json() for part in parts]}
             for each, parts in zip(every, by_partition, strict=True)
         ]
         told = {"policies": policies, "partitions": said or None} | provenance.as_json()
         print_json(told if recorded is None else {**told, "recorded": recorded})
-    elif output is TableFormat.CSV:
+    elif options.output_format is TableFormat.CSV:
         typer.echo(as_csv(every), nl=False)
     else:
         printer = console()
@@ -274,15 +266,15 @@ def _show(
         for part in (verdict, *tables, said, never_started_words(every), killed_words(every)):
             if part:
                 printer.print(part)
-    if folder is not None:
-        typer.echo(f"report: {folder / 'report.html'}", err=True)
+    if options.output is not None:
+        typer.echo(f"report: {options.output / 'report.html'}", err=True)
 
 
 def _write(
     schedules: Sequence[Schedule],
     folder: Path,
     png: bool,
-    course: RunCourse | None,
+    course: Callable[[], RunCourse | None],
     verdict: str,
     provenance: Provenance,
 ) -> None:
@@ -292,12 +284,12 @@ def _write(
     from foresail.traces.schedule import write_schedule
 
     command = made_by()
-    with all_or_none(folder) as drafts:
+    with doing("writing the report"), all_or_none(folder) as drafts:
         report = write_report(
             schedules,
             drafts,
             command=command,
-            course=course,
+            course=course(),
             verdict=verdict,
             provenance=provenance,
         )

@@ -116,8 +116,6 @@ def wait(jobs: JobIds) -> None:
 
     It is 1 of one that has none of its own: stopped at a limit, cancelled, or by a signal.
     """
-    from foresail.client.connection import job_ids
-
     with connected() as client:
         ids = job_ids(jobs)
         for job in client.jobs(job_ids=ids, states=["pending"], most=1):
@@ -171,7 +169,6 @@ def jobs(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, a line each.")] = False,
 ) -> None:
     """List jobs: what runs, then what starts next; or, of any state or by id, newest first."""
-    from foresail.client.connection import job_ids
     from foresail.client.service_client import LIVING_STATES
 
     states = states_of(state) if state else () if everything or job else LIVING_STATES
@@ -270,7 +267,6 @@ def cancel(
     Options together, and with ids, mean the jobs that all of them mean. Exit status 1 says that
     one was not cancelled.
     """
-    from foresail.client.connection import job_ids
     from foresail.client.service_client import LIVING_STATES
 
     ids = job_ids(jobs or ())

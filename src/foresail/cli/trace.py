@@ -231,16 +231,10 @@ def filter_log(
     if not len(cleaned):
         raise InputError("the filters leave no job", source=path)
     write(cleaned, output)
-    before = len(workload.meta.filters)
-    _report(cleaned.meta.filters[before:], len(workload), len(cleaned), output)
-
-
-def _report(
-    touched: tuple[tuple[str, int], ...], jobs_before: int, jobs_after: int, output: Path
-) -> None:
+    touched = cleaned.meta.filters[len(workload.meta.filters) :]
     rows = [(name, number(jobs)) for name, jobs in touched]
     print_table(("filter", "jobs touched"), rows, right=1)
-    typer.echo(f"{output}: {count(jobs_after, 'job')} left of {jobs_before:,}")
+    typer.echo(f"{output}: {count(len(cleaned), 'job')} left of {len(workload):,}")
 
 
 @app.named("sample")
@@ -263,31 +257,20 @@ def sample(
     log_options: ReaderOptions = ReaderOptions(),
 ) -> None:
     """Take some weeks, some users or a fraction of the jobs of a log."""
+    from foresail.traces.filtering import sample_fraction, sample_users, sample_weeks
+
     if sum(option is not None for option in (weeks, users, fraction)) != 1:
         raise InputError("say what to take", expected="one of --weeks, --users and --fraction")
     workload = read_log(path, log_options)
     with doing("sampling"):
-        part = _part(workload, weeks, from_week, users, fraction, seed)
+        if weeks is not None:
+            part = sample_weeks(workload, weeks, from_week)
+        elif users is not None:
+            part = sample_users(workload, users, seed)
+        else:
+            part = sample_fraction(workload, fraction or 0.0, seed)
     write(part, output)
     typer.echo(f"{output}: {count(len(part), 'job')} of {len(workload):,}")
-
-
-def _part(
-    workload: Workload,
-    weeks: int | None,
-    from_week: int,
-    users: int | None,
-    fraction: float | None,
-    seed: int,
-) -> Workload:
-    from foresail.traces.filtering import sample_fraction, sample_users, sample_weeks
-
-    if weeks is not None:
-        return sample_weeks(workload, weeks, from_week)
-    if users is not None:
-        return sample_users(workload, users, seed)
-    assert fraction is not None
-    return sample_fraction(workload, fraction, seed)
 
 
 @app.named("generate")

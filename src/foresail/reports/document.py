@@ -356,12 +356,12 @@ def key_of(part: Figure | MissingFigure, styles: Sequence[PolicyStyle] = ()) -> 
 
 
 def _said(drawn: str) -> str:
-    """What a drawing calls something, for the page."""
+    """A name from a drawing, for the page."""
     return as_html(unescape(drawn))
 
 
 def _full(style: PolicyStyle) -> str:
-    """Nothing cut: after the letter that it goes by, if it has one."""
+    """A name without a cut, behind the letter that it goes by if it has one."""
     letter, _, _ = style.label.partition(": ")
     policy = escape(style.policy).replace(",", ",<wbr>")
     return f"<span title='{escape(style.policy)}'>{as_html(letter)}: <code>{policy}</code></span>"

@@ -12,9 +12,8 @@ import pytest
 from foresail.evaluation.replaying import evaluate
 from foresail.model.errors import InputError
 from foresail.reports.document import RankedTable
-from foresail.reports.evaluation.figures import figures
 from foresail.reports.evaluation.page import sentences, write_report
-from foresail.reports.evaluation.view import COLUMNS, amount, evaluation_view, microseconds
+from foresail.reports.evaluation.view import COLUMNS, amount, evaluation_view, figures, microseconds
 from foresail.reports.figure import Figure, MissingFigure
 from made_evaluations import as_part, made_workload, random_jobs
 from reading_pages import drawn_values, page_faults

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
 import polars as pl
 
 from foresail.metrics.comparison import Change, Metric
@@ -76,44 +75,41 @@ def relative_metrics(view: ReportView) -> Figure | MissingFigure:
         return _NO_JOBS
     if not any(summary.waited_share for summary in view.summaries):
         return _NO_WAITS
-    metrics = [
-        metric
+    drawable = {
+        (position, metric): change
+        for position, comparison in enumerate(view.comparisons)
         for metric in METRIC_WORDS
-        if any(_drawable(comparison.change(metric)) for comparison in view.comparisons)
-    ]
+        if _is_drawable(change := comparison.change(metric))
+    }
+    metrics = [each for each in METRIC_WORDS if any(each == metric for _, metric in drawable)]
     others = len(view.comparisons)
-    spread = 0.0 if others == 1 else min(0.56, 0.2 * (others - 1))
-    traces: list[dict[str, Any]] = []
-    rows: list[dict[str, Any]] = []
-    for position, comparison in enumerate(view.comparisons):
-        style = view.styles[position + 1]
-        shift = spread * (position / (others - 1) - 0.5) if others > 1 else 0.0
-        drawn = [(row, comparison.change(metric)) for row, metric in enumerate(metrics)]
-        rows += [_row(comparison.other, comparison.change(metric)) for metric in METRIC_WORDS]
-        drawn = [(row, change) for row, change in drawn if _drawable(change)]
-        traces.append(
-            marks_of(
-                style,
-                [change.ratio.value for _, change in drawn],
-                [row + shift for row, _ in drawn],
-                "%{text}",
-                error_x={
-                    "type": "data",
-                    "symmetric": False,
-                    "array": [_reach(c.ratio.high, c.ratio.value) for _, c in drawn],
-                    "arrayminus": [_reach(c.ratio.value, c.ratio.low) for _, c in drawn],
-                    "color": style.colour,
-                    "thickness": 2,
-                    "width": 0,
-                },
-                text=[_told(change) for _, change in drawn],
-            )
-        )
+    spread = min(0.56, 0.2 * (others - 1)) / max(others - 1, 1)
+    traces = []
+    for position, style in enumerate(view.styles[1:]):
+        shift = spread * (position - (others - 1) / 2)
+        changes = [change for (at, _), change in drawable.items() if at == position]
+        ratios = [change.ratio for change in changes]
+        interval = {
+            "type": "data",
+            "symmetric": False,
+            "array": [_reach(ratio.high, ratio.value) for ratio in ratios],
+            "arrayminus": [_reach(ratio.value, ratio.low) for ratio in ratios],
+            "color": style.colour,
+            "thickness": 2,
+            "width": 0,
+        }
+        x = [ratio.value for ratio in ratios]
+        y = [metrics.index(change.metric) + shift for change in changes]
+        told = [_told(change) for change in changes]
+        traces.append(marks_of(style, x, y, "%{text}", error_x=interval, text=told))
+    rows = [
+        _row(comparison.other, comparison.change(metric))
+        for comparison in view.comparisons
+        for metric in METRIC_WORDS
+    ]
     ends = [
         end
-        for comparison in view.comparisons
-        for change in (comparison.change(metric) for metric in metrics)
-        if _drawable(change)
+        for change in drawable.values()
         for end in (change.ratio.value, change.ratio.low, change.ratio.high)
         if math.isfinite(end) and end > 0
     ]
@@ -162,51 +158,16 @@ def size_map(view: ReportView) -> Figure:
         tables.append(cells.with_columns(policy=pl.lit(view.comparisons[position].other)))
         if position >= shown:
             continue
-        suffix = "" if position == 0 else str(position + 1)
-        bottom = 1 - ((position + 1) * panel - 48) / (panel * shown)
+        suffix, style = str(position + 1) if position else "", view.styles[position + 1]
+        bottom = max(1 - ((position + 1) * panel - 48) / (panel * shown), 0.0)
         top = 1 - (position * panel + 26) / (panel * shown)
-        z = np.full((len(widths), len(RUNTIME_LABELS)), np.nan)
-        text = np.full(z.shape, "", dtype=object)
-        hover = np.full(z.shape, "no jobs", dtype=object)
-        for cell in cells.iter_rows(named=True):
-            at = cell["width_class"], cell["runtime_class"]
-            hover[at] = _cell_words(cell)
-            if cell["jobs"] >= _FEWEST_JOBS:
-                z[at] = np.clip(math.log2(cell["ratio"]), -4, 4)
-                text[at] = _multiple(cell["ratio"])
-            else:
-                text[at] = "few"
         traces.append(
-            {
-                "type": "heatmap",
-                "name": view.styles[position + 1].drawn,
-                "z": [[None if math.isnan(v) else float(v) for v in row] for row in z],
-                "x": list(RUNTIME_LABELS),
-                "y": list(widths),
-                "text": text.tolist(),
-                "texttemplate": "%{text}",
-                "customdata": hover.tolist(),
-                "hovertemplate": f"%{{y}} {view.baseline.unit}s, %{{x}}<br>"
-                "%{customdata}<extra></extra>",
-                "hoverongaps": False,
-                "zmin": -4,
-                "zmax": 4,
-                "xgap": 2,
-                "ygap": 2,
-                "colorscale": [[0, "@gain"], [0.5, "@neutral"], [1, "@loss"]],
-                "showscale": False,
-                "xaxis": f"x{suffix}",
-                "yaxis": f"y{suffix}",
-            }
+            _size_cells(cells, widths, view.baseline.unit)
+            | {"name": style.drawn, "xaxis": f"x{suffix}", "yaxis": f"y{suffix}"}
         )
+        up = {"anchor": f"x{suffix}", "domain": [bottom, top]}
         axes[f"xaxis{suffix}"] = _classes_axis("runtime", RUNTIME_LABELS, anchor=f"y{suffix}")
-        axes[f"yaxis{suffix}"] = _classes_axis(
-            f"{view.baseline.unit}s",
-            widths,
-            anchor=f"x{suffix}",
-            domain=[max(bottom, 0.0), top],
-        )
-        style = view.styles[position + 1]
+        axes[f"yaxis{suffix}"] = _classes_axis(f"{view.baseline.unit}s", widths, **up)
         annotations.append(caption(f"<b>{style.drawn}</b>", top, style.colour))
     drawing = layout(height, annotations=annotations, **axes)
     left_out = (
@@ -225,6 +186,37 @@ def size_map(view: ReportView) -> Figure:
         "to both so that jobs that start at once do not divide by zero. Blue: shorter; orange: "
         f"longer. “few”: under {_FEWEST_JOBS} jobs." + left_out,
     )
+
+
+def _size_cells(cells: pl.DataFrame, widths: Sequence[str], unit: str) -> dict[str, Any]:
+    """A cell per class, shaded by the power of two of its ratio; empty where jobs are few."""
+    z: list[list[float | None]] = [[None] * len(RUNTIME_LABELS) for _ in widths]
+    text = [[""] * len(RUNTIME_LABELS) for _ in widths]
+    hover = [["no jobs"] * len(RUNTIME_LABELS) for _ in widths]
+    for cell in cells.iter_rows(named=True):
+        width, runtime = cell["width_class"], cell["runtime_class"]
+        hover[width][runtime] = _cell_words(cell)
+        text[width][runtime] = "few"
+        if cell["jobs"] >= _FEWEST_JOBS:
+            z[width][runtime] = min(max(math.log2(cell["ratio"]), -4.0), 4.0)
+            text[width][runtime] = _multiple(cell["ratio"])
+    return {
+        "type": "heatmap",
+        "z": z,
+        "x": list(RUNTIME_LABELS),
+        "y": list(widths),
+        "text": text,
+        "texttemplate": "%{text}",
+        "customdata": hover,
+        "hovertemplate": f"%{{y}} {unit}s, %{{x}}<br>%{{customdata}}<extra></extra>",
+        "hoverongaps": False,
+        "zmin": -4,
+        "zmax": 4,
+        "xgap": 2,
+        "ygap": 2,
+        "colorscale": [[0, "@gain"], [0.5, "@neutral"], [1, "@loss"]],
+        "showscale": False,
+    }
 
 
 def _classes_axis(title: str, names: Sequence[str], **settings: Any) -> dict[str, Any]:
@@ -303,7 +295,7 @@ def _size_findings(view: ReportView, tables: list[pl.DataFrame]) -> list[str]:
     return sentences
 
 
-def _drawable(change: Change) -> bool:
+def _is_drawable(change: Change) -> bool:
     return math.isfinite(change.ratio.value) and change.ratio.value > 0
 
 

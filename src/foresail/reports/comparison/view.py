@@ -83,10 +83,18 @@ def summary_tables(summaries: Sequence[Summary]) -> list[tuple[RankedTable[Summa
     """
     tables = [(summaries, _columns(summaries), _caption(summaries))]
     if any(math.isfinite(summary.held_up_share) for summary in summaries):
-        tables.append((summaries[1:], _AGAINST_COLUMNS, _against_caption(summaries[0].policy)))
+        caption = (
+            f"against {summaries[0].policy}; held up: waits more than 1.1 times as long as there"
+        )
+        tables.append((summaries[1:], _AGAINST_COLUMNS, f"{caption}, and an hour"))
     if any(summary.slo_jobs for summary in summaries):
-        tables.append((summaries, _DEADLINE_COLUMNS, _deadline_caption(summaries)))
-    if any(_has_reservations(summary) for summary in summaries):
+        jobs = f"{count(summaries[0].slo_jobs, 'job')} with a deadline"
+        caption = f"{jobs}; goodput is the work of jobs that completed"
+        tables.append((summaries, _DEADLINE_COLUMNS, caption))
+    if any(
+        each.accepted_slo_jobs or math.isfinite(each.unreserved_slo_attainment)
+        for each in summaries
+    ):
         caption = "requests for reservations by jobs with a deadline, at submission"
         tables.append((summaries, _RESERVATION_COLUMNS, caption))
     return [(_by_policy(some, columns), caption) for some, columns, caption in tables]
@@ -153,10 +161,6 @@ def _caption(summaries: Sequence[Summary]) -> str:
     return words + ("; * best of its column" if len(summaries) > 1 else "")
 
 
-def _against_caption(policy: str) -> str:
-    return f"against {policy}; held up: waits more than 1.1 times as long as there, and an hour"
-
-
 def never_started_words(summaries: Sequence[Summary]) -> str:
     """Say how many jobs never started under which policy; empty where all did under each."""
     left = [
@@ -187,17 +191,6 @@ def killed_words(summaries: Sequence[Summary]) -> str:
         f"Killed at their requested time, unfinished: {', '.join(killed)}. That waits and "
         "slowdowns are shorter for it is no better service."
     )
-
-
-def _deadline_caption(summaries: Sequence[Summary]) -> str:
-    return (
-        f"{count(summaries[0].slo_jobs, 'job')} with a deadline; goodput is the work of jobs that "
-        "completed"
-    )
-
-
-def _has_reservations(summary: Summary) -> bool:
-    return summary.accepted_slo_jobs > 0 or math.isfinite(summary.unreserved_slo_attainment)
 
 
 @dataclass(frozen=True)

@@ -35,12 +35,12 @@ from foresail.reports.document import (
     table,
     user_name,
 )
-from foresail.reports.evaluation.figures import figures
 from foresail.reports.evaluation.view import (
     COLUMNS,
     EvaluationView,
     amount,
     evaluation_view,
+    figures,
     memory,
     microseconds,
     words_of,

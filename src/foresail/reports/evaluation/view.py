@@ -1,23 +1,27 @@
-"""Everything an evaluation's report looks at, computed once, and its table for the terminal."""
+"""Pictures and tables of an evaluation's report, from a view computed once."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 import polars as pl
 from rich.table import Table
 
+from foresail.analysis.prediction_errors import TAIL
 from foresail.evaluation.replaying import Evaluation
 from foresail.evaluation.scores import Scores, scores
-from foresail.evaluation.tables import coverage_over_time, detail, learning_curve
+from foresail.evaluation.tables import STATED, coverage_over_time, detail, learning_curve
 from foresail.metrics.statistics import DAY_SECONDS, WEEK_SECONDS
 from foresail.model.errors import InputError
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.document import RankedColumn, RankedTable
-from foresail.reports.style import PolicyStyle, named_styles
+from foresail.reports.figure import Figure, MissingFigure
+from foresail.reports.plots import PlottedTable, drawn, plot_of, stacked
+from foresail.reports.style import PolicyStyle, end_note, named_styles
 
 _FEWEST_WEEKS = 4
 
@@ -158,3 +162,245 @@ def _caption(told: Sequence[Scores]) -> str:
     if first.errors.zero_jobs:
         words.append(f"{first.errors.zero_jobs:,} of zero not in relative errors")
     return ", ".join(words) + ("; * best of its column" if len(told) > 1 else "")
+
+
+_FEWEST_STRETCHES: Final = 3
+
+_SHARES: Final = {"x_kind": "share", "y_kind": "share"}
+_STATED: Final = plot_of(
+    "line", "stated", "observed", "stated probability", "observed share", **_SHARES
+)
+_BETWEEN: Final = plot_of(
+    "steps", "from", "share", "stated probability", "jobs in each 5 %", level=0.05, **_SHARES
+)
+
+
+def figures(view: EvaluationView) -> tuple[Figure | MissingFigure, ...]:
+    """All pictures of the report, in the order in which they are shown."""
+    return (
+        reliability_diagram(view),
+        coverage_by_stretch(view),
+        error_deciles(view),
+        learning_curves(view),
+    )
+
+
+def reliability_diagram(view: EvaluationView) -> Figure | MissingFigure:
+    """Stated against observed shares, and how many truths lie between two stated levels."""
+    title = "Do the stated probabilities hold?"
+    findings, stated, between = [], [], []
+    for style, told, details in _stating(view):
+        table = details["reliability"]
+        worst = table.row(
+            int((table["observed"] - table["stated"]).abs().arg_max() or 0), named=True
+        )
+        findings.append(
+            f"{style.label}: its 80 % ranges hold {percent(told.coverage[80].value)} of the truths"
+            f"{_interval(told.coverage[80])}; farthest off, the {percent(worst['stated'])} quantile"
+            f" was not exceeded by {percent(worst['observed'])} of {count(told.jobs, 'job')}."
+        )
+        jobs = [*table["jobs"].to_list(), told.jobs - int(table["jobs"].sum())]
+        levels = pl.DataFrame({"from": [0.0, *table["stated"]], "jobs": jobs})
+        shares = levels.with_columns(share=pl.col("jobs") / max(told.jobs, 1))
+        stated.append(PlottedTable(style, _STATED, table))
+        between.append(PlottedTable(style, _BETWEEN, _with_end(shares, "from", 1.0)))
+    if not stated:
+        return _without_ranges(title)
+    points = [view.styles[i].label for i in range(len(view.told)) if not view.has_ranges(i)]
+    if points:
+        findings.append(f"{', '.join(points)}: one number a job, no stated probability; not drawn.")
+    return drawn(
+        "reliability",
+        title,
+        findings,
+        [stated, between],
+        table=stacked(stated, "predictor"),
+        note="Above: how many of the truths were at or below each stated quantile; on the grey "
+        "line a predictor keeps its word, and above it the truth was less than stated. Below: the "
+        "share of jobs whose truth lay between two stated levels; 5 % each if it does. A truth "
+        "that equals a value with probability of its own counts for the levels that this value "
+        "spans.",
+        height=520,
+        shapes=[{"type": "line", "x0": 0, "y0": 0, "x1": 1, "y1": 1, "line": {"color": "@muted"}}],
+    )
+
+
+def error_deciles(view: EvaluationView) -> Figure | MissingFigure:
+    """Share of jobs by estimate error in the study's buckets, the tail named."""
+    title = "How far off are the estimates?"
+    if not view.first.errors.jobs:
+        return MissingFigure(
+            title,
+            f"Every {view.first.quantity} is zero, so no error can be told in per cent.",
+            "The absolute errors are in the table.",
+        )
+    findings = []
+    for style, told in zip(view.styles, view.told, strict=True):
+        shares = told.errors
+        findings.append(
+            f"{style.label}: {percent(shares.within_factor_two)} within a factor of two"
+            f"{_interval(told.within_factor_two)}; {percent(shares.under)} under-estimated, "
+            f"{percent(shares.under_by_half)} by more than half; {percent(shares.tail)} in the "
+            "tail, over by more than 95 %."
+        )
+    across = f"estimate against the real {words_of(view.first.quantity)} (%)"
+    plot = plot_of("steps", "from_percent", "share", across, "share of jobs", y_kind="share")
+    parts = []
+    for style, details in zip(view.styles, view.details, strict=True):
+        table = details["error_histogram"].with_columns(
+            from_percent=pl.col("bucket_percent").cast(pl.Float64) - 5.0
+        )
+        parts.append(PlottedTable(style, plot, _with_end(table, "from_percent", TAIL + 5.0)))
+    return drawn(
+        "error-histogram",
+        title,
+        findings,
+        [parts],
+        table=view.stacked("error_histogram"),
+        note="Error in per cent of the truth, to the nearest ten; the last step holds everything "
+        "above +95 %. Of the estimates that JVuPredict made for its four traces, the 3Sigma study "
+        "has 77 to 92 % within about a factor of two, and a heavy tail besides.",
+        top=52,
+        annotations=[
+            end_note("← under-estimated", "left"),
+            end_note("over-estimated; last: the tail →", "right"),
+        ],
+    )
+
+
+def coverage_by_stretch(view: EvaluationView) -> Figure | MissingFigure:
+    """The share of truths inside each stated range by stretch of submission, a panel per range."""
+    title = "Do the ranges hold all the time?"
+    stating = [i for i in range(len(view.told)) if view.has_ranges(i)]
+    if not stating:
+        return _without_ranges(title)
+    findings = []
+    for i in stating:
+        held = ", ".join(
+            f"{stated} %: {percent(view.told[i].coverage[stated].value)}" for stated in STATED
+        )
+        off = ((view.coverage[i]["covered_90"] - 0.9).abs() > 0.1).sum()
+        findings.append(
+            f"{view.styles[i].label}: its ranges hold {held}; the 90 % range is more than ten "
+            f"points off in {off} of {view.coverage[i].height} {view.stretch}s."
+        )
+    panels = [
+        _over_time(view, view.coverage, f"covered_{stated}", f"{stated} % range", stated / 100.0)
+        for stated in STATED
+    ]
+    note = (
+        "the share of truths inside the range, ends included. Grey: what is stated. How wide the "
+        "ranges are is in the CSV too."
+    )
+    return _by_stretch(view, "coverage", title, findings, panels, note)
+
+
+def learning_curves(view: EvaluationView) -> Figure | MissingFigure:
+    """Share within a factor of two, CRPS over the mean, and width of ranges, over time."""
+    findings = []
+    for i, (style, curve) in enumerate(zip(view.styles, view.curves, strict=True)):
+        steady = curve.tail(max(curve.height - 1, 1))
+        words = [
+            f"{style.label}: {percent(curve['within_factor_two'][0])} within a factor of two in "
+            f"the first {view.stretch}, {percent(_median(steady, 'within_factor_two'))} in the "
+            "median later one",
+            f"CRPS {number(curve['relative_crps'][0])} and "
+            f"{number(_median(steady, 'relative_crps'))} of the mean",
+        ]
+        if view.has_ranges(i):
+            words.append(
+                f"the 80 % range {number(curve['relative_width'][0])} and "
+                f"{number(_median(steady, 'relative_width'))} times as wide as the estimate is long"
+            )
+        findings.append("; ".join(words) + ".")
+    panels = [
+        _over_time(view, view.curves, "within_factor_two", "within a factor of two"),
+        _over_time(view, view.curves, "relative_crps", "CRPS / mean truth"),
+        _over_time(view, view.curves, "relative_width", "80 % width / estimate"),
+    ]
+    return _by_stretch(
+        view,
+        "learning-curve",
+        "How fast does it learn, and does it last?",
+        findings,
+        [parts for parts in panels if parts],
+        "CRPS is the error of a whole distribution (that of a single number is its absolute "
+        "error): less is better, and narrower ranges say more if they hold.",
+    )
+
+
+def _over_time(
+    view: EvaluationView,
+    curves: Sequence[pl.DataFrame],
+    column: str,
+    label: str,
+    level: float | None = None,
+) -> list[PlottedTable]:
+    """A panel of one column by stretch of submission; of ranges, for predictors that state them."""
+    is_ratio = column.startswith("relative")
+    plot = plot_of(
+        "line",
+        view.stretch,
+        column,
+        f"{view.stretch} since the first submission",
+        label,
+        y_kind="number" if is_ratio else "share",
+        log_y=is_ratio,
+        level=level,
+    )
+    return [
+        PlottedTable(view.styles[i], plot, curve.rename({"stretch": view.stretch}))
+        for i, curve in enumerate(curves)
+        if view.has_ranges(i) or not column.startswith(("covered", "relative_width"))
+    ]
+
+
+def _by_stretch(
+    view: EvaluationView,
+    name: str,
+    title: str,
+    findings: Sequence[str],
+    panels: Sequence[Sequence[PlottedTable]],
+    note: str,
+) -> Figure | MissingFigure:
+    if max(part.table.height for part in panels[0]) < _FEWEST_STRETCHES:
+        return MissingFigure(
+            title,
+            f"The log has fewer than {_FEWEST_STRETCHES} {view.stretch}s with jobs, so there is "
+            "nothing to follow over time.",
+            "A longer log would show it.",
+        )
+    said = f"By {view.stretch} of submission: {note}"
+    table = stacked(panels[0], "predictor")
+    return drawn(name, title, findings, panels, table=table, note=said)
+
+
+def _stating(view: EvaluationView) -> list[tuple[Any, Any, dict[str, pl.DataFrame]]]:
+    """Style, scores and tables of each predictor that states ranges."""
+    every = zip(view.styles, view.told, view.details, strict=True)
+    return [each for i, each in enumerate(every) if view.has_ranges(i)]
+
+
+def _without_ranges(title: str) -> MissingFigure:
+    """Say that no predictor of the view has stated more than a number."""
+    return MissingFigure(
+        title,
+        "These predictors name one number for each job, so no probability was stated.",
+        "Evaluate one that keeps the whole distribution, such as similar or quantile_regression.",
+    )
+
+
+def _with_end(steps: pl.DataFrame, column: str, end: float) -> pl.DataFrame:
+    """The same with a row where the last step ends."""
+    return pl.concat([steps, steps.tail(1).with_columns(pl.lit(end).alias(column))])
+
+
+def _median(curve: pl.DataFrame, column: str) -> float:
+    values = curve[column].drop_nulls().to_numpy()
+    return float(np.median(values)) if values.size else float("nan")
+
+
+def _interval(interval: Any) -> str:
+    if not interval.is_known:
+        return ""
+    return f" (95 % interval {percent(interval.low)} to {percent(interval.high)})"

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from foresail.explain.run_snapshot import RunSnapshot
 from foresail.model.words import count, duration, from_now
 from foresail.reports.figure import Figure, packed
-from foresail.reports.plan.lanes import Band
-from foresail.reports.plan.view import Bar, PlanView, chance_words, findings_of, plan_view
+from foresail.reports.plan.view import Band, Bar, PlanView, chance_words, findings_of, plan_view
 from foresail.reports.style import axis, layout, level_at, literal, mark_at, time_unit
 
 _COLUMNS: Final = 300
