@@ -83,7 +83,6 @@ def _names(logs: Sequence[Path]) -> list[str]:
 
 
 def _print_json(found: Sequence[Analysed]) -> None:
-
     from foresail.analysis.characteristics import STUDIED, compared
     from foresail.analysis.finding import Finding
 
@@ -120,7 +119,6 @@ def _print_json(found: Sequence[Analysed]) -> None:
 
 
 def _print_tables(found: Sequence[Analysed]) -> None:
-
     from foresail.analysis.finding import Finding
 
     for log in found:

@@ -183,7 +183,6 @@ def _say(said: Sequence[str]) -> None:
 
 
 def _require_found_by_workers(plugins: list[Path] | None, dask: str | None) -> None:
-
     if plugins and dask is not None:
         raise InputError(
             "the workers of a Dask cluster have no files of yours",
@@ -225,7 +224,6 @@ def _from_options(
 
 
 def _pool(workers: int | None, dask: str | None) -> Pool:
-
     if dask is None:
         from foresail.campaigns.running import LocalPool
 

@@ -237,7 +237,6 @@ def show(
 
 
 def _facts(state: Path, header: StateHeader, predictor: Any) -> dict[str, Any]:
-
     from foresail.predictors.history import HistoryPredictor
 
     told: dict[str, Any] = {
@@ -253,7 +252,6 @@ def _facts(state: Path, header: StateHeader, predictor: Any) -> dict[str, Any]:
 
 
 def _print_facts(told: dict[str, Any]) -> None:
-
     values = told.pop("feature_values", {})
     best = told.pop("best_experts", {})
     plain = [

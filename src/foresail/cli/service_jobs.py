@@ -94,7 +94,6 @@ def submit(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
 
 
 def _require_one_node(client: ServiceClient, asked: AskedJobs) -> None:
-
     if asked.needs_one_node and len(client.nodes()) > 1:
         raise InputError(
             "tasks of a job may be on several nodes here",

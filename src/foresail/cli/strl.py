@@ -57,7 +57,6 @@ def check(path: RequestFile, output_format: FormatOption = Format.TABLE) -> None
 
 
 def _print_check(reading: Reading, odd: tuple[Remark, ...]) -> None:
-
     for error in reading.errors:
         typer.echo(f"error: {error}")
     for remark in odd:
@@ -176,6 +175,5 @@ def _print_plan(
 
 
 def _how_good(solved: SolvedRequest) -> str:
-
     gap = f"gap {solved.gap:.2%}" if isfinite(solved.gap) else "gap unknown"
     return f"{solved.status.value}, {gap}"

@@ -78,7 +78,6 @@ def inspect(
 
 
 def _print_facts_json(found: Facts, odd: Sequence[Oddity]) -> None:
-
     from foresail.traces.facts import QUANTILES
 
     levels = [f"p{level * 100:g}" if level < 1 else "max" for level in QUANTILES]
@@ -171,7 +170,6 @@ def validate(
 
 
 def _print_findings(report: ValidationReport) -> None:
-
     found = count(len(report.findings), "finding")
     typer.echo(f"{report.source}: {count(report.jobs, 'job')}, {found}")
     for finding in report.findings:
