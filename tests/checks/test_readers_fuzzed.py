@@ -27,8 +27,6 @@ def test_spoilt_files(kind):
     ("name", "number"),
     [
         ("reader google_2011", 1834),
-        ("reader sls", 3353),
-        ("reader sls", 8961),
         ("reader swf", 8984),
         ("reader canonical", 39071),
         ("reader canonical", 83479),

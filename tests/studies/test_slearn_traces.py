@@ -26,7 +26,6 @@ from foresail_studies.generators._preparation import (
     window_loads,
 )
 from foresail_studies.generators.slearn import SLearnDagParameters, SLearnTracesParameters
-from shared import shared
 
 
 def slearn(seed=1, **parameters):
@@ -291,14 +290,6 @@ def test_a_log_without_a_load_needs_one(tmp_path):
     with pytest.raises(InputError, match="load"):
         slearn(source=str(tmp_path / "log"))
     assert len(slearn(source=str(tmp_path / "log"), load=1.0)) > 50
-
-
-def test_an_sls_trace():
-    """The sample of SLearn's repository, compressed: half of its 1,000 jobs."""
-    path = shared("traces/google-3sigma-sample/1000job.trace.gz")
-    workload = slearn(source=str(path), load=0.8, wide="compress")
-    assert len(workload) == 500
-    assert float(workload.meta.header["achieved_load"]) == pytest.approx(0.8, rel=2e-3)
 
 
 # DAGs

@@ -108,36 +108,10 @@ def parsed_json(text: str, source: object, line: int | None = None) -> Any:
             f"is not JSON: {error.msg}", source=source, line=at, column=error.colno
         ) from error
     except (ValueError, RecursionError) as error:
-        raise _unusable_json(error, source, line) from error
+        problem = f"is not JSON that can be used: {error}"
+        raise InputError(problem, source=source, line=line) from error
     _demand_text(value, text, source, line)
     return value
-
-
-def json_values(text: str, source: object) -> Iterator[tuple[int, Any]]:
-    """JSON values one after another, each with the line it begins on; raises as ``parsed_json``."""
-    decoder, at, line, counted = json.JSONDecoder(), 0, 1, 0
-    while at < len(text):
-        if text[at].isspace():
-            at += 1
-            continue
-        begin = at
-        line += text.count("\n", counted, begin)
-        counted = begin
-        try:
-            value, at = decoder.raw_decode(text, begin)
-        except json.JSONDecodeError as error:
-            raise InputError(
-                f"is not JSON: {error.msg}", source=source, line=error.lineno, column=error.colno
-            ) from error
-        except (ValueError, RecursionError) as error:
-            raise _unusable_json(error, source, line) from error
-        _demand_text(value, text[begin:at], source, line)
-        yield line, value
-
-
-def _unusable_json(error: Exception, source: object, line: int | None) -> InputError:
-    """A number too long, lists too deep."""
-    return InputError(f"is not JSON that can be used: {error}", source=source, line=line)
 
 
 def _demand_text(value: object, text: str, source: object, line: int | None) -> None:

@@ -1,21 +1,19 @@
-"""Published logs: plain tables (GAIA, Philly, Google's features, SWIM, Alibaba's two), and SLS."""
+"""Published logs that are plain tables: GAIA, Philly, Google's features, SWIM, Alibaba's pods."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
-from foresail.model.documents import json_values
 from foresail.model.errors import InputError
 from foresail.model.registry import Example, register
 from foresail.traces import schema
 from foresail.traces.delimited import TableFileReader, read_delimited
-from foresail.traces.reading import LINE, Notes, PlainReader, Sample
+from foresail.traces.reading import LINE, Notes, Sample
 from foresail.traces.source import LogFile
 from foresail.traces.text_values import LARGEST_WHOLE, unix_seconds, with_numbers
 
@@ -130,53 +128,6 @@ job_id,application_name,day_of_the_week,hour_of_the_day,job_name,resource_reques
             pl.col("job_name").alias("executable"),
             "application_name",
             "resource_requested",
-            LINE,
-        )
-
-
-@register("reader", "alibaba_dlrm")
-class AlibabaDlrmReader(TableFileReader):
-    """Alibaba DLRM instances of 2025: one instance is a job of one task.
-
-    The role (``HN`` with gpus, ``CN`` without) is the queue and the application the executable;
-    requests of network and disk, and how many instances a node may hold, are features. An instance
-    without a creation time was there before the log began: it is submitted at second zero, which is
-    counted as a repair, and its runtime is unknown, as is that of an instance without deletion.
-    """
-
-    columns = (
-        *("instance_sn", "role", "app_name", "cpu_request", "cpu_limit", "gpu_request"),
-        *("gpu_limit", "rdma_request", "rdma_limit", "memory_request", "memory_limit"),
-        *("disk_request", "disk_limit", "max_instance_per_node"),
-        *("creation_time", "scheduled_time", "deletion_time"),
-    )
-    example = f"""\
-{",".join(columns)}
-instance_0,HN,app_0,12,12,1,1,25,25,120.0,120.0,640.0,800.0,8,,,
-instance_1,CN,app_1,48,48,0,0,1,1,240,240,680,800,-1,10.0,12.0,112.0
-"""
-
-    def jobs(self, chunk: pl.DataFrame, notes: Notes) -> pl.DataFrame:
-        """The jobs of some rows."""
-        requests, times = ("cpu_request", "gpu_request", "memory_request"), self.columns[-3:]
-        table = with_numbers(chunk, (*requests, *times), notes, required=requests)
-        earlier, expected = table["creation_time"].is_null(), "a time within the log"
-        notes.repair_rows("created_before_the_log", table, earlier, "creation_time", expected)
-        created, scheduled, deleted = (pl.col(name) for name in times)
-        return table.select(
-            pl.col("instance_sn").alias("job_id"),
-            created.fill_null(0.0).alias("submit_seconds"),
-            (scheduled - created).alias("recorded_wait_seconds"),
-            (deleted - scheduled).alias("runtime_seconds"),
-            pl.lit(1).alias("tasks"),
-            pl.col("cpu_request").alias("cpus_per_task"),
-            (pl.col("memory_request") * _GIBIBYTE).alias("memory_bytes_per_task"),
-            pl.col("gpu_request").alias("gpus_per_task"),
-            pl.col("role").alias("queue"),
-            pl.col("app_name").alias("executable"),
-            "rdma_request",
-            "disk_request",
-            "max_instance_per_node",
             LINE,
         )
 
@@ -331,115 +282,3 @@ def _node_table(path: Path, notes: Notes) -> pl.DataFrame:
 
 def _row_number() -> pl.Expr:
     return (pl.col(LINE) - 1).cast(pl.String).alias("job_id")
-
-
-_MOST_TASKS: Final = 1_000_000
-"""The most of a class, which get a row each: a wrong digit would fill the memory."""
-_SLS_EXPECTED: Final = "JSON objects with job.start.ms and job.tasks, one after another"
-_SLS_EXAMPLE: Final = """\
-{"job.start.ms": 1786000, "job.end.ms": 200000, "job.queue.name": "queue_1", "job.id": "job_0",
- "job.user": "default", "job.tasks": [
-  {"c.dur": 490000, "c.mem": 9400, "c.type": "reduce", "c.nr": 3},
-  {"c.dur": 1000, "c.mem": 512, "c.type": "map", "c.nr": 2}]}
-{"job.start.ms": 1796000, "job.id": "job_1", "job.tasks": [{"c.dur": 500}]}
-"""
-
-
-@register("reader", "sls")
-class SlsReader(PlainReader):
-    """SLS and DSS traces: JSON objects one after another, each a job with classes of equal tasks.
-
-    ``c.nr`` tasks of a class run for ``c.dur`` milliseconds each in ``c.mem`` MiB; the type is
-    their stage, and no stage waits for another. The runtime of the job is that of its longest task
-    (all at once). ``job.end.ms`` is left out: in the files at hand it is before the start.
-    """
-
-    @staticmethod
-    def examples() -> tuple[Example, ...]:
-        """Small files of the layout."""
-        return (Example.of_text("trace.json", _SLS_EXAMPLE),)
-
-    def recognises(self, sample: Sample) -> bool:
-        """It begins with an object that has a start."""
-        return sample.text.lstrip().startswith("{") and '"job.start.ms"' in sample.text
-
-    def chunks(self, notes: Notes) -> Iterator[pl.DataFrame]:
-        """The jobs, all at once: a job's tasks are kept in any case."""
-        text = b"".join(notes.source().blocks()).decode("utf-8", errors="replace")
-        jobs: dict[str, dict[str, Any]] = {}
-        tasks: list[dict[str, Any]] = []
-        for line, record in json_values(text, notes.path):
-            try:
-                job, classes = _job(record)
-                if job["job_id"] in jobs:
-                    raise ValueError(f"the id {job['job_id']} is used twice")
-            except (KeyError, TypeError, ValueError, OverflowError) as error:
-                raise InputError(
-                    f"not a job of this layout ({type(error).__name__}: {error})",
-                    source=notes.path,
-                    line=line,
-                    expected=_SLS_EXPECTED,
-                ) from error
-            jobs[job["job_id"]] = job
-            tasks.extend(classes)
-        if not jobs:
-            raise InputError("holds no jobs", source=notes.path, expected=_SLS_EXPECTED)
-        notes.tasks = _expanded(pl.DataFrame(tasks))
-        yield pl.DataFrame(list(jobs.values()))
-
-
-def _job(record: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    classes = [_class(str(record["job.id"]), each) for each in record["job.tasks"]]
-    if not classes:
-        raise ValueError("no tasks")
-    job = {
-        "job_id": str(record["job.id"]),
-        "submit_seconds": _number(record, "job.start.ms") / _MILLISECONDS,
-        "runtime_seconds": max(each["runtime_seconds"] for each in classes),
-        "tasks": sum(each["count"] for each in classes),
-        "cpus_per_task": 1.0,
-        "memory_bytes_per_task": max((each["memory_bytes"] or 0.0) for each in classes) or None,
-        "user": _text_or_none(record.get("job.user")),
-        "queue": _text_or_none(record.get("job.queue.name")),
-    }
-    return job, classes
-
-
-def _class(job_id: str, tasks: Any) -> dict[str, Any]:
-    """Tasks of a job that are alike."""
-    if not isinstance(tasks, Mapping):
-        raise TypeError(f"job.tasks holds {tasks!r}, not objects")
-    return {
-        "job_id": job_id,
-        "stage": str(tasks["c.type"]) if "c.type" in tasks else None,
-        "count": _count(tasks.get("c.nr", 1)),
-        "runtime_seconds": _number(tasks, "c.dur") / _MILLISECONDS,
-        "memory_bytes": _number(tasks, "c.mem") * _MEBIBYTE if "c.mem" in tasks else None,
-    }
-
-
-def _number(record: Mapping[str, Any], name: str) -> float:
-    """A number that is not negative."""
-    value = float(record[name])
-    if not 0.0 <= value < math.inf:
-        raise ValueError(f"{name} is {value}")
-    return value
-
-
-def _count(value: Any) -> int:
-    """Return the number of tasks of a class."""
-    count = int(value)
-    if not 1 <= count <= _MOST_TASKS:
-        raise ValueError(f"c.nr is {value!r}, not within 1 and {_MOST_TASKS}")
-    return count
-
-
-def _text_or_none(value: Any) -> str | None:
-    return None if value is None else str(value)
-
-
-def _expanded(classes: pl.DataFrame) -> pl.DataFrame:
-    """A row a task."""
-    table = classes.with_columns(task=pl.int_ranges("count"), cpus=1.0).explode("task")
-    number = pl.int_range(pl.len()).over("job_id", "stage").alias("task")
-    return schema.laid_out(table.with_columns(number), schema.TASKS)
