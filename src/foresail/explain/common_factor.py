@@ -116,19 +116,8 @@ def companions(
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Mean value of the jobs of the same group that were in flight when each was submitted.
 
-    Parameters
-    ----------
-    groups
-        Number of each job's group.
-    submit, end
-        Seconds.
-    value
-        What is averaged, of those submitted before and not ended at the job's submission.
-
-    Returns
-    -------
-    tuple
-        The means, and of which jobs there is one; shapes of the parameters.
+    In flight are those submitted before, and not ended by then. Returned is too, of which jobs
+    there is a mean.
     """
     jobs = value.size
     is_end = np.repeat((0, 1), jobs)

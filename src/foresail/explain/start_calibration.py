@@ -32,10 +32,18 @@ wait."""
 _PASSED_BANDWIDTH: Final = 0.2
 """Of one over the share of the wait that has passed: who has just come knows less of it."""
 
-_PRIOR: Final = 30
-_PRIOR_SPREAD: Final = 1.3
-"""So many starts count as seen, scattered so many times as far as was forecast: those that are seen
-depend on each other, so that it takes more of them to narrow ranges than to widen them."""
+_PRIOR: Final = 5.0
+_PRIOR_SPREADS: Final = (1.15, 0.95)
+"""So many starts count as seen, scattered so many times as far as was forecast: more of jobs that
+have just come than of those at half of their wait, whom less can go ahead of that is not drawn."""
+
+_NEW_SPREAD: Final = 0.4
+"""So much further while nothing has started; half of it once as many separate stretches of time
+have been seen as the starts above."""
+
+_MEDIAN_KEPT: Final = 0.5
+"""The median moves less far than starts say, by the share of the wait that has passed, up to this:
+as drawn it is the nearer the more of the wait is over."""
 
 _LEAST_SCALE: Final = 0.5
 _MOST_SCALE: Final = 3.0
@@ -55,9 +63,12 @@ _TAIL: Final = NormalDist().inv_cdf(LEVELS[-1])
 _FURTHEST: Final = 8.0
 """Bound of the place of a start within its forecast."""
 
-_PLACES_OF_PRIOR: Final = np.array(
-    [NormalDist(sigma=_PRIOR_SPREAD).inv_cdf((number + 0.5) / _PRIOR) for number in range(_PRIOR)]
+_POINTS: Final = 30
+_NORMAL: Final = np.array(
+    [NormalDist().inv_cdf((number + 0.5) / _POINTS) for number in range(_POINTS)]
 )
+"""Places of what counts as seen, by spread."""
+
 _KNOTS: Final = np.linspace(0.0, 12.0, 41)
 _PASSED: Final = np.linspace(0.0, 1.0, 5)
 """Forecast waits, as by ``_scaled`` (up to 113 days), and shares of waits that have passed, for
@@ -106,20 +117,22 @@ class StartCalibration:
         drawn = np.array([(e.drawn.low, e.drawn.median, e.drawn.high) for e in known])
         made = np.array([each.made_seconds for each in known])
         low, middle, high = _scaled(drawn.reshape(-1, 3).T - made)
-        waited = _scaled(np.array([each.seconds for each in known]) - made)
-        places = np.append(_places(waited, low, middle, high), _PLACES_OF_PRIOR)
-        started = np.append([each.has_started for each in known], np.ones(_PRIOR)) > 0.0
-        self._order = np.lexsort((~started, places))
-        self._places, self._started = places[self._order], started[self._order]
+        seconds = np.array([each.seconds for each in known])
+        waited = _scaled(seconds - made)
+        self._places = _places(waited, low, middle, high)
+        self._started = np.array([each.has_started for each in known], dtype=bool)
         self._expected = middle
         self._line = np.log1p([each.waiting for each in known])
         submitted = np.array([each.submitted_seconds for each in known])
         self._passed = _passed(submitted, made, drawn.reshape(-1, 3)[:, 1])
-        self._recency = 0.5 ** (np.arange(len(known))[::-1] / _HALF_LIFE)
+        recency = 0.5 ** (np.arange(len(known))[::-1] / _HALF_LIFE)
+        counted = _times_counted(made, seconds)
+        self._weights = recency / np.sqrt(counted)
+        self._new = 1.0 + _NEW_SPREAD * _PRIOR / (_PRIOR + float((1.0 / counted).sum()))
 
     def corrected(self, made_seconds: float, drawn: WaitingForecasts) -> WaitingForecasts:
         """Return corrected forecasts; of the ends as of the starts."""
-        if len(self._places) == _PRIOR:
+        if not len(self._places):
             return drawn
         known = np.isfinite(drawn.starts[-1])
         low, middle, high = _scaled(drawn.starts[:, known] - made_seconds)
@@ -145,14 +158,20 @@ class StartCalibration:
         """Return the places that replace the stated quantiles, by forecast wait; (knots, 3)."""
         apart = (_KNOTS[:, None] - self._expected) ** 2 + (math.log1p(waiting) - self._line) ** 2
         apart = apart / _BANDWIDTH**2 + ((passed - self._passed) / _PASSED_BANDWIDTH) ** 2
-        weights = self._recency * np.exp(-0.5 * apart)
-        weights = np.concatenate((weights, np.ones((len(_KNOTS), _PRIOR))), axis=1)
-        points = quantiles(self._places, weights[:, self._order], self._started)
-        middle = points[:, 1]
+        weights = self._weights * np.exp(-0.5 * apart)
+        prior = np.full((len(_KNOTS), _POINTS), _PRIOR / _POINTS)
+        come = max(0.0, 1.0 - 2.0 * passed)
+        spread = come * _PRIOR_SPREADS[0] + (1.0 - come) * _PRIOR_SPREADS[1]
+        places = np.append(self._places, self._new * spread * _NORMAL)
+        started = np.append(self._started, np.ones(_POINTS, dtype=bool))
+        order = np.lexsort((~started, places))
+        weights = np.concatenate((weights, prior), axis=1)[:, order]
+        early, middle, late = quantiles(places[order], weights, started[order]).T
         half = _TAIL * _LEAST_SCALE, _TAIL * _MOST_SCALE
-        points[:, 0] = middle - np.clip(middle - points[:, 0], *half)
-        points[:, 2] = middle + np.clip(points[:, 2] - middle, *half)
-        return points
+        early = middle - np.clip(middle - early, *half)
+        late = middle + np.clip(late - middle, *half)
+        moved = np.clip((1.0 - min(passed, _MEDIAN_KEPT)) * middle, early, late)
+        return np.stack((early, moved, late), axis=1)
 
 
 def quantiles(values: Floats, weights: Floats, seen: Booleans) -> Floats:
@@ -173,6 +192,20 @@ def quantiles(values: Floats, weights: Floats, seen: Booleans) -> Floats:
     reached = below[:, :, None] >= np.array(LEVELS) - 1e-9
     first = np.where(reached.any(axis=1), reached.argmax(axis=1), values.size - 1)
     return values[first]
+
+
+def _times_counted(made: Floats, seconds: Floats) -> Floats:
+    """Return how often each wait from its question on is among them, others by their overlap.
+
+    What goes wrong in a stretch of time is wrong for all that wait in it: one piece of evidence.
+    """
+    lengths = np.maximum(seconds - made, 1.0)
+    shared = np.minimum(seconds[:, None], seconds) - np.maximum(made[:, None], made)
+    np.maximum(shared, 0.0, out=shared)
+    shared /= lengths[:, None] + lengths - shared
+    np.fill_diagonal(shared, 1.0)
+    counted: Floats = shared.sum(axis=1)
+    return counted
 
 
 def _passed(submitted: Floats, made_seconds: Floats | float, start_seconds: Floats) -> Floats:

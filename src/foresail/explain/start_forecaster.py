@@ -461,19 +461,8 @@ def _level(row: Floats, value: float) -> float:
 def _drawn_levels(jobs: Sequence[Job], shares: Floats, count: int, seed: int) -> Floats:
     """Levels of the jobs within their beliefs, uniform each, with what they have in common.
 
-    Parameters
-    ----------
-    jobs
-        Whose.
-    shares
-        Of the variance, by job and group from the widest on; shape (jobs, groups).
-    count, seed
-        How many are drawn of each.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (count, jobs).
+    Shares are those of the variance, by job and group from the widest on; shape (jobs, groups).
+    Returns shape (count, jobs).
     """
     values = normal_draws([job.job_id for job in jobs], count, seed)
     values *= np.sqrt(1.0 - shares[:, -1])
@@ -492,15 +481,7 @@ def _runtimes(
     """Runtimes at levels of what is left of beliefs, given what jobs have run for.
 
     Who has run for longer than was believed runs for twice as long in half of the futures.
-
-    Parameters
-    ----------
-    beliefs, kind_of
-        Beliefs, and the number of that of each job.
-    levels
-        Shape (futures, jobs).
-    elapsed
-        Seconds; shape (jobs,).
+    ``kind_of`` is the number of each job's belief, levels have the shape (futures, jobs).
     """
     futures, jobs = levels.shape
     rows = np.array([each.rows for each in beliefs]).reshape(-1, _SOURCES, BELIEF_COLUMNS)

@@ -10,18 +10,12 @@ from datetime import UTC, datetime
 from typing import Final
 
 from foresail.explain.chances import chance_of_start
-from foresail.explain.end_words import end_words
-from foresail.explain.reason_words import NOT_ASKED, REASONS, reason_words
+from foresail.explain.reason_words import NOT_ASKED, REASONS, end_words, reason_words
 from foresail.explain.run_snapshot import misfit
 from foresail.explain.story_threads import PlanTeller, TasksTeller, of_part
 from foresail.model.decision import Instruction, Placement, Preempt, Start, Withdraw
 from foresail.model.distribution import Distribution
-from foresail.model.event import (
-    Cancelled,
-    Ended,
-    Event,
-    Submitted,
-)
+from foresail.model.event import Cancelled, Ended, Event, Submitted
 from foresail.model.free_resources import Slowdowns
 from foresail.model.job import Job, StartConditions
 from foresail.model.outcome import EndedBecause, Outcome, Unit, unit_of

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any, Final, TypeAlias
 
-from foresail.explain.end_words import end_words
+from foresail.explain.reason_words import end_words
 from foresail.live.command_job import CommandJob
 from foresail.live.run_clock import by_clock_of_run
 from foresail.live.run_log import SNAPSHOT_EVERY, TELL_ONLY, KnownRun

@@ -2,7 +2,7 @@
 
 import pytest
 
-from foresail.explain.end_words import end_words
+from foresail.explain.reason_words import end_words
 from foresail.model.job import Job
 from foresail.model.outcome import EndedBecause, Outcome
 
