@@ -5,17 +5,9 @@ import pickle
 
 import numpy as np
 import pytest
+from numba import types
 
-from foresail.kernels.borrowed import (
-    PLACE,
-    Places,
-    block,
-    float_rows_at,
-    floats_at,
-    integer_rows_at,
-    integers_at,
-    room,
-)
+from foresail.kernels.borrowed import Places, arrays_at, block, room
 from foresail.kernels.compile import bare_kernel, kernel
 
 
@@ -55,15 +47,25 @@ def test_a_block_is_a_view_of_columns_that_lie_together():
     assert matrix.ravel().tolist() == expected.tolist()
 
 
+four_at = arrays_at(
+    types.Tuple(
+        (
+            types.Tuple((types.float64[::1], types.int64[::1])),
+            types.float64[:, ::1],
+            types.int64[:, ::1],
+        )
+    )
+)
+
+
 @bare_kernel
 def double_all(places):
     """Double the numbers of four arrays that lie elsewhere."""
-    floats, integers = floats_at(places, 0), integers_at(places, PLACE)
+    (floats, integers), rows, whole_rows = four_at(places, 0)
     for i in range(floats.size):
         floats[i] *= 2.0
     for i in range(integers.size):
         integers[i] *= 2
-    rows, whole_rows = float_rows_at(places, 2 * PLACE), integer_rows_at(places, 3 * PLACE)
     for i in range(rows.shape[0]):
         for j in range(rows.shape[1]):
             rows[i, j] *= 2.0

@@ -6,7 +6,8 @@ over one vector that says where all others are (``Places``), made when they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from itertools import count
 from typing import Any, Final
 
 import numpy as np
@@ -56,8 +57,32 @@ def _block(_context: Any, matrix: Any, first: Any, columns: Any) -> Any:
     return _MATRIX(_MATRIX, types.intp, types.intp), generate
 
 
-def _placed(kind: Any) -> Callable[..., Any]:
-    """Return the function that makes an array of this kind from the numbers that describe it."""
+PLACE: Final = 3
+"""How many numbers describe an array in ``Places``."""
+
+
+def _described(context: Any, builder: Any, kind: Any, begin: Any, places: Iterator[int]) -> Any:
+    """An array, or a tuple of arrays and tuples, from the numbers that describe it."""
+    if hasattr(kind, "types"):
+        parts = [_described(context, builder, each, begin, places) for each in kind.types]
+        return context.make_tuple(builder, kind, parts)
+    word, first = context.get_value_type(types.intp), next(places)
+    address, *shape = (
+        builder.fptoui(
+            builder.load(builder.gep(begin, [context.get_constant(types.intp, first + at)])), word
+        )
+        for at in range(1 + kind.ndim)
+    )
+    pointer = builder.inttoptr(address, context.get_data_type(kind.dtype).as_pointer())
+    return _array(context, builder, kind, pointer, shape)
+
+
+def arrays_at(kind: Any) -> Any:
+    """In kernels: a function that makes such a tuple of arrays of what ``Places`` describe.
+
+    It is given their numbers, and where among these to begin; arrays are of numbers of eight bytes,
+    tuples within the tuple are those that follow one another.
+    """
 
     def placed(_context: Any, places: Any, first: Any) -> Any:
         del places, first
@@ -65,24 +90,11 @@ def _placed(kind: Any) -> Callable[..., Any]:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             told = context.make_array(_VECTOR)(context, builder, value=arguments[0]).data
             begin = builder.gep(told, [arguments[1]])
-            word = context.get_value_type(types.intp)
-            address, *shape = (
-                builder.fptoui(
-                    builder.load(builder.gep(begin, [context.get_constant(types.intp, at)])), word
-                )
-                for at in range(1 + kind.ndim)
-            )
-            number = context.get_data_type(kind.dtype)
-            pointer = builder.inttoptr(address, number.as_pointer())
-            return _array(context, builder, signature.return_type, pointer, shape)
+            return _described(context, builder, signature.return_type, begin, count(0, PLACE))
 
         return kind(_VECTOR, types.intp), generate
 
-    return placed
-
-
-PLACE: Final = 3
-"""How many numbers describe an array in ``Places``."""
+    return intrinsic(placed)
 
 
 class Places:
@@ -102,21 +114,6 @@ class Places:
     def __reduce__(self) -> tuple[Any, ...]:
         return Places, self._arrays
 
-
-floats_at: Final[Any] = intrinsic(_placed(_VECTOR))
-"""In kernels: the vector that the numbers of ``Places`` describe, from one of these on."""
-
-integers_at: Final[Any] = intrinsic(_placed(types.int64[::1]))
-"""In kernels: as ``floats_at``, of integers."""
-
-float_rows_at: Final[Any] = intrinsic(_placed(_MATRIX))
-"""In kernels: as ``floats_at``, a matrix."""
-
-float_columns_at: Final[Any] = intrinsic(_placed(types.float64[::1, :]))
-"""In kernels: as ``float_rows_at``, a matrix whose columns are contiguous."""
-
-integer_rows_at: Final[Any] = intrinsic(_placed(types.int64[:, ::1]))
-"""In kernels: as ``integers_at``, a matrix."""
 
 room: Final[Any] = intrinsic(_room)
 """In kernels: a vector of so many numbers on the stack, with anything in them.

@@ -17,12 +17,13 @@ from numba.core import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from foresail.kernels.borrowed import PLACE, float_rows_at, floats_at
+from foresail.kernels.borrowed import arrays_at
 from foresail.kernels.compile import Step, bare_kernel
 from foresail.kernels.signatures import (
     BELIEF_STEP,
     CORRECTION_STEP,
     PASS_STEP,
+    PREDICTOR_INPUTS,
     PREDICTOR_STEP,
     CorrectionInputs,
     PredictorInputs,
@@ -92,6 +93,9 @@ call_pass_step: Final[Any] = step_caller(PASS_STEP)
 """In kernels: call the ``PASS_STEP`` at an address, with a ``PassInputs``."""
 
 
+_predictor_arrays_at: Final[Any] = arrays_at(types.Tuple(PREDICTOR_INPUTS.types[3:]))
+
+
 @bare_kernel
 def take_predictor_step(
     address: float, slot: int, now: float, runtime: float, places: Floats
@@ -100,16 +104,8 @@ def take_predictor_step(
 
     ``places`` describes its arrays, in that order (``foresail.kernels.borrowed.Places``).
     """
-    inputs = PredictorInputs(
-        slot,
-        now,
-        runtime,
-        float_rows_at(places, 0),
-        floats_at(places, PLACE),
-        float_rows_at(places, 2 * PLACE),
-        float_rows_at(places, 3 * PLACE),
-        float_rows_at(places, 4 * PLACE),
-    )
+    specs, model, users, jobs, summaries = _predictor_arrays_at(places, 0)
+    inputs = PredictorInputs(slot, now, runtime, specs, model, users, jobs, summaries)
     call_predictor_step(address, inputs)
 
 

@@ -195,7 +195,7 @@ def _prepared(every: Sequence[_loop.Replay]) -> Callable[[], None]:
         step_address(_loop.replay_loop)
         return lambda: _loop.replay_loop(every[0])
     step_address(partitions_loop.replay_partitions)
-    places = [Places(*at.queue, *at.reference, *at[1:3], *at[4:]).numbers for at in every]
+    places = [Places(*at.queue, *at[1:3], *at.reference, *at[4:]).numbers for at in every]
     upcoming = np.zeros((len(every), partitions_loop.NEXT_COLUMNS))
     return lambda: partitions_loop.replay_partitions(np.stack(places), upcoming)
 

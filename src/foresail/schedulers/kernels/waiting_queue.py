@@ -15,14 +15,7 @@ import numpy as np
 from numba import types
 
 from foresail.distributions.kernels.summary import summarise_point
-from foresail.kernels.borrowed import (
-    PLACE,
-    float_columns_at,
-    float_rows_at,
-    floats_at,
-    integer_rows_at,
-    integers_at,
-)
+from foresail.kernels.borrowed import PLACE, arrays_at
 from foresail.kernels.calling import call_pass_step, step_address, step_caller
 from foresail.kernels.columns import CPUS, PER_CPU, REQUESTED, SUBMIT
 from foresail.kernels.compile import (
@@ -559,32 +552,26 @@ LACKS: Final = 7
 due by what EASY would have done: GOES_FIRST has a reservation. MUTE: others report the job.
 LACKS (put there by others): enough cpus are free, too little memory or too few gpus."""
 
-QUEUE_ARRAYS: Final = len(WaitingQueue._fields)
-AT_CHANGES: Final = QUEUE_ARRAYS * PLACE
-AT_PLAN: Final = AT_CHANGES + PLACE
-AT_CODES: Final = AT_PLAN + PLACE
-AT_CHANGED_SLOTS: Final = AT_CODES + PLACE
-AT_CHANGED_CODES: Final = AT_CHANGED_SLOTS + PLACE
-AT_OWN_NUMBERS: Final = AT_CHANGED_CODES + PLACE
-"""Where the vector of places (``foresail.kernels.borrowed.Places``) tells of changes, of the plan,
-and of codes, slots and codes that have changed, and a number of each: behind the queue's own."""
+
+class Reported(NamedTuple):
+    """Arrays that lie behind those of a queue in ``foresail.kernels.borrowed.Places``.
+
+    Changes to be made, and a row of slot and planned start (seconds) for each reservation that a
+    pass has made. Codes by slot; slots and codes that have changed, and a number of each.
+    """
+
+    changes: Floats
+    plan: Floats
+    codes: Integers
+    changed_slots: Integers
+    changed_codes: Integers
+    own_numbers: Floats
 
 
-@merged_part
-def queue_at(places: Floats) -> WaitingQueue:
-    """The queue whose arrays are the first in these places."""
-    return WaitingQueue(
-        float_columns_at(places, 0),
-        float_rows_at(places, PLACE),
-        float_rows_at(places, 2 * PLACE),
-        float_columns_at(places, 3 * PLACE),
-        float_columns_at(places, 4 * PLACE),
-        float_rows_at(places, 5 * PLACE),
-        integer_rows_at(places, 6 * PLACE),
-        integers_at(places, 7 * PLACE),
-        floats_at(places, 8 * PLACE),
-        integers_at(places, 9 * PLACE),
-    )
+queue_at: Final = arrays_at(WAITING_QUEUE)
+reported_at: Final = arrays_at(types.NamedTuple((_M, _M, _I, _I, _I, types.float64[::1]), Reported))
+BESIDE_QUEUE: Final = len(WaitingQueue._fields) * PLACE
+"""Where the numbers of what is ``Reported`` begin."""
 
 
 @merged_part
@@ -686,7 +673,7 @@ def _gather_plan(
 @bare_kernel
 def fill_order(now: float, places: Floats) -> None:
     """Put all slots into their places, none of which is there yet; all wait, aged ones first."""
-    at = queue_at(places)
+    at = queue_at(places, 0)
     jobs, order, counters = at.jobs, at.order, at.counters
     for slot in range(counters[SLOTS]):
         _hope(at, slot, now)
@@ -715,8 +702,8 @@ def pass_over(now: float, soonest: float, free: float, changed: int, places: Flo
     counter ROOM_CAME is set. ``starts`` is filled with these, the plan with a row of slot and
     planned start (seconds) for each of the counted reservations.
     """
-    at = queue_at(places)
-    changes, counters = float_rows_at(places, AT_CHANGES), at.counters
+    at = queue_at(places, 0)
+    changes, counters = reported_at(places, BESIDE_QUEUE).changes, at.counters
     for i in range(changed):
         _change(at, changes[i], now)
     _keep_late_ones(at.release, counters[RELEASES], soonest)
@@ -726,7 +713,7 @@ def pass_over(now: float, soonest: float, free: float, changed: int, places: Flo
     bring_into_order(at, now)
     count = run_pass(at, now, free)
     _take_back_starts(now, count, counters, at.jobs, at.release, at.starts)
-    _gather_plan(counters, at.numbers, at.jobs, at.order, float_rows_at(places, AT_PLAN))
+    _gather_plan(counters, at.numbers, at.jobs, at.order, reported_at(places, BESIDE_QUEUE).plan)
     return count
 
 
@@ -761,7 +748,7 @@ def pass_again(
     slots do not wait here. What starts is put behind the former; the plan is that of this pass.
     ``order`` is room for as many rows as the order table has. Nothing else is changed in the end.
     """
-    at = queue_at(places)
+    at = queue_at(places, 0)
     jobs, release, counters, more = at.jobs, at.release, at.counters, at.starts[started:]
     waiting, aged, releases = counters[WAITING], counters[AGED_FIRST], counters[RELEASES]
     due_from = counters[DUE_FROM]
@@ -794,7 +781,7 @@ def pass_again(
         )
         count = run_pass(present, now, free)
         _take_back_starts(now, count, counters, jobs, release, more)
-        _gather_plan(counters, at.numbers, jobs, order, float_rows_at(places, AT_PLAN))
+        _gather_plan(counters, at.numbers, jobs, order, reported_at(places, BESIDE_QUEUE).plan)
     for i in range(started):
         slot = at.starts[i]
         let_go(release, releases + started - i, now + jobs[slot, PLANNED], slot)
@@ -812,12 +799,10 @@ def find_changed_codes(free: float, behind: int, started: int, places: Floats) -
     jobs that would fit. Fills in their slots and codes, but for those that start, and the
     number of cpus of each, or of jobs before it (BEHIND); returns how many.
     """
-    at = queue_at(places)
+    at = queue_at(places, 0)
     counters, jobs, order, starts = at.counters, at.jobs, at.order, at.starts
-    plan, codes = float_rows_at(places, AT_PLAN), integers_at(places, AT_CODES)
-    changed_slots = integers_at(places, AT_CHANGED_SLOTS)
-    changed_codes = integers_at(places, AT_CHANGED_CODES)
-    numbers = floats_at(places, AT_OWN_NUMBERS)
+    reported = reported_at(places, BESIDE_QUEUE)
+    plan, codes = reported.plan, reported.codes
     # Reservations are written into the rows for the loop, and wiped out in it.
     for i in range(counters[RESERVED]):
         jobs[int(plan[i, 0]), RESERVATION] = plan[i, 1]
@@ -837,8 +822,8 @@ def find_changed_codes(free: float, behind: int, started: int, places: Floats) -
             codes[slot] = code
             if code == STARTED:
                 continue
-            changed_slots[found] = slot
-            changed_codes[found] = code
-            numbers[found] = i - gone if code == BEHIND else jobs[slot, WIDTH]
+            reported.changed_slots[found] = slot
+            reported.changed_codes[found] = code
+            reported.own_numbers[found] = i - gone if code == BEHIND else jobs[slot, WIDTH]
             found += 1
     return found

@@ -13,23 +13,17 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from foresail.kernels.borrowed import (
-    PLACE,
-    float_rows_at,
-    floats_at,
-    integers_at,
-)
+from foresail.kernels.borrowed import arrays_at
 from foresail.kernels.compile import entry, merged_part
 from foresail.kernels.heaps import SEQUENCE
-from foresail.schedulers.kernels.reference import ReferenceTables
-from foresail.schedulers.kernels.waiting_queue import NOW, SLOTS, queue_at
+from foresail.schedulers.kernels.waiting_queue import NOW, SLOTS
 from foresail.simulator.kernels.replay_loop import (
     ENDS,
     PASSING,
     PAST,
+    REPLAY,
     STARTED,
     SUBMISSIONS,
-    Replay,
     act,
     look_ahead,
 )
@@ -45,36 +39,13 @@ NEXT_COLUMNS: Final = 4
 many passes at that time, what, and of equal things the first: by start, or by arrival."""
 
 
-@merged_part
-def _replay_at(places: Floats) -> Replay:
-    reference = ReferenceTables(
-        float_rows_at(places, 10 * PLACE),
-        float_rows_at(places, 11 * PLACE),
-        integers_at(places, 12 * PLACE),
-        float_rows_at(places, 13 * PLACE),
-        integers_at(places, 14 * PLACE),
-        integers_at(places, 15 * PLACE),
-        floats_at(places, 16 * PLACE),
-        integers_at(places, 17 * PLACE),
-    )
-    return Replay(
-        queue_at(places),
-        floats_at(places, 18 * PLACE),
-        float_rows_at(places, 19 * PLACE),
-        reference,
-        integers_at(places, 20 * PLACE),
-        float_rows_at(places, 21 * PLACE),
-        floats_at(places, 22 * PLACE),
-        float_rows_at(places, 23 * PLACE),
-        float_rows_at(places, 24 * PLACE),
-        integers_at(places, 25 * PLACE),
-    )
+_replay_at: Final = arrays_at(REPLAY)
 
 
 @merged_part
 def _note_next(places: Floats, row: Floats, started: float) -> float:
     """Do what is next in a partition, and note what is then; returns how many have ever started."""
-    at = _replay_at(places)
+    at = _replay_at(places, 0)
     counters = at.queue.counters
     if row[WHAT] != PAST:
         counters[STARTED] = int(started)

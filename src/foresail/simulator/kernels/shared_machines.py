@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import numpy as np
+from numba import types
 from numpy.typing import NDArray
 
-from foresail.kernels.borrowed import PLACE as PLACE_NUMBERS
-from foresail.kernels.borrowed import float_rows_at, integer_rows_at, integers_at
+from foresail.kernels.borrowed import arrays_at
 from foresail.kernels.compile import bare_kernel, merged_part, part
 from foresail.kernels.heaps import move, put
 
@@ -122,20 +122,11 @@ class SharedTables(NamedTuple):
     totals: Integers
 
 
-@merged_part
-def _tables_at(places: Floats) -> SharedTables:
-    return SharedTables(
-        float_rows_at(places, 0),
-        integers_at(places, PLACE_NUMBERS),
-        integers_at(places, 2 * PLACE_NUMBERS),
-        integers_at(places, 3 * PLACE_NUMBERS),
-        float_rows_at(places, 4 * PLACE_NUMBERS),
-        integer_rows_at(places, 5 * PLACE_NUMBERS),
-        integers_at(places, 6 * PLACE_NUMBERS),
-        float_rows_at(places, 7 * PLACE_NUMBERS),
-        float_rows_at(places, 8 * PLACE_NUMBERS),
-        integers_at(places, 9 * PLACE_NUMBERS),
-    )
+_F = types.float64[:, ::1]
+_I = types.int64[::1]
+_tables_at: Final = arrays_at(
+    types.NamedTuple((_F, _I, _I, _I, _F, types.int64[:, ::1], _I, _F, _F, _I), SharedTables)
+)
 
 
 @part
@@ -199,7 +190,7 @@ def begin(places: Floats, task: int, machine: int, begins: float) -> None:
 
     Until then it uses nothing. Tasks of a machine are in order of their start.
     """
-    at = _tables_at(places)
+    at = _tables_at(places, 0)
     tasks, links = at.tasks, at.links
     tasks[task, CHANGES] = begins
     tasks[task, PACE] = 0.0
@@ -220,7 +211,7 @@ def begin(places: Floats, task: int, machine: int, begins: float) -> None:
 @bare_kernel
 def leave(places: Floats, task: int, now: float) -> None:
     """Take a task off its machine, if it still is on one; what it leaves is shared out now."""
-    at = _tables_at(places)
+    at = _tables_at(places, 0)
     machine = at.links[task, ON]
     if machine != NONE:
         _work_until(at.tasks, task, now)
@@ -231,14 +222,14 @@ def leave(places: Floats, task: int, now: float) -> None:
 @bare_kernel
 def relieve(places: Floats, machine: int, now: float) -> None:
     """See to a machine now: it offers something else than before."""
-    at = _tables_at(places)
+    at = _tables_at(places, 0)
     _expect(at.machines, at.heap, machine, now)
 
 
 @bare_kernel
 def arrange(places: Floats) -> None:
     """Make the heap of machines anew: some have come."""
-    at = _tables_at(places)
+    at = _tables_at(places, 0)
     for machine in range(at.heap.size):
         put(at.heap, machine, at.machines, NEXT, PLACE, machine)
 
@@ -372,7 +363,7 @@ def advance(places: Floats, now: float) -> int:
     once: of memory by evictions, then of cpu demand by throttling. Nothing may have been due at an
     earlier instant.
     """
-    at = _tables_at(places)
+    at = _tables_at(places, 0)
     machines, heap, tasks, links = at.machines, at.heap, at.tasks, at.links
     due, news, totals, count = at.due, at.news, at.totals, 0
     due_machines = 0
