@@ -32,11 +32,6 @@ class UseSample:
     """Memory at the second look."""
 
 
-def keep_no_samples(samples: Sequence[UseSample]) -> None:
-    """For runs that keep no record of what jobs use."""
-    del samples
-
-
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """Context that a run has for the adapter of its cluster."""
@@ -49,8 +44,8 @@ class RunContext:
     """The accepted jobs by id; there are more of them as the run goes on."""
     note: Callable[[str], None]
     """Is given sentences that people should read."""
-    keep_samples: Callable[[Sequence[UseSample]], None] = keep_no_samples
-    """Is given what jobs use, as it is measured."""
+    keep_samples: Callable[[Sequence[UseSample]], None] = lambda _: None
+    """Is given what jobs use, as it is measured; by default nothing is kept."""
     identity: str = ""
     """Whose attempts these are: what another left in the folder is never taken for one's own."""
     account_of_job: Callable[[CommandJob], Account] | None = None

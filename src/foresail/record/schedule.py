@@ -76,11 +76,17 @@ def schedule_table(rows: Iterable[ScheduleRow], jobs: pl.DataFrame) -> pl.DataFr
     ``rows`` of ``attempt_row`` come in any order; ``jobs`` has the other columns, a row for each
     job in order of submission. A job without an attempt has a row without one.
     """
-    whole, parts = _apart(rows)
+    rows = list(rows)
+    whole = [row for row in rows if len(row) == len(_OF_ATTEMPT)]
+    parts = [row for row in rows if len(row) != len(_OF_ATTEMPT)]
     schemas = {name: schema.SCHEDULE[name] for name in _OF_ATTEMPT}
     attempts = pl.DataFrame(whole, schema=schemas, orient="row").sort("attempt")
     if parts:
-        attempts = pl.concat([attempts, _parts_table(parts)], how="diagonal")
+        kinds = {**schema.SCHEDULE, **schema.PARTS}
+        schemas = {name: kinds[name] for name in (*_OF_ATTEMPT, *_OF_PART)}
+        table = pl.DataFrame(parts, schema=schemas, orient="row").rename({"cpus": _HELD})
+        by_start = table.sort("start_seconds", maintain_order=True)
+        attempts = pl.concat([attempts, by_start], how="diagonal")
     table = jobs.join(attempts, on="job_id", how="left", maintain_order="left_right")
     if parts:
         runtime = pl.col("nominal_runtime_seconds")
@@ -115,23 +121,6 @@ def with_eligibility(
     told = pl.col("job_id").replace_strict(since, default=None, return_dtype=pl.Float64)
     eligible = pl.when(told.is_not_null()).then(pl.min_horizontal(told, "start_seconds"))
     return table.with_columns(eligible_seconds=eligible)
-
-
-def _apart(rows: Iterable[ScheduleRow]) -> tuple[list[ScheduleRow], list[ScheduleRow]]:
-    """Rows of whole jobs, and those of parts, which are longer."""
-    whole: list[ScheduleRow] = []
-    parts: list[ScheduleRow] = []
-    for row in rows:
-        (whole if len(row) == len(_OF_ATTEMPT) else parts).append(row)
-    return whole, parts
-
-
-def _parts_table(rows: list[ScheduleRow]) -> pl.DataFrame:
-    """Attempts of parts in the order in which they started."""
-    kinds = {**schema.SCHEDULE, **schema.PARTS}
-    schemas = {name: kinds[name] for name in (*_OF_ATTEMPT, *_OF_PART)}
-    table = pl.DataFrame(rows, schema=schemas, orient="row").rename({"cpus": _HELD})
-    return table.sort("start_seconds", maintain_order=True)
 
 
 def placement_text(placement: Placement) -> str:

@@ -109,10 +109,6 @@ class Inbox:
         """Readable when something was put in."""
         return self._descriptor
 
-    def forget(self, job_ids: Iterable[str]) -> None:
-        """These jobs are done with: their commands will not be run again."""
-        self.commands.forget(job_ids)
-
     def put(self, requests: Iterable[NumberedRequest]) -> None:
         """Pass on requests that are durable."""
         with self._lock:
@@ -392,7 +388,7 @@ class StoreLog:
         assert end == self._end, "records are written by this log alone"
         self._cycles.step(decided - self._begun, time.perf_counter() - decided)
         done = [job_id for job_id, values in self._changes.items() if "end_seconds" in values]
-        self._inbox.forget(done)
+        self._inbox.commands.forget(done)
         self._feed.committed(end - len(self._records) + 1, self._records)
         self._records, self._lines, self._changes = [], [], {}
         if self._since_snapshot >= max(SNAPSHOT_EVERY, len(self._compaction)):

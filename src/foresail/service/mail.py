@@ -84,11 +84,6 @@ def checked_mail(
     return types, to
 
 
-def type_of_end(asked: str, because: EndedBecause) -> str | None:
-    """The first type asked for that an end is of; None if mail about it was not asked for."""
-    return next((each for each in _OF_ENDS[because] if each in asked.split(",")), None)
-
-
 _LOG: Final = logging.getLogger("foresail.service")
 _MOST_WAITING: Final = 1_000
 _PATIENCE_SECONDS: Final = 30.0
@@ -140,7 +135,8 @@ class MailHook:
         because, code = outcome.ended_because, outcome.exit_code
         if because not in GOES_BACK:
             del self._wanted[outcome.job_id]
-        kind = type_of_end(job.mail_type, because)
+        asked = job.mail_type.split(",")
+        kind = next((each for each in _OF_ENDS[because] if each in asked), None)
         if kind is not None:
             said = str(because) if code is None else f"{because}, exit code {code}"
             told = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from http import HTTPStatus
 from itertools import islice
 from typing import Annotated, Any, Final, Literal
@@ -91,18 +91,11 @@ async def cluster(caller: AnyCaller, parts: Parts) -> answers.ClusterAnswer:  # 
     """Return the resources of the cluster, and how they are used now."""
     snapshot = await current_snapshot(parts)
     counts = await parts.overview.by_state.get()
-    total = snapshot.cluster.total
-    free = sum(snapshot.free.values(), Resources())
     return answers.ClusterAnswer(
         unix_seconds=snapshot.unix_seconds,
         policy=parts.policy(),
         is_draining=snapshot.is_draining,
-        cpus=total.cpus,
-        free_cpus=free.cpus,
-        memory_bytes=total.memory_bytes,
-        free_memory_bytes=free.memory_bytes,
-        gpus=total.gpus,
-        free_gpus=free.gpus,
+        **_amounts(snapshot.cluster.total, sum(snapshot.free.values(), Resources())),
         running=len(snapshot.running),
         pending=snapshot.pending,
         jobs_by_state=dict(counts),
@@ -209,18 +202,20 @@ def _nodes(snapshot: ClusterSnapshot) -> list[answers.NodeAnswer]:
             name=node.name,
             partition=partition.name,
             state=_state(node.name, snapshot),
-            cpus=node.total.cpus,
-            memory_bytes=node.total.memory_bytes,
-            gpus=node.total.gpus,
-            free_cpus=free.cpus,
-            free_memory_bytes=free.memory_bytes,
-            free_gpus=free.gpus,
+            **_amounts(node.total, _free(node.name, partition.name, snapshot)),
             attributes=dict(node.attributes),
         )
         for partition in snapshot.cluster.partitions
         for node in partition.nodes
-        for free in [_free(node.name, partition.name, snapshot)]
     ]
+
+
+def _amounts(total: Resources, free: Resources) -> dict[str, float]:
+    """Return amounts as answers name them."""
+    names = [each.name for each in fields(Resources)]
+    return {name: getattr(total, name) for name in names} | {
+        f"free_{name}": getattr(free, name) for name in names
+    }
 
 
 def _free(node: str, partition: str, snapshot: ClusterSnapshot) -> Resources:
