@@ -267,10 +267,12 @@ def _with_room(at: easy.ReferenceTables, count: int) -> easy.ReferenceTables:
     jobs[:entered] = at.jobs[:entered]
     passages = np.zeros((len(left) + 2 * count, left.shape[1]))
     passages[: len(left)] = left
+    queue = easy.blank_queue(len(at.queue) + count)
+    queue[: len(at.queue)] = at.queue
     return easy.ReferenceTables(
         jobs=jobs,
         passages=passages,
-        queue=np.resize(at.queue, at.queue.size + count),
+        queue=queue,
         releases=np.resize(at.releases, (count + 1, at.releases.shape[1])),
         ends=np.resize(at.ends, count + 1),
         found=np.resize(at.found, count),
@@ -285,7 +287,7 @@ def _copied(at: loop.Replay) -> loop.Replay:
         **{name: table.copy("K") for name, table in at.queue._asdict().items()}
     )
     tables = at.reference._asdict().items()
-    reference = at.reference._replace(**{name: table.copy() for name, table in tables})
+    reference = at.reference._replace(**{name: table.copy("K") for name, table in tables})
     return at._replace(
         queue=queue,
         reference=reference,

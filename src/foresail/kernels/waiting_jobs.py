@@ -57,12 +57,21 @@ not be put off (infinite for never). Further columns are the engine's."""
 
 QUEUE_KEY: Final = 0
 QUEUE: Final = 1
-CANDIDATE_KEY: Final = 2
-CANDIDATE: Final = 3
-ORDER_COLUMNS: Final = 4
+CANDIDATE_KEY: Final = 5
+CANDIDATE: Final = 6
+ORDER_COLUMNS: Final = 10
 """A row of the order table is a place: key and slot of the job at this place of the queue, and of
 the one at this place among the candidates for backfilling. Keys ascend; a key's column is the one
-before its slot's."""
+before its slot's. Behind that are the job's cpus, its planned and its hoped-for runtime (of one
+that is due, as it was then), so that many places are looked over at once."""
+
+_WIDTH, _PLANNED, _LIKELY = 1, 2, 3
+_PLACE_COLUMNS = 5
+
+_MANY: Final = np.uint64(128)
+_SOME: Final = np.uint64(16)
+_ONE: Final = np.uint64(1)
+"""Unsigned places need no look at whether they count from the end: several move at once."""
 
 EXPECTED_END: Final = 0
 HELD: Final = 1
@@ -89,11 +98,69 @@ def place_after(order: Floats, column: int, first: int, last: int, key: float, s
 
 
 @part
+def columns_of(order: Floats, column: int) -> range:
+    """The columns that go together with that of the slots."""
+    return range(column - 1, min(column - 1 + _PLACE_COLUMNS, order.shape[1]))
+
+
+@part
+def show(order: Floats, column: int, place: int, jobs: Floats) -> None:
+    """Let a place say of its job what is looked over."""
+    slot = int(order[place, column])
+    order[place, column + _WIDTH] = jobs[slot, WIDTH]
+    order[place, column + _PLANNED] = jobs[slot, PLANNED]
+    order[place, column + _LIKELY] = jobs[slot, LIKELY]
+
+
+@part
+def first_to_fit(
+    order: Floats,
+    column: int,
+    first: int,
+    last: int,
+    free: float,
+    now: float,
+    shadow: float,
+    extra: float,
+    bold_shadow: float,
+    bold_extra: float,
+) -> int:
+    """Return the first place before ``last`` of a job that may start on ``free`` cpus, or ``last``.
+
+    It ends by its plan before a shadow or takes no more than the extra cpus, and the same of the
+    bold ones, where what is hoped for counts as well.
+    """
+    place, end, size = np.uint64(first), np.uint64(last), _MANY
+    width, planned, likely = column + _WIDTH, column + _PLANNED, column + _LIKELY
+    while True:
+        while place < end:
+            until = min(place + size, end)
+            barred = 0
+            for i in range(place, until):
+                late = now + order[i, planned]
+                barred += (
+                    (order[i, width] > free)
+                    | ((late > shadow) & (order[i, width] > extra))
+                    | (
+                        (late > bold_shadow)
+                        & (now + order[i, likely] > bold_shadow)
+                        & (order[i, width] > bold_extra)
+                    )
+                )
+            if barred < np.int64(until - place):
+                break
+            place = until
+        if place == end or size == _ONE:
+            return np.int64(place)
+        size = _SOME if size == _MANY else _ONE
+
+
+@part
 def enter(order: Floats, column: int, last: int, place: int, key: float, slot: int) -> None:
     """Put a job at a place; the table has room for one more behind ``last`` rows."""
-    for i in range(last, place, -1):
-        order[i, column - 1] = order[i - 1, column - 1]
-        order[i, column] = order[i - 1, column]
+    for moved in columns_of(order, column):
+        for i in range(np.uint64(last), np.uint64(place), np.int64(-1)):
+            order[i, moved] = order[i - _ONE, moved]
     order[place, column - 1] = key
     order[place, column] = slot
 
@@ -101,9 +168,9 @@ def enter(order: Floats, column: int, last: int, place: int, key: float, slot: i
 @part
 def leave(order: Floats, column: int, place: int, last: int) -> None:
     """Take the job at a place out of the first ``last`` rows."""
-    for i in range(place, last - 1):
-        order[i, column - 1] = order[i + 1, column - 1]
-        order[i, column] = order[i + 1, column]
+    for moved in columns_of(order, column):
+        for i in range(np.uint64(place), np.uint64(last - 1)):
+            order[i, moved] = order[i + _ONE, moved]
 
 
 @part
@@ -112,11 +179,12 @@ def advance(order: Floats, column: int, place: int, key: float, slot: int) -> No
     at = place
     while order[at, column] != slot:
         at += 1
-    for i in range(at, place, -1):
-        order[i, column - 1] = order[i - 1, column - 1]
-        order[i, column] = order[i - 1, column]
+    for moved in columns_of(order, column):
+        value = order[at, moved]
+        for i in range(np.uint64(at), np.uint64(place), np.int64(-1)):
+            order[i, moved] = order[i - _ONE, moved]
+        order[place, moved] = value
     order[place, column - 1] = key
-    order[place, column] = slot
 
 
 @part
@@ -151,12 +219,13 @@ def drop_started(order: Floats, column: int, waiting: int, started: int, jobs: F
         if jobs[int(order[place, column]), RESERVATION] == -np.inf:
             gone += 1
         else:
-            order[place - gone, column - 1] = order[place, column - 1]
-            order[place - gone, column] = order[place, column]
+            for moved in columns_of(order, column):
+                order[place - gone, moved] = order[place, moved]
         place += 1
-    for moved in (column - 1, column):
-        for i in range(place, waiting):
-            order[i - gone, moved] = order[i, moved]
+    away = np.uint64(gone)
+    for moved in columns_of(order, column):
+        for i in range(np.uint64(place), np.uint64(waiting)):
+            order[i - away, moved] = order[i, moved]
 
 
 @part

@@ -233,7 +233,7 @@ class _PartitionReference:
 
     def _copied(self) -> tables.ReferenceTables:
         named = self._at._asdict().items()
-        return self._at._replace(**{name: table.copy() for name, table in named})
+        return self._at._replace(**{name: table.copy("K") for name, table in named})
 
     def standing(self) -> tuple[tables.ReferenceTables, Mapping[str, int]]:
         """Return a copy of the tables, and the row of each job by its id."""
@@ -257,7 +257,7 @@ class _PartitionReference:
         at = self._at
         passages = at.passages[at.counters[tables.TAKEN] : at.counters[tables.PASSAGES]]
         front = at.counters[tables.FRONT]
-        queue = at.queue[front : front + at.counters[tables.WAITING]]
+        queue = at.queue[front : front + at.counters[tables.WAITING], tables.WHO]
         ends = at.ends[: at.counters[tables.RUNNING]]
         holders = at.releases[: at.counters[tables.RUNNING], HOLDER]
         found = at.found[: at.counters[tables.FOUND]]
@@ -279,9 +279,11 @@ class _PartitionReference:
         count = len(at.jobs)
         jobs = tables.blank_rows(2 * count)
         jobs[:count] = at.jobs
+        queue = tables.blank_queue(2 * count)
+        queue[: len(at.queue)] = at.queue
         self._at = at._replace(
             jobs=jobs,
-            queue=np.resize(at.queue, 2 * count),
+            queue=queue,
             found=np.resize(at.found, 2 * count),
             releases=np.resize(at.releases, (2 * count + 1, at.releases.shape[1])),
             ends=np.resize(at.ends, 2 * count + 1),

@@ -16,17 +16,22 @@ from foresail.kernels.waiting_jobs import (
     CANDIDATE,
     EXPECTED_END,
     HELD,
+    LIKELY,
     ORDER_COLUMNS,
     PASS_COLUMNS,
+    PLANNED,
     QUEUE,
     RELEASE_COLUMNS,
     RESERVATION,
+    WIDTH,
 )
 from foresail.schedulers.kernels.backfill import shadow_of
 
 place_after = compiled(waiting_jobs.place_after)
 enter = compiled(waiting_jobs.enter)
 leave = compiled(waiting_jobs.leave)
+show = compiled(waiting_jobs.show)
+first_to_fit = compiled(waiting_jobs.first_to_fit)
 advance = compiled(waiting_jobs.advance)
 sort = compiled(waiting_jobs.sort)
 drop_started = compiled(waiting_jobs.drop_started)
@@ -68,6 +73,36 @@ def test_entering_and_leaving_keep_keys_and_arrivals_in_order(column, keys, data
             leave(order, column, place_after(order, column, 0, len(model), *gone), len(model))
             model.remove(gone)
             assert rows(order, column, len(model)) == model
+
+
+@pytest.mark.parametrize("column", [QUEUE, CANDIDATE])
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    count=st.integers(1, 400),
+    share=st.sampled_from([0.0, 0.01, 0.2]),
+    data=st.data(),
+)
+def test_first_to_fit_is_that_of_a_loop(column, seed, count, share, data):
+    """Many places at once or one by one: cpus, and what ends by the shadow or takes no extra."""
+    random = np.random.default_rng(seed)
+    jobs = random.integers(1, 9, (count, PASS_COLUMNS)).astype(float)
+    jobs[random.random(count) >= share, WIDTH] = 9.0
+    order = filled(column, [(0.0, slot) for slot in random.permutation(count)])
+    for place in range(count):
+        show(order, column, place, jobs)
+    free, now, shadow, extra, bold, more = data.draw(st.tuples(*[TIMES] * 6))
+    first = data.draw(st.integers(0, count))
+
+    def fits(place):
+        job = jobs[int(order[place, column])]
+        late, hoped = now + job[PLANNED], now + job[LIKELY]
+        delays = late > shadow and job[WIDTH] > extra
+        delays_bold = late > bold and hoped > bold and job[WIDTH] > more
+        return job[WIDTH] <= free and not delays and not delays_bold
+
+    wanted = next((place for place in range(first, count) if fits(place)), count)
+    given_here = (free, now, shadow, extra, bold, more)
+    assert first_to_fit(order, column, first, count, *given_here) == wanted
 
 
 @given(st.lists(TIMES, max_size=60), st.integers(0, 5))

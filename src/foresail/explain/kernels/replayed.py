@@ -120,7 +120,7 @@ def _renew(source: Replay, target: Replay) -> None:
     _copy(source.queue.numbers, target.queue.numbers)
     _copy_rows(source.reference.jobs, target.reference.jobs)
     _copy_rows(source.reference.passages, target.reference.passages)
-    _copy(source.reference.queue, target.reference.queue)
+    _copy_columns(source.reference.queue, target.reference.queue)
     _copy_rows(source.reference.releases, target.reference.releases)
     _copy(source.reference.ends, target.reference.ends)
     _copy(source.reference.found, target.reference.found)

@@ -24,6 +24,7 @@ from foresail.kernels.waiting_jobs import (
     QUEUE,
     RESERVATION,
     WIDTH,
+    first_to_fit,
     hold,
 )
 from foresail.model.arrays import Floats
@@ -164,19 +165,20 @@ def easy_pass(inputs: PassInputs) -> int:
     head = int(inputs.order[count, QUEUE])
     shadow, extra = shadow_of(free, jobs[head, WIDTH], release, inputs.releases + count)
     jobs[head, RESERVATION] = shadow
-    for i in range(inputs.waiting):
-        if free <= 0:
+    order, column, now, place = inputs.order, inputs.candidates, inputs.now, 0
+    while free > 0:
+        place = first_to_fit(
+            order, column, place, inputs.waiting, free, now, shadow, extra, math.inf, 0.0
+        )
+        if place == inputs.waiting:
             break
-        slot = int(inputs.order[i, inputs.candidates])
-        needed = jobs[slot, WIDTH]
-        ends_late = inputs.now + jobs[slot, PLANNED] > shadow
-        if needed > (min(extra, free) if ends_late else free):  # a branch that is rarely not taken
-            continue
+        slot = int(order[place, column])
+        place += 1
         if jobs[slot, RESERVATION] == -math.inf:
             continue
-        if ends_late:
-            extra -= needed
-        free -= needed
+        if now + jobs[slot, PLANNED] > shadow:
+            extra -= jobs[slot, WIDTH]
+        free -= jobs[slot, WIDTH]
         start(inputs, slot, count)
         count += 1
     return count
@@ -366,10 +368,18 @@ def guarded_pass(inputs: PassInputs) -> int:
     due_head, head = -1, -1
     due_shadow, due_extra = math.inf, 0.0
     shadow, extra = math.inf, 0.0
-    count = 0
-    for i in range(inputs.waiting):
-        if free <= 0 and (due_head >= 0 or i >= inputs.first):
+    count = place = 0
+    while place < inputs.waiting:
+        if free <= 0 and (due_head >= 0 or place >= inputs.first):
             break
+        if head >= 0 or (due_head >= 0 and place < inputs.first):
+            until = inputs.waiting if head >= 0 else inputs.first
+            place = first_to_fit(
+                inputs.order, QUEUE, place, until, free, now, due_shadow, due_extra, shadow, extra
+            )
+            if place == until:
+                continue
+        i, place = place, place + 1
         slot = int(inputs.order[i, QUEUE])
         needed = jobs[slot, WIDTH]
         if needed > free:

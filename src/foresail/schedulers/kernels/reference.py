@@ -21,7 +21,7 @@ from numba import types
 from foresail.kernels.compile import bare_kernel, merged_part, part, unlocked_kernel
 from foresail.kernels.heaps import drop, move, put
 from foresail.kernels.signatures import Shares
-from foresail.kernels.waiting_jobs import RELEASE_COLUMNS, hold, let_go
+from foresail.kernels.waiting_jobs import RELEASE_COLUMNS, first_to_fit, hold, let_go
 from foresail.model.arrays import Floats, Integers
 from foresail.schedulers.kernels.backfill import shadow_of
 
@@ -51,6 +51,11 @@ ENTERS: Final = 0.0
 LEAVES: Final = 1.0
 """A row of the passages that are still to be taken: when (seconds), one of these, and which row."""
 
+WHO: Final = 0
+QUEUE_COLUMNS: Final = 4
+"""A row of the queue: the row of a job, and as in orders of ``foresail.kernels.waiting_jobs``
+behind it, its cpus, its request and its likely runtime, so that many are looked over at once."""
+
 CPUS: Final = 0
 FREE: Final = 1
 WORK: Final = 2
@@ -78,14 +83,14 @@ cannot start until a job leaves or ends; where in ``queue`` the first one is tha
 class ReferenceTables(NamedTuple):
     """The tables of the schedule.
 
-    ``queue`` has the rows of those that wait here, in order, from ``FRONT`` on; ``releases`` are
-    those that run here by request (columns of ``foresail.kernels.waiting_jobs``), ``ends`` a heap
-    of them by likely end; ``found`` lists the rows whose turn has come.
+    ``queue`` has those that wait here, in order, from ``FRONT`` on; ``releases`` are those that run
+    here by request (columns of ``foresail.kernels.waiting_jobs``), ``ends`` a heap of them by
+    likely end; ``found`` lists the rows whose turn has come.
     """
 
     jobs: Floats
     passages: Floats
-    queue: Integers
+    queue: Floats
     releases: Floats
     ends: Integers
     found: Integers
@@ -95,7 +100,8 @@ class ReferenceTables(NamedTuple):
 
 _M = types.float64[:, ::1]
 _I = types.int64[::1]
-REFERENCE = types.NamedTuple((_M, _M, _I, _M, _I, _I, types.float64[::1], _I), ReferenceTables)
+_T = types.float64[::1, :]
+REFERENCE = types.NamedTuple((_M, _M, _T, _M, _I, _I, types.float64[::1], _I), ReferenceTables)
 
 
 @merged_part
@@ -127,7 +133,8 @@ def _longest_wait(at: ReferenceTables, now: float) -> float:
     The first in line has waited so far; the last is likely to wait until the work ahead is done.
     """
     front = at.counters[FRONT]
-    first, last = at.jobs[at.queue[front]], at.jobs[at.queue[front + at.counters[WAITING] - 1]]
+    first = at.jobs[int(at.queue[front, WHO])]
+    last = at.jobs[int(at.queue[front + at.counters[WAITING] - 1, WHO])]
     ahead = (at.numbers[WORK] - _likely_work(last)) / at.numbers[CPUS]
     return float(max(at.numbers[LONGEST], now - first[SINCE], now - last[SINCE] + ahead))
 
@@ -181,10 +188,10 @@ def _leave(at: ReferenceTables, number: int, now: float) -> None:
         if job[ENDS] != math.inf:
             _move_end(at, number, max(now, job[BEGUN] + job[RUNTIME]))
     elif gone:
-        queue, kept = at.queue[at.counters[FRONT] :], 0
-        for i in range(at.counters[WAITING]):
-            if queue[i] != number:
-                queue[kept] = queue[i]
+        front, kept = at.counters[FRONT], 0
+        for i in range(front, front + at.counters[WAITING]):
+            if at.queue[i, WHO] != number:
+                _move(at.queue, i, i + 1, front + kept)
                 kept += 1
         if kept < at.counters[WAITING]:
             at.numbers[WORK] -= _likely_work(job)
@@ -225,31 +232,41 @@ def _pass(at: ReferenceTables, now: float) -> None:
 
     Those that were skipped since room was last freed are again: nothing is more for them.
     """
-    jobs, waiting, begun = at.jobs, at.counters[WAITING], 0
+    jobs, numbers, waiting, begun = at.jobs, at.numbers, at.counters[WAITING], 0
     kept, front = at.counters[PASSED_OVER], at.counters[FRONT]
     while kept == 0 and begun < waiting:  # none of those behind has to move up
-        number = at.queue[front + begun]
-        if jobs[number, CPUS_HELD] > at.numbers[FREE]:
+        number = int(at.queue[front + begun, WHO])
+        if jobs[number, CPUS_HELD] > numbers[FREE]:
             break
         _start(at, number, now)
         begun += 1
     at.counters[FRONT] += begun
     waiting -= begun
     at.counters[WAITING] = waiting
-    queue = at.queue[front + begun :]
-    head = queue[0] if kept > 0 else -1
-    shadow, extra = -math.inf, 0.0
-    for i in range(kept, waiting):
-        number = queue[i]
+    queue, first = at.queue, front + begun
+    place, last = first + kept, first + waiting
+    head = int(queue[first, WHO]) if kept > 0 else -1
+    shadow, extra = math.inf, 0.0
+    while place < last:
+        if head >= 0:
+            skipped = first_to_fit(
+                queue, WHO, place, last, numbers[FREE], now, shadow, extra, math.inf, 0.0
+            )
+            _move(queue, place, skipped, first + kept)
+            kept += skipped - place
+            place = skipped
+            if place == last:
+                break
+        number = int(queue[place, WHO])
         needed = jobs[number, CPUS_HELD]
-        fits = needed <= at.numbers[FREE]
+        fits = needed <= numbers[FREE]
         if head < 0 and not fits:
             head = number
             _take_turn(at, number, now)
         elif fits and head >= 0:
-            if shadow == -math.inf:
+            if shadow == math.inf:
                 shadow, extra = shadow_of(
-                    at.numbers[FREE], jobs[head, CPUS_HELD], at.releases, at.counters[RUNNING]
+                    numbers[FREE], jobs[head, CPUS_HELD], at.releases, at.counters[RUNNING]
                 )
                 shadow = max(shadow, now + 1.0)  # whatever runs on is about to end
             if now + jobs[number, REQUEST] > shadow:
@@ -258,24 +275,34 @@ def _pass(at: ReferenceTables, now: float) -> None:
                     extra -= needed
         if fits:
             _start(at, number, now)
-            continue
-        if at.numbers[FREE] <= 0.0 and kept == i:
-            kept = waiting
-            break
-        queue[kept] = number
-        kept += 1
+        else:
+            _move(queue, place, place + 1, first + kept)
+            kept += 1
+        place += 1
     at.counters[WAITING] = at.counters[PASSED_OVER] = kept
+
+
+@part
+def _move(queue: Floats, first: int, last: int, place: int) -> None:
+    """Move up those from ``first`` to before ``last``."""
+    if first == place:
+        return
+    away = np.uint64(first - place)
+    for column in range(queue.shape[1]):
+        for i in range(np.uint64(place), np.uint64(place + last - first)):
+            queue[i, column] = queue[i + away, column]
 
 
 @part
 def _enter(at: ReferenceTables, number: int) -> None:
     """Put a job behind all that wait."""
     front, waiting = at.counters[FRONT], at.counters[WAITING]
-    if front > 0 and front + waiting == at.queue.size:
-        for i in range(waiting):
-            at.queue[i] = at.queue[front + i]
+    if front > 0 and front + waiting == len(at.queue):
+        _move(at.queue, front, front + waiting, 0)
         front = at.counters[FRONT] = 0
-    at.queue[front + waiting] = number
+    job, place = at.jobs[number], at.queue[front + waiting]
+    place[WHO] = number
+    place[1:] = job[CPUS_HELD], job[REQUEST], job[LIKELY_SECONDS]
     at.counters[WAITING] += 1
 
 
@@ -337,7 +364,7 @@ def next_turn(at: ReferenceTables) -> float:
         time = min(time, at.jobs[at.ends[0], ENDS])
     for i in range(waiting + passages - taken):
         if i < waiting:
-            number = at.queue[at.counters[FRONT] + i]
+            number = int(at.queue[at.counters[FRONT] + i, WHO])
         elif at.passages[taken + i - waiting, WHAT] == ENTERS:
             number = int(at.passages[taken + i - waiting, NUMBER])
         else:
@@ -354,6 +381,11 @@ def blank_rows(jobs: int) -> Floats:
     return np.full((jobs, COLUMNS), math.nan)
 
 
+def blank_queue(jobs: int) -> Floats:
+    """Room for so many jobs that wait, and one more: a single row would lie in either order."""
+    return np.zeros((jobs + 1, QUEUE_COLUMNS), order="F")
+
+
 def blank_reference(jobs: int, passages: int, cpus: float, shares: Shares) -> ReferenceTables:
     """A machine of so many cpus without jobs, with room for so many, and for so many passages."""
     numbers = np.zeros(NUMBERS)
@@ -362,7 +394,7 @@ def blank_reference(jobs: int, passages: int, cpus: float, shares: Shares) -> Re
     return ReferenceTables(
         jobs=blank_rows(jobs),
         passages=np.zeros((passages, PASSAGE_COLUMNS)),
-        queue=np.zeros(jobs, np.int64),
+        queue=blank_queue(jobs),
         releases=np.zeros((jobs + 1, RELEASE_COLUMNS)),
         ends=np.zeros(jobs + 1, np.int64),
         found=np.zeros(jobs, np.int64),

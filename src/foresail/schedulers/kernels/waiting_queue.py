@@ -44,11 +44,13 @@ from foresail.kernels.waiting_jobs import (
     SUBMITTED,
     WIDTH,
     advance,
+    columns_of,
     enter,
     hold,
     leave,
     let_go,
     place_after,
+    show,
     sort,
 )
 from foresail.model.arrays import Floats, Integers
@@ -181,6 +183,7 @@ def _put(
     jobs[slot, QUEUE_RANK if column == QUEUE else CANDIDATE_RANK] = key
     place = place_after(order, column, counters[AGED_FIRST], waiting, key, slot)
     enter(order, column, waiting, place, key, slot)
+    show(order, column, place, jobs)
 
 
 @part
@@ -215,6 +218,17 @@ def give_up_place(
     if jobs[slot, AGED] != 0.0:
         counters[AGED_FIRST] -= 1
     counters[WAITING] -= 1
+
+
+@part
+def _show_again(
+    jobs: Floats, order: Floats, counters: Integers, numbers: Floats, slot: int
+) -> None:
+    """Let the places of an aged job say what is believed of it now."""
+    for column in (QUEUE, CANDIDATE):
+        if column == QUEUE or numbers[ONE_ORDER] == 0.0:
+            place = place_after(order, column, 0, counters[AGED_FIRST], jobs[slot, DUE], slot)
+            show(order, column, place, jobs)
 
 
 @part
@@ -293,6 +307,8 @@ def _sort_again(at: WaitingQueue, column: int, now: float) -> None:
         at.jobs[slot, rank] = _key(at, column, slot, now)
         at.order[i, column - 1] = at.jobs[slot, rank]
     sort(at.order, column, aged, waiting)
+    for i in range(aged, waiting):
+        show(at.order, column, i, at.jobs)
 
 
 @part
@@ -609,6 +625,8 @@ def _change(at: WaitingQueue, change: Floats, now: float) -> None:
         _hope(at, who, now)
         if jobs[who, AGED] == 0.0:
             take_place(at, who, now)
+        else:
+            _show_again(jobs, order, counters, at.numbers, who)
     if what == ENTERS:
         begin_to_wait(jobs, kinds, counters, who)
         counters[SLOTS] = max(counters[SLOTS], who + 1)
@@ -681,8 +699,9 @@ def fill_order(now: float, places: Floats) -> None:
         if jobs[slot, AGED] != 0.0:
             due, waiting = jobs[slot, DUE], counters[WAITING]
             place = place_after(order, QUEUE, 0, waiting, due, slot)
-            enter(order, QUEUE, waiting, place, due, slot)
-            enter(order, CANDIDATE, waiting, place, due, slot)
+            for column in (QUEUE, CANDIDATE):
+                enter(order, column, waiting, place, due, slot)
+                show(order, column, place, jobs)
             counters[WAITING] += 1
         elif jobs[slot, DUE] != math.inf:
             fall_due(jobs, at.dues, counters, slot)
@@ -723,8 +742,8 @@ def _copy_present(order: Floats, column: int, waiting: int, jobs: Floats, copy: 
     present = 0
     for i in range(waiting):
         if jobs[int(order[i, column]), WAITS] != 0.0:
-            copy[present, column - 1] = order[i, column - 1]
-            copy[present, column] = order[i, column]
+            for copied in columns_of(order, column):
+                copy[present, copied] = order[i, copied]
             present += 1
     return present
 

@@ -310,18 +310,22 @@ def _book_start(
 
 @part
 def _drop_started(
-    jobs: Floats, order: Floats, counters: Integers, numbers: Floats, started: int
+    jobs: Floats, order: Floats, counters: Integers, numbers: Floats, started: Integers
 ) -> None:
     """Take what a pass has started out of the orders."""
+    if started.size <= FEW:
+        for slot in started:
+            give_up_place(jobs, order, counters, numbers, slot)
+        return
     aged = 0
     for i in range(counters[AGED_FIRST]):
         if jobs[int(order[i, QUEUE]), RESERVATION] != -math.inf:
             aged += 1
-    drop_started(order, QUEUE, counters[WAITING], started, jobs)
+    drop_started(order, QUEUE, counters[WAITING], started.size, jobs)
     if numbers[ONE_ORDER] == 0.0:
-        drop_started(order, CANDIDATE, counters[WAITING], started, jobs)
+        drop_started(order, CANDIDATE, counters[WAITING], started.size, jobs)
     counters[AGED_FIRST] = aged
-    counters[WAITING] -= started
+    counters[WAITING] -= started.size
 
 
 @part
@@ -441,7 +445,7 @@ def _pass(at: Replay, now: float) -> None:
             _tell(at, NOTE_START, slot, now, math.nan)
             if machine[FOLLOW_REFERENCE] != 0.0:
                 at.reference.jobs[slot, easy.STARTED] = now
-        _drop_started(jobs, queue.order, counters, queue.numbers, count)
+        _drop_started(jobs, queue.order, counters, queue.numbers, queue.starts[:count])
     _note_plan(jobs, queue.order, counters, last_head, last_reservation)
     _note_settled(at, count)
 
