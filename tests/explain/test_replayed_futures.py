@@ -15,9 +15,9 @@ from foresail.distributions.basic import Uniform
 from foresail.explain import replayed_futures as module
 from foresail.explain.arrivals import DrawnArrivals
 from foresail.explain.forecast import forecast_waiting
-from foresail.explain.futures import starts_in_futures
+from foresail.explain.futures import stand_in_reason, starts_in_futures
 from foresail.explain.outlook import RecentJob, outlook_of
-from foresail.explain.replayed_futures import ReplayedFutures, is_replayable
+from foresail.explain.replayed_futures import ReplayedFutures, unknown_to_replay
 from foresail.model.cluster import Cluster
 from foresail.model.event import Ended, EstimateExpired, Submitted
 from foresail.model.job import Job
@@ -114,7 +114,7 @@ def test_starts_are_those_of_the_event_engine(policy, seed):
     """With true runtimes; estimates expire and are corrected, jobs come to be due."""
     controller = standing(policy, seed)
     outlook = outlook_of(controller)
-    assert is_replayable(outlook)
+    assert unknown_to_replay(outlook) is None
     starts = starts_in_futures(outlook, *drawn(outlook), np.random.default_rng(0))
     expected = by_events(policy, controller)
     ids = [each.pending.job.job_id for each in outlook.waiting]
@@ -163,7 +163,7 @@ def test_what_would_be_submitted_is_asked_as_if_it_were(policy):
     later = replace(now, job_id="later", submit_seconds=900.0)
     for other in [now] if "guarded" in policy else [now, later]:
         outlook = outlook_of(controller, [other])
-        assert is_replayable(outlook)
+        assert unknown_to_replay(outlook) is None
         starts = starts_in_futures(outlook, *drawn(outlook), np.random.default_rng(0))
         ids = [each.pending.job.job_id for each in outlook.waiting]
         expected = by_events(policy, controller, [other])
@@ -191,3 +191,21 @@ def test_of_more_work_fewer_futures_are_replayed_which_are_the_first(monkeypatch
     assert len(whole) == 100
     assert some.tolist() == whole[:40].tolist()
     assert module.affordable_futures(outlook, 2 * len(outlook.waiting)) == 0
+
+
+def test_what_a_simpler_rule_stands_in_for_is_said():
+    """Several partitions, jobs that wait for others, and too many jobs; else nothing."""
+    outlook = outlook_of(standing("easy", 0))
+    (room,), first = outlook.room.values(), outlook.waiting[0]
+    assert stand_in_reason(outlook) is None
+    assert stand_in_reason(outlook, 100_000) == "so many jobs"
+    assert stand_in_reason(replace(outlook, rule=None)) == "such a policy or so many jobs"
+    assert stand_in_reason(replace(outlook, room={"a": room, "b": room})) == "several partitions"
+
+    def with_first(**changes):
+        job = replace(first.pending.job, **changes)
+        instead = replace(first, pending=replace(first.pending, job=job))
+        return replace(outlook, waiting=(instead, *outlook.waiting[1:]))
+
+    after = (outlook.waiting[1].pending.job.job_id,)
+    assert stand_in_reason(with_first(after=after)) == "jobs that wait for others"

@@ -18,7 +18,7 @@ from foresail.explain.outlook import Outlook, QueuedJob, RecentJob
 from foresail.explain.replayed_futures import (
     ReplayedFutures,
     affordable_futures,
-    is_replayable,
+    unknown_to_replay,
 )
 from foresail.model.arrays import Floats, Integers
 from foresail.model.cluster import Resources
@@ -60,9 +60,8 @@ def starts_in_futures(
     horizon = _horizon(outlook, lasting, running_ends)
     arrivals = draw_arrivals(outlook, len(lasting), horizon, random)
     come = arrivals.seconds.shape[1]
-    predecessors = _predecessors(outlook.waiting, outlook.running, len(outlook.waiting) + come)
-    count = affordable_futures(outlook, come)
-    if count and not predecessors["before"].size and is_replayable(outlook):
+    if stand_in_reason(outlook, come) is None:
+        count = affordable_futures(outlook, come)
         lasting, running_ends = lasting[:count], running_ends[:count]
         arrivals = DrawnArrivals(arrivals.seconds[:count], arrivals.numbers[:count])
         comes = _runtimes(outlook, arrivals, lasting, running_ends)
@@ -70,7 +69,20 @@ def starts_in_futures(
         return _in_threads(
             len(lasting), lambda first, last: replayed.starts(lasting, running_ends, first, last)
         )
+    predecessors = _predecessors(outlook.waiting, outlook.running, len(outlook.waiting) + come)
     return _Simulated(outlook, lasting, running_ends, arrivals, predecessors).starts()
+
+
+def stand_in_reason(outlook: Outlook, to_come: int = 0) -> str | None:
+    """Return why jobs start by their places and backfilling; None: by the scheduler's own passes.
+
+    ``to_come`` is how many jobs come in a future.
+    """
+    if not affordable_futures(outlook, to_come):
+        return "so many jobs"
+    if _predecessors(outlook.waiting, outlook.running, len(outlook.waiting))["before"].size:
+        return "jobs that wait for others"
+    return unknown_to_replay(outlook)
 
 
 def _in_threads(futures: int, starts: Callable[[int, int], Floats]) -> Floats:

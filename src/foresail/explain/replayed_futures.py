@@ -39,32 +39,33 @@ from foresail.simulator.kernels import replay_loop as loop
 _MOST_WITH_RESERVATIONS: Final = 100
 """Of more jobs that wait, reservations for all of them would take minutes."""
 
-_PROCESSOR_SECONDS: Final = 2.0
-_PAIR_SECONDS: Final = 1.2e-9
-_GUARDED_PAIR_SECONDS: Final = 3.3e-9
+_PROCESSOR_SECONDS: Final = 1.2
+_PAIR_SECONDS: Final = 4e-10
+_GUARDED_PAIR_SECONDS: Final = 2e-9
 _FEWEST: Final = 30
 """Futures may take so long, by what they take for each pair of jobs that wait or come, for passes
 look at all that wait; where that is enough for fewer than the last, none is replayed."""
 
 
-def is_replayable(outlook: Outlook) -> bool:
-    """Return whether the replay knows all that such futures depend on.
+def unknown_to_replay(outlook: Outlook) -> str | None:
+    """Return what such futures depend on that the replay does not know; None: it knows all.
 
-    It does not know several partitions, memory and gpus, jobs that wait for others, nor, where the
-    scheduler compares with another schedule, jobs that may start later than others that come.
+    That is several partitions, memory and gpus, and, where the scheduler compares with another
+    schedule, jobs that may start later than others that come.
     """
-    rule = outlook.rule
-    if rule is None or len(outlook.room) != 1:
-        return False
-    reserves = math.isinf(rule.scheduler.most_reserved)
-    if reserves and len(outlook.waiting) > _MOST_WITH_RESERVATIONS:
-        return False
-    pendings = [each.pending for each in outlook.waiting]
-    pendings += [each.pending for each in outlook.recent]
-    if any(each.job.total.memory_bytes or each.job.total.gpus for each in pendings):
-        return False
-    is_late = any(each.ready_seconds > outlook.now for each in outlook.waiting)
-    return not (rule.references and is_late)
+    rule, waiting = outlook.rule, outlook.waiting
+    if rule is None:
+        return "such a policy or so many jobs"
+    if len(outlook.room) != 1:
+        return "several partitions"
+    if math.isinf(rule.scheduler.most_reserved) and len(waiting) > _MOST_WITH_RESERVATIONS:
+        return "reservations of so many jobs"
+    jobs = [each.pending.job for each in (*waiting, *outlook.recent)]
+    if any(job.total.memory_bytes or job.total.gpus for job in jobs):
+        return "memory and gpus"
+    if rule.references and any(each.ready_seconds > outlook.now for each in waiting):
+        return "jobs that may start later"
+    return None
 
 
 def affordable_futures(outlook: Outlook, arrivals: int) -> int:
@@ -87,7 +88,7 @@ class ReplayedFutures:
     Parameters
     ----------
     outlook
-        One that ``is_replayable``.
+        One of which nothing is ``unknown_to_replay``.
     arrivals
         What comes in each future.
     runtimes

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from foresail.control.loop import Controller
 from foresail.explain.forecast import SCENARIOS, Range, WaitingForecasts
+from foresail.explain.futures import stand_in_reason
 from foresail.explain.outlook import Outlook, front_of, outlook_maker
 from foresail.explain.start_calibration import MOST, AskedStart, StartCalibration
 from foresail.explain.start_forecaster import StartForecaster
@@ -325,6 +326,8 @@ class Forecasts:
     """Jobs of which too little is known for a range."""
     held: Mapping[int, float]
     """Share of the last forecasts that held, by horizon."""
+    stand_in: str | None = None
+    """Why a simpler rule than the policy's own starts jobs in the futures; None if none does."""
 
     def cause(self, job_id: str) -> Job | None:
         """Return the job that runs on whose end most of what is open of a start depends."""
@@ -558,4 +561,5 @@ def drawn_forecasts(outlook: Outlook, starts: StartForecaster, past: PastForecas
     some = (outlook.waiting[at].pending.job for at in wide if at < len(outlook.waiting))
     unknown = frozenset(job.job_id for job in some if starts.ended_alike(job) < _FEWEST_ENDED)
     stood = replace(outlook, rule=None, recent=())
-    return Forecasts(stood, drawn, waiting, soonest, unknown, past.held)
+    stand_in = stand_in_reason(outlook)
+    return Forecasts(stood, drawn, waiting, soonest, unknown, past.held, stand_in)

@@ -252,6 +252,11 @@ def _remarks(forecasts: Forecasts, job_id: str) -> Iterator[str]:
         )
     if not forecasts.outlook.has_order:
         yield "may be off: this policy plans by no order of a queue that could be carried on"
+    elif forecasts.stand_in is not None:
+        yield (
+            "may be off: jobs start in the queue's order and by backfilling in the futures; the "
+            f"policy's own passes are not carried on with {forecasts.stand_in}"
+        )
 
 
 async def _of_running(parts: ServiceParts, job_id: str) -> ForecastAnswer | None:
