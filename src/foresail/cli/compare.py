@@ -49,7 +49,7 @@ _HELP = (
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """How what comes out is printed and written.
+    """Options of what is printed and written.
 
     Options:
         output DIR: Write report, tables, schedules.

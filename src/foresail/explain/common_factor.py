@@ -75,6 +75,29 @@ def _mixed(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return mixed ^ (mixed >> _SHIFTS[-1])
 
 
+def drawn_levels(
+    names: Sequence[str],
+    groups: Sequence[Sequence[Hashable]],
+    shares: Floats,
+    count: int,
+    seed: int,
+) -> Floats:
+    """Levels of jobs within their beliefs, uniform each, with what they have in common.
+
+    Groups are those of each job from the widest on, and shares those of the variance, shape
+    (jobs, groups). Returns shape (count, jobs).
+    """
+    values = normal_draws(names, count, seed)
+    values *= np.sqrt(1.0 - shares[:, -1])
+    weights = np.sqrt(np.diff(shares, axis=1, prepend=0.0))
+    for level, of_jobs in enumerate(zip(*groups, strict=True)):
+        numbers: dict[Hashable, int] = {}
+        which = [numbers.setdefault(each, len(numbers)) for each in of_jobs]
+        common = normal_draws([(level, each) for each in numbers], count, seed)
+        values += weights[:, level] * common[:, which]
+    return normal_levels(values)
+
+
 class CommonFactor:
     """Learns how much jobs of a group have in common from those that have ended."""
 

@@ -60,7 +60,8 @@ def unknown_to_replay(outlook: Outlook) -> str | None:
         return "several partitions"
     if math.isinf(rule.scheduler.most_reserved) and len(waiting) > _MOST_WITH_RESERVATIONS:
         return "reservations of so many jobs"
-    jobs = [each.pending.job for each in (*waiting, *outlook.recent)]
+    jobs = [each.pending.job for each in waiting]
+    jobs += [each.pending.job for each in outlook.recent]
     if any(job.total.memory_bytes or job.total.gpus for job in jobs):
         return "memory and gpus"
     if rule.references and any(each.ready_seconds > outlook.now for each in waiting):

@@ -25,8 +25,7 @@ from foresail.distributions.summary import belief_row
 from foresail.explain.common_factor import (
     PRIOR,
     CommonFactor,
-    normal_draws,
-    normal_levels,
+    drawn_levels,
     normal_value,
 )
 from foresail.explain.forecast import SCENARIOS, WaitingForecasts, forecast_waiting
@@ -281,7 +280,9 @@ class StartForecaster:
         elapsed = np.zeros(len(jobs))
         for at, each in enumerate(running, start=len(waiting)):
             elapsed[at] = max(each.elapsed_seconds(now), 0.0) / each.slowdown
-        runtimes = _runtimes(beliefs, kind_of, _drawn_levels(jobs, shares, count, seed), elapsed)
+        groups = [_groups(job) for job in jobs]
+        levels = drawn_levels([job.job_id for job in jobs], groups, shares, count, seed)
+        runtimes = _runtimes(beliefs, kind_of, levels, elapsed)
         requested = (job.requested_seconds for job in jobs)
         limits = np.array([np.inf if each is None else each for each in requested])
         np.minimum(runtimes, np.maximum(limits, elapsed), out=runtimes)
@@ -456,23 +457,6 @@ def _level(row: Floats, value: float) -> float:
     if right > left:
         return 0.5 * float(_LEVELS[left] + _LEVELS[right - 1])
     return float(np.interp(value, row, _LEVELS))
-
-
-def _drawn_levels(jobs: Sequence[Job], shares: Floats, count: int, seed: int) -> Floats:
-    """Levels of the jobs within their beliefs, uniform each, with what they have in common.
-
-    Shares are those of the variance, by job and group from the widest on; shape (jobs, groups).
-    Returns shape (count, jobs).
-    """
-    values = normal_draws([job.job_id for job in jobs], count, seed)
-    values *= np.sqrt(1.0 - shares[:, -1])
-    weights = np.sqrt(np.diff(shares, axis=1, prepend=0.0))
-    for level, groups in enumerate(zip(*(_groups(job) for job in jobs), strict=True)):
-        numbers: dict[Kind, int] = {}
-        which = [numbers.setdefault(each, len(numbers)) for each in groups]
-        common = normal_draws([(level, each) for each in numbers], count, seed)
-        values += weights[:, level] * common[:, which]
-    return normal_levels(values)
 
 
 def _runtimes(

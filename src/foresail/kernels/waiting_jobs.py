@@ -134,6 +134,7 @@ def first_to_fit(
     width, planned, likely = column + _WIDTH, column + _PLANNED, column + _LIKELY
     while True:
         while place < end:
+            # Those of a block are counted without a branch; one that bars all of them is skipped.
             until = min(place + size, end)
             barred = 0
             for i in range(place, until):
@@ -151,7 +152,7 @@ def first_to_fit(
                 break
             place = until
         if place == end or size == _ONE:
-            return np.int64(place)
+            return int(np.int64(place))
         size = _SOME if size == _MANY else _ONE
 
 

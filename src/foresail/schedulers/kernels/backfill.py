@@ -176,6 +176,7 @@ def easy_pass(inputs: PassInputs) -> int:
         place += 1
         if jobs[slot, RESERVATION] == -math.inf:
             continue
+        # One that runs on behind the head's reservation takes of what the head leaves.
         if now + jobs[slot, PLANNED] > shadow:
             extra -= jobs[slot, WIDTH]
         free -= jobs[slot, WIDTH]
