@@ -286,7 +286,11 @@ class TaskScheduler(QueuesTasks):
             "heaps": [heap[:count].tolist() for heap, count in heaps],
             "learned": [_text(table) for table in self._tables.pilots],
             "jobs": {
-                **self._remembered,
+                # Of a job not seen again yet the kernels may have changed the row.
+                **{
+                    job_id: {**kept, "columns": _text(queues.jobs[kept["row"]])}
+                    for job_id, kept in self._remembered.items()
+                },
                 **{job_id: self._kept(known) for job_id, known in self._known.items()},
             },
             "running": [[*task, *how] for task, how in self._running.items()],
