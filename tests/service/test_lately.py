@@ -39,15 +39,15 @@ def test_what_takes_little_is_made_for_each_who_asks():
     assert asyncio.run(ask()) == [1, 2, 3, 4, 5]
 
 
-def test_a_fresh_value_is_given_at_once_and_made_anew_once_it_is_half_as_old(monkeypatch):
+def test_a_fresh_value_is_given_at_once_and_made_anew_once_it_is_half_as_old():
     async def ask():
         made = Made(0.0)
-        value = Lately(made.make, fresh_seconds=0.1)
+        value = Lately(made.make, fresh_seconds=0.6)
         found = []
         for _ in range(4):
             found.append(await value.get())
-            await asyncio.sleep(0.06)
-        await asyncio.sleep(0.1)
+            await asyncio.sleep(0.35)
+        await asyncio.sleep(0.35)
         return [*found, await value.get()]
 
     assert asyncio.run(ask()) == [1, 1, 2, 3, 5]
