@@ -454,9 +454,9 @@ class AskedJobs:
 
     jobs: Sequence[Mapping[str, Any]]
     call: Mapping[str, Any]
-    """What was asked of the call itself."""
+    """Options of the call itself."""
     needs_one_node: bool
-    """Whether several tasks are to be on one node."""
+    """True if several tasks are to be on one node."""
 
 
 def asked_jobs(words: Sequence[str], now: float) -> AskedJobs:

@@ -58,7 +58,7 @@ def _block(_context: Any, matrix: Any, first: Any, columns: Any) -> Any:
 
 
 PLACE: Final = 3
-"""How many numbers describe an array in ``Places``."""
+"""Count of numbers that describe an array in ``Places``."""
 
 
 def _described(context: Any, builder: Any, kind: Any, begin: Any, places: Iterator[int]) -> Any:

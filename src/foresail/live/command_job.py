@@ -34,7 +34,7 @@ from foresail.strl.own_requests import RequestPlaces, own_options
 
 SIGN: Final = re.compile(r"%(\d{0,2})(.?)", re.DOTALL)
 NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
-"""What jobs may be called."""
+"""Pattern of names that jobs may have."""
 
 
 @cache

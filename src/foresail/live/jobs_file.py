@@ -218,7 +218,7 @@ JOB_FIELDS: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
         "strl": lambda value: _text(value, "a request in STRL"),
     }
 )
-"""What makes of each field what is meant; raises ``ValueError`` with what was expected."""
+"""Converters of fields; each raises ``ValueError`` with what was expected."""
 
 
 _TABLE: Final = re.compile(r"^\s*\[\[\s*job\s*\]\]", re.MULTILINE)

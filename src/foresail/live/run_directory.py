@@ -179,7 +179,7 @@ class RunDirectory:
 
 
 REMEMBERED: Final = 1_000
-"""How many outcomes a run begins with: the latest ones."""
+"""Most outcomes that a run begins with: the latest ones."""
 
 _TAIL_BYTES: Final = 2_000 * REMEMBERED
 _TEACHES: Final = frozenset({EndedBecause.COMPLETED, EndedBecause.FAILED, EndedBecause.LIMIT})
@@ -263,7 +263,7 @@ def _key_of(job: Job, outcome: Outcome) -> tuple[float, str, int]:
 
 
 KEPT_EVERY_SECONDS: Final = 60.0
-"""How often the file is written while a run goes on and learns."""
+"""Seconds between writings of the file while a run goes on and learns."""
 
 _SHARE: Final = 20.0
 """How many times longer than it takes to write must pass before the file is written again."""

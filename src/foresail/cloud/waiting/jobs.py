@@ -265,7 +265,7 @@ def rented_family(catalogue: PriceCatalogue) -> tuple[RentedType, ...]:
 
 
 USUAL_SHARE: Final = 0.1
-"""Of the price of a job's machine: what its waiting is worth unless it is said."""
+"""Share of the price of a job's machine that its waiting is worth unless it is said."""
 
 
 def usual_hour_value(jobs: TraceJobs, family: Sequence[RentedType]) -> float:
