@@ -62,6 +62,21 @@ def test_the_same_for_programs(log):
     assert json.loads(call(forecast, log, "3", *shortest))["then"]["start"]["p90"] <= 60.0
 
 
+def test_when_a_job_of_a_run_should_have_been_submitted(log):
+    """What ends first is on top: the third fits beside the first two if these ask for less."""
+    shown = call(forecast, log, "2", "--when-should-i-submit")
+    assert re.search(r"SUBMIT +CPUS +LIMIT +STARTS +ENDS +NEEDS LONGER", shown)
+    assert "of the run" in shown
+    tried = json.loads(call(forecast, log, "2", "--when-should-i-submit", "--json"))["tried"]
+    asked = {(each["submitted_in"], each["cpus"], each["requested_time"]) for each in tried}
+    assert {(0.0, 4.0, 600.0), (0.0, 2.0, 600.0), (0.0, 4.0, 300.0), (3600.0, 4.0, 600.0)} <= asked
+    assert not any(each["cpus"] > 4.0 for each in tried)
+    starts = {each["submitted_in"]: each["then"]["start"]["p10"] for each in tried}
+    assert starts[3600.0] == 3601.0
+    safe = [each["then"]["end"]["p50"] for each in tried if each["then"]["overruns"] <= 0.1]
+    assert safe == sorted(safe)
+
+
 def test_a_job_that_runs(log):
     assert call(forecast, log, "1", "--at", "20s").startswith("then          ends in about 40 s")
 

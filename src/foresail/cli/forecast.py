@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,14 +13,17 @@ import typer
 
 from foresail.cli.formats import print_json, print_table, refuse
 from foresail.cli.log_options import Plugins
-from foresail.explain.start_words import UNKNOWN, Clock, by_clock, range_words
+from foresail.explain.start_words import UNKNOWN, Clock, by_clock, range_cell, range_words
 from foresail.model.errors import InputError
 from foresail.model.words import duration, from_now, percent
 
 if TYPE_CHECKING:
     from foresail.client.service_client import ServiceClient
+    from foresail.control.loop import Controller
     from foresail.explain.forecast import Range
+    from foresail.explain.start_forecaster import StartForecaster
     from foresail.record.records import Record
+    from foresail.scenario.scenario import Scenario
 
 
 def forecast(
@@ -73,10 +76,15 @@ def forecast(
             "--in": submitted_in,
             "--no-arrivals": None if arrivals else True,
             "--before": before,
-            "--when-should-i-submit": when_to_submit or None,
             "--risk": risk,
         }
         refuse(of_service, "is asked of a service", "--at, --policy or --futures")
+        if when_to_submit:
+            now, found = _tried_in_run(Path(job_id), job_of_run, at, policy, futures)
+            _show_tried(found, now, _by_day, as_json=as_json)
+            if not as_json:
+                typer.echo(f"At {_by_day(now)} of the run, as are times with days.")
+            return
         told = forecast_of_run(Path(job_id), job_of_run, at, policy, futures)
         _say({"then": told}, told["made_seconds"], _of_run, as_json=as_json)
         return
@@ -94,7 +102,8 @@ def forecast(
         if when_to_submit:
             options = {"--before": before, "--risk": risk, "--in": submitted_in}
             refuse(options, "is tried by --when-should-i-submit", "--cpus or --time")
-            _show_tried(_tried(client, {**asked, "arrivals": arrivals}, changes), as_json=as_json)
+            found = _tried_of_service(client, {**asked, "arrivals": arrivals}, changes)
+            _show_tried(found, time.time(), by_clock, as_json=as_json)
             return
         answers: dict[str, Any] = {}
         if job_id is None:
@@ -126,51 +135,107 @@ _RISKY: Final = 0.1
 """Choices that need longer than their limit with more than this probability come last."""
 
 
-def _tried(
+def _tried_of_service(
     client: ServiceClient, asked: Mapping[str, Any], changes: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """Return what is expected of a job with one thing of it changed at a time, the best first.
-
-    Each has ``submitted_in`` (seconds), ``cpus``, ``requested_time`` (seconds or None) and
-    ``then``, a forecast.
-    """
     job = {} if "job" in asked else client.job(asked["job_id"])
     cpus, limit = job.get("cpus", 1), job.get("requested_seconds")
     most = max((each["cpus"] for each in client.nodes()), default=client.cluster()["cpus"])
+
+    def then(each: Mapping[str, Any]) -> Any:
+        given = {name: value for name, value in each.items() if value}
+        return client.what_if({**asked, **given})["then"]
+
     now = {"cpus": cpus, "requested_time": limit, "submitted_in": 0.0, **changes}
+    return _tried(now, most, then)
+
+
+def _tried_in_run(
+    run: Path, job_id: str, at: str | None, policy: str | None, futures: int | None
+) -> tuple[float, list[dict[str, Any]]]:
+    """Return seconds since the start of a run, and what was expected then of a job that waited.
+
+    Futures are those of a service's forecasts, with no jobs to come.
+    """
+    from foresail.explain.forecast import SCENARIOS
+    from foresail.explain.outlook import outlook_of
+
+    controller, forecaster, _, now, zero = _standing(run, job_id, at, policy)
+    pending = controller.state.pending_job(job_id)
+    if pending is None:
+        raise InputError("does not wait then", field="job", value=job_id, expected="one that does")
+    job, scenarios = pending.job, futures or SCENARIOS
+    stage, since = job.stages[0], job.submit_seconds
+
+    def then(each: Mapping[str, Any]) -> Any:
+        share = each["cpus"] / job.cpus
+        cpus, tasks = stage.request.cpus, round(stage.tasks * share)
+        if stage.tasks == 1:
+            cpus, tasks = cpus * share, 1
+        asked = replace(
+            job,
+            submit_seconds=now + each["submitted_in"] if each["submitted_in"] else since,
+            requested_seconds=each["requested_time"],
+            stages=(replace(stage, tasks=tasks, request=replace(stage.request, cpus=cpus)),),
+        )
+        outlook = outlook_of(controller, [asked])
+        found = forecaster.forecast(outlook, scenarios=scenarios)[job_id]
+        runtimes, _ = forecaster.draw([controller.as_if_submitted(asked)], (), now, scenarios, 0)
+        limit = math.inf if asked.requested_seconds is None else asked.requested_seconds
+        return {
+            "start": _quantiles(found.start, zero),
+            "end": _quantiles(found.end, zero),
+            "overruns": float((runtimes >= limit).mean()),
+        }
+
+    standing = {"cpus": job.cpus, "requested_time": job.requested_seconds, "submitted_in": 0.0}
+    widest = max((each.total.cpus for each in controller.cluster.partitions), default=0.0)
+    most = widest if len(job.stages) == 1 else 0.0
+    return now - zero, _tried(standing, most, then)
+
+
+def _tried(
+    now: dict[str, Any], most: float, then: Callable[[Mapping[str, Any]], Any]
+) -> list[dict[str, Any]]:
+    """Return what is expected of a job with one thing of it changed at a time, the best first.
+
+    Each has ``submitted_in`` (seconds), ``cpus`` (that many at most), ``requested_time`` (seconds
+    or None) and ``then``, a forecast.
+    """
     cpus, limit = now["cpus"], now["requested_time"]
     tried = [now]
     tried += [now | {"cpus": each} for each in (cpus // 2, 2 * cpus) if 1 <= each <= most]
     if limit is not None:
         tried += [now | {"requested_time": limit * factor} for factor in (0.5, 2.0)]
     tried += [now | {"submitted_in": 3600.0 * hours} for hours in _HOURS]
-    found = []
-    for each in tried:
-        given = {name: value for name, value in each.items() if value}
-        found.append(each | {"then": client.what_if({**asked, **given})["then"]})
+    found = [each | {"then": then(each)} for each in tried]
 
     def rank(each: Mapping[str, Any]) -> tuple[bool, float, float]:
         then = each["then"]
-        end, start = (then[name]["p50"] or math.inf for name in ("end", "start"))
+        moments = (then[name]["p50"] for name in ("end", "start"))
+        end, start = (math.inf if moment is None else moment for moment in moments)
         return (then["overruns"] or 0.0) > _RISKY, end, start
 
     return sorted(found, key=rank)
 
 
-def _show_tried(tried: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+def _show_tried(
+    tried: Sequence[Mapping[str, Any]], now: float, clock: Clock, *, as_json: bool
+) -> None:
     if as_json:
         print_json({"tried": tried})
         return
-    from foresail.cli._service import start_cell
-
-    now = time.time()
     rows = [
         (
-            "now" if not each["submitted_in"] else from_now(each["submitted_in"]),
+            from_now(each["submitted_in"]) if each["submitted_in"] else "now",
             f"{each['cpus']:g}",
             "none" if each["requested_time"] is None else duration(each["requested_time"]),
-            start_cell(each["then"], now),
-            start_cell({**each["then"], "start": each["then"]["end"]}, now),
+            *(
+                range_cell(each["then"][name], now, clock)
+                if each["then"].get("is_known", True)
+                else UNKNOWN
+                for name in ("start", "end")
+            ),
             percent(each["then"]["overruns"] or 0.0),
         )
         for each in tried
@@ -178,8 +243,18 @@ def _show_tried(tried: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
     print_table(("SUBMIT", "CPUS", "LIMIT", "STARTS", "ENDS", "NEEDS LONGER"), rows)
 
 
+_DAY_SECONDS: Final = 86_400.0
+
+
+def _by_day(seconds: float, _: float = 0.0) -> str:
+    """Say a moment of a run to the minute: ``13 d 04:12``."""
+    days, rest = divmod(seconds, _DAY_SECONDS)
+    return f"{days:.0f} d {rest // 3600:02.0f}:{rest % 3600 // 60:02.0f}"
+
+
 def _of_run(seconds: float, _: float) -> str:
-    return f"{duration(seconds)} of the run"
+    said = duration(seconds) if seconds < _DAY_SECONDS else _by_day(seconds)
+    return f"{said} of the run"
 
 
 def _say(
@@ -252,25 +327,11 @@ def forecast_of_run(
 
     Raises ``InputError`` if the log or the policy cannot be used, or the job does not wait then.
     """
-    from foresail.cli import _moments as moments
     from foresail.cli.progress import doing
-    from foresail.control.policy import parse_policy
     from foresail.explain.forecast import forecast_running
-    from foresail.explain.run_forecast import SCENARIOS, controller_at, forecast_in_run, scenario_at
-    from foresail.explain.run_snapshot import extent_of
-    from foresail.record.log_text import read_log
+    from foresail.explain.run_forecast import SCENARIOS, forecast_in_run
 
-    log = moments.log_of(run)
-    with doing(f"reading {log.name}"):
-        records = list(read_log(log))
-        now = _usual_moment(records, job_id, log)
-        if at is not None:
-            now = moments.seconds_at(records, at, log, "--at")
-        decides = None if policy is None else parse_policy(policy)
-        before = moments.learned_before(run) if decides is None else None
-        scenario = replace(scenario_at(records, now, decides), learned_before=before)
-        controller, forecaster = controller_at(records, now, scenario)
-    zero = extent_of(records, log).zero_seconds
+    controller, forecaster, scenario, now, zero = _standing(run, job_id, at, policy)
     told: dict[str, Any] = {"job_id": job_id, "made_seconds": now - zero}
     running = controller.running.get(job_id)
     if running is not None:
@@ -290,6 +351,30 @@ def forecast_of_run(
         )
     told |= {"start": _quantiles(found.start, zero), "end": _quantiles(found.end, zero)}
     return {**told, "never": found.never, "misses": found.misses}
+
+
+def _standing(
+    run: Path, job_id: str, at: str | None, policy: str | None
+) -> tuple[Controller, StartForecaster, Scenario, float, float]:
+    """Return how a run stood, what was learned by then, that moment and the start of the run."""
+    from foresail.cli import _moments as moments
+    from foresail.cli.progress import doing
+    from foresail.control.policy import parse_policy
+    from foresail.explain.run_forecast import controller_at, scenario_at
+    from foresail.explain.run_snapshot import extent_of
+    from foresail.record.log_text import read_log
+
+    log = moments.log_of(run)
+    with doing(f"reading {log.name}"):
+        records = list(read_log(log))
+        now = _usual_moment(records, job_id, log)
+        if at is not None:
+            now = moments.seconds_at(records, at, log, "--at")
+        decides = None if policy is None else parse_policy(policy)
+        before = moments.learned_before(run) if decides is None else None
+        scenario = replace(scenario_at(records, now, decides), learned_before=before)
+        controller, forecaster = controller_at(records, now, scenario)
+    return controller, forecaster, scenario, now, extent_of(records, log).zero_seconds
 
 
 def _quantiles(times: Range, zero: float) -> dict[str, float | None]:

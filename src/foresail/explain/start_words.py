@@ -69,9 +69,9 @@ def range_words(moments: Moments, now: float, clock: Clock = by_clock) -> str:
     return f"{'within' if low == _AT_ONCE else f'in {low} to'} {high}, {likely} later"
 
 
-def range_cell(moments: Moments, now: float) -> str:
+def range_cell(moments: Moments, now: float, clock: Clock = by_clock) -> str:
     """The same in a cell of a table: ``15:00 (14:10 to 16:30)``."""
-    said = _said(moments, now, by_clock)
+    said = _said(moments, now, clock)
     if isinstance(said, str):
         return said
     return said.middle if said.low == said.high else f"{said.middle} ({said.low} to {said.high})"
