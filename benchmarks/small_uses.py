@@ -219,8 +219,8 @@ def _waiting() -> None:
     from foresail.cloud.waiting.jobs import FixedMachines, proportional_family
     from foresail.cloud.waiting.learning import linear_waits, wait_rows
     from foresail.cloud.waiting.simulating import Beliefs, Foresight, simulate, waiting_policy
+    from foresail_studies.renting.formulas import blocking
     from foresail_studies.renting.metrics import measured
-    from foresail_studies.renting.queueing import blocking
     from foresail_studies.renting.wait_models import predicted_waits
     from foresail_studies.stand_ins import university_year
 

@@ -148,7 +148,6 @@ def test_more_nodes_than_can_be_simulated(log, option, field, many):
         (simulate, [], "slearn"),
         (cloud, ["advise"], None),
         (cloud, ["buy"], None),
-        (cloud, ["waiting"], None),
     ],
 )
 def test_where_all_jobs_went(log, app, command, policy):

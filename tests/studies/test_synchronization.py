@@ -11,13 +11,14 @@ from foresail.cloud.histories import MarketHistory
 from foresail.distributions.basic import Point, Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.model.errors import InputError, UnknownNameError
-from foresail_studies.renting.barrier_costs import costs, drawn_costs
 from foresail_studies.renting.barriers import (
     AnySpeeds,
     BarrierProgram,
     UniformSpeeds,
     amount,
     at_least,
+    costs,
+    drawn_costs,
     model_of,
 )
 from foresail_studies.synchronization.models import measured_speeds
@@ -27,8 +28,7 @@ EVEN = np.arange(2, 65, 2)
 
 
 def found(text, workers=ALL, setting=None, speeds=None):
-    part = model_of(text)
-    return costs(part.text, part.build(), setting or BarrierProgram(), workers, speeds)
+    return costs(text, model_of(text), setting or BarrierProgram(), workers, speeds)
 
 
 MAXIMA = [
@@ -152,14 +152,13 @@ def test_ranks_against_draws():
 )
 def test_equal_speeds_need_no_drawing(name):
     """Workers that are all as fast as on-demand ones: drawn and expected times are the same."""
-    part, workers = model_of(name), np.array([1, 3, 8])
+    model, workers = model_of(name), np.array([1, 3, 8])
     setting = BarrierProgram(operations=900.0, barriers=30)
     random = np.random.default_rng(1)
-    drawn = drawn_costs("x", part.build(), setting, workers, Point(1.0), runs=2, random=random)
-    expected = costs("x", part.build(), setting, workers, AnySpeeds(Point(1.0)))
-    assert drawn.half_interval_seconds == pytest.approx(np.zeros(3), abs=1e-9)
-    assert drawn.costs.seconds == pytest.approx(expected.seconds)
-    assert drawn.costs.cost == pytest.approx(expected.cost, rel=1e-9)
+    drawn = drawn_costs("x", model, setting, workers, Point(1.0), runs=2, random=random)
+    expected = costs("x", model, setting, workers, AnySpeeds(Point(1.0)))
+    assert drawn.seconds == pytest.approx(expected.seconds)
+    assert drawn.cost == pytest.approx(expected.cost, rel=1e-9)
 
 
 def slow_run(drawn, setting, k, release, last, dropped, keeps):
@@ -202,7 +201,7 @@ class Recorded:
 def test_drawn_runs_against_slow_ones(text, release, last, dropped, keeps):
     """Drawn times are those of a run told worker by worker."""
     setting, k = BarrierProgram(operations=60.0, barriers=7), 5
-    model = model_of(text).build()
+    model = model_of(text)
     rented = int(model.rules(np.array([k])).rented[0])
     values = np.random.default_rng(4).uniform(0.1, 1.0, (2, setting.barriers, rented))
     drawn = drawn_costs(
@@ -215,14 +214,14 @@ def test_drawn_runs_against_slow_ones(text, release, last, dropped, keeps):
         random=np.random.default_rng(),
     )
     expected = [slow_run(run, setting, k, release, last, dropped, keeps) for run in values]
-    assert drawn.costs.seconds[0] == pytest.approx(np.mean(expected))
+    assert drawn.seconds[0] == pytest.approx(np.mean(expected))
 
 
 def test_staleness_against_slow_run():
     """Workers run apart by as many intervals as they may, and no further."""
     setting, k, staleness = BarrierProgram(operations=60.0, barriers=9, network_seconds=0.0), 4, 3
     values = np.random.default_rng(6).uniform(0.1, 1.0, (2, setting.barriers, k))
-    model = model_of(f"staleness(intervals={staleness})").build()
+    model = model_of(f"staleness(intervals={staleness})")
     random = np.random.default_rng()
     drawn = drawn_costs("x", model, setting, np.array([k]), Recorded(values), runs=2, random=random)
     expected = []
@@ -236,38 +235,17 @@ def test_staleness_against_slow_run():
                 took = setting.operations / setting.barriers / k / run[interval, worker]
                 ends[interval + 1, worker] = begin + took
         expected.append(ends[-1].max())
-    assert drawn.costs.seconds[0] == pytest.approx(np.mean(expected))
-
-
-def test_lasting_speeds_cost_more_than_fresh_ones():
-    """A slow worker that stays slow holds all up, however stale the others may be."""
-    model, setting = model_of("staleness(intervals=50)").build(), BarrierProgram(barriers=100)
-    speeds, workers = Uniform(0.1, 1.0), np.array([8])
-    fresh, lasting = (
-        drawn_costs(
-            "x",
-            model,
-            setting,
-            workers,
-            speeds,
-            runs=20,
-            random=np.random.default_rng(1),
-            intervals_per_draw=intervals,
-        ).costs.seconds[0]
-        for intervals in (1, 100)
-    )
-    assert lasting > 1.5 * fresh
+    assert drawn.seconds[0] == pytest.approx(np.mean(expected))
 
 
 def test_drawn_means_are_longer():
     """The mean of work over speed is more than work over the mean speed (section 11, item 12)."""
     speeds, workers = at_least(Uniform(0.0, 1.0), 0.05), np.array([8])
     random = np.random.default_rng(2)
-    model = model_of("transient").build()
+    model = model_of("transient")
     drawn = drawn_costs("x", model, BarrierProgram(), workers, speeds, runs=20, random=random)
     expected = costs("x", model, BarrierProgram(), workers, AnySpeeds(speeds))
-    assert drawn.costs.seconds[0] > 1.3 * expected.seconds[0]
-    assert 0.0 < drawn.half_interval_seconds[0] < 0.05 * drawn.costs.seconds[0]
+    assert drawn.seconds[0] > 1.3 * expected.seconds[0]
 
 
 def test_measured_speeds():
@@ -337,18 +315,15 @@ def test_impossible_models_and_runs():
     with pytest.raises(UnknownNameError, match="dropped"):
         model_of("fsp(droped=1)")
     with pytest.raises(InputError, match="intervals"):
-        model_of("staleness(intervals=0)").build()
+        model_of("staleness(intervals=0)")
     with pytest.raises(InputError, match="workers"):
         found("fsp", np.array([0, 3]))
     with pytest.raises(InputError, match="speeds above 0"):
         AnySpeeds(Empirical([0.0, 1.0]))
     with pytest.raises(InputError, match="lowest"):
         at_least(Uniform(0.0, 1.0), 0.0)
-    model, random = model_of("transient").build(), np.random.default_rng(1)
-    for bad in ({"runs": 1}, {"runs": 2, "intervals_per_draw": 0}):
-        with pytest.raises(InputError, match=list(bad)[-1]):
-            drawn_costs(
-                "x", model, BarrierProgram(), np.array([2]), Point(1.0), random=random, **bad
-            )
+    model, random = model_of("transient"), np.random.default_rng(1)
+    with pytest.raises(InputError, match="runs"):
+        drawn_costs("x", model, BarrierProgram(), np.array([2]), Point(1.0), random=random, runs=1)
     with pytest.raises(InputError, match="speeds above 0"):
         drawn_costs("x", model, BarrierProgram(), np.array([2]), Point(0.0), random=random, runs=2)

@@ -32,3 +32,16 @@ def test_wrong_parameters():
     """What is wrong is named."""
     with pytest.raises(InputError, match="jobs"):
         UniversityParameters(jobs=0)
+
+
+def test_the_year_has_the_published_moments():
+    """The first twentieth of it, but for the mean, which its longest jobs move by chance."""
+    jobs = university_year(jobs=700_000, seed=3)
+    gaps = np.diff(jobs.submit_seconds)
+    runtime = jobs.runtime_seconds
+    assert np.mean(gaps < 1.0) == pytest.approx(0.90, abs=0.02)
+    assert gaps.mean() == pytest.approx(1.0 / 0.4527, rel=0.02)
+    assert np.mean(runtime < 180.0) == pytest.approx(0.60, abs=0.05)
+    assert np.mean(runtime > 6 * 3600.0) == pytest.approx(0.04, abs=0.02)
+    assert np.mean(runtime > 96 * 3600.0) < 0.004
+    assert runtime.mean() == pytest.approx(6225.0, rel=0.3)

@@ -11,14 +11,16 @@ from foresail_studies.renting.formulas import (
     Load,
     all_jobs_wait,
     all_jobs_wait_up_to,
+    blocking,
     cheapest_servers,
     compound,
+    delayed,
     expected,
     long_jobs_wait,
     no_jobs_wait,
     short_waits_wait,
+    with_patience,
 )
-from foresail_studies.renting.queueing import blocking, delayed, with_patience
 from foresail_studies.waiting.models import marginal_use, short_waits_wait_conserving
 
 BASELINE = Load(0.2, 0.002)

@@ -1,24 +1,18 @@
 """Gpus in waiting policies: shares of them, what they rent, what is owned, how work is counted."""
 
-import json
 import math
-from datetime import date
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from foresail.cli.cloud import app
-from foresail.cloud.prices import InstanceType, Offer, PriceCatalogue, Reserved
 from foresail.cloud.waiting.jobs import (
     GIB,
     FixedMachines,
     RentedType,
     TraceJobs,
     proportional_family,
-    rented_family,
     rents,
 )
 from foresail.cloud.waiting.kernels.waiting import FIXED, RENTED
@@ -27,7 +21,6 @@ from foresail.model.errors import InputError
 from foresail.traces.filtering import FilterChoice, apply_filters
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies.renting.metrics import measured
-from foresail_studies.renting.owned_machines import owned_machines, owned_offer, share_too_wide
 
 SMALL = RentedType("small", 8, 64.0 * GIB, 1.0, 1.0)
 LARGE = RentedType("large", 64, 512.0 * GIB, 10.0, 8.0)
@@ -151,30 +144,8 @@ def test_work_counts_by_its_price():
     assert all_fit.fixed_utilisation == 1.0  # the gpu; of the cores 10 / 16
     some_fit = measured(simulate(jobs, narrow, family, policy, told), narrow, policy)
     assert some_fit.rented_work == pytest.approx(1.0 / 6.0)
-    assert share_too_wide(jobs, narrow, family) == pytest.approx(1.0 / 6.0)
     assert fixed.kept_busy(jobs) == 3600.0
     assert FixedMachines(1, 4).kept_busy(jobs) == 9000.0
-
-
-def test_what_is_owned_has_gpus_if_jobs_ask():
-    """The most of them, the cheapest of equals; the largest machine if nobody asks."""
-
-    def offer(name, cores, gpus, price):
-        kind = InstanceType(name, "p", "r", cores, 64.0 * GIB, gpus)
-        return Offer(kind, price, (Reserved(3, price / 2.0),))
-
-    offers = (offer("cpu", 96, 0, 4.0), offer("dear", 32, 8, 30.0), offer("cheap", 16, 8, 9.0))
-    catalogue = PriceCatalogue("made", date(2024, 1, 1), "USD", offers)
-    asking, others = jobs_of([0.5, 0.0]).requests, jobs_of([0.0]).requests
-    assert owned_offer(catalogue, None).instance.name == "cpu"
-    assert owned_offer(catalogue, None, others).instance.name == "cpu"
-    chosen = owned_offer(catalogue, None, asking)
-    assert chosen.instance.name == "cheap"
-    assert owned_machines(chosen, None, None).gpus == 8.0
-    assert owned_offer(catalogue, "cpu", asking).instance.name == "cpu"
-    assert [kind.gpus for kind in rented_family(catalogue)] == [0.0, 8.0, 8.0]
-    with pytest.raises(InputError, match="1 job"):
-        owned_offer(PriceCatalogue("made", date(2024, 1, 1), "USD", offers[:1]), None, asking)
 
 
 def test_a_core_for_gpus():
@@ -189,36 +160,3 @@ def test_a_core_for_gpus():
     result = apply_filters(log, [*map(FilterChoice, names)])
     assert dict(result.meta.filters)["core_for_gpus"] == 2
     assert result.cpus.tolist() == [2.0, 1.0, 4.0]
-
-
-def test_a_log_of_gpus_is_answered(tmp_path):
-    """Machines with gpus are owned and rented; without any for sale, the error says who asks."""
-    random = np.random.default_rng(3)
-    rows = ["timestamp,duration,num_gpus,gpu_time,cluster"]
-    for at in np.sort(random.integers(0, 10 * 24 * 60, 400)).tolist():
-        day, minutes = divmod(at, 24 * 60)
-        gpus = int(2 ** random.integers(0, 4))
-        time = f"2017-10-{1 + day:02d} {minutes // 60:02d}:{minutes % 60:02d}:00"
-        rows.append(f"{time},{random.integers(60, 40_000)}.0,{gpus},0.0,a")
-    log = tmp_path / "philly.csv"
-    log.write_text("\n".join(rows) + "\n")
-    prices = tmp_path / "prices.csv"
-    prices.write_text(
-        "instance_type,cores,memory_gib,on_demand,currency,date,gpus,reserved_3y\n"
-        "cores,64,256,3.0,USD,2024-01-01,0,1.2\n"
-        "one,8,64,1.0,USD,2024-01-01,1,0.4\n"
-        "eight,64,512,8.0,USD,2024-01-01,8,3.2\n"
-    )
-    wanted = ["waiting", str(log), "--prices", str(prices), "--fixed", "0,2,6", "--workers", "1"]
-    result = CliRunner().invoke(app, [*wanted, "--format", "json"])
-    assert result.exit_code == 0, result.exception
-    told = json.loads(result.stdout)
-    assert (told["machine"]["name"], told["machine"]["gpus"]) == ("eight", 8.0)
-    shares = {
-        p["machines"]: p["rented_work"] for p in told["points"] if p["policy"] == "no-jobs-wait"
-    }
-    assert shares[0] == 1.0
-    assert shares[0] > shares[2] > shares[6]
-    refused = CliRunner().invoke(app, ["waiting", str(log), "--workers", "1"])
-    assert isinstance(refused.exception, InputError)
-    assert "400 jobs" in str(refused.exception)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,8 +14,6 @@ from foresail.cloud.waiting.learning import (
     waits_over,
 )
 from foresail.cloud.waiting.simulating import Beliefs, simulate, waiting_policy
-from foresail.model.errors import InputError
-from foresail_studies.renting.sweeping import SweepInputs, WaitingSetting, try_settings
 
 FAMILY = proportional_family()
 
@@ -55,16 +52,3 @@ def test_examples_are_of_the_jobs_whose_waits_are_over():
     assert FEWEST_WAITS <= rows.wait_seconds.size <= asked[0][0]
     assert observed_waits(jobs.submit_seconds, 86_400.0, all_wait) is None
     assert len(asked) == 1
-
-
-def test_a_log_that_is_too_short_for_a_limit():
-    """It is said before anything is simulated; settings that nobody tells anything are tried."""
-    jobs = made(900)
-    inputs = SweepInputs(jobs, jobs.runtime_seconds, FixedMachines(1, 8), FAMILY, waits="linear")
-    plain, told = (
-        WaitingSetting("all-jobs-wait-threshold", 2, 86_400.0, None),
-        WaitingSetting("short-waits-wait", 2, 86_400.0, None),
-    )
-    assert [setting for setting, _ in try_settings(inputs, [plain])] == [plain]
-    with pytest.raises(InputError, match="found '0 waits up to 24 h'"):
-        list(try_settings(inputs, [plain, told]))

@@ -1,10 +1,13 @@
-"""Synchronisation models, whom a barrier waits for, and the speeds of transient workers."""
+"""Synchronisation models: whom a barrier waits for, and time and cost by workers and speeds.
+
+By formula, or with speeds that are drawn.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -14,8 +17,7 @@ from foresail.distributions.empirical import Empirical
 from foresail.model.arrays import Floats, Integers
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError, UnknownNameError, require, require_at_least
-from foresail.model.registry import Entry
-from foresail.model.short_form import PlugIn, make_part, name_and_settings, said
+from foresail.model.short_form import name_and_settings
 
 _MOST_BARRIERS: Final = 1_000_000
 
@@ -68,98 +70,72 @@ class BarrierRules:
 
 
 @dataclass(frozen=True, slots=True)
-class OnDemand:
-    """Bulk-synchronous on workers of the same speed (equations 4.3 and 4.4)."""
+class BarrierModel:
+    """Way to synchronise: bulk-synchronous on transient workers (4.5), unless a field differs."""
 
-    def rules(self, workers: Integers) -> BarrierRules:
-        """Rules at each number of workers."""
-        ones = np.ones_like(workers)
-        return BarrierRules(workers, ones, ones, np.zeros_like(workers), transient=False)
-
-
-@dataclass(frozen=True, slots=True)
-class TransientWorkers:
-    """Bulk-synchronous on transient workers: every barrier waits for the slowest (4.5)."""
-
-    def rules(self, workers: Integers) -> BarrierRules:
-        """Rules at each number of workers."""
-        ones = np.ones_like(workers)
-        return BarrierRules(workers, ones, ones, np.zeros_like(workers))
-
-
-@dataclass(frozen=True, slots=True)
-class Replicas:
-    """Backup workers: a barrier waits for the k fastest of k + ``count`` (4.6 to 4.8)."""
-
-    count: str = "1"
-
-    def rules(self, workers: Integers) -> BarrierRules:
-        """Rules at each number of workers."""
-        more = amount(self.count, workers, "count")
-        return BarrierRules(workers + more, 1 + more, 1 + more, np.zeros_like(workers))
-
-
-@dataclass(frozen=True, slots=True)
-class Staleness:
-    """Bounded staleness: workers exchange only every so many ``intervals`` (4.9)."""
-
-    intervals: int = 10
+    replicas: str = "0"
+    """Backup workers: a barrier waits for the k fastest of k and these (4.6 to 4.8)."""
+    dropped: str = "0"
+    """Slowest tasks that a barrier does not wait for; done again in the next interval (4.10)."""
+    intervals: int = 1
+    """Bounded staleness: workers exchange only every so many (4.9)."""
+    keeps_partial_work: bool = False
+    """Flexible synchronisation: only the unfinished part of dropped tasks is put off (4.11)."""
+    transient: bool = True
+    """Whether workers are transient; else all have the same speed (4.3 and 4.4)."""
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "intervals")
 
     def rules(self, workers: Integers) -> BarrierRules:
         """Rules at each number of workers."""
-        ones = np.ones_like(workers)
-        return BarrierRules(
-            workers,
-            ones,
-            ones,
-            np.zeros_like(workers),
-            intervals_per_message=self.intervals,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Partial:
-    """Partial barriers: the ``dropped`` slowest tasks are done again later, from scratch (4.10)."""
-
-    dropped: str = "k/2"
-
-    def rules(self, workers: Integers) -> BarrierRules:
-        """Rules at each number of workers."""
-        dropped = _dropped(self.dropped, workers)
-        return BarrierRules(workers, 1 + dropped, np.ones_like(workers), dropped)
-
-
-@dataclass(frozen=True, slots=True)
-class Flexible:
-    """Flexible synchronisation: only the unfinished part of ``dropped`` tasks is put off (4.11).
-
-    With ``replicas``, the hybrid of both.
-    """
-
-    dropped: str = "k-1"
-    replicas: str = "0"
-
-    def rules(self, workers: Integers) -> BarrierRules:
-        """Rules at each number of workers."""
-        dropped = _dropped(self.dropped, workers)
         more = amount(self.replicas, workers, "replicas")
+        dropped = _dropped(self.dropped, workers)
         return BarrierRules(
-            workers + more, 1 + dropped + more, 1 + more, dropped, keeps_partial_work=True
+            rented=workers + more,
+            release_rank=1 + dropped + more,
+            last_rank=1 + more,
+            dropped=dropped,
+            keeps_partial_work=self.keeps_partial_work,
+            intervals_per_message=self.intervals,
+            transient=self.transient,
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Hybrid(Flexible):
-    """Flexible synchronisation with backup workers; its formula is ours (spec section 3)."""
+_FLEXIBLE: Final = BarrierModel(dropped="k-1", keeps_partial_work=True)
+_MODELS: Final[dict[str, tuple[BarrierModel, tuple[str, ...]]]] = {
+    "on_demand": (BarrierModel(transient=False), ()),
+    "transient": (BarrierModel(), ()),
+    "replicas": (BarrierModel(replicas="1"), ("count",)),
+    "staleness": (BarrierModel(intervals=10), ("intervals",)),
+    "partial": (BarrierModel(dropped="k/2"), ("dropped",)),
+    "fsp": (_FLEXIBLE, ("dropped", "replicas")),
+    "hybrid": (replace(_FLEXIBLE, replicas="1"), ("dropped", "replicas")),
+}
+"""Models by name, and the parameters of each; ``count`` is that of backup workers. The formula of
+the hybrid is ours (spec section 3)."""
 
-    replicas: str = "1"
 
+def model_of(text: str) -> BarrierModel:
+    """The model that a short form names, such as ``fsp(dropped=k/2)``.
 
-Model = OnDemand | TransientWorkers | Replicas | Staleness | Partial | Flexible
-"""A way to synchronise."""
+    Raises ``InputError`` if the text is malformed, or a parameter's value does not fit;
+    ``UnknownNameError`` if there is no such model or parameter.
+    """
+    name, settings = name_and_settings(text)
+    if name not in _MODELS:
+        raise UnknownNameError("synchronisation model", name, _MODELS)
+    model, known = _MODELS[name]
+    values: dict[str, Any] = {}
+    for setting in settings:
+        field, _, value = (each.strip() for each in setting.partition("="))
+        if field not in known:
+            raise UnknownNameError(f"parameter of {name}", field, known)
+        if field == "intervals" and not value.isdigit():
+            raise InputError("not a number", field=field, value=value, expected="1 or more")
+        own = "replicas" if field == "count" else field
+        values[own] = int(value) if field == "intervals" else value
+    return replace(model, **values)
 
 
 def amount(text: str, workers: Integers, field: str) -> Integers:
@@ -191,41 +167,6 @@ def _dropped(text: str, workers: Integers) -> Integers:
             expected="fewer than k, such as k-1",
         )
     return np.minimum(dropped, workers - 1)
-
-
-_MODELS: Final[dict[str, type[Any]]] = {
-    "on_demand": OnDemand,
-    "transient": TransientWorkers,
-    "replicas": Replicas,
-    "staleness": Staleness,
-    "partial": Partial,
-    "fsp": Flexible,
-    "hybrid": Hybrid,
-}
-
-
-def label(part: PlugIn) -> str:
-    """Name of a model, defaults too: ``fsp(dropped=k-1)``; only no replicas are left out."""
-    values = {each.name: getattr(part.parameters, each.name) for each in fields(part.parameters)}
-    shown = [
-        f"{name}={said(value)}"
-        for name, value in values.items()
-        if (name, value) != ("replicas", "0")
-    ]
-    return f"{part.entry.name}({','.join(shown)})" if shown else part.entry.name
-
-
-def model_of(text: str) -> PlugIn:
-    """The model that a short form names, such as ``fsp(dropped=k/2)``.
-
-    Raises ``InputError`` if the text is malformed, or a parameter's value does not fit;
-    ``UnknownNameError`` if there is no such model or parameter.
-    """
-    name, settings = name_and_settings(text)
-    if name not in _MODELS:
-        raise UnknownNameError("synchronisation model", name, _MODELS)
-    kind = _MODELS[name]
-    return make_part(Entry("synchronisation model", name, lambda model: model, kind), settings)
 
 
 _LEVELS: Final = 4096
@@ -313,3 +254,217 @@ def at_least(distribution: Distribution, lowest: float) -> Empirical:
         raise InputError("no speed", field="lowest", value=lowest, expected="above 0")
     levels = (np.arange(_LEVELS) + 0.5) / _LEVELS
     return Empirical([max(distribution.quantile(float(level)), lowest) for level in levels])
+
+
+@dataclass(frozen=True)
+class Costs:
+    """A model at several numbers of workers; all arrays of shape (numbers of workers,)."""
+
+    name: str
+    """The model's short form."""
+    workers: Integers
+    """Workers that tasks are made for, k."""
+    seconds: Floats
+    """Time that the program takes, T."""
+    speedup: Floats
+    """Over one on-demand worker that meets no barrier."""
+    cost: Floats
+    """Over what that worker costs."""
+
+    @property
+    def ratio(self) -> Floats:
+        """Speed-up for the money: speed-up over cost."""
+        return self.speedup / self.cost
+
+    @property
+    def fastest(self) -> int:
+        """Place among the numbers of workers where the speed-up is largest."""
+        return int(np.argmax(self.speedup))
+
+    @property
+    def best_value(self) -> int:
+        """Place among the numbers of workers where speed-up over cost is largest."""
+        return int(np.argmax(self.ratio))
+
+
+def costs(
+    name: str,
+    model: BarrierModel,
+    setting: BarrierProgram,
+    workers: Integers,
+    speeds: RankedSpeeds | None = None,
+) -> Costs:
+    """Time and cost by the model's formula (equations 4.3 to 4.11).
+
+    All of them are one recurrence: an interval has its own share of the work and what the one
+    before has left, and is done at the pace of the worker that the barrier waits for. Expected
+    speeds stand for speeds, as in the thesis; ``drawn_costs`` draws them.
+
+    ``workers`` are numbers of them, each at least 1; ``speeds`` those of transient ones, by default
+    uniform between 0 and 1.
+
+    Raises ``InputError`` if a number of workers is below 1.
+    """
+    check_workers(workers)
+    rules = model.rules(workers)
+    release, last, left = _paces(rules, workers, UniformSpeeds() if speeds is None else speeds)
+    share = setting.operations / setting.barriers
+    waiting = np.full(workers.shape, share)
+    busy = np.zeros(workers.shape)
+    for _ in range(setting.barriers - 1):
+        busy += waiting / (workers * release)
+        waiting = share + left * waiting
+    busy += waiting / (workers * last)
+    return costed(name, rules, setting, workers, busy)
+
+
+def costed(
+    name: str, rules: BarrierRules, setting: BarrierProgram, workers: Integers, busy: Floats
+) -> Costs:
+    """Costs of workers that compute (and wait) for so long; shape of ``busy`` as of ``workers``."""
+    messages = setting.barriers / rules.intervals_per_message
+    seconds = busy + setting.network_seconds * messages * workers
+    price = 1.0 - setting.transient_discount if rules.transient else 1.0
+    return Costs(
+        name=name,
+        workers=workers,
+        seconds=seconds,
+        speedup=setting.operations / seconds,
+        cost=np.asarray(price * rules.rented * seconds / setting.operations, np.float64),
+    )
+
+
+def check_workers(workers: Integers) -> None:
+    """Refuse a number of workers below 1."""
+    if not workers.size or workers.min() < 1:
+        raise InputError(
+            "no number of workers",
+            field="workers",
+            value=int(workers.min()) if workers.size else None,
+            expected="1 or more",
+        )
+
+
+def _paces(
+    rules: BarrierRules, workers: Integers, speeds: RankedSpeeds
+) -> tuple[Floats, Floats, Floats]:
+    """Pace of a released barrier, of the last one, and the share of an interval's work left."""
+    left = rules.dropped / workers
+    if not rules.transient:
+        ones = np.ones(workers.shape)
+        return ones, ones, left
+    if rules.keeps_partial_work:
+        left = left * speeds.unfinished(rules.dropped, workers)
+    return (
+        speeds.expected(rules.release_rank, rules.rented),
+        speeds.expected(rules.last_rank, rules.rented),
+        left,
+    )
+
+
+_MOST_RUNS: Final = 10_000_000
+_MOST_AT_ONCE: Final = 20_000_000
+"""Speeds that are held at once."""
+
+
+def drawn_costs(
+    name: str,
+    model: BarrierModel,
+    setting: BarrierProgram,
+    workers: Integers,
+    speeds: Distribution,
+    *,
+    runs: int,
+    random: np.random.Generator,
+) -> Costs:
+    """Costs by the mean time of runs with workers whose speeds are drawn anew in every interval.
+
+    The thesis divides work by expected speeds; the mean of work over speed is larger, and without
+    end where speeds may be near 0 (spec section 11, item 12): give speeds a lower bound. With
+    bounded staleness workers really run apart here, by as many intervals as they may.
+
+    Raises ``InputError`` if a number is out of its range, or a speed is 0.
+
+    Parameters
+    ----------
+    name, model, setting, workers
+        As for ``costs``.
+    speeds
+        Of a transient worker, above 0; 1 is the speed of an on-demand worker.
+    runs
+        How often, at least 2 and at most ten million.
+    random
+        Source of the speeds.
+    """
+    check_workers(workers)
+    if not 2 <= runs <= _MOST_RUNS:
+        expected = f"2 to {_MOST_RUNS:,}"
+        raise InputError("no number of runs", field="runs", value=runs, expected=expected)
+    rules = model.rules(workers)
+    busy = np.empty((workers.size, runs))
+    for place, k in enumerate(workers.tolist()):
+        rented = int(rules.rented[place])
+        together = max(_MOST_AT_ONCE // (setting.barriers * rented), 1)
+        for first in range(0, runs, together):
+            some = slice(first, min(first + together, runs))
+            shape = some.stop - some.start, setting.barriers, rented
+            drawn = _speeds(speeds, shape, random, rules)
+            if rules.intervals_per_message > 1:
+                busy[place, some] = _apart(drawn, setting, rules.intervals_per_message, k)
+            else:
+                busy[place, some] = _together(drawn, setting, rules, place, k)
+    return costed(name, rules, setting, workers, busy.mean(axis=1))
+
+
+def _speeds(
+    speeds: Distribution,
+    shape: tuple[int, int, int],
+    random: np.random.Generator,
+    rules: BarrierRules,
+) -> Floats:
+    if not rules.transient:
+        return np.ones(shape)
+    drawn = speeds.sample(random, math.prod(shape)).reshape(shape)
+    if not drawn.min() > 0.0:
+        raise InputError(
+            "some workers never get anything done",
+            field="speeds",
+            value=float(drawn.min()),
+            expected="speeds above 0; raise the lowest speed",
+        )
+    return drawn
+
+
+def _together(
+    drawn: Floats, setting: BarrierProgram, rules: BarrierRules, place: int, k: int
+) -> Floats:
+    """Shape (runs,): time until the last barrier, all workers going from barrier to barrier."""
+    release, last = int(rules.release_rank[place]) - 1, int(rules.last_rank[place]) - 1
+    dropped = int(rules.dropped[place])
+    ranked = np.sort(drawn, axis=2)
+    pace = ranked[:, :, release]
+    left = np.full(pace.shape, dropped / k)
+    if rules.keeps_partial_work and dropped:
+        slower = ranked[:, :, release - dropped : release]
+        left = (1.0 - slower / pace[:, :, np.newaxis]).sum(axis=2) / k
+    share = setting.operations / setting.barriers
+    work = np.full(drawn.shape[0], share)
+    busy = np.zeros(drawn.shape[0])
+    for interval in range(setting.barriers - 1):
+        busy += work / (k * pace[:, interval])
+        work = share + left[:, interval] * work
+    return np.asarray(busy + work / (k * ranked[:, -1, last]))
+
+
+def _apart(drawn: Floats, setting: BarrierProgram, staleness: int, k: int) -> Floats:
+    """Shape (runs,): time until all are done, none more than its staleness ahead of the slowest."""
+    each = setting.operations / setting.barriers / k / drawn
+    done = np.zeros((drawn.shape[0], drawn.shape[2]))
+    slowest = np.zeros((drawn.shape[0], setting.barriers))
+    for interval in range(setting.barriers):
+        begin = done
+        if interval >= staleness:
+            begin = np.maximum(done, slowest[:, interval - staleness, np.newaxis])
+        done = begin + each[:, interval]
+        slowest[:, interval] = done.max(axis=1)
+    return np.asarray(done.max(axis=1))

@@ -1,9 +1,8 @@
-"""Cost and waits of a waiting policy on a log (spec section 8), and by blocks of time."""
+"""Cost and waits of a waiting policy on a log (spec section 8)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -176,7 +175,9 @@ def measured(
     if last - first < 2 or columns.submit[last - 1] <= columns.submit[first]:
         raise InputError("too few jobs to measure", value=count, expected="some at two times")
     period = float(columns.submit[last - 1] - columns.submit[first])
-    totals = added_up(simulated, policy, first, last, trial_price)
+    totals = np.empty(TOTALS)
+    of_trace = columns, simulated.shapes, simulated.outcomes
+    add_up(first, last, trial_price, policy.rules, *of_trace, totals)
     jobs, work = totals[JOBS], max(totals[WORK], 1e-300)
     return WaitingMetrics(
         jobs=last - first,
@@ -196,70 +197,10 @@ def measured(
     )
 
 
-def added_up(
-    simulated: Simulated, policy: WaitingPolicy, first: int, last: int, trial_price: float = 1.0
-) -> Floats:
-    """Totals of the jobs from a first to before a last, as ``add_up`` fills them."""
-    totals = np.empty(TOTALS)
-    columns, shapes, outcomes = simulated.columns, simulated.shapes, simulated.outcomes
-    add_up(first, last, trial_price, policy.rules, columns, shapes, outcomes, totals)
-    return totals
-
-
 def _used(totals: Floats, fixed: FixedMachines, period_seconds: float) -> float:
     """Share of the fixed machines that was in use: of their cores or gpus, whichever is more."""
     cores, gpus = fixed.total_cores * period_seconds, fixed.total_gpus * period_seconds
     return max(
         float(totals[FIXED_CORE_SECONDS] / cores) if cores else 0.0,
         float(totals[FIXED_GPU_SECONDS] / in_shares(gpus)) if gpus else 0.0,
-    )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BlockSums:
-    """Sums of a simulation in each block of time; arrays of shape (blocks,)."""
-
-    jobs: Floats
-    wait_seconds: Floats
-    """Submitted in the block, and what they waited in all."""
-    cost: Floats
-    on_demand_cost: Floats
-    """Money for the block's time on fixed machines and for its jobs on rented ones; and money if
-    all of its jobs had been rented one at once."""
-
-    def drawn(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Effective price and mean wait (s) of periods put together anew, shape (draws,).
-
-        ``weights`` has how often each draw has each block, shape (draws, blocks): of blocks in one
-        of which at least a job was submitted.
-        """
-        return (
-            (weights @ self.cost) / (weights @ self.on_demand_cost),
-            (weights @ self.wait_seconds) / (weights @ self.jobs),
-        )
-
-
-def block_sums(
-    simulated: Simulated,
-    fixed: FixedMachines,
-    policy: WaitingPolicy,
-    length_seconds: float,
-) -> BlockSums:
-    """The sums of each block of submissions.
-
-    The blocks add up to what ``measured`` has; trials cost as much as other rented
-    machines. The last block may be shorter.
-    """
-    submit = simulated.columns.submit
-    span = float(submit[-1] - submit[0])
-    edges = submit[0] + np.append(np.arange(0.0, span, length_seconds), span)
-    places = np.searchsorted(submit, edges)
-    places[-1] = submit.size
-    sums = np.stack([added_up(simulated, policy, *part) for part in pairwise(places.tolist())])
-    owned = fixed.count * fixed.price_per_hour * np.diff(edges) / 3600.0
-    return BlockSums(
-        jobs=sums[:, JOBS],
-        wait_seconds=sums[:, WAIT],
-        cost=owned + sums[:, RENTED_COST] + sums[:, TRIAL_COST],
-        on_demand_cost=sums[:, ON_DEMAND_COST],
     )

@@ -16,12 +16,14 @@ from foresail.distributions.empirical import Empirical
 from foresail.model.errors import InputError
 from foresail.model.registry import register
 from foresail_studies import cloud as cloud
-from foresail_studies.renting.barrier_costs import Costs, costs, drawn_costs
 from foresail_studies.renting.barriers import (
     AnySpeeds,
     BarrierProgram,
+    Costs,
     UniformSpeeds,
     at_least,
+    costs,
+    drawn_costs,
     model_of,
 )
 from foresail_studies.study import (
@@ -120,7 +122,7 @@ class BarrierFormula:
     def measure(self) -> Mapping[str, float]:
         """Time and money by the model's formula."""
         speeds = None if self.lowest is None else AnySpeeds(_uniform(self.lowest))
-        model = model_of(self.model).build()
+        model = model_of(self.model)
         found = costs(self.model, model, _BASELINE, np.array([self.workers]), speeds)
         return _figures(found)
 
@@ -135,7 +137,7 @@ class ModelBarrier:
     def measure(self) -> Mapping[str, float]:
         """Expected pace, and how much of an interval's work is left."""
         workers = np.array([self.workers])
-        rules = model_of(self.model).build().rules(workers)
+        rules = model_of(self.model).rules(workers)
         left = rules.dropped / workers
         if not rules.transient:
             return {"pace": 1.0, "left": float(left[0])}
@@ -167,14 +169,14 @@ class Draw:
         speeds = _measured(self.prices, self.lowest) if self.prices else _uniform(self.lowest)
         found = drawn_costs(
             self.model,
-            model_of(self.model).build(),
+            model_of(self.model),
             _BASELINE,
             np.array([self.workers]),
             speeds,
             runs=self.runs,
             random=np.random.default_rng(self.seed),
         )
-        return _figures(found.costs)
+        return _figures(found)
 
 
 def _figures(found: Costs) -> Mapping[str, float]:

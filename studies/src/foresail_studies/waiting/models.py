@@ -16,13 +16,13 @@ from foresail.cloud.waiting.simulating import Beliefs, Foresight, Queue, Waiting
 from foresail.model.arrays import Floats
 from foresail.model.registry import register
 from foresail_studies.renting import formulas
-from foresail_studies.renting.metrics import measured
-from foresail_studies.renting.queueing import (
+from foresail_studies.renting.formulas import (
     checked_amount,
     checked_servers,
     checked_share,
     with_patience,
 )
+from foresail_studies.renting.metrics import measured
 from foresail_studies.study import (
     Bound,
     GridPoint,

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from foresail.cli.formats import refuse
-from foresail.cli.progress import doing
-from foresail.cli.renting_options import AnswerOptions
+from foresail.cli.formats import Format, FormatOption, print_json, print_table
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     from numpy.typing import NDArray
 
-    from foresail.model.distribution import Distribution
-    from foresail.model.short_form import PlugIn
-    from foresail_studies.renting.barrier_costs import Costs, DrawnCosts
-    from foresail_studies.renting.barriers import BarrierProgram
+    from foresail_studies.renting.barriers import Costs
 
 STANDARD: Final = (
     "on_demand",
@@ -29,11 +22,7 @@ STANDARD: Final = (
 )
 """What is compared when no model is named."""
 _MOST_WORKERS: Final = 100_000
-_ALONE: Final = "changes nothing alone"
-
 _LOWEST: Final = 0.05
-_MODEL_HELP: Final = f'Such as "replicas(count=2)"; may be repeated [{", ".join(STANDARD)}].'
-_LOWEST_HELP: Final = f"Slower workers count as this fast [{_LOWEST} where speeds are drawn]."
 
 
 def command(
@@ -45,9 +34,7 @@ def command(
     discount: float = 0.9,
     lowest_speed: float | None = None,
     monte_carlo: int = 0,
-    speed_intervals: int = 1,
-    seed: int = 1,
-    answering: AnswerOptions = AnswerOptions(),
+    output_format: FormatOption = Format.TABLE,
 ) -> None:
     """Time and cost of ways to synchronise, against the number of workers.
 
@@ -66,36 +53,71 @@ def command(
         discount SHARE: How much cheaper transient workers are.
         lowest_speed SPEED: Slower workers count as this fast [0.05 where speeds are drawn].
         monte_carlo RUNS (0..): Draw speeds so often; 0: expected speeds.
-        speed_intervals (1..): Intervals that a drawn speed lasts.
-        seed (0..): Of the draws.
     """
-    from foresail_studies.renting.barriers import BarrierProgram, model_of
-    from foresail_studies.renting.synchronization_page import (
-        best_table,
-        costs_of,
-        synchronization_page,
-        synchronization_record,
+    import numpy as np
+
+    from foresail.distributions.basic import Uniform
+    from foresail_studies.renting.barriers import (
+        AnySpeeds,
+        BarrierProgram,
+        at_least,
+        costs,
+        drawn_costs,
+        model_of,
     )
 
-    if speed_intervals > 1 and not monte_carlo:
-        refuse({"--speed-intervals": speed_intervals}, _ALONE, "--monte-carlo RUNS too")
     setting = BarrierProgram(operations, barriers, network, discount)
     counts = _workers(workers)
-    parts = [model_of(text) for text in models or STANDARD]
-    for part in parts:
-        part.build().rules(counts)
-    speeds, how = _speeds(lowest_speed, monte_carlo > 0)
-    how += f"; drawn {monte_carlo:,} times" if monte_carlo else ""
-    answering.require_folder()
-    with doing("costs of synchronisation"):
-        found = _found(parts, setting, counts, speeds, monte_carlo, speed_intervals, seed)
-    answering.answer(
-        synchronization_record(found),
-        (),
-        [best_table([costs_of(each) for each in found])],
-        lambda: synchronization_page(setting, found, how),
-        [f"Transient workers: {how}."],
-    )
+    named = [(name, model_of(name)) for name in models or STANDARD]
+    lowest = _LOWEST if lowest_speed is None else lowest_speed
+    if not lowest < 1.0:
+        expected = "below 1, for speeds are uniform from 0 to 1"
+        raise InputError(
+            "no worker is as fast", field="--lowest-speed", value=lowest, expected=expected
+        )
+    speeds = at_least(Uniform(0.0, 1.0), lowest)
+    if monte_carlo:
+        draws = np.random.default_rng(1)
+        found = [
+            drawn_costs(*each, setting, counts, speeds, runs=monte_carlo, random=draws)
+            for each in named
+        ]
+    else:
+        ranked = None if lowest_speed is None else AnySpeeds(speeds)
+        found = [costs(*each, setting, counts, ranked) for each in named]
+    if output_format is Format.JSON:
+        print_json({"models": [_record(each) for each in found]})
+    else:
+        print_table(_HEADINGS, [_best(each) for each in found], right=len(_HEADINGS) - 1)
+
+
+_HEADINGS: Final = (
+    *("model", "fastest with", "speed-up", "cost", "best value with", "speed-up / cost"),
+)
+
+
+def _best(costs: Costs) -> list[str]:
+    """A model's best numbers of workers."""
+    fast, good = costs.fastest, costs.best_value
+    return [
+        costs.name,
+        str(costs.workers[fast]),
+        f"{costs.speedup[fast]:.3f}",
+        f"{costs.cost[fast]:.3f}",
+        str(costs.workers[good]),
+        f"{costs.ratio[good]:.3f}",
+    ]
+
+
+def _record(costs: Costs) -> dict[str, Any]:
+    names = ("workers", "seconds", "speedup", "cost")
+    return {
+        "model": costs.name,
+        **{name: getattr(costs, name).tolist() for name in names},
+        "speedup_per_cost": costs.ratio.tolist(),
+        "fastest_workers": int(costs.workers[costs.fastest]),
+        "best_value_workers": int(costs.workers[costs.best_value]),
+    }
 
 
 def _workers(text: str) -> NDArray[np.int64]:
@@ -117,55 +139,3 @@ def _workers(text: str) -> NDArray[np.int64]:
             expected=f"1 to {_MOST_WORKERS}, such as 1:64 or 4,8,16",
         )
     return counts
-
-
-def _speeds(lowest: float | None, drawn: bool) -> tuple[Distribution | None, str]:
-    """Speeds of transient workers, None for the published ones; and what they are in words."""
-    from foresail.distributions.basic import Uniform
-    from foresail_studies.renting.barriers import at_least
-
-    if lowest is None and not drawn:
-        return None, "their speeds are uniform from 0 to 1"
-    raised = _LOWEST if lowest is None else lowest
-    if not raised < 1.0:
-        raise InputError(
-            "no worker is as fast",
-            field="--lowest-speed",
-            value=raised,
-            expected="below 1, for speeds are uniform from 0 to 1",
-        )
-    words = f"their speeds are uniform from 0 to 1, and at least {raised:g}"
-    return at_least(Uniform(0.0, 1.0), raised), words
-
-
-def _found(
-    parts: Sequence[PlugIn],
-    setting: BarrierProgram,
-    counts: NDArray[np.int64],
-    speeds: Distribution | None,
-    runs: int,
-    intervals: int,
-    seed: int,
-) -> list[Costs | DrawnCosts]:
-    import numpy as np
-
-    from foresail_studies.renting.barrier_costs import costs, drawn_costs
-    from foresail_studies.renting.barriers import AnySpeeds, label
-
-    if not runs or speeds is None:
-        ranked = None if speeds is None else AnySpeeds(speeds)
-        return [costs(label(part), part.build(), setting, counts, ranked) for part in parts]
-    random = np.random.default_rng(seed)
-    return [
-        drawn_costs(
-            label(part),
-            part.build(),
-            setting,
-            counts,
-            speeds,
-            runs=runs,
-            random=random,
-            intervals_per_draw=intervals,
-        )
-        for part in parts
-    ]
