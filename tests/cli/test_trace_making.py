@@ -41,9 +41,9 @@ def test_generate_an_swf_file(log):
 
 
 def test_generate_a_folder_from_another_log(log, tmp_path):
-    """The resampler takes its source as a setting, and a folder is written by default."""
+    """A generator takes its source as a setting, and a folder is written by default."""
     said = call(
-        "generate", "resample", "--set", f"source={log}", "--jobs", 50, "--output", tmp_path / "new"
+        "generate", "slearn", "--set", f"source={log}", "--jobs", 50, "--output", tmp_path / "new"
     )
     assert "50 jobs" in said
     assert len(read_folder(tmp_path / "new")) == 50
@@ -100,7 +100,7 @@ def test_lists():
         (["generate", "lublin", "-o", "x", "--set", "laod=1"], "'load'"),
         (["generate", "lublin", "-o", "x", "--set", "load"], "parameter=value"),
         (["generate", "lublin", "-o", "x", "--set", "load=heavy"], "heavy"),
-        (["generate", "resample", "-o", "x"], "source="),
+        (["generate", "segment", "-o", "x"], "source="),
         (["filter", "LOG"], "nowhere to write"),
         (["filter", "LOG", "x"], "--with"),
         (["filter", "LOG", "x", "--with", "predictsm"], "predictsim"),

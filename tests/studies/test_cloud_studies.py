@@ -9,7 +9,7 @@ import pytest
 from declared import require_claims_about_cases
 from foresail.model.errors import InputError
 from foresail_studies.cloud import target
-from foresail_studies.purchasing.mix import Purchase, SmallCases
+from foresail_studies.purchasing.mix import Purchase
 from foresail_studies.report import judge
 from foresail_studies.results import StudyResults, carry_out_study
 from foresail_studies.study import study_part
@@ -180,14 +180,6 @@ def test_a_log_is_bought_for(tmp_path):
     assert with_them["optimum"] < without["optimum"] < 1.0
     assert without["optimum_transient"] == 0.0 < with_them["optimum_transient"]
     assert with_them["optimum_scheduled-reserved"] == 0.0
-
-
-def test_small_cases_are_held_against_the_exact_optimum():
-    """One term as long as demand is exact; windows that slide are not always."""
-    exact = SmallCases("one term, as long as demand", 5, 0).measure()
-    assert exact["most_above"] == pytest.approx(0.0, abs=1e-9)
-    sliding = SmallCases("two terms", 5, 0).measure()
-    assert 0.0 < sliding["above"] <= sliding["most_above"] < 0.2
 
 
 def test_formulas_of_thresholds_are_measured():

@@ -368,11 +368,7 @@ def test_equal_seeds_give_equal_traces(jobs, slots, wished, part, seed):
         (SLearnTracesParameters, {"calibration": "azure"}),
         (SLearnTracesParameters, {"wide": "keep"}),
         (SLearnTracesParameters, {"part": "future"}),
-        (SLearnTracesParameters, {"most_tasks": 0}),
-        (SLearnTracesParameters, {"compression": 0.5}),
         (SLearnDagParameters, {"dags": 1}),
-        (SLearnDagParameters, {"fewest_stages": 0}),
-        (SLearnDagParameters, {"most_stages": 1}),
     ],
     ids=str,
 )
@@ -408,13 +404,3 @@ def test_deadlines_leave_a_job_its_slack_beyond_what_it_takes_alone():
     np.testing.assert_allclose(given.to_numpy(), (1.5 * alone).to_numpy(), rtol=1e-6)
     with pytest.raises(InputError, match="slack_percent"):
         slearn(slack_percent=(-1.0,))
-
-
-def test_slots_of_several_speeds():
-    """As many of each; the jobs are the same."""
-    run = slearn(jobs=50, slots=8, speeds=(0.5, 1.0, 2.0))
-    assert run.nodes.select("count", "speed").rows() == [(3, 0.5), (3, 1.0), (2, 2.0)]
-    assert run.jobs.equals(slearn(jobs=50, slots=8).jobs)
-    for wrong in ((0.0,), (-1.0, 1.0), (float("inf"),), (1.0,) * 151):
-        with pytest.raises(InputError, match="speeds"):
-            slearn(speeds=wrong)

@@ -18,8 +18,15 @@ from foresail.cloud.purchasing.terms import PurchaseTerms, resource_prices
 from foresail.model.errors import InputError
 from foresail.traces.filtering import FilterChoice, apply_filters
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-from foresail_studies.purchasing.placing import fleets_of, pieces_of, place, rent_per_hour
-from foresail_studies.purchasing.practice import PracticeRequest, practise
+from foresail_studies.purchasing.practice import (
+    fleets_of,
+    pieces_of,
+    place,
+    practise,
+    rent_per_hour,
+    train,
+)
+from foresail_studies.purchasing.retired_offers import published_terms
 
 THESIS = load_prices("thesis")
 HOUR = 3600.0
@@ -165,9 +172,11 @@ def test_the_policy_reserves_and_rents_gpus():
     log = workload(
         np.arange(count) * 24.0, [24.0] * count, [1] * count, gpus_per_task=[1.0] * count
     )
-    request = PracticeRequest(100 * 24.0)
-    outcome = practise(log, PRICES, MixRequest("microsoft"), request).outcome
-    assert {each.instance.name for each in outcome.reserved} == {"g1"}
+    request, training_hours = MixRequest("microsoft"), 100 * 24.0
+    jobs = bought_jobs(log).between(0.0, training_hours)
+    policy = train(jobs, PRICES, published_terms(PRICES, request), request.settings)
+    assert {each.instance.name for each in policy.reserved} == {"g1"}
+    outcome = practise(log, PRICES, request, training_hours).outcome
     assert outcome.cost == pytest.approx(0.4 * outcome.all_on_demand_cost, rel=1e-6)
 
 

@@ -12,13 +12,12 @@ from foresail.cloud.prices import GIB, Commitment, InstanceType
 from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.demand import bought_jobs
 from foresail.cloud.purchasing.forecast import ForecastSettings, reserve_at_risk
-from foresail.cloud.purchasing.mix import MixRequest, mix
+from foresail.cloud.purchasing.mix import MixRequest
 from foresail.cloud.purchasing.offline import plan_offline
 from foresail.cloud.purchasing.resources import HeldCapacity, held_by_slot, held_in_year, hours_left
 from foresail.cloud.purchasing.terms import PurchaseTerms
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-from foresail_studies.purchasing.placing import fleets_of, place
-from foresail_studies.purchasing.practice import PracticeRequest, practise, serve, train
+from foresail_studies.purchasing.practice import fleets_of, place, serve, train
 from foresail_studies.purchasing.retired_offers import (
     LevelSchedule,
     PublishedTerms,
@@ -51,9 +50,9 @@ def daily(*windows):
     return LevelSchedule("daily", windows, np.zeros(0, bool), 0.0, 0.0)
 
 
-def machine(cores, schedule=None, hours=np.inf, option="scheduled-reserved", price=0.95):
+def machine(cores, schedule):
     kind = InstanceType(f"standard-{cores}", "any", "any", cores, 4.0 * GIB * cores)
-    return ScheduledMachines(kind, 1, option, price, CORE * cores, hours, schedule)
+    return ScheduledMachines(kind, 1, "scheduled-reserved", 0.95, CORE * cores, schedule=schedule)
 
 
 def test_a_window_closes_when_it_ends():
@@ -85,13 +84,10 @@ def test_a_job_that_outlives_its_window_starts_again_on_demand():
     policy = replace(trained, reserved=(machine(1, daily((0.0, 10.0))),), first_hour_of_week=0.0)
     jobs = bought_jobs(jobs_of([0.0, 2.0, 30.0], [1.0, 20.0, 4.0]))
     outcome = serve(policy, jobs, np.array([1.0, 8.0, 4.0]))
-    by_option = {row["option"]: row for row in outcome.over_time.iter_rows(named=True)}
     # 34 hours from Monday on: ten of each day, at the price of weekdays.
-    scheduled = by_option["scheduled-reserved"]
-    assert scheduled["cost"] == pytest.approx(20 * 0.95 * CORE)
-    assert (scheduled["used_hours"], scheduled["idle_hours"]) == (5.0, 15.0)
-    assert by_option["on-demand"]["cost"] == pytest.approx(20.0 * CORE)
-    assert by_option["on-demand"]["used_hours"] == pytest.approx(20.0)
+    assert outcome.cost == pytest.approx((20 * 0.95 + 20.0) * CORE)
+    assert outcome.used_hours["scheduled-reserved"] == 5.0
+    assert outcome.used_hours["on-demand"] == pytest.approx(20.0)
 
 
 def test_a_daily_demand_is_scheduled_by_the_policy_and_served():
@@ -108,7 +104,7 @@ def test_a_daily_demand_is_scheduled_by_the_policy_and_served():
     assert sum(m.count * m.instance.cores for m in policy.reserved) == 4
     later = jobs.between(8760.0, np.inf)
     outcome = serve(policy, later, later.hours, 8760.0)
-    assert outcome.over_time["used_hours"].sum() == pytest.approx(later.hours.sum())
+    assert sum(outcome.used_hours.values()) == pytest.approx(later.hours.sum())
     assert outcome.cost < outcome.all_on_demand_cost
     assert outcome.cost == pytest.approx(
         outcome.all_on_demand_cost * (5 * 0.95 + 2 * 0.90) / 7, rel=0.01
@@ -198,29 +194,3 @@ def test_sustained_use_makes_reservations_pay_less_often():
     plan = reserve_at_risk(jobs, jobs.cores, tiers, forecast=sure)
     assert plan.units["reserved-1y"] == 0.0
     assert plan.expected_cost_share == pytest.approx(0.7)
-
-
-def test_the_policy_uses_what_is_committed_and_buys_less():
-    """Machines that one has serve jobs for nothing until they are given back."""
-    start = np.arange(0.0, 4000.0, 10.0)
-    log = jobs_of(start, [10.0] * start.size, [8] * start.size)
-    request, practice = MixRequest("microsoft", transient=False), PracticeRequest(1000.0)
-    ends = ((), (Commitment("standard-8", 1),), (_until_march(),))
-    prices = [replace(THESIS, commitments=held) for held in ends]
-    without, for_good, ending = (practise(log, each, request, practice).outcome for each in prices)
-    assert without.cost == pytest.approx(0.4 * without.all_on_demand_cost)
-    assert for_good.cost == 0.0
-    assert [each.option for each in for_good.reserved] == ["committed"]
-    # What soon ends does not stop one from reserving.
-    assert ending.cost == pytest.approx(without.cost)
-    committed = ending.over_time.filter(ending.over_time["option"] == "committed")
-    there = 60 * 24 * 8
-    assert committed["used_hours"].sum() + committed["idle_hours"].sum() == pytest.approx(there)
-    assert committed["used_hours"].sum() > 0.99 * there - 80.0
-    report = mix(log, prices[2], request)
-    assert report.held_units("cores") == 8.0
-    assert report.sunk_cost == pytest.approx(0.1 * 60 * 24)
-
-
-def _until_march():
-    return Commitment("standard-8", 1, 0.1, until=date(2019, 2, 28))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import NormalDist
@@ -129,18 +129,10 @@ def tasks_table(
     return schema.laid_out(table, schema.TASKS)
 
 
-def slot_nodes(slots: int, speeds: Sequence[float] = ()) -> pl.DataFrame:
-    """The nodes table: a node of one cpu for each slot; as many of each speed, if there are any."""
-    known = {"node": "node", "partition": "all", "count": slots, "cpus": 1.0}
-    if not speeds:
-        return schema.laid_out(pl.DataFrame([known]), schema.NODES)
-    each, more = divmod(slots, len(speeds))
-    rows = [
-        {**known, "node": f"node-{at}", "count": each + (at <= more)}
-        for at in range(1, len(speeds) + 1)
-    ]
-    table = schema.laid_out(pl.DataFrame(rows), schema.NODES)
-    return table.with_columns(pl.Series(schema.SPEED, speeds, dtype=pl.Float64))
+def slot_nodes(slots: int) -> pl.DataFrame:
+    """The nodes table: a node of one cpu for each slot."""
+    row = {"node": "node", "partition": "all", "count": slots, "cpus": 1.0}
+    return schema.laid_out(pl.DataFrame([row]), schema.NODES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +164,7 @@ CALIBRATIONS: Final = MappingProxyType(
 SMALL_SECONDS: Final = 1000.0
 THIN_BELOW: Final = 3
 WIDEST: Final = 150
+_COMPRESSION: Final = 441.0 / 150.0
 _THIN: Final = 0.1884
 _THIN_SMALL: Final = 4.55 / 18.84
 _WIDE_SMALL: Final = 28.73 / 81.16
@@ -377,14 +370,11 @@ class PreparationParameters:
     """Median number of tasks of a population's jobs with five or more, then none of three or four.
     None takes what SLearn's section 5.3.5 says: half of the wide jobs have three or four."""
     wide: Literal["drop", "compress"] = "drop"
-    """What becomes of a source's jobs with more tasks than ``most_tasks``: ``drop`` (as for
-    Google's traces), or ``compress`` all jobs by ``compression`` (as for 2Sigma's)."""
-    most_tasks: int = 150
-    compression: float = 441.0 / 150.0
-    """See there."""
+    """What becomes of a source's jobs of more than 150 tasks: ``drop`` (as for Google's traces), or
+    ``compress`` all jobs by 441/150 (as for 2Sigma's)."""
 
     def __post_init__(self) -> None:
-        require_at_least(self, 1, "slots", "most_tasks", "compression")
+        require_at_least(self, 1, "slots")
         require_positive(self, "load", "median_tasks")
         require_choice(
             self, calibration=CALIBRATIONS, part=("run", "history"), wide=("drop", "compress")
@@ -425,7 +415,10 @@ def halves(
             )
         submit, size = jobs.submit_seconds, jobs.size
         load = float(window_loads(submit, size, own).mean()) if own else 0.0
-        jobs = _without_wide(jobs, parameters, random)
+        if parameters.wide == "drop":
+            jobs = jobs.taken(np.flatnonzero(jobs.width <= WIDEST))
+        else:
+            jobs = compressed(jobs, _COMPRESSION, WIDEST, random)
     count = jobs.width.size
     if count < 2:
         raise InputError("fewer than two jobs", source=parameters.source, expected="a longer log")
@@ -457,14 +450,6 @@ def jobs_with_tasks(log: Workload) -> JobsWithTasks:
         each.explode().to_numpy(),
         usable.features,
     )
-
-
-def _without_wide(
-    jobs: JobsWithTasks, parameters: PreparationParameters, random: np.random.Generator
-) -> JobsWithTasks:
-    if parameters.wide == "drop":
-        return jobs.taken(np.flatnonzero(jobs.width <= parameters.most_tasks))
-    return compressed(jobs, parameters.compression, parameters.most_tasks, random)
 
 
 def compressed(

@@ -22,6 +22,8 @@ from foresail_studies.readers.google import with_use
 
 _GIBIBYTE: Final = 2.0**30
 _SLACKS: Final = np.array([1.2, 1.4, 1.6, 1.8])
+_SLO_SHARE: Final = 0.5
+"""Runtimes from submission to a deadline, each as likely, and the share of jobs with one."""
 _CPU_REQUESTS: Final = np.array([0.5, 1.0, 2.0, 4.0])
 _MEMORY_PER_CPU: Final = np.array([1.0, 2.0, 4.0])
 _MEMORY_SHARES: Final = (0.3, 0.9)
@@ -52,8 +54,6 @@ class PackingParameters:
     """How many nodes there are, all alike: 8 cpus and 48 GiB."""
     load: float = 0.8
     """Work that is used, as a share of the run's capacity; runtimes are scaled to it."""
-    slo_share: float = 0.5
-    """Share of jobs with a deadline: 1.2, 1.4, 1.6 or 1.8 runtimes after submission."""
     users: int = 20
     """Whom jobs belong to, three applications each; jobs of one application resemble each other."""
     single_task_share: float = 0.4
@@ -66,7 +66,7 @@ class PackingParameters:
         require_positive(self, "hours", "history_hours", "load", "utilisation")
         require_at_least(self, 1, "jobs", "machines", "users")
         require_at_least(self, 2, "most_tasks")
-        require_share(self, "slo_share", "single_task_share")
+        require_share(self, "single_task_share")
 
 
 @register("generator", "packing", parameters=PackingParameters)
@@ -204,7 +204,7 @@ def _workload(
         pl.col("average_memory_bytes", "maximum_memory_bytes").clip(upper_bound=most_memory),
     )
     slack = random.choice(_SLACKS, count)
-    slo = random.permutation(np.arange(count) < round(parameters.slo_share * count))
+    slo = random.permutation(np.arange(count) < round(_SLO_SHARE * count))
     cpus, memory = applications.cpus[jobs.application], applications.memory_bytes[jobs.application]
     table = jobs_table(
         {

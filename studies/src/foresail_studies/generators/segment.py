@@ -34,6 +34,8 @@ from foresail_studies.generators._synthetic import whole_nodes
 
 _STEPS_PER_SEGMENT: Final = 10
 """Segments are looked for at every tenth of their length."""
+_TOLERANCE: Final = 0.25
+"""How far from the load asked for a segment's own load may be to be drawn, as a fraction."""
 _NOT_KEPT: Final = ("recorded_wait_seconds", "after_job_id", "think_seconds", "partition")
 
 
@@ -51,16 +53,11 @@ class SegmentParameters:
     start_hours: float | None = None
     """Where the segment begins, in hours from the log's second zero. None draws one of the segments
     whose load is near the one asked for."""
-    tolerance: float = 0.25
-    """How far from the load asked for a segment's own load may be to be drawn, as a fraction."""
     nodes: int = 256
     racks: int = 8
     """The machine; wider jobs are left out. A node is what the log calls a processor."""
     load: float = 1.4
-    """Offered load, which is reached exactly."""
-    scale: Literal["time", "thin"] = "time"
-    """How: ``time`` stretches or squeezes all times of submission; ``thin`` leaves out jobs at
-    random as long as the load is too high, and stretches by what is left of one job."""
+    """Offered load, which is reached exactly: all times of submission are stretched or squeezed."""
     slo_load_share: float = 0.5
     """Share of the load that jobs with a deadline are to have, as near as jobs allow."""
     slack_percents: tuple[float, ...] = (20.0, 40.0, 60.0, 80.0)
@@ -69,13 +66,13 @@ class SegmentParameters:
     """As for ``e2e``."""
 
     def __post_init__(self) -> None:
-        require_positive(self, "hours", "load", "tolerance")
+        require_positive(self, "hours", "load")
         require_at_least(self, 0, "start_hours", "preferred_racks")
         require_at_least(self, 1, "nodes", "slowdown_elsewhere")
         require_share(self, "slo_load_share")
         require_each_at_least(self, 0, "slack_percents")
         require_racks(self.nodes, self.racks)
-        require_choice(self, part=("run", "history"), scale=("time", "thin"))
+        require_choice(self, part=("run", "history"))
 
 
 @register("generator", "segment", parameters=SegmentParameters)
@@ -140,7 +137,7 @@ def _start(
     sums = np.concatenate(([0.0], np.cumsum(work)))
     first, last = np.searchsorted(submit, starts), np.searchsorted(submit, starts + seconds)
     load = (sums[last] - sums[first]) / (parameters.nodes * seconds)
-    near = np.abs(load / parameters.load - 1.0) <= parameters.tolerance
+    near = np.abs(load / parameters.load - 1.0) <= _TOLERANCE
     near &= last - first >= 2
     if not near.any():
         raise InputError(
@@ -148,8 +145,8 @@ def _start(
             source=source,
             field="load",
             value=parameters.load,
-            expected=f"a load from {load.min():.3g} to {load.max():.3g} (the segments' own), other "
-            "nodes, or a larger tolerance",
+            expected=f"a load from {load.min():.3g} to {load.max():.3g} (the segments' own), or "
+            "other nodes",
         )
     return float(random.choice(starts[near]))
 
@@ -186,8 +183,6 @@ def _run(
     streams: list[np.random.Generator],
 ) -> Workload:
     seconds = 3600.0 * parameters.hours
-    if parameters.scale == "thin":
-        part = _thinned(part, parameters.load * parameters.nodes * seconds, streams[0])
     width, runtime = part["width"].to_numpy(), part["runtime_seconds"].to_numpy()
     work = width * runtime
     stretch = float(work.sum()) / (parameters.load * parameters.nodes * seconds)
@@ -218,11 +213,3 @@ def _run(
     }
     nodes = rack_nodes(parameters.nodes, parameters.racks)
     return Workload(jobs, _meta(log, parameters, start, figures), nodes)
-
-
-def _thinned(part: pl.DataFrame, wished: float, random: np.random.Generator) -> pl.DataFrame:
-    """Take as many jobs, in random order, as bring the work nearest to the target; at least two."""
-    order = random.permutation(part.height)
-    work = (part["width"] * part["runtime_seconds"]).to_numpy()[order]
-    count = int(np.argmin(np.abs(np.cumsum(work) - wished))) + 1
-    return part[np.sort(order[: max(count, 2)])]

@@ -11,11 +11,9 @@ import polars as pl
 from foresail.model.arrays import Floats, Integers
 from foresail.model.errors import (
     InputError,
-    require,
     require_at_least,
     require_choice,
     require_each_at_least,
-    require_each_positive,
     require_positive,
     require_share,
 )
@@ -47,10 +45,6 @@ class SLearnTracesParameters(preparation.PreparationParameters):
     end, in percent of that, each value as likely. None: no job has a deadline."""
     deadline_share: float = 1.0
     """Share of the jobs that have deadlines, if any have."""
-    speeds: tuple[float, ...] = ()
-    """Of the slots, of which there are as many of each (one more of the first, where that does not
-    go up); runtimes are those at speed 1, and the load is that of slots of speed 1. None: all have
-    it."""
 
     def __post_init__(self) -> None:
         preparation.PreparationParameters.__post_init__(self)
@@ -58,9 +52,6 @@ class SLearnTracesParameters(preparation.PreparationParameters):
         require_share(self, "deadline_share")
         if self.slack_percent:
             require_each_at_least(self, 0, "slack_percent")
-        if self.speeds:
-            require_each_positive(self, "speeds")
-            require(len(self.speeds) <= self.slots, self, "speeds", "at most one for each slot")
 
 
 @register("generator", "slearn", parameters=SLearnTracesParameters)
@@ -79,8 +70,6 @@ def slearn(parameters: SLearnTracesParameters, random: np.random.Generator) -> W
     jobs = replace(jobs, submit_seconds=submit)
     header = preparation.figures(submit, jobs.size, jobs.width, parameters.slots)
     made = workload_of(jobs, parameters.slots, header, letter)
-    if parameters.speeds:
-        made = replace(made, nodes=slot_nodes(parameters.slots, parameters.speeds))
     if not parameters.slack_percent:
         return made
     return _with_deadlines(made, jobs.size, parameters, promising)
@@ -100,6 +89,9 @@ def _with_deadlines(
 
 _DAG_POPULATION: Final = 12
 """Jobs of the population for each DAG of the run: half of them, in DAGs of 3.5, and some spare."""
+_FEWEST_STAGES: Final = 2
+_MOST_STAGES: Final = 5
+"""Each number of stages between them is as likely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +102,10 @@ class SLearnDagParameters(preparation.PreparationParameters):
 
     dags: int = 900
     """DAGs of the run; fewer where the source has fewer."""
-    fewest_stages: int = 2
-    most_stages: int = 5
-    """Each number of stages between them is as likely."""
 
     def __post_init__(self) -> None:
         preparation.PreparationParameters.__post_init__(self)
-        require_at_least(self, 1, "fewest_stages")
         require_at_least(self, 2, "dags")
-        require_at_least(self, self.fewest_stages, "most_stages")
 
 
 @register("generator", "slearn_dag", parameters=SLearnDagParameters)
@@ -155,7 +142,7 @@ def _chains(
     for members in np.split(order, bounds):
         at = 0
         while True:
-            stages = int(random.integers(parameters.fewest_stages, parameters.most_stages + 1))
+            stages = int(random.integers(_FEWEST_STAGES, _MOST_STAGES + 1))
             if at + stages > members.size:
                 break
             chains.append(members[at : at + stages])
@@ -194,6 +181,10 @@ def _workload(
     return Workload(table, meta, slot_nodes(parameters.slots), tasks)
 
 
+_WORK_SECONDS: Final = (300.0, 100_000.0)
+"""Work of a name's mean job: names lie evenly between them, in logarithms."""
+
+
 @dataclass(frozen=True, slots=True)
 class TaskRegimesParameters:
     """Parameters of the generator ``task_regimes``."""
@@ -210,9 +201,6 @@ class TaskRegimesParameters:
     task_variation: float = 0.5
     """Coefficients of variation: of jobs' mean tasks about their name's, and of tasks about their
     job's mean; either log-normal."""
-    least_seconds: float = 300.0
-    most_seconds: float = 100_000.0
-    """Work of a name's mean job: names lie evenly between them, in logarithms."""
     slots: int = 150
     load: float = 1.0
     """Task slots of the cluster, and the mean load over windows of 1000 s."""
@@ -221,7 +209,7 @@ class TaskRegimesParameters:
         require_choice(self, part=("run", "history"))
         require_at_least(self, 2, "jobs")
         require_at_least(self, 1, "names", "width", "slots")
-        require_positive(self, "load", "least_seconds", "most_seconds")
+        require_positive(self, "load")
         require_at_least(self, 0, "job_variation", "task_variation")
 
 
@@ -234,7 +222,7 @@ def task_regimes(parameters: TaskRegimesParameters, random: np.random.Generator)
     drawing = of_history if history else of_run
     count = parameters.jobs
     name = drawing.permutation(np.arange(count) % parameters.names)
-    centre = np.geomspace(parameters.least_seconds, parameters.most_seconds, parameters.names)
+    centre = np.geomspace(*_WORK_SECONDS, parameters.names)
     mean = centre[name] / parameters.width * _about_one(parameters.job_variation, count, drawing)
     width = np.full(count, parameters.width)
     tasks = _about_one(parameters.task_variation, count * parameters.width, drawing)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -22,7 +22,6 @@ from foresail.model.errors import (
     require_at_least,
     require_each_at_least,
     require_positive,
-    require_share,
 )
 from foresail.model.registry import register
 from foresail.traces.generating import gangs, generator
@@ -52,6 +51,12 @@ PREFERRED: Final[Mapping[str, str | None]] = MappingProxyType(
 """Where jobs of each kind run best."""
 
 
+_GPU_RACKS: Final = 2
+"""Racks whose nodes have a gpu, the first ones."""
+_WIDTH_SHARES: Final = (0.01, 0.1)
+"""Widths of jobs as shares of the machine."""
+
+
 @dataclass(frozen=True, slots=True)
 class GridmixParameters:
     """Parameters that all generators of the recipe share."""
@@ -61,48 +66,29 @@ class GridmixParameters:
     nodes: int = 256
     racks: int = 8
     """The machine; racks are its partitions, and a node counts as one cpu."""
-    gpu_racks: int = 2
-    """Racks whose nodes have a gpu, the first ones."""
     load: float = 1.0
     """Offered load, which is reached exactly."""
     slack_percents: tuple[float, ...] = (250.0, 300.0)
     """A deadline is submission plus runtime plus one of these percentages of it, each as likely."""
     slowdown_elsewhere: float = 1.5
     """How many times longer a job runs elsewhere than where it runs best."""
-    narrowest_share: float = 0.01
-    widest_share: float = 0.1
-    """Widths of jobs as shares of the machine."""
 
     def __post_init__(self) -> None:
         require_positive(self, "hours", "load")
         require_at_least(self, 1, "nodes", "slowdown_elsewhere")
-        require_share(self, "narrowest_share", "widest_share")
         require_each_at_least(self, 0, "slack_percents")
         require_racks(self.nodes, self.racks)
-        require(0 <= self.gpu_racks <= self.racks, self, "gpu_racks", f"0 to {self.racks}")
-        narrower = self.narrowest_share <= self.widest_share
-        require(narrower, self, "narrowest_share", f"at most {self.widest_share}, the widest")
 
     @property
-    def narrowest(self) -> int:
-        """Nodes of the narrowest job, at least one."""
-        return max(round(self.narrowest_share * self.nodes), 1)
-
-    @property
-    def widest(self) -> int:
-        """Nodes of the widest job."""
-        return max(round(self.widest_share * self.nodes), self.narrowest)
+    def widths(self) -> tuple[int, int]:
+        """Nodes of the narrowest job and of the widest, at least one."""
+        least, most = (max(round(share * self.nodes), 1) for share in _WIDTH_SHARES)
+        return least, most
 
 
-@dataclass(frozen=True, slots=True)
-class GridmixSizes:
-    """Runtimes (seconds) and widths (nodes) of jobs; shape (jobs,)."""
-
-    runtime_seconds: Floats
-    width: Integers
-
-
-Draw = Callable[[int, np.random.Generator], GridmixSizes]
+Sizes: TypeAlias = tuple[Floats, Integers]
+"""Runtimes (seconds) and widths (nodes) of jobs; shape (jobs,)."""
+Draw = Callable[[int, np.random.Generator], Sizes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +97,11 @@ class Mix:
 
     slo_share: float
     """Share of the jobs that have a deadline."""
-    slo_kinds: tuple[str, ...]
-    """Kinds of these jobs, each as likely; the others are unconstrained."""
     slo: Draw
     best_effort: Draw
     """Where their sizes come from."""
+    slo_kinds: tuple[str, ...] = ("unconstrained",)
+    """Kinds of jobs with a deadline, each as likely; the others are unconstrained."""
 
 
 def gridmix(parameters: GridmixParameters, mix: Mix, random: np.random.Generator) -> Workload:
@@ -136,7 +122,7 @@ def gridmix(parameters: GridmixParameters, mix: Mix, random: np.random.Generator
     figures |= achieved(
         **{f"{kind}_jobs": float(kinds.count(kind)) for kind in PREFERRED if kind in kinds}
     )
-    nodes = rack_nodes(parameters.nodes, parameters.racks, parameters.gpu_racks)
+    nodes = rack_nodes(parameters.nodes, parameters.racks, _GPU_RACKS)
     meta = WorkloadMeta("", "", processors=parameters.nodes, header=figures)
     return Workload(jobs, meta, nodes)
 
@@ -149,8 +135,7 @@ def _enough(
     while True:
         slo_sizes, best_effort = mix.slo(count, sizes), mix.best_effort(count, sizes)
         slo = _spread(count, mix.slo_share, mixing)
-        runtime = np.where(slo, slo_sizes.runtime_seconds, best_effort.runtime_seconds)
-        width = np.where(slo, slo_sizes.width, best_effort.width)
+        runtime, width = (np.where(slo, *each) for each in zip(slo_sizes, best_effort, strict=True))
         sums = np.cumsum(runtime * width)
         if sums[-1] >= wished:
             enough = max(int(np.argmin(np.abs(sums - wished))) + 1, 2)
@@ -175,7 +160,7 @@ def _jobs(
     slack: Floats,
 ) -> pl.DataFrame:
     fits = {
-        "gpu": rack_sizes(parameters.nodes, parameters.racks)[: parameters.gpu_racks].sum(),
+        "gpu": rack_sizes(parameters.nodes, parameters.racks)[:_GPU_RACKS].sum(),
         "mpi": rack_sizes(parameters.nodes, parameters.racks).max(),
         "availability": parameters.racks,
     }
@@ -188,17 +173,13 @@ def _jobs(
     return gangs(submit, runtime, width, executable=kinds, **demanded)
 
 
-def log_normal_sizes(
-    parameters: GridmixParameters, mean_seconds: float, log_deviation: float
-) -> Draw:
-    """Log-normal runtimes of this mean, widths evenly from narrowest to widest."""
+def log_normal_sizes(parameters: GsMixParameters) -> Draw:
+    """Log-normal runtimes of the mean asked for, widths evenly from narrowest to widest."""
+    least, most = parameters.widths
 
-    def draw(count: int, random: np.random.Generator) -> GridmixSizes:
-        normal = random.standard_normal(count)
-        runtime = mean_seconds * np.exp(log_deviation * normal - log_deviation**2 / 2.0)
-        return GridmixSizes(
-            runtime, random.integers(parameters.narrowest, parameters.widest + 1, count)
-        )
+    def draw(count: int, random: np.random.Generator) -> Sizes:
+        logs = _LOG_DEVIATION * random.standard_normal(count) - _LOG_DEVIATION**2 / 2.0
+        return parameters.mean_seconds * np.exp(logs), random.integers(least, most + 1, count)
 
     return draw
 
@@ -243,7 +224,15 @@ def draw_bytes(
     return drawn
 
 
-_ANYWHERE = ("unconstrained",)
+_BYTES_PER_TASK: Final = 64.0 * 2.0**20
+"""A Hadoop job has one task for each so many bytes, within the limits of the machine's share."""
+_BYTES_PER_SECOND: Final = 4.0 * 2.0**20
+"""What one task moves in a second."""
+_STARTUP_SECONDS: Final = 30.0
+_LONGEST_SECONDS: Final = 600.0
+"""What every job takes on top, and the longest runtime before runtimes are scaled to the load."""
+_LOG_DEVIATION: Final = 0.6
+"""Standard deviation of a synthetic runtime's natural logarithm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,31 +241,18 @@ class HadoopParameters(GridmixParameters):
 
     source: str | None = None
     """SWIM sample that jobs with deadlines are drawn from; None takes the built-in quantiles of the
-    Facebook sample of 2009."""
-    bytes_per_task: float = 64.0 * 2.0**20
-    """A job has one task for each so many bytes, within the limits of the machine's share."""
-    bytes_per_second: float = 4.0 * 2.0**20
-    """What one task moves in a second."""
-    startup_seconds: float = 30.0
-    """What every job takes on top."""
-    longest_seconds: float = 600.0
-    """No job runs longer (before runtimes are scaled to the load)."""
-
-    def __post_init__(self) -> None:
-        GridmixParameters.__post_init__(self)
-        require_positive(self, "bytes_per_task", "bytes_per_second")
-        require_positive(self, "startup_seconds", "longest_seconds")
+    Facebook sample of 2009. Others are of the sample of 2010, in place of Yahoo's, which is not
+    public."""
 
 
 def _hadoop_sizes(parameters: HadoopParameters, source: str | None, built_in: str) -> Draw:
     """Sizes of jobs of a SWIM sample, or of the built-in quantiles of this name."""
 
-    def draw(count: int, random: np.random.Generator) -> GridmixSizes:
+    def draw(count: int, random: np.random.Generator) -> Sizes:
         moved = draw_bytes(source, built_in, count, random)
-        tasks = np.ceil(moved / parameters.bytes_per_task)
-        width = np.clip(tasks, parameters.narrowest, parameters.widest).astype(np.int64)
-        runtime = parameters.startup_seconds + moved / (width * parameters.bytes_per_second)
-        return GridmixSizes(np.minimum(runtime, parameters.longest_seconds), width)
+        width = np.clip(np.ceil(moved / _BYTES_PER_TASK), *parameters.widths).astype(np.int64)
+        runtime = _STARTUP_SECONDS + moved / (width * _BYTES_PER_SECOND)
+        return np.minimum(runtime, _LONGEST_SECONDS), width
 
     return draw
 
@@ -286,32 +262,16 @@ def _hadoop_sizes(parameters: HadoopParameters, source: str | None, built_in: st
 def gr_slo(parameters: HadoopParameters, random: np.random.Generator) -> Workload:
     """TetriSched's GR_SLO: unconstrained Hadoop jobs of a SWIM sample, all with deadlines."""
     sizes = _hadoop_sizes(parameters, parameters.source, "fb2009")
-    return gridmix(parameters, Mix(1.0, _ANYWHERE, sizes, sizes), random)
+    return gridmix(parameters, Mix(1.0, sizes, sizes), random)
 
 
-@dataclass(frozen=True, slots=True)
-class GrMixParameters(HadoopParameters):
-    """Parameters of the generator ``gr_mix``."""
-
-    slo_share: float = 0.52
-    """Share of the jobs that have a deadline."""
-    best_effort_source: str | None = None
-    """SWIM sample that the others are drawn from; None takes the built-in quantiles of the Facebook
-    sample of 2010, in place of Yahoo's, which is not public."""
-
-    def __post_init__(self) -> None:
-        HadoopParameters.__post_init__(self)
-        require_share(self, "slo_share")
-
-
-@register("generator", "gr_mix", parameters=GrMixParameters)
+@register("generator", "gr_mix", parameters=HadoopParameters)
 @generator
-def gr_mix(parameters: GrMixParameters, random: np.random.Generator) -> Workload:
+def gr_mix(parameters: HadoopParameters, random: np.random.Generator) -> Workload:
     """TetriSched's GR_MIX: unconstrained Hadoop jobs of SWIM samples, 52 % with deadlines."""
     slo = _hadoop_sizes(parameters, parameters.source, "fb2009")
-    best_effort = _hadoop_sizes(parameters, parameters.best_effort_source, "fb2010")
-    mix = Mix(parameters.slo_share, _ANYWHERE, slo, best_effort)
-    return gridmix(parameters, mix, random)
+    best_effort = _hadoop_sizes(parameters, None, "fb2010")
+    return gridmix(parameters, Mix(0.52, slo, best_effort), random)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,34 +280,25 @@ class GsMixParameters(GridmixParameters):
 
     nodes: int = 80
 
-    slo_share: float = 0.7
-    """Share of the jobs that have a deadline."""
     mean_seconds: float = 120.0
     """Mean runtime, before runtimes are scaled to the load (by less than a job's part)."""
-    log_deviation: float = 0.6
-    """Standard deviation of the runtime's natural logarithm."""
 
     def __post_init__(self) -> None:
         GridmixParameters.__post_init__(self)
-        require_share(self, "slo_share")
         require_positive(self, "mean_seconds")
-        require_at_least(self, 0, "log_deviation")
 
 
 @register("generator", "gs_mix", parameters=GsMixParameters)
 @generator
 def gs_mix(parameters: GsMixParameters, random: np.random.Generator) -> Workload:
     """TetriSched's GS_MIX: unconstrained synthetic jobs on 80 nodes, 70 % with deadlines."""
-    sizes = log_normal_sizes(parameters, parameters.mean_seconds, parameters.log_deviation)
-    mix = Mix(parameters.slo_share, _ANYWHERE, sizes, sizes)
-    return gridmix(parameters, mix, random)
+    sizes = log_normal_sizes(parameters)
+    return gridmix(parameters, Mix(0.7, sizes, sizes), random)
 
 
 @dataclass(frozen=True, slots=True)
 class GsHetParameters(GsMixParameters):
     """Parameters of the generator ``gs_het``."""
-
-    slo_share: float = 0.75
 
     slo_kinds: tuple[str, ...] = ("gpu", "mpi")
     """Kinds of the jobs with a deadline, each as likely: ``gpu``, ``mpi`` (all tasks in one rack),
@@ -356,19 +307,13 @@ class GsHetParameters(GsMixParameters):
 
     def __post_init__(self) -> None:
         GsMixParameters.__post_init__(self)
-        if not self.slo_kinds or any(kind not in PREFERRED for kind in self.slo_kinds):
-            raise InputError(
-                "unknown kind",
-                field="slo_kinds",
-                value=self.slo_kinds,
-                expected="some of " + ", ".join(PREFERRED),
-            )
+        known = bool(self.slo_kinds) and all(kind in PREFERRED for kind in self.slo_kinds)
+        require(known, self, "slo_kinds", "some of " + ", ".join(PREFERRED))
 
 
 @register("generator", "gs_het", parameters=GsHetParameters)
 @generator
 def gs_het(parameters: GsHetParameters, random: np.random.Generator) -> Workload:
     """TetriSched's GS_HET: synthetic jobs on 80 nodes, 75 % with deadlines, of gpu or MPI kind."""
-    sizes = log_normal_sizes(parameters, parameters.mean_seconds, parameters.log_deviation)
-    mix = Mix(parameters.slo_share, parameters.slo_kinds, sizes, sizes)
-    return gridmix(parameters, mix, random)
+    sizes = log_normal_sizes(parameters)
+    return gridmix(parameters, Mix(0.75, sizes, sizes, parameters.slo_kinds), random)

@@ -1,8 +1,8 @@
-"""Study ``purchasing-mix``: options in hindsight, by a policy, and exactly in small cases."""
+"""Study ``purchasing-mix``: options in hindsight, and by a policy."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,23 +15,16 @@ from foresail.cloud.prices import GIB
 from foresail.cloud.prices_reading import load_prices
 from foresail.cloud.purchasing.demand import (
     HOURS_PER_YEAR,
-    BoughtJobs,
-    JobPrices,
-    PricedDemand,
-    priced_demand,
 )
 from foresail.cloud.purchasing.mix import MixReport, MixRequest, mix
-from foresail.cloud.purchasing.offline import level_windows
 from foresail.cloud.purchasing.offline_plan import OfflineSettings
-from foresail.cloud.purchasing.stacked_demand import value_by_slot
 from foresail.cloud.purchasing.terms import ExponentialRevocation, TransientTerms
-from foresail.milp.solver import Limits, ProgramBuilder, SolveStatus, find_solver
-from foresail.model.errors import InputError, require, require_at_least
+from foresail.model.errors import require
 from foresail.model.registry import register
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies import cloud as cloud
 from foresail_studies.generators.university import YEAR_SECONDS
-from foresail_studies.purchasing.practice import OnlineReport, PracticeRequest, practise
+from foresail_studies.purchasing.practice import OnlineReport, practise
 from foresail_studies.purchasing.retired_offers import published_terms
 from foresail_studies.stand_ins import university_year
 from foresail_studies.study import (
@@ -45,73 +38,9 @@ from foresail_studies.study import (
     published,
 )
 
-
-def level_cost(
-    demand: PricedDemand, terms: Sequence[tuple[int, float]], unit: float = 1.0
-) -> float:
-    """Cost of demand with the windows of ``level_windows``, in slots of one unit on demand.
-
-    In each slot all windows together cover the dearest demand, whatever level they came from.
-    """
-    covered = np.zeros(demand.slots)
-    paid = 0.0
-    for window in level_windows(demand, terms, unit):
-        length, price = terms[window.product]
-        covered[window.start : window.start + length] += unit
-        paid += price * length * unit
-    return paid + float(value_by_slot(demand.stacks, covered, demand.price).sum())
-
-
-def exact_cost(
-    demand: PricedDemand,
-    terms: Sequence[tuple[int, float]],
-    unit: float = 1.0,
-    time_limit_seconds: float = 60.0,
-) -> float:
-    """The least that reservations of whole units, beginning in any slot, make demand cost.
-
-    Windows of different units may share demand in any way. One column counts the windows of every
-    term and first slot, one says how much of every segment is covered; in each slot no more is
-    covered than is reserved. A term that the last slot cuts off is paid in full.
-
-    ``terms`` are the slots and the price, relative to on demand, of each; so many units (``unit``)
-    are reserved at once. The cost is in slots of one unit on demand.
-
-    Raises ``InputError`` if the optimum is not found in time.
-    """
-    slots, stacks = demand.slots, demand.stacks
-    builder = ProgramBuilder()
-    rows = builder.add_rows(np.zeros(slots), np.inf)
-    for length, price in terms:
-        if length <= 0:
-            raise InputError("not a term", field="slots", value=length, expected="1 or more")
-        windows = builder.add_columns(np.zeros(slots), np.inf, True, -price * length * unit)
-        for start in range(slots):
-            held = rows[start : start + length]
-            builder.add_entries(held, np.full(held.size, windows[start]), unit)
-    for slot in range(slots):
-        at = slice(stacks.first[slot], stacks.first[slot] + stacks.size[slot])
-        price_of = demand.price[stacks.classes[at]]
-        covered = builder.add_columns(np.zeros(price_of.size), stacks.units[at], False, price_of)
-        if covered.size:
-            builder.add_entries(np.full(covered.size, rows[slot]), covered, -1.0)
-    solution = find_solver("highs").solve(builder.build(), Limits(time_limit_seconds))
-    if solution.status != SolveStatus.OPTIMAL:
-        raise InputError(
-            "the exact optimum was not found",
-            field="time_limit_seconds",
-            value=time_limit_seconds,
-            expected=f"a smaller case, or more time: the solve {solution.status}",
-        )
-    everything = float(value_by_slot(stacks, np.zeros(slots), demand.price).sum())
-    return everything - solution.objective
-
-
 _OPTIMUM: Final = Measure("optimum", "optimum, of on-demand", "share")
 _POLICY: Final = Measure("policy", "policy, of on-demand", "share")
 _RATIO: Final = Measure("ratio", "policy / optimum")
-_ABOVE: Final = Measure("above", "above the exact optimum, mean", "share")
-_MOST_ABOVE: Final = Measure("most_above", "... at most", "share")
 _TO_RESERVED: Final = Measure("to_reserved", "policy, of reserved only", "share")
 _NAMES: Final = {
     "reserved": "reserved",
@@ -131,22 +60,8 @@ _APART: Final = 1000
 _TRAINED_SHARE: Final = 1.0 / 3.0
 _PRICES: Final = "thesis"
 _TRANSIENT_PRICE: Final = 0.3
-_TRANSIENT_PRICES: Final = (0.2, 0.3, 0.4)
-"""The published range."""
-_SWEPT_HOURS: Final = (12.0, 24.0, 72.0, 168.0, 720.0)
-_SWEPT: Final = ("amazon", "google")
-_SWEPT_SEEDS: Final = 2
 _GIB_PER_CORE: Final = (1.0, 2.0, 4.0, 8.0)
 _SETTINGS: Final = OfflineSettings(amounts="of-machines", level_units=2.0)
-_SMALL: Final = "random small cases, against the exact optimum"
-_SMALL_SLOTS: Final = 24
-_SMALL_JOBS: Final = 15
-_SMALL_PRICES: Final = (0.3, 0.6, 1.0)
-_SMALL_TERMS: Final = {
-    "one term, as long as demand": ((_SMALL_SLOTS, 0.5),),
-    "one term, a quarter as long": ((_SMALL_SLOTS // 4, 0.6),),
-    "two terms": ((_SMALL_SLOTS // 4, 0.6), (_SMALL_SLOTS // 2, 0.4)),
-}
 _WEEK: Final = "transient machines live a week"
 _DAY: Final = "transient machines live a day"
 _NEVER: Final = "no transient machines"
@@ -168,8 +83,6 @@ class Purchase:
 
     lifetime_hours: float | None
     """Mean life of a transient machine; None: none are sold."""
-    transient_price: float = _TRANSIENT_PRICE
-    """Of it, relative to on demand."""
 
     def measure(self) -> Mapping[str, float]:
         """Measure what the optimum and the policy pay, and what they use."""
@@ -177,7 +90,7 @@ class Purchase:
         terms = None
         if self.lifetime_hours is not None:
             lives = ExponentialRevocation(self.lifetime_hours)
-            terms = TransientTerms(self.transient_price, lives)
+            terms = TransientTerms(_TRANSIENT_PRICE, lives)
         request = MixRequest(
             self.provider,
             transient=terms is not None,
@@ -187,53 +100,8 @@ class Purchase:
         )
         prices = load_prices(_PRICES)
         sold = published_terms(prices, request)
-        practice = PracticeRequest(training_hours, runtime_errors=())
-        return _figures(
-            mix(workload, prices, request, sold), practise(workload, prices, request, practice)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class SmallCases:
-    """Random demands that are small enough for the exact optimum."""
-
-    terms: str
-    """Name of the terms on sale."""
-    draws: int
-    """How many demands."""
-    seed: int
-    """Of them."""
-
-    def measure(self) -> Mapping[str, float]:
-        """Measure how much more the levels cost than they must."""
-        random = np.random.default_rng(self.seed)
-        terms = _SMALL_TERMS[self.terms]
-        above = []
-        for _ in range(self.draws):
-            demand = _small_demand(random)
-            above.append(level_cost(demand, terms) / exact_cost(demand, terms) - 1.0)
-        return {"above": float(np.mean(above)), "most_above": float(np.max(above))}
-
-
-def _small_demand(random: np.random.Generator) -> PricedDemand:
-    """Some jobs of a few units, at prices of transient machines, blocks and on demand."""
-    count = _SMALL_JOBS
-    units = random.integers(1, 4, count).astype(np.float64)
-    jobs = BoughtJobs(
-        row=np.arange(count),
-        start_hours=np.sort(random.uniform(0.0, _SMALL_SLOTS - 1.0, count)),
-        hours=random.exponential(_SMALL_SLOTS / 4.0, count),
-        tasks=np.ones(count, np.int64),
-        cores_per_task=units,
-        gib_per_task=units,
-        gpus_per_task=np.zeros(count),
-        left_out=0,
-        memory_known=False,
-        first_hour_of_week=0.0,
-    )
-    price = random.choice(_SMALL_PRICES, count)
-    prices = JobPrices(np.zeros(count, np.int8), price, np.ones(count))
-    return priced_demand(jobs, units, prices, 1.0, _SMALL_SLOTS, _SMALL_SLOTS)
+        online = practise(workload, prices, request, training_hours)
+        return _figures(mix(workload, prices, request, sold), online)
 
 
 def _figures(report: MixReport, online: OnlineReport) -> Mapping[str, float]:
@@ -245,9 +113,7 @@ def _figures(report: MixReport, online: OnlineReport) -> Mapping[str, float]:
         "ratio": outcome.cost / online.optimum_cost,
         "to_reserved": policy / report.share("all reserved"),
     }
-    tables = {"optimum": report.options, "policy": outcome.over_time}
-    for where, table in tables.items():
-        hours = _hours(table)
+    for where, hours in (("optimum", _hours(report.options)), ("policy", outcome.used_hours)):
         total = sum(hours.values())
         found |= {f"{where}_{option}": hours.get(option, 0.0) / total for option in _NAMES}
     return found
@@ -292,7 +158,7 @@ def _demand(log: str, share: float, seed: int) -> tuple[Workload, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class PurchasingParameters(StudyParameters, quick="seeds=4 share=0.02 small=20", minutes=(4, 60)):
+class PurchasingParameters(StudyParameters, quick="seeds=4 share=0.02", minutes=(4, 60)):
     """Parameters of ``purchasing-mix``."""
 
     FILES: ClassVar[tuple[str, ...]] = ("log",)
@@ -301,15 +167,12 @@ class PurchasingParameters(StudyParameters, quick="seeds=4 share=0.02 small=20",
 
     share: float = 0.3
     """Of the generated jobs that are bought for."""
-    small: int = 100
-    """Random small cases of each seed, held against the exact optimum."""
     log: Path | None = None
     """A log to buy for as well."""
 
     def __post_init__(self) -> None:
         StudyParameters.__post_init__(self)
         require(0.0 < self.share <= 1.0, self, "share", "above 0 to 1")
-        require_at_least(self, 1, "small")
 
 
 @register("study", "purchasing-mix", parameters=PurchasingParameters)
@@ -332,29 +195,10 @@ def purchasing_mix(parameters: PurchasingParameters) -> Study:
         for lives, hours in _LIVES.items()
         for provider in _PROVIDERS
     ]
-    cases += [
-        GridPoint(
-            f"transient machines at {100.0 * price:g} % of on demand",
-            hours,
-            provider,
-            seed,
-            Purchase("", parameters.share, seed, provider, hours, price),
-        )
-        for seed in range(min(parameters.seeds, _SWEPT_SEEDS))
-        for price in _TRANSIENT_PRICES
-        for hours in _SWEPT_HOURS
-        for provider in _SWEPT
-    ]
-    cases += [
-        GridPoint(_SMALL, None, terms, seed, SmallCases(terms, parameters.small, seed))
-        for seed in range(parameters.seeds)
-        for terms in _SMALL_TERMS
-    ]
     return Study(
         title="Which mix of purchasing options is cheapest?",
         source=f"{cloud.SOURCE}, figures 5.4 to 5.8",
-        axis="mean life of a transient machine (h)",
-        measures=(_OPTIMUM, _POLICY, _RATIO, _TO_RESERVED, *_MIX, _ABOVE, _MOST_ABOVE),
+        measures=(_OPTIMUM, _POLICY, _RATIO, _TO_RESERVED, *_MIX),
         drawn=(
             *(_OPTIMUM.name, _POLICY.name, _RATIO.name),
             *("optimum_transient", "policy_transient"),
@@ -364,8 +208,7 @@ def purchasing_mix(parameters: PurchasingParameters) -> Study:
         notes=(
             "The published log (four years, 60 million jobs, 4,380 cores on average) and the "
             "lifetimes of transient machines are not public, and lifetimes decide most: hence a "
-            "day and a week, and tables over lives and prices (of two seeds). Prices are the "
-            "published relative ones.",
+            "day and a week. Prices are the published relative ones.",
             "Demand is two generated years with the published figures of the same cluster, "
             f"{100.0 * parameters.share:g} % of their jobs; the policy learns from the first and "
             "is held to the second. A log's last two thirds are held to its first. Terms longer "
@@ -376,8 +219,6 @@ def purchasing_mix(parameters: PurchasingParameters) -> Study:
             "machines save. The optimum buys parts of machines with 4 GiB to a core, so that a job "
             "of another ratio leaves cores or memory idle; customised machines have a job's own "
             "sizes, for 5 % more. Both are relative to standard machines on demand.",
-            "The small cases are of 15 jobs in 24 slots: what the optimum's level by level search "
-            "costs beyond the exact optimum, by mixed-integer programming.",
             "Shares of options are of core hours used. All reserved is the highest demand of any "
             "hour, at the cheapest term.",
         ),

@@ -1,61 +1,252 @@
-"""The practical policy on a log: what it reserves after a training period, and how that serves."""
+"""The practical policy on a log: what it reserves after a training period, and how that serves.
+
+Jobs go to machines that are reserved; those that find no room there are rented the option that is
+cheapest for their predicted runtime (spec section 4.2).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.cloud.prices import PriceCatalogue
+from foresail.cloud.prices import GIB, PriceCatalogue
 from foresail.cloud.purchasing.demand import (
     HOURS_PER_MONTH,
     HOURS_PER_YEAR,
     ON_DEMAND,
+    TRANSIENT,
     BoughtJobs,
     bought_jobs,
+    transient_cost,
 )
-from foresail.cloud.purchasing.machines import Amount, ReservedMachines, machines_for, sizes_of
+from foresail.cloud.purchasing.machines import (
+    Amount,
+    MachineSizes,
+    ReservedMachines,
+    distinct_rows,
+    machines_for,
+    parts_of,
+    sizes_of,
+    tasks_together,
+)
 from foresail.cloud.purchasing.mix import MixRequest
-from foresail.cloud.purchasing.offline import Row, month_table, plan_offline
+from foresail.cloud.purchasing.offline import month_cost, plan_offline
 from foresail.cloud.purchasing.offline_plan import (
-    COMMITTED,
     DEFAULT_SETTINGS,
     SCHEDULED,
     OfflinePlan,
     OfflineSettings,
     reserved_name,
 )
-from foresail.cloud.purchasing.resources import (
-    gpu_ratios,
-    hours_left,
-    resources_of,
-    running_commitments,
-)
-from foresail.cloud.purchasing.terms import PurchaseTerms, resource_prices
-from foresail.model.arrays import Floats
-from foresail.model.errors import InputError, require
+from foresail.cloud.purchasing.resources import gpu_ratios, resources_of
+from foresail.cloud.purchasing.terms import PurchaseTerms, ResourcePrices, resource_prices
+from foresail.cloud.waiting.kernels.placing import machines_of, timetable
+from foresail.model.arrays import Booleans, Floats
+from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
-from foresail_studies.purchasing.placing import (
-    Fleet,
-    FleetPlacement,
-    RentedJobs,
-    by_month,
-    fleets_of,
-    pieces_of,
-    place,
-    rent_per_hour,
-)
+from foresail_studies.purchasing.kernels.reserved_placement import Pieces, place_jobs
 from foresail_studies.purchasing.retired_offers import (
+    KINDS,
+    SPOT_BLOCK,
     LevelSchedule,
     PublishedTerms,
+    RentedOptions,
     ScheduledMachines,
+    block_cost,
     choose_options,
     price_of_hours,
     published_terms,
+    schedule_of,
 )
+
+_PARTS_OF_GPU: Final = 1000.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobPieces:
+    """Jobs as ``full`` equal pieces and one ``rest``; arrays of shape (jobs,)."""
+
+    together: NDArray[np.int64]
+    """Tasks of a full piece; 0: no machine holds one, and all tasks are the rest."""
+    full: NDArray[np.int64]
+    """How many such pieces."""
+    rest: NDArray[np.int64]
+    """Tasks beyond them."""
+    jobs: BoughtJobs
+    """Whose tasks."""
+
+    def of_full(self) -> Floats:
+        """Cores (whole ones), GiB and GPUs of a full piece; shape (jobs, 3)."""
+        return self._resources_of(self.together)
+
+    def of_rest(self) -> Floats:
+        """Those of the rest."""
+        return self._resources_of(self.rest)
+
+    def _resources_of(self, tasks: NDArray[np.int64]) -> Floats:
+        jobs = self.jobs
+        return np.column_stack(
+            [
+                np.ceil(tasks * jobs.cores_per_task - 1e-9),
+                tasks * jobs.gib_per_task,
+                tasks * jobs.gpus_per_task,
+            ]
+        )
+
+
+def pieces_of(jobs: BoughtJobs, sizes: MachineSizes) -> JobPieces:
+    """Take jobs apart: as many tasks together as some machine holds, and the rest."""
+    together = tasks_together(jobs, sizes)
+    whole = np.maximum(together, 1)
+    full: NDArray[np.int64] = np.where(together > 0, jobs.tasks // whole, 0)
+    return JobPieces(together, full, jobs.tasks - full * together, jobs)
+
+
+def rent_per_hour(
+    pieces: JobPieces,
+    sizes: MachineSizes,
+    resource: ResourcePrices,
+    customised_markup: float | None,
+) -> Floats:
+    """Price per hour on demand of the cheapest machines that hold each job; shape (jobs,).
+
+    A customised machine has the piece's own size, at the prices of cores and GiB times the markup;
+    it has no GPUs. What no machine holds gets several, as many as it fills.
+    """
+    full = _cheapest(pieces.of_full(), sizes, resource, customised_markup)
+    rest = _cheapest(pieces.of_rest(), sizes, resource, customised_markup)
+    return pieces.full * full + np.where(pieces.rest > 0, rest, 0.0)
+
+
+def _cheapest(
+    asked: Floats, sizes: MachineSizes, resource: ResourcePrices, customised_markup: float | None
+) -> Floats:
+    kinds, kind = distinct_rows(*asked.T)
+    fits = sizes.cores >= kinds[:, :1]
+    fits &= sizes.gib >= kinds[:, 1:2] - 1e-9
+    fits &= sizes.gpus >= kinds[:, 2:] - 1e-9
+    price = np.where(fits, sizes.per_hour[None, :], np.inf).min(axis=1)
+    large = np.isinf(price)
+    filled = np.ceil(parts_of(kinds[large], sizes) - 1e-9)
+    price[large] = (filled * sizes.per_hour).min(axis=1)
+    if customised_markup is not None:
+        own = kinds[:, 0] * resource.core_per_hour + kinds[:, 1] * resource.gib_per_hour
+        price = np.where(kinds[:, 2] == 0.0, np.minimum(price, customised_markup * own), price)
+    return np.asarray(price[kind])
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Machines that are there in the same hours, all of them with GPUs or none."""
+
+    machines: tuple[ReservedMachines, ...]
+    """At least one."""
+    schedule: LevelSchedule | None
+
+    @property
+    def with_gpus(self) -> bool:
+        """Return whether it is for jobs that ask for GPUs, and no others."""
+        return self.machines[0].instance.gpus > 0.0
+
+    def closes(self, start_hours: Floats, first_hour: float) -> Floats:
+        """Return when a machine is given back that is there at each start; -inf where none is.
+
+        ``first_hour`` is the hour at 0, counted from a Monday, 00:00.
+        """
+        if self.schedule is None:
+            return np.full(start_hours.shape, np.inf)
+        return self.schedule.closes(start_hours + first_hour) - first_hour
+
+
+def fleets_of(machines: Sequence[ReservedMachines]) -> list[Fleet]:
+    """Machines by when they are there; what is scheduled comes last."""
+    groups: dict[tuple[object, ...], list[ReservedMachines]] = {}
+    for each in machines:
+        schedule = schedule_of(each)
+        hours_there = schedule and (schedule.period, schedule.windows)
+        groups.setdefault((hours_there, each.instance.gpus > 0.0), []).append(each)
+    fleets = [Fleet(tuple(own), schedule_of(own[0])) for own in groups.values()]
+    return sorted(fleets, key=lambda fleet: fleet.schedule is not None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FleetPlacement:
+    """Jobs that each fleet takes; arrays of shape (jobs,)."""
+
+    fleet: NDArray[np.int64]
+    """Place of the fleet; -1: none."""
+    cut: Booleans
+    """Jobs whose machine was given back before they ended."""
+
+    @property
+    def done(self) -> Booleans:
+        """Jobs that need no other machine."""
+        return (self.fleet >= 0) & ~self.cut
+
+
+def place(
+    jobs: BoughtJobs, fleets: Sequence[Fleet], believed_hours: Floats, first_hour: float
+) -> FleetPlacement:
+    """Jobs in order of start on the first fleet that holds all of one, best fit, none waiting.
+
+    A fleet that is given back takes only jobs that are believed to end before. One that runs on
+    nevertheless loses what it did.
+
+    Jobs are in order of start, fleets in order of preference; ``believed_hours`` are runtimes,
+    shape (jobs,). ``first_hour`` is the hour at 0, counted from a Monday, 00:00.
+    """
+    fleet = np.full(jobs.hours.size, -1, np.int64)
+    cut = np.zeros(jobs.hours.size, np.bool_)
+    asks_gpus = jobs.gpus_per_task > 0.0
+    for place_of, own in enumerate(fleets):
+        closes = own.closes(jobs.start_hours, first_hour)
+        candidate = (fleet < 0) & (asks_gpus == own.with_gpus)
+        candidate &= jobs.start_hours + believed_hours <= closes
+        runs = np.minimum(jobs.hours, closes - jobs.start_hours)
+        at = np.flatnonzero(candidate)
+        taken = at[_fitting(jobs.only(candidate), runs[at], own)]
+        fleet[taken], cut[taken] = place_of, runs[taken] < jobs.hours[taken]
+    return FleetPlacement(fleet, cut)
+
+
+def _fitting(jobs: BoughtJobs, hours: Floats, fleet: Fleet) -> Booleans:
+    """Return which of some jobs find room; shape (jobs,)."""
+    if not jobs.hours.size:
+        return np.zeros(0, np.bool_)
+    split = pieces_of(jobs, _sizes(fleet))
+    # A task that no machine of the fleet holds is a rest, which finds no room.
+    pieces = Pieces(split.full, *_asked(split.of_full()), *_asked(split.of_rest()))
+    kinds = [each.instance for each in fleet.machines for _ in range(each.count)]
+    machines = machines_of(
+        np.array([int(kind.cores) for kind in kinds], np.int64),
+        np.array([kind.memory_bytes for kind in kinds]),
+        np.array([kind.gpus for kind in kinds]) * _PARTS_OF_GPU,
+    )
+    return place_jobs(
+        jobs.start_hours,
+        jobs.start_hours + hours,
+        pieces,
+        machines,
+        timetable(jobs.hours.size),
+    )
+
+
+def _asked(asked: Floats) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """Cores, bytes and thousandths of GPUs, whole numbers, so that none is lost on the way."""
+    cores, gib, gpus = asked.T
+    return cores.astype(np.int64), np.rint(gib * GIB), np.ceil(gpus * _PARTS_OF_GPU - 1e-6)
+
+
+def _sizes(fleet: Fleet) -> MachineSizes:
+    machines = fleet.machines
+    return MachineSizes.from_types(
+        (each.instance for each in machines), (each.on_demand_per_hour for each in machines)
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,10 +257,7 @@ class OnlinePolicy:
     """Of the machines on sale."""
     terms: PublishedTerms
     """What is sold, relative to on demand."""
-    settings: OfflineSettings
-    """Of the plan in hindsight for the training period."""
     reserved: tuple[ReservedMachines, ...]
-    """The machines, those that the buyer had before among them."""
     first_hour_of_week: float
     """Of the training period, from Monday 00:00."""
 
@@ -90,22 +278,18 @@ def train(
 
     The amounts of each term become machines (see ``machines_for``). So does the amount that was
     scheduled; its machines, the largest first, stand for as many levels as they have cores, from
-    the bottom, and have the windows of the level in the middle of these. Machines that the
-    catalogue says are committed already are there until their last day, counted from the end of the
-    training period, and less is reserved.
+    the bottom, and have the windows of the level in the middle of these.
 
     Raises ``InputError`` if jobs ask for GPUs and none are on sale.
     """
     repeated = replace(settings, extension="repeat")
     resources = resources_of(jobs, catalogue, settings.amounts, terms.customised_markup)
     plans = {
-        each.name: plan_offline(
-            jobs, each.units, terms, repeated, resource=each.name, held=each.held
-        )
+        each.name: plan_offline(jobs, each.units, terms, repeated, resource=each.name)
         for each in resources
     }
     sizes = sizes_of(catalogue)
-    reserved = _committed(catalogue)
+    reserved: list[ReservedMachines] = []
     per_gpu = gpu_ratios(jobs, resources)
     for years, price in terms.reserved:
         name = reserved_name(years)
@@ -116,21 +300,7 @@ def train(
     at_peak = 1.0 if terms.scheduled is None else terms.scheduled.peak
     found = machines_for(Amount.from_units(scheduled, (0.0, 0.0)), SCHEDULED, at_peak, sizes)
     reserved += _with_windows(found, plans["cores"])
-    return OnlinePolicy(catalogue, terms, settings, tuple(reserved), jobs.first_hour_of_week)
-
-
-def _committed(catalogue: PriceCatalogue) -> list[ReservedMachines]:
-    """Return what the buyer has, at no further cost."""
-    found = []
-    for each in running_commitments(catalogue):
-        offer = catalogue.find(each.instance)
-        left = hours_left(each, catalogue)
-        found.append(
-            ReservedMachines(
-                offer.instance, each.count, COMMITTED, 0.0, offer.on_demand_per_hour, left
-            )
-        )
-    return found
+    return OnlinePolicy(catalogue, terms, tuple(reserved), jobs.first_hour_of_week)
 
 
 def _with_windows(machines: list[ReservedMachines], plan: OfflinePlan) -> list[ReservedMachines]:
@@ -153,27 +323,16 @@ def _with_windows(machines: list[ReservedMachines], plan: OfflinePlan) -> list[R
     return found
 
 
-RESERVED = "reserved"
-
-
 @dataclass(frozen=True, eq=False)
 class OnlineOutcome:
     """Payments of the policy after the training period, in the catalogue's currency."""
 
-    reserved: tuple[ReservedMachines, ...]
-    """The machines it reserved at the beginning, and those it had."""
-    jobs: int
-    hours: float
-    """How many jobs it served, over what time."""
     cost: float
-    """What it paid; reserved machines are paid for this time alone (they serve on), and what was
-    committed before is in it for nothing."""
+    """What it paid; reserved machines are paid for this time alone (they serve on)."""
     all_on_demand_cost: float
     """What the same jobs cost on machines on demand, each the cheapest that holds it."""
-    over_time: pl.DataFrame
-    """Month, option, and there: core hours used and idle, cost."""
-    revoked_hours: float
-    """Expected core hours of transient runs that were lost."""
+    used_hours: Mapping[str, float]
+    """Core hours of jobs by option; reserved ones whatever the term."""
 
 
 def serve(
@@ -181,14 +340,12 @@ def serve(
 ) -> OnlineOutcome:
     """Run jobs on what is paid for, and rent machines for those that find no room (section 4.2).
 
-    A job runs on reserved machines if all of it fits there when it starts; on machines that are
-    given back, as scheduled ones are at the end of their window, only if it is predicted to end
-    before. Else it is rented the option that is cheapest for its predicted runtime (see
-    ``choose_options``), on the cheapest machines that hold it. One that outlives its spot block or
-    window, or is revoked, starts again on demand; revocations are paid in expectation.
+    A job runs on reserved machines if all of it fits there when it starts; on scheduled ones only
+    if it is predicted to end within their window. Else it is rented the option that is cheapest for
+    its predicted runtime, on the cheapest machines that hold it. One that outlives its spot block
+    or window, or is revoked, starts again on demand; revocations are paid in expectation.
 
-    Jobs are in order of start. ``predicted_hours`` are runtimes as they are predicted, shape
-    (jobs,); or equally likely ones, shape (jobs, runtimes), of which the expected cost decides.
+    Jobs are in order of start; ``predicted_hours`` are their runtimes as predicted, shape (jobs,).
     ``elapsed_hours`` lie between the first job of the training period and the first of these.
 
     Raises ``InputError`` if there are no jobs, or a prediction is not above 0.
@@ -207,73 +364,85 @@ def serve(
     resource = resource_prices(policy.catalogue)
     standard = rent_per_hour(pieces, sizes, resource, None)
     rent = rent_per_hour(pieces, sizes, resource, policy.terms.customised_markup)
-    believed = predicted_hours.reshape(jobs.hours.size, -1)
     first_hour = policy.first_hour_of_week + elapsed_hours
     fleets = fleets_of(policy.reserved)
-    placed = place(jobs, fleets, believed.mean(axis=1), first_hour)
-    choice = choose_options(believed, policy.terms)
+    placed = place(jobs, fleets, predicted_hours, first_hour)
+    choice = choose_options(predicted_hours[:, None], policy.terms)
     choice.kind[placed.cut] = ON_DEMAND
-    rented = RentedJobs(jobs, rent, ~placed.done, choice, policy.terms)
-    months = int(jobs.span_hours / HOURS_PER_MONTH) + 1
-    rows = [
-        *_paid_rows(policy, jobs, fleets, placed, months, first_hour),
-        *rented.rows(months),
-    ]
-    over_time = month_table(rows)
-    return OnlineOutcome(
-        reserved=policy.reserved,
-        jobs=jobs.hours.size,
-        hours=jobs.span_hours,
-        cost=float(over_time["cost"].sum()),
-        all_on_demand_cost=float(standard @ jobs.hours),
-        over_time=over_time,
-        revoked_hours=rented.revoked_hours,
-    )
+    work = jobs.cores * jobs.hours
+    used = {
+        KINDS[kind]: float(work @ (~placed.done & (choice.kind == kind)))
+        for kind in range(len(KINDS))
+    }
+    cost = _rented_cost(jobs, rent, ~placed.done, choice, policy.terms)
+    for number, fleet in enumerate(fleets):
+        option = "reserved" if fleet.schedule is None else SCHEDULED
+        own = float(work @ ((placed.fleet == number) & placed.done))
+        used[option] = used.get(option, 0.0) + own
+        cost += _fleet_cost(fleet, policy.terms, jobs.span_hours, first_hour)
+    return OnlineOutcome(cost, float(standard @ jobs.hours), used)
 
 
-def _paid_rows(
-    policy: OnlinePolicy,
-    jobs: BoughtJobs,
-    fleets: list[Fleet],
-    placed: FleetPlacement,
-    months: int,
-    first_hour: float,
-) -> list[Row]:
-    """Return a row for each committed, reserved (whatever the term) and scheduled purchase."""
-    rows: dict[str, Row] = {}
-    for place_of, fleet in enumerate(fleets):
-        option = fleet.machines[0].option
-        name = option if option in (COMMITTED, SCHEDULED) else RESERVED
-        own = jobs.cores * ((placed.fleet == place_of) & ~placed.cut)
-        used = by_month(jobs.start_hours, jobs.hours, own, months)
-        hours, price = _hours_there(policy, fleet, jobs.span_hours, months, first_hour)
-        cores = sum(each.count * each.instance.cores for each in fleet.machines)
-        money = sum(each.count * each.on_demand_per_hour for each in fleet.machines)
-        cost = money * price
-        if fleet.schedule is None:
-            cost = hours * sum(each.per_hour for each in fleet.machines)
-        _, before, idle, paid = rows.get(name, (name, *np.zeros((3, months))))
-        rows[name] = (name, before + used, idle + cores * hours - used, paid + cost)
-    return list(rows.values())
-
-
-def _hours_there(
-    policy: OnlinePolicy, fleet: Fleet, span_hours: float, months: int, first_hour: float
-) -> tuple[Floats, Floats]:
-    """Hours of each month in which a fleet is there; and of a scheduled one, what they cost."""
-    edges = np.minimum(np.arange(months + 1) * HOURS_PER_MONTH, span_hours)
+def _fleet_cost(fleet: Fleet, terms: PublishedTerms, span_hours: float, first_hour: float) -> float:
+    """Cost of machines for so long, or for their windows of that time."""
     if fleet.schedule is None:
-        return np.diff(np.minimum(edges, fleet.hours_left)), np.zeros(months)
+        return span_hours * sum(each.per_hour for each in fleet.machines)
+    assert terms.scheduled is not None
     hour: Floats = np.arange(np.ceil(span_hours), dtype=np.float64)
-    there = np.isfinite(fleet.closes(hour, first_hour)).astype(np.float64)
-    assert policy.terms.scheduled is not None
-    price = price_of_hours(policy.terms.scheduled, hour + first_hour) * there
-    month = np.minimum((hour / HOURS_PER_MONTH).astype(np.int64), months - 1)
-    return _by_month(month, there, months), _by_month(month, price, months)
+    there = np.isfinite(fleet.closes(hour, first_hour))
+    price = float(price_of_hours(terms.scheduled, hour + first_hour) @ there)
+    return price * sum(each.count * each.on_demand_per_hour for each in fleet.machines)
 
 
-def _by_month(month: NDArray[np.int64], weight: Floats, months: int) -> Floats:
-    return np.bincount(month, weight, months).astype(np.float64)
+def _rented_cost(
+    jobs: BoughtJobs,
+    rent: Floats,
+    rented: Booleans,
+    choice: RentedOptions,
+    terms: PublishedTerms,
+) -> float:
+    """Cost of jobs that found no room, by the option that was chosen for each.
+
+    ``rent`` is what the machines that a job fills cost an hour on demand; shape (jobs,), as
+    ``rented``, which jobs found no room.
+    """
+    hours, kind = jobs.hours, choice.kind
+    own = np.zeros(hours.size)
+    on_demand = np.where(kind == ON_DEMAND, hours, 0.0)
+    if terms.transient is not None:
+        chosen = kind == TRANSIENT
+        own[chosen] = transient_cost(hours, terms.transient, on_demand_price=0.0)[chosen]
+        on_demand[chosen] = (terms.transient.revocation.revoked(hours) * hours)[chosen]
+    if terms.spot_blocks:
+        chosen = kind == SPOT_BLOCK
+        block, ran = choice.block[chosen], hours[chosen]
+        again = np.where(ran > block, ran, 0.0)
+        own[chosen] = block_cost(ran, block, np.asarray(terms.spot_blocks)[block - 1]) - again
+        on_demand[chosen] = again
+    paid = float((own * rent) @ rented)
+    if not terms.sustained_tiers:
+        return paid + float((on_demand * rent) @ rented)
+    months = int(jobs.span_hours / HOURS_PER_MONTH) + 1
+    share = on_demand / hours * rented
+    money, cores = (
+        by_month(jobs.start_hours, hours, share * each, months) for each in (rent, jobs.cores)
+    )
+    average = cores / HOURS_PER_MONTH
+    ratio = np.ones(months)
+    np.divide(month_cost(average, terms.sustained_tiers), average, out=ratio, where=average > 0.0)
+    return paid + float(money @ ratio)
+
+
+def by_month(start_hours: Floats, hours: Floats, weight: Floats, months: int) -> Floats:
+    """Hours times weight of all jobs in every month; shape (months,)."""
+    kept = weight != 0.0
+    start, weight = start_hours[kept], weight[kept]
+    end = start + hours[kept]
+    done = np.empty(months + 1)
+    for month in range(months + 1):
+        at = month * HOURS_PER_MONTH if month < months else np.inf
+        done[month] = weight @ (np.minimum(end, at) - np.minimum(start, at))
+    return np.diff(done)
 
 
 _RIDGE: Final = 1.0
@@ -282,37 +451,12 @@ _SHORTEST_HOURS: Final = 1.0 / 3600.0
 _FACTORS: Final = 20
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RegressedRuntimes:
-    """Runtimes that a regression of log runtimes predicts."""
-
-    middle_hours: Floats
-    """Exponential of the predicted logarithm; shape (jobs,)."""
-    factors: Floats
-    """Equally likely factors by which runtimes were off it: quantiles of the residuals."""
-    limit_hours: Floats
-    """Where jobs are killed, inf where nowhere; shape (jobs,)."""
-
-    @property
-    def hours(self) -> Floats:
-        """Equally likely runtimes of every job, within its limit; shape (jobs, factors)."""
-        spread = self.middle_hours[:, None] * self.factors
-        return np.asarray(np.clip(spread, _SHORTEST_HOURS, self.limit_hours[:, None]))
-
-    @property
-    def mean_hours(self) -> Floats:
-        """Mean of them: the prediction as one number; shape (jobs,)."""
-        return np.asarray(self.hours.mean(axis=1))
-
-
-def ridge_beliefs(
-    workload: Workload, jobs: BoughtJobs, trained: NDArray[np.bool_]
-) -> RegressedRuntimes:
-    """Runtimes of all jobs, learned from some of them (spec section 4.2).
+def predicted_hours(workload: Workload, jobs: BoughtJobs, trained: Booleans) -> Floats:
+    """Mean runtimes of all jobs within their limits, learned from some of them (section 4.2).
 
     Ridge regression of the logarithm of the runtime on the user (a coefficient each), the submit
     time of day, cores, memory, GPUs and the limit. Logarithms, since runtimes spread over six
-    orders of magnitude; the residuals' quantiles say how far off it is.
+    orders of magnitude; the mean is over the quantiles of the residuals.
 
     ``trained`` says which jobs to learn from, shape (jobs,); users and limits are in the workload.
 
@@ -332,7 +476,9 @@ def ridge_beliefs(
     predicted = mean + scaled @ weights + of_user[user]
     levels = (np.arange(_FACTORS) + 0.5) / _FACTORS
     factors = np.exp(np.quantile((target - predicted)[trained], levels))
-    return RegressedRuntimes(np.exp(predicted), factors, np.maximum(limit, _SHORTEST_HOURS))
+    longest = np.maximum(limit, _SHORTEST_HOURS)[:, None]
+    spread_out = np.clip(np.exp(predicted)[:, None] * factors, _SHORTEST_HOURS, longest)
+    return np.asarray(spread_out.mean(axis=1))
 
 
 def _features(jobs: BoughtJobs, limit_hours: Floats) -> Floats:
@@ -373,84 +519,41 @@ def _fitted(
     return weights.astype(np.float64), of_users.astype(np.float64)
 
 
-def with_error(hours: Floats, mean_error: float, seed: int) -> Floats:
-    """Runtimes with a relative error of this mean size: times 1 + e, E|e| = ``mean_error``.
-
-    Errors are normal, and cut so that at least a twentieth of a runtime remains.
-
-    Raises ``InputError`` if the error is negative.
-    """
-    if not mean_error >= 0.0:
-        raise InputError("not an error", field="mean_error", value=mean_error, expected=">= 0")
-    draws = np.random.default_rng(seed).standard_normal(hours.size)
-    factor = 1.0 + draws * mean_error * np.sqrt(np.pi / 2.0)
-    return np.asarray(hours * np.maximum(factor, 0.05))
-
-
-@dataclass(frozen=True, slots=True)
-class PracticeRequest:
-    """Request to the practical policy.
-
-    Raises ``InputError`` if the training period is not above 0.
-    """
-
-    training_hours: float
-    """The beginning of the log from which it learns."""
-    decide_by: Literal["mean", "distribution"] = "mean"
-    """Whether it rents by the mean of what its regression believes of a runtime, as published, or
-    by the expected cost over all that it believes."""
-    runtime_errors: tuple[float, ...] = (0.0, 0.1, 0.5, 1.0)
-    """Mean relative errors of predicted runtimes, to see what they cost."""
-    seed: int = 0
-    """Of these errors."""
-
-    def __post_init__(self) -> None:
-        require(self.training_hours > 0.0, self, "training_hours", "above 0")
-
-
 @dataclass(frozen=True, eq=False)
 class OnlineReport:
     """The practical policy after its training period."""
 
     outcome: OnlineOutcome
-    """With runtimes predicted by the buyer's regression, or as given."""
+    """With runtimes as the buyer's regression predicts them."""
     optimum_cost: float
     """What the optimum in hindsight pays for the same jobs, in any amounts."""
-    mean_error: float
-    """Of the predictions: mean of |predicted - real| / real."""
-    by_runtime_error: pl.DataFrame
-    """Mean error, cost, and cost relative to all on demand; 0 is an oracle."""
 
 
 def practise(
-    workload: Workload, catalogue: PriceCatalogue, mix: MixRequest, request: PracticeRequest
+    workload: Workload, catalogue: PriceCatalogue, mix: MixRequest, training_hours: float
 ) -> OnlineReport:
-    """Let the policy learn from the log's beginning, and serve the rest (spec section 4.2).
+    """Let the policy learn from the log's first hours, and serve the rest (spec section 4.2).
 
     It goes by what its own regression of runtimes, trained on the same period, believes.
 
     Raises ``InputError`` if there are no jobs before or after the end of the training period.
     """
     jobs, terms = bought_jobs(workload), published_terms(catalogue, mix)
-    before = jobs.start_hours < request.training_hours
+    before = jobs.start_hours < training_hours
     if before.all() or not before.any():
         raise InputError(
             "no jobs on one side of the end of the training period",
             source=workload.meta.source,
             field="training_hours",
-            value=f"{request.training_hours / 24.0:g} days",
+            value=f"{training_hours / 24.0:g} days",
             expected=f"less than the log's {jobs.start_hours.max() / 24.0:.4g} days of submissions",
         )
-    policy = train(jobs.between(0.0, request.training_hours), catalogue, terms, mix.settings)
-    evaluated = jobs.between(request.training_hours, np.inf)
-    beliefs = ridge_beliefs(workload, jobs, before)
-    mean = beliefs.mean_hours[~before]
-    believed = beliefs.hours[~before] if request.decide_by == "distribution" else mean
+    policy = train(jobs.between(0.0, training_hours), catalogue, terms, mix.settings)
+    evaluated = jobs.between(training_hours, np.inf)
+    predicted = predicted_hours(workload, jobs, before)[~before]
     return OnlineReport(
-        outcome=serve(policy, evaluated, believed, request.training_hours),
+        outcome=serve(policy, evaluated, predicted, training_hours),
         optimum_cost=_optimum_cost(evaluated, catalogue, terms, mix.settings),
-        mean_error=float(np.mean(np.abs(mean - evaluated.hours) / evaluated.hours)),
-        by_runtime_error=_by_runtime_error(policy, evaluated, request, request.training_hours),
     )
 
 
@@ -461,17 +564,6 @@ def _optimum_cost(
     cost = 0.0
     repeated = replace(settings, extension="repeat")
     for each in resources_of(jobs, catalogue, settings.amounts, terms.customised_markup):
-        plan = plan_offline(jobs, each.units, terms, repeated, held=each.held)
+        plan = plan_offline(jobs, each.units, terms, repeated)
         cost += plan.cost / plan.demand_hours * float(each.units @ jobs.hours) * each.per_hour
     return cost
-
-
-def _by_runtime_error(
-    policy: OnlinePolicy, jobs: BoughtJobs, request: PracticeRequest, elapsed_hours: float
-) -> pl.DataFrame:
-    rows = []
-    for error in request.runtime_errors:
-        hours = with_error(jobs.hours, error, request.seed)
-        outcome = serve(policy, jobs, hours, elapsed_hours)
-        rows.append((error, outcome.cost, outcome.cost / outcome.all_on_demand_cost))
-    return pl.DataFrame(rows, schema=["error", "cost", "share"], orient="row")
