@@ -9,7 +9,6 @@ import pytest
 
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import register
-from foresail_studies.page import sentences, write_study_report
 from foresail_studies.report import (
     as_json,
     as_markdown,
@@ -17,7 +16,9 @@ from foresail_studies.report import (
     interval,
     judge,
     report_of,
+    sentences,
     summary,
+    write_study_report,
 )
 from foresail_studies.results import StudyResults, carry_out_study, key_of
 from foresail_studies.study import (
@@ -199,7 +200,7 @@ def test_unfinished_studies_report_what_there_is(tmp_path):
         results.keep(case, case.task.measure())
     report = report_of("sums", "sums", study, results, "command")
     assert "4 runs of 12 planned" in report.made
-    _, rows = group_table(report, "sums")
+    _, *rows = group_table(report, "sums")
     assert [row[:2] for row in rows] == [["0", "low"], ["0", "high"]]
     assert rows[1][2] == "2"
 

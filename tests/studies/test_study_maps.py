@@ -4,7 +4,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from foresail_studies.report import as_markdown, cells, map_table, maps_of, report_of, summary
+from foresail_studies.report import (
+    as_markdown,
+    map_table,
+    report_of,
+    summary,
+    write_study_report,
+)
 from foresail_studies.results import StudyResults, carry_out_study
 from foresail_studies.study import BestMap, GridPoint, Measure, Study
 
@@ -46,30 +52,15 @@ def _ignored(case, measured):
     del case, measured
 
 
-def test_the_best_leads_over_the_next(told):
-    """By a share of the next one's mean; below one percent nobody does."""
+def test_a_map_is_a_table(told, tmp_path):
+    """By a share of the next one's mean; below one percent nobody leads; a dash: not run."""
     study, results = told
-    found = cells(study.maps[0], summary(study, results.table(study)))
-    assert [(each.row, each.x, each.best) for each in found] == [
-        ("sun", 1.0, "one"),
-        ("sun", 2.0, "other"),
-        ("rain", 1.0, None),
-    ]
-    assert [each.lead for each in found] == pytest.approx([0.5, 0.5, 1 - 10.0 / 10.05])
-
-
-def test_a_map_is_a_table_and_a_picture(told):
-    """With a dash where nothing was run; the picture comes first in the report."""
-    study, results = told
-    numbers = summary(study, results.table(study))
-    assert map_table(study.maps[0], study, numbers) == [
+    assert map_table(study.maps[0], study, summary(study, results.table(study))) == [
         ["weather", "wind 1", "wind 2"],
         ["sun", "one (50 %)", "other (50 %)"],
         ["rain", "even", "–"],
     ]
-    (figure,) = maps_of(study, numbers)
-    assert figure.traces[0]["z"] == [[1, 2], [0, None]]
-    assert figure.table["best"].to_list() == ["one", "other", None]
     report = report_of("told", "told", study, results, "foresail experiment run told")
-    assert [each.name for each in report.figures] == ["map-1"]
     assert "| rain | even | – |" in as_markdown(report)
+    write_study_report(report, tmp_path / "told")
+    assert "Who is quicker?" in (tmp_path / "told" / "report.html").read_text()

@@ -88,8 +88,7 @@ def run(
     """Run a study, or go on where it was interrupted; claims, tables and pictures in DIR."""
     from foresail.campaigns.running import in_processes
     from foresail.reports.figure import write_images
-    from foresail_studies.page import write_study_report
-    from foresail_studies.report import report_of
+    from foresail_studies.report import report_of, write_study_report
     from foresail_studies.results import StudyResults, carry_out_study
     from foresail_studies.study import apart_from_full, study_part
 
@@ -156,7 +155,7 @@ def _print(report: StudyReport, output_format: TableFormat) -> None:
         typer.echo(report.summary.write_csv(), nl=False)
         return
     for group in report.study.groups:
-        headings, rows = group_table(report, group)
+        headings, *rows = group_table(report, group)
         typer.echo(f"{group}:")
         print_table(headings, rows, right=len(headings) - headings.index("system") - 1)
         typer.echo()

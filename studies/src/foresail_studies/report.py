@@ -1,12 +1,15 @@
-"""Report of a study, as Markdown and as JSON: means over seeds, intervals, verdicts on claims."""
+"""Report of a study, as a page, Markdown and JSON: means over seeds, verdicts on claims."""
 
 from __future__ import annotations
 
 import math
 import platform
+import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
@@ -15,12 +18,14 @@ import polars as pl
 from foresail import __version__
 from foresail.model.arrays import Floats
 from foresail.model.documents import json_answer
+from foresail.model.whole_files import all_or_none, write_whole
 from foresail.model.words import count, number, percent
-from foresail.reports.figure import Figure
-from foresail.reports.style import axis, layout, named_styles
-from foresail_studies.figures import figures_of
+from foresail.reports import document as html
+from foresail.reports.figure import Figure, write_page
+from foresail.reports.plots import PlottedTable, drawn, plot_of
+from foresail.reports.style import PolicyStyle, named_styles
 from foresail_studies.results import StudyResults
-from foresail_studies.study import BestMap, Bound, Mean, PublishedClaim, Study
+from foresail_studies.study import BestMap, Bound, Mean, Measure, PublishedClaim, Study
 
 Verdict = Literal["holds", "does not hold", "within the interval", "not run"]
 
@@ -180,116 +185,95 @@ def _is_share(study: Study, bound: Bound) -> bool:
     return all(study.measure(side.measure).kind == "share" for side in sides)
 
 
-EVEN_SHARE = 0.01
+EVEN_SHARE: Final = 0.01
 """By less than this the best leads over no one."""
 
 
-@dataclass(frozen=True, slots=True)
-class MapCell:
-    """A place of a map: who has the least mean there, and by which share of the next one's."""
-
-    row: str
-    x: float
-
-    best: str | None
-    """None where the lead is below 1 %."""
-    lead: float
-
-    @property
-    def said(self) -> str:
-        """In words."""
-        return "even" if self.best is None else f"{self.best} ({percent(self.lead)})"
-
-
-def cells(found: BestMap, summary: pl.DataFrame) -> list[MapCell]:
-    """The places of a map that have been run, row by row."""
-    places = []
-    of_measure = summary.filter(pl.col("measure") == found.measure)
-    for group, row in found.rows.items():
-        part = of_measure.filter(pl.col("group") == group)
-        for x in sorted(set(part["x"].drop_nulls().to_list())):
-            there = part.filter(pl.col("x") == x).sort("mean")
-            systems, means = there["system"].to_list(), there["mean"].to_list()
-            lead = 1.0 - means[0] / means[1] if len(means) > 1 and means[1] else 0.0
-            places.append(MapCell(row, x, systems[0] if lead >= EVEN_SHARE else None, lead))
-    return places
-
-
 def map_table(found: BestMap, study: Study, summary: pl.DataFrame) -> list[list[str]]:
-    """Headings and rows of a map as texts."""
-    places = cells(found, summary)
-    points = sorted({each.x for each in places})
-    said = {(each.row, each.x): each.said for each in places}
-    rows = [
-        [row, *(said.get((row, x), "–") for x in points)]
-        for row in dict.fromkeys(each.row for each in places)
+    """Headings and rows of a map: who has the least mean, and by which share of the next one's."""
+    of_measure = summary.filter(pl.col("measure") == found.measure).drop_nulls("x")
+    points = sorted(set(of_measure["x"].to_list()))
+    table = [[found.axis, *(f"{study.axis} {number(x)}" for x in points)]]
+    for group, row in found.rows.items():
+        cells = [row]
+        for x in points:
+            there = of_measure.filter(pl.col("group") == group, pl.col("x") == x).sort("mean")
+            least, following = (*there["mean"].to_list(), 0.0, 0.0)[:2]
+            lead = 1.0 - least / following if following else 0.0
+            best = f"{there['system'][0]} ({percent(lead)})" if lead >= EVEN_SHARE else "even"
+            cells.append(best if there.height else "–")
+        table.append(cells)
+    return table
+
+
+def figures_of(study: Study, summary: pl.DataFrame) -> tuple[Figure, ...]:
+    """A figure per group and drawn measure that has any value."""
+    figures = []
+    for group in study.groups:
+        for name in study.drawn:
+            rows = summary.filter(pl.col("group") == group, pl.col("measure") == name)
+            if rows.height:
+                figures.append(_figure(study, group, study.measure(name), rows))
+    return tuple(figures)
+
+
+def _figure(study: Study, group: str, measure: Measure, rows: pl.DataFrame) -> Figure:
+    styles = [
+        style
+        for style in named_styles(study.systems)
+        if style.policy in set(rows["system"].to_list())
     ]
-    return [[found.axis, *(f"{study.axis} {number(x)}" for x in points)], *rows]
-
-
-def maps_of(study: Study, summary: pl.DataFrame) -> tuple[Figure, ...]:
-    """A heat map for each map of the study that has been run."""
-    return tuple(
-        _figure(each, study, summary, position)
-        for position, each in enumerate(study.maps)
-        if cells(each, summary)
+    subject = f"{measure.label}, {group}" if len(study.groups) > 1 else measure.label
+    along = rows["x"].null_count() == 0
+    across = ("x", "mean", study.axis) if along else ("system", "mean", "system")
+    plot = plot_of(
+        "band" if along else "rows",
+        *across,
+        measure.label,
+        x_kind="number" if along else "category",
+        y_kind=measure.kind,
+    )
+    most = pl.max_horizontal("mean", pl.lit(1.0 if measure.kind == "share" else math.inf))
+    reach = rows.with_columns(
+        low=pl.coalesce("low", "mean").clip(pl.min_horizontal("mean", 0.0)),
+        high=pl.coalesce("high", "mean").clip(upper_bound=most),
+    )
+    panel = [
+        PlottedTable(style, plot, reach.filter(pl.col("system") == style.policy).sort("x"))
+        for style in styles
+    ]
+    return drawn(
+        _stem(f"{group}-{measure.name}" if len(study.groups) > 1 else measure.name),
+        subject[0].upper() + subject[1:],
+        [_finding(measure, rows, style) for style in styles],
+        [panel],
+        table=rows,
+        note=f"Means over {_seeds(rows)} seeds; bands are 95 % intervals (Student's t)."
+        if along
+        else f"Means over {_seeds(rows)} seeds; ± is the 95 % interval (Student's t).",
+        height=380 if along else 100 + 34 * len(styles),
     )
 
 
-def _figure(found: BestMap, study: Study, summary: pl.DataFrame, position: int) -> Figure:
-    places = cells(found, summary)
-    styles = named_styles(study.systems)
-    numbers: dict[str | None, int] = {style.policy: at + 1 for at, style in enumerate(styles)}
-    numbers[None] = 0
-    colours = ["@neutral", *(style.colour for style in styles)]
-    steps = len(colours)
-    rows = list(dict.fromkeys(each.row for each in places))
-    points = sorted({each.x for each in places})
-    by_place = {(each.row, each.x): each for each in places}
-    grid = [[by_place.get((row, x)) for x in points] for row in rows]
-    return Figure(
-        name=f"map-{position + 1}",
-        title=found.title,
-        findings=[
-            f"{found.axis} {row}: "
-            + ", ".join(f"{each.said} at {number(each.x)}" for each in places if each.row == row)
-            + "."
-            for row in rows
-        ],
-        traces=[
-            {
-                "type": "heatmap",
-                "x": [number(x) for x in points],
-                "y": rows,
-                "z": [
-                    [None if cell is None else numbers[cell.best] for cell in row] for row in grid
-                ],
-                "zmin": -0.5,
-                "zmax": steps - 0.5,
-                "colorscale": [
-                    [edge / steps, colour]
-                    for at, colour in enumerate(colours)
-                    for edge in (at, at + 1)
-                ],
-                "showscale": False,
-                "xgap": 2,
-                "ygap": 2,
-                "text": [["" if cell is None else cell.said for cell in row] for row in grid],
-                "texttemplate": "%{text}",
-                "hovertemplate": "%{y}, %{x}: %{text}<extra></extra>",
-            }
-        ],
-        layout=layout(
-            130 + 46 * len(rows),
-            xaxis=axis(study.axis, type="category", tickangle=0, showgrid=False),
-            yaxis=axis(found.axis, type="category", showgrid=False),
-        ),
-        table=pl.DataFrame(
-            [asdict(each) for each in places],
-            schema={"row": pl.String, "x": pl.Float64, "best": pl.String, "lead": pl.Float64},
-        ),
-        note="Who has the least mean, and by how much of the next one's; even: by less than 1 %.",
+def _finding(measure: Measure, rows: pl.DataFrame, style: PolicyStyle) -> str:
+    part = rows.filter(pl.col("system") == style.policy).sort("x")
+    if part["x"].null_count():
+        mean, high = part["mean"][0], part["high"][0]
+        reach = "" if high is None else f" ± {measure.said(high - mean)}"
+        return f"{style.label}: {measure.said(mean)}{reach}."
+    said = ", ".join(
+        f"{measure.said(mean)} at {number(x)}" for x, mean in part.select("x", "mean").iter_rows()
     )
+    return f"{style.label}: {said}."
+
+
+def _seeds(rows: pl.DataFrame) -> str:
+    counts = sorted(set(rows["seeds"].to_list()))
+    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+
+
+def _stem(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 _SOLVER_PACKAGE: Final = "highspy"
@@ -354,7 +338,7 @@ def report_of(
         runs,
         numbers,
         tuple(judge(study, runs, claim) for claim in study.claims),
-        (*maps_of(study, numbers), *figures_of(study, numbers)),
+        figures_of(study, numbers),
         runs.height,
         command,
         apart,
@@ -389,22 +373,20 @@ def as_markdown(report: StudyReport) -> str:
     ]
     lines += ["", _HOW, ""]
     for each in study.maps:
-        headings, *rows = map_table(each, study, report.summary)
-        lines += [f"## {each.title}", "", *_table_lines(headings, rows), ""]
+        lines += [f"## {each.title}", "", *_table_lines(map_table(each, study, report.summary))]
     for group in study.groups:
-        headings, rows = group_table(report, group)
         lines += [f"## {group[0].upper() + group[1:]}", ""] if len(study.groups) > 1 else []
-        lines += [*_table_lines(headings, rows), ""]
+        lines += _table_lines(group_table(report, group))
     lines += [f"- {note}" for note in study.notes]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    head = [f"| {' | '.join(headings)} |", "|" + "---|" * len(headings)]
-    return [*head, *(f"| {' | '.join(map(_cell, row))} |" for row in rows)]
+def _table_lines(table: Sequence[Sequence[str]]) -> list[str]:
+    headings, *rows = (f"| {' | '.join(map(_cell, row))} |" for row in table)
+    return [headings, "|" + "---|" * len(table[0]), *rows, ""]
 
 
-def group_table(report: StudyReport, group: str) -> tuple[list[str], list[list[str]]]:
+def group_table(report: StudyReport, group: str) -> list[list[str]]:
     """Headings and rows of the table of a group: a row per point and system, as texts.
 
     Measures that no run of the group has are left out.
@@ -416,14 +398,14 @@ def group_table(report: StudyReport, group: str) -> tuple[list[str], list[list[s
     along = any(case.group == group and case.x is not None for case in study.cases)
     headings = [*([study.axis] if along else []), "system", *(each.label for each in measures)]
     found = {(row["x"], row["system"], row["measure"]): row for row in rows.iter_rows(named=True)}
-    table = []
+    table = [headings]
     for x, system in dict.fromkeys(rows.select("x", "system").iter_rows()):
         cells = []
         for measure in measures:
             row = found.get((x, system, measure.name))
             cells.append("–" if row is None else _with_interval(measure.said, row))
         table.append([*([number(x)] if along else []), system, *cells])
-    return headings, table
+    return table
 
 
 def _with_interval(said: object, row: dict[str, float | None]) -> str:
@@ -436,3 +418,98 @@ def _with_interval(said: object, row: dict[str, float | None]) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
+
+
+_MARKS: Final[dict[Verdict, str]] = {
+    "holds": "✓",
+    "does not hold": "✗",
+    "within the interval": "≈",
+    "not run": "–",
+}
+
+
+def study_page(report: StudyReport) -> str:
+    """The whole page as text."""
+    study = report.study
+    body = [
+        f"<header><h1>{html.as_html(study.title)}</h1>",
+        f"<p class='situation'>{html.as_html(study.source)}. {html.as_html(report.made)}</p>",
+        f"<p class='lead'>{html.as_html(' '.join(sentences(report)))}</p></header>",
+        "<main id='numbers'>",
+        _claims(report),
+        *(html.section(figure, html.key_of(figure), report.command) for figure in report.figures),
+        *(_section(each.title, map_table(each, study, report.summary)) for each in study.maps),
+        *(_table(report, group) for group in study.groups),
+        "</main>",
+        html.footer(map(html.as_html, study.notes), report.command),
+    ]
+    return html.document(study.title, "".join(body), report.figures)
+
+
+def write_study_report(report: StudyReport, folder: Path) -> None:
+    """Write ``report.html``, ``<name>.md``, ``summary.csv``, ``summary.json`` and ``runs.csv``.
+
+    Raises ``InputError`` if the folder cannot be written to.
+    """
+    tables = {figure.name: figure.table for figure in report.figures}
+    tables |= {"summary": report.summary, "runs": report.runs}
+    with all_or_none(folder) as drafts:
+        write_page(drafts / "report.html", study_page(report), tables)
+        write_whole(drafts / "summary.json", as_json(report).encode())
+        write_whole(drafts / f"{report.name}.md", as_markdown(report).encode())
+
+
+def sentences(report: StudyReport) -> list[str]:
+    """Describe the study's findings on the claims, published ones and our own."""
+    found = Counter(each.verdict for each in report.judgements)
+    total = len(report.judgements)
+    words: dict[Verdict, str] = {
+        "holds": "confirmed",
+        "does not hold": "contradicted",
+        "within the interval": "cannot be told with these seeds",
+        "not run": "not run",
+    }
+    parts = [f"{found[verdict]} {word}" for verdict, word in words.items() if found[verdict]]
+    said = [f"Of {count(total, 'claim')}: {', '.join(parts)}."]
+    said += [
+        f"Does not hold: {each.claim.published} Ours: {each.ours}."
+        for each in report.judgements
+        if each.verdict == "does not hold"
+    ]
+    return said
+
+
+def _claims(report: StudyReport) -> str:
+    rows = [
+        html.row(
+            [
+                html.as_html(each.claim.published),
+                html.as_html(each.ours),
+                (f"<b aria-hidden='true'>{_MARKS[each.verdict]}</b>{each.verdict}", "verdict"),
+            ],
+            words=3,
+        )
+        for each in report.judgements
+    ]
+    said = html.note(
+        "A claim holds, or does not, where the 95 % interval over seeds (paired: systems of one "
+        "seed meet the same jobs) lies on one side of it. To spare: by how much it is kept."
+    )
+    claims = html.table("Claims", ["published", "ours", "verdict"], rows, words=3)
+    return (
+        f"<section id='claims'><h2>What was published, and what came out</h2>{claims}{said}"
+        "</section>"
+    )
+
+
+def _table(report: StudyReport, group: str) -> str:
+    title = f"The numbers: {group}" if len(report.study.groups) > 1 else "The numbers"
+    return _section(title, group_table(report, group))
+
+
+def _section(title: str, rows: Sequence[Sequence[str]]) -> str:
+    headings, *values = rows
+    words = headings.index("system") + 1 if "system" in headings else len(headings)
+    shown = [html.row([html.as_html(text) for text in each], words) for each in values]
+    numbers = html.table(title, [html.as_html(text) for text in headings], shown, words)
+    return f"<section><h2>{html.as_html(title)}</h2>{numbers}{html.behind('summary')}</section>"

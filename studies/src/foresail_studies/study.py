@@ -110,7 +110,7 @@ def published(*claims: Mapping[str, Bound]) -> tuple[PublishedClaim, ...]:
 
 @dataclass(frozen=True, slots=True)
 class BestMap:
-    """A picture of who is best where: the study's axis across, groups of it upwards."""
+    """Table of who is best where: the study's axis across, groups of it downwards."""
 
     title: str
     """The question that it answers."""
@@ -143,7 +143,7 @@ class Study:
     notes: tuple[str, ...] = ()
     """Where this study differs from the published one, and what its source leaves open."""
     maps: tuple[BestMap, ...] = ()
-    """Pictures of who is best where."""
+    """Tables of who is best where."""
 
     def __post_init__(self) -> None:
         if not self.cases:
