@@ -17,9 +17,8 @@ from foresail_studies.synchronization.models import BarrierFormula, Draw
 from foresail_studies.transient.capacity import DrawnPool, MarketPool, TrailingWindows
 from foresail_studies.transient.service import Minutes
 from foresail_studies.waiting import _shared as _waiting
-from foresail_studies.waiting.logs import TraceRun
+from foresail_studies.waiting.logs import Below, Means, TraceRun
 from foresail_studies.waiting.models import Simulation
-from foresail_studies.waiting.workloads import Below, Means
 
 WITH_PRICES = ("synchronization-models", "transient-capacity", "transient-windows")
 NAMES = (

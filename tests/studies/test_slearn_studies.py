@@ -11,7 +11,7 @@ from foresail.model.registry import entries
 from foresail.model.short_form import part_of
 from foresail_studies.slearn import _shared as slearn
 from foresail_studies.slearn.completion import BinTrial
-from foresail_studies.slearn.extensions import DeadlineTrial, RegimeTrial
+from foresail_studies.slearn.extensions import RegimeTrial
 from foresail_studies.slearn.knowledge import (
     DistributionTrial,
     LoadTrial,
@@ -34,7 +34,6 @@ def test_the_published_figures_are_there():
     """Every table and figure that tasks of generated traces can show, and the map of regimes."""
     others = [
         "slearn-bins",
-        "slearn-deadlines",
         "slearn-distributions",
         "slearn-over-time",
         "slearn-regimes",
@@ -108,17 +107,6 @@ def test_bins_are_all_of_the_jobs():
     found = [BinTrial(*TINY, name).measure() for name in study.systems]
     assert sum(each["jobs_share"] for each in found) == pytest.approx(1.0)
     assert sum(each["work_share"] for each in found) == pytest.approx(1.0)
-
-
-def test_deadlines_met_are_those_of_jobs_that_have_one():
-    """All of them with slack without end; of a tiny run, ours and the others are shares."""
-    endless = "slearn(jobs=60,slack_percent=[1e9],deadline_share=0.5)"
-    assert DeadlineTrial(endless, TINY[1], 3, slearn.FIFO).measure()["deadlines_met"] == 1.0
-    tight = "slearn(jobs=60,load=9,slack_percent=[0])"
-    for policy in (slearn.SLEARN, "slearn(deadlines=by_odds)", "task_edf"):
-        found = DeadlineTrial(tight, TINY[1], 3, policy).measure()
-        assert 0.0 < found["deadlines_met"] < 1.0
-        assert found["completion_seconds"] > 0.0
 
 
 def test_distributions_rise_and_the_oracle_does_not_err():

@@ -24,8 +24,8 @@ def test_trials_of_long_jobs_are_part_of_all_trials(lost):
         found = simulate(jobs, fixed, FAMILY, policy, Beliefs.true_runtimes(jobs), gone)
         trials = measured(found, fixed, policy, 0.3).trial_cost
         long = long_jobs_of(found, policy, 0.3)
-        assert 0.0 <= long.trial_cost <= trials
-        assert (long.trial_cost > 0.0) is (seconds > 0.0)
+        assert 0.0 <= long["trial_cost"] <= trials
+        assert (long["trial_cost"] > 0.0) is (seconds > 0.0)
 
 
 def test_long_jobs_that_meet_full_machines():
@@ -41,10 +41,10 @@ def test_long_jobs_that_meet_full_machines():
     policy = WaitingPolicy(950.0, speculation_seconds=100.0)
     found = simulate(jobs, FIXED, FAMILY, policy, Beliefs.true_runtimes(jobs))
     long = long_jobs_of(found, policy)
-    assert long.trial_cost == pytest.approx(200.0 * 0.0481 / 3600.0)
-    assert long.long_jobs == 0.75
-    assert long.blocked_long_jobs == pytest.approx(2 / 3)
-    assert long.blocked_wait_seconds == pytest.approx((998.0 + 1050.0) / 2)
+    assert long["trial_cost"] == pytest.approx(200.0 * 0.0481 / 3600.0)
+    assert long["long_jobs"] == 0.75
+    assert long["blocked_long_jobs"] == pytest.approx(2 / 3)
+    assert long["blocked_wait_seconds"] == pytest.approx((998.0 + 1050.0) / 2)
 
 
 def test_customised_machines_are_what_jobs_ask_for():

@@ -10,13 +10,11 @@ from foresail.model.registry import find
 from foresail_studies.study import sizes_of, study_part
 from foresail_studies.waiting import _shared as _waiting
 from foresail_studies.waiting._shared import Week
-from foresail_studies.waiting._variants import Baseline, ModelScore, VariantRun
 from foresail_studies.waiting.logs import TraceRun
-from foresail_studies.waiting.settings import DelayRun
+from foresail_studies.waiting.variants import Baseline, ModelScore, VariantRun
 
 NAMES = (
-    "waiting-models", "waiting-trace", "waiting-variants", "waiting-delay", "waiting-beliefs",
-    "waiting-google",
+    "waiting-models", "waiting-trace", "waiting-variants", "waiting-google",
 )  # fmt: skip
 
 
@@ -89,42 +87,6 @@ def test_variants_are_measured():
     assert -1.0 <= score["correlation"] <= 1.0
 
 
-def test_beliefs_are_measured():
-    """The oracle knows all short jobs; a predictor knows some."""
-    study = study_part(
-        "waiting-beliefs",
-        ["workload=e2e(hours=0.3)", "seeds=1", "predictors=[recent]", "short_minutes=[3]"],
-        quick=True,
-    ).build()
-    found = {case.system: case.task.measure() for case in study.cases}
-    assert set(found) == {
-        "oracle", "10 % off", "speculative", "recent", "recent, the surely long untried",
-    }  # fmt: skip
-    sure = found["recent, the surely long untried"]
-    assert sure["trial_cost"] < found["speculative"]["trial_cost"]
-    assert found["oracle"]["correlation"] == 1.0
-    assert found["recent"]["correlation"] < found["10 % off"]["correlation"] < 1.0
-    with pytest.raises(InputError, match="no predictor"):
-        study_part("waiting-beliefs", ["predictors=[]"], quick=True)
-
-
-def test_delays_are_weighed():
-    """Money and delays together; who rents at once has no delays."""
-    pytest.importorskip("sklearn.ensemble")
-    limits = TRACE, LOAD, 3600.0
-    never = DelayRun(*limits, "njw", 1.0).measure()
-    assert never["all_costs"] == pytest.approx(never["price"])
-    weighing = DelayRun(*limits, "weighing", 1.0).measure()
-    always = DelayRun(*limits, "ajw", 1.0).measure()
-    assert weighing["all_costs"] < always["all_costs"]
-
-
-def test_a_log_has_no_other_year():
-    """Models cannot learn from one."""
-    with pytest.raises(InputError, match="no other year"):
-        _waiting.Trace("log.swf", 0, 0).another()
-
-
 def test_a_week_of_googles_kind_is_measured():
     """Every system of the smallest cell; the reasons of what is dearer add up."""
     settings = ["scale=0.002", "models=[linear]", "short_minutes=[15]", "scales=[0.002]"]
@@ -150,7 +112,7 @@ def test_a_log_stands_in_for_the_week(tmp_path):
     rows = [f"{0.1 * i},{0.5 + (i * 7 % 10) / 10},{1 + i % 4}" for i in range(400)]
     log.write_text("arrival_time,length,cpus\n" + "\n".join(rows) + "\n")
     week = Week(str(log), 1.0, 0)
-    assert week.another() == week
+    assert _waiting.another(week) == week
     assert week.family() == _waiting.FAMILY
     assert week.machines(1.0).count == 1
     with pytest.raises(InputError, match="no such log"):

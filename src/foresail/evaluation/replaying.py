@@ -351,19 +351,6 @@ def believed_runtimes(workload: Workload, by: str) -> NDArray[np.float64]:
                 "no job has a limit", source=workload.meta.source, field="requested_seconds"
             )
         return limits.cast(pl.Float64).fill_null(np.inf).to_numpy().astype(np.float64)
-    return told_quantiles(workload, by, q50=np.inf)[0]
-
-
-def told_quantiles(
-    workload: Workload, predictor: str, **unknown: float
-) -> list[NDArray[np.float64]]:
-    """Quantiles (``q50``, ...) of what a predictor believed that learns as jobs end, by job.
-
-    Each is named with what stands for it where nothing is believed.
-    """
-    told = evaluate(workload, predictor).jobs.select("job_id", *unknown)
-    found = workload.jobs.select("job_id").join(told, on="job_id", how="left")
-    return [
-        found[name].cast(pl.Float64).fill_null(value).to_numpy().astype(np.float64)
-        for name, value in unknown.items()
-    ]
+    told = evaluate(workload, by).jobs.select("job_id", "q50")
+    found = workload.jobs.select("job_id").join(told, on="job_id", how="left")["q50"]
+    return found.cast(pl.Float64).fill_null(np.inf).to_numpy().astype(np.float64)

@@ -19,15 +19,19 @@ from foresail.model.errors import InputError, UnknownNameError
 from foresail_studies.renting.metrics import measured
 from foresail_studies.renting.wait_models import boosted_waits, forest_waits, predicted_waits
 from foresail_studies.waiting._shared import (
-    learn_runtimes,
     matthews_correlation,
-    matthews_correlation_of,
     mean_absolute_percentage_error,
     perturbed,
+)
+from foresail_studies.waiting.runtime_models import learn_runtimes
+from foresail_studies.waiting.variants import (
+    KNOWING_NOTHING,
+    lost_in_trials,
     score_waits,
     split_rows,
+    taken_by,
+    variant_of,
 )
-from foresail_studies.waiting._variants import lost_in_trials, standard_variants, taken_by
 
 FAMILY = proportional_family()
 FIXED = FixedMachines(12, 8, price_per_hour=0.4 * 8 * 0.0481)
@@ -140,20 +144,22 @@ def test_trees_foresee_long_waits(rows):
 
 def test_variants_keep_their_order(jobs, rows):
     """The naive pays what the oracle pays and waits longer; trials cost, and less so on spot."""
-    results = {}
-    for each in standard_variants(
-        jobs, POLICY, {"line": linear_waits(rows)}, {"no model": np.full(6000, 99.0)}
+    results, line = {}, linear_waits(rows)
+    for name in (
+        *("oracle", "naive", "speculative", "speculative, spot", "runtimes 10 % off"),
+        *(KNOWING_NOTHING, "waits by line", "combined, line"),
     ):
+        each = variant_of(name, jobs, POLICY, line if "line" in name else None)
         found = simulate(jobs, FIXED, FAMILY, each.policy, each.beliefs, each.lost_seconds)
-        results[each.name] = measured(found, FIXED, each.policy, each.trial_price)
+        results[name] = measured(found, FIXED, each.policy, each.trial_price)
     oracle, naive = results["oracle"], results["naive"]
     assert naive.total_cost == pytest.approx(oracle.total_cost)
     assert naive.mean_wait_seconds > oracle.mean_wait_seconds
     assert results["speculative"].trial_cost > results["speculative, spot"].trial_cost > 0.0
     assert results["speculative"].rented_to_fixed > oracle.rented_to_fixed
     assert results["runtimes 10 % off"].price == pytest.approx(oracle.price, rel=0.02)
-    assert results["runtimes by no model"].rented_jobs < oracle.rented_jobs
-    assert results["runtimes by no model"].expired_jobs == 0
+    assert results[KNOWING_NOTHING].rented_jobs < oracle.rented_jobs
+    assert results[KNOWING_NOTHING].expired_jobs == 0
     assert {"waits by line", "combined, line"} <= set(results)
 
 
@@ -188,7 +194,8 @@ def test_runtime_models(kind):
 
 def test_scores():
     """MCC of the spec, its bounds, and MAPE."""
-    assert matthews_correlation_of(6, 3, 1, 2) == pytest.approx(0.4780914437, abs=1e-10)
+    said, was = [True] * 7 + [False] * 5, [True] * 6 + [False] * 4 + [True] * 2
+    assert matthews_correlation(said, was) == pytest.approx(0.4780914437, abs=1e-10)
     assert matthews_correlation([True, True], [True, True]) == 0.0
     assert matthews_correlation([True, False], [True, False]) == 1.0
     assert mean_absolute_percentage_error([90.0, 130.0, 5.0], [100.0, 100.0, 0.0]) == 0.2

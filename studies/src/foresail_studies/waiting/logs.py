@@ -1,4 +1,4 @@
-"""Studies ``waiting-trace`` and ``waiting-trace-queues``: policies on a year of jobs, on logs."""
+"""Studies ``waiting-trace``, ``waiting-trace-queues`` and ``waiting-workload``: a year of jobs."""
 
 from __future__ import annotations
 
@@ -11,29 +11,28 @@ import numpy as np
 
 from foresail.cloud.waiting.simulating import Beliefs, Foresight
 from foresail.model.registry import register
-from foresail_studies.study import Bound, GridPoint, Mean, Study, points_at, published
+from foresail_studies.declaring import declared
+from foresail_studies.study import GridPoint, Measure, Study, points_at
 from foresail_studies.waiting._shared import (
-    OPPORTUNITY,
-    PRICE,
-    RENTED,
-    SOURCE,
-    UTILISATION,
-    WAIT,
+    MEASURES,
     YEAR,
     Trace,
     YearParameters,
     figures_of,
+    jobs_of,
     policy_of,
-    ran,
 )
 
+_LIMITS: Final = 24 * 3600.0, 3 * 60.0
+"""Thresholds b and t."""
 _SYSTEMS: Final = (
     "ajw", "ajw strict-fcfs", "ajw sjf", "njw", "ajw-t", "sww", "ljw", "compound", "compound sjf",
 )  # fmt: skip
-_TRACE_OWN: Final = 150.0
-_TRACE_BEST: Final = 100.0
-_TRACE_PERCENTS: Final = (60.0, 80.0, 90.0, 100.0, 110.0, 120.0, 150.0)
-_WRONG: Final = "wrong predictions (compound, 100 % of the load)"
+_POLICIES: Final = ("ajw", "ajw-t", "sww", "ljw", "compound")
+_PERCENTS: Final = (60.0, 80.0, 90.0, 100.0, 110.0, 120.0, 150.0)
+_FEWER_PERCENTS: Final = (80.0, 100.0, 120.0, 150.0)
+_LJW_PERCENT: Final = 200.0 / 150.0 * 100.0
+"""200 machines, where 150 hold the load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +54,7 @@ class TraceRun:
 
     def measure(self) -> Mapping[str, float]:
         """Measure cost and waits."""
-        jobs = self.trace.read()
-        fixed = self.trace.machines(self.percent)
+        jobs = jobs_of(self.trace)
         policy = policy_of(self.system, self.waiting_seconds, self.short_seconds)
         random = np.random.default_rng(self.trace.seed)
         told = None
@@ -69,20 +67,16 @@ class TraceRun:
         if self.runtimes_over or self.runtimes_under:
             short = estimates < self.short_seconds
             share = np.where(short, self.runtimes_over, self.runtimes_under)
-            wrong = random.random(len(jobs)) < share
             elsewhere = np.where(short, self.short_seconds, 0.0)
-            estimates = np.where(wrong, elsewhere, estimates)
-        _, result = ran(jobs, fixed, policy, Beliefs(estimates, told))
-        return figures_of(result)
+            estimates = np.where(random.random(len(jobs)) < share, elsewhere, estimates)
+        fixed = self.trace.machines(self.percent)
+        return figures_of(jobs, fixed, policy, Beliefs(estimates, told))
 
 
 @dataclass(frozen=True, slots=True)
 class TraceParameters(YearParameters, quick="seeds=4 jobs=2000000", minutes=(4, 15)):
     """Parameters of ``waiting-trace``."""
 
-    waiting_hours: float = 24.0
-    short_minutes: float = 3.0
-    """Thresholds b and t."""
     log: Path | None = None
     """A log to run as well."""
     machine_cores: int = 0
@@ -92,104 +86,32 @@ class TraceParameters(YearParameters, quick="seeds=4 jobs=2000000", minutes=(4, 
 @register("study", "waiting-trace", parameters=TraceParameters)
 def waiting_trace(parameters: TraceParameters) -> Study:
     """Measure the savings of waiting on a year of jobs: prices, waits, errors (6.13 to 6.18)."""
-    limits = 3600.0 * parameters.waiting_hours, 60.0 * parameters.short_minutes
     cases = []
     for seed in range(parameters.seeds):
         year = Trace("", parameters.jobs, seed)
-        for percent in _TRACE_PERCENTS:
-            cases += points_at(YEAR, percent, seed, _runs(year, percent, *limits))
+        for percent in _PERCENTS:
+            cases += points_at("year", percent, seed, _runs(year, percent))
         for kind in ("runtimes_over", "runtimes_under", "waits_over", "waits_under"):
             for wrong in (0.0, 10.0, 30.0):
-                run = TraceRun(year, _TRACE_BEST, "compound", *limits, **{kind: wrong / 100.0})
-                cases.append(GridPoint(_WRONG, wrong, kind.replace("_", " "), seed, run))
+                run = TraceRun(year, 100.0, "compound", *_LIMITS, **{kind: wrong / 100.0})
+                cases.append(GridPoint("wrong", wrong, kind.replace("_", " "), seed, run))
     if parameters.log is not None:
         trace = Trace(str(parameters.log), 0, 0, parameters.machine_cores)
-        for percent in _TRACE_PERCENTS:
-            cases += points_at(parameters.log.name, percent, 0, _runs(trace, percent, *limits))
-    return Study(
-        title="What does waiting save on a year of jobs?",
-        source=f"{SOURCE}, figures 6.13 to 6.18",
-        axis="fixed cores, % of the mean load (wrong predictions: %)",
-        measures=(PRICE, WAIT, RENTED, UTILISATION),
-        drawn=("price", "mean_wait_seconds"),
-        cases=tuple(cases),
-        claims=published(_trace_claims()),
-        notes=(
-            "The year is generated from the log's published figures: rate, share of gaps below a "
-            "second, mean and shares of runtimes, load. How bursts and weeks vary is not "
-            "published, and decides how long jobs wait.",
-            "Published waits are those of a queue in which nobody overtakes (13.3 h) or in which "
-            "the first that fits goes (8.1 h).",
-            "Of 225 published machines 150 % is the counterpart, of 150 it is 100 %.",
-        ),
-    )
+        for percent in _PERCENTS:
+            cases += points_at(parameters.log.name, percent, 0, _runs(trace, percent))
+    return declared("waiting-trace", MEASURES, cases)
 
 
-def _runs(
-    trace: Trace, percent: float, waiting_seconds: float, short_seconds: float
-) -> dict[str, TraceRun]:
-    """Return the runs of every system with so many machines."""
+def _runs(trace: Trace, percent: float) -> dict[str, TraceRun]:
+    """Return the runs of every system with so many machines.
+
+    With fewer than some, a queue that no job leaves only grows.
+    """
     return {
-        system: TraceRun(trace, percent, system, waiting_seconds, short_seconds)
+        system: TraceRun(trace, percent, system, *_LIMITS)
         for system in _SYSTEMS
-        if percent >= _least(system)
+        if percent >= {"ajw": 150.0, "ljw": 110.0}.get(system.split()[0], 0.0)
     }
-
-
-def _least(system: str) -> float:
-    """Percentage from which on a policy is run: less, and a queue that no job leaves only grows."""
-    return {"ajw": _TRACE_OWN, "ljw": 110.0}.get(system.split()[0], 0.0)
-
-
-def _trace_claims() -> dict[str, Bound]:
-    def mean(measure: str, system: str, percent: float) -> Mean:
-        return Mean(measure, system, YEAR, (percent,))
-
-    own = mean("price", "ajw", _TRACE_OWN)
-    return {
-        "The compound with 150 machines costs 5 % less than waiting for 225 (figure 6.13).": Bound(
-            mean("price", "compound", _TRACE_BEST), own, factor=0.95
-        ),
-        "... and its jobs wait 7 times less than where nobody overtakes.": Bound(
-            mean("mean_wait_seconds", "compound", _TRACE_BEST),
-            mean("mean_wait_seconds", "ajw strict-fcfs", _TRACE_OWN),
-            factor=1.0 / 7.0,
-        ),
-        "Its price is 43 % below on-demand.": Bound(mean("price", "compound", _TRACE_BEST), 0.571),
-        "Waiting for 225 machines costs 0.60 of on-demand.": Bound(own, 0.60, margin=0.005),
-        "10 % of long jobs taken for short ones raise "
-        "the price by 10 % at most (figure 6.15).": Bound(
-            Mean("price", "runtimes under", _WRONG, (10.0,)),
-            Mean("price", "runtimes under", _WRONG, (0.0,)),
-            factor=1.10,
-        ),
-        "... and so do 10 % of short jobs taken for long ones.": Bound(
-            Mean("price", "runtimes over", _WRONG, (10.0,)),
-            Mean("price", "runtimes over", _WRONG, (0.0,)),
-            factor=1.10,
-        ),
-        "The price grows slower than the share of waits predicted too long (30 %).": Bound(
-            Mean("price", "waits over", _WRONG, (30.0,)),
-            Mean("price", "waits over", _WRONG, (0.0,)),
-            factor=1.30,
-        ),
-        "Shortest first, all that wait for 225 machines wait less (0.6 h against 8.1 h).": mean(
-            "mean_wait_seconds", "ajw sjf", _TRACE_OWN
-        ).against("ajw", factor=0.2),
-    }
-
-
-_POLICIES: Final = ("ajw", "ajw-t", "sww", "ljw", "compound")
-_TRACE_QUEUES_PERCENTS: Final = (80.0, 100.0, 120.0, 150.0)
-_TRACE_QUEUES_OWN: Final = 150.0
-_TRACE_QUEUES_BEST: Final = 100.0
-_FIRST_COME: Final = "first that fits"
-_SHORTEST: Final = "shortest first"
-_OVER: Final = "SWW, waits predicted too long"
-_UNDER: Final = "SWW, waits predicted too short"
-_RUNTIMES: Final = "LJW, wrong predictions (%), 133 % of the load owned"
-_LJW_PERCENT: Final = 200.0 / 150.0 * 100.0
-"""200 machines, where 150 hold the load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +122,6 @@ class TraceQueuesParameters(YearParameters, quick="seeds=4 jobs=1000000", minute
 
     seeds: int = 3
 
-    waiting_hours: float = 24.0
-    short_minutes: float = 3.0
-    """Thresholds b and t."""
     log: Path | None = None
     """A log to run instead of the year."""
     machine_cores: int = 32
@@ -213,136 +132,132 @@ class TraceQueuesParameters(YearParameters, quick="seeds=4 jobs=1000000", minute
 def waiting_trace_queues(parameters: TraceQueuesParameters) -> Study:
     """The queue's order and wrong predictions, on a year of jobs (6.13, 6.14, 6.16 to 6.18)."""
     cases = [case for seed in range(parameters.seeds) for case in _cases(parameters, seed)]
-    return Study(
-        title="What do the order of the queue and wrong predictions do on a year of jobs?",
-        source=f"{SOURCE}, figures 6.13, 6.14 and 6.16 to 6.18",
-        axis="fixed cores, % of the mean load (runtimes: wrong predictions, %)",
-        measures=(PRICE, WAIT, OPPORTUNITY, RENTED),
-        drawn=("price", "mean_wait_seconds", "opportunity_cost"),
-        cases=tuple(cases),
-        claims=published(*_trace_queues_claims()),
-        notes=(
-            "The year is generated from the log's published figures; how bursts and weeks vary is "
-            "not published, and decides how long jobs wait.",
-            "Of 150 published machines 100 % of the mean load is the counterpart, of 225 150 %.",
-            "LJW's queue only grows while less is owned than long jobs need: its waits and price "
-            "are then those of this many jobs, and no steady state.",
-            "The thesis' closing sentences on wrong runtimes name the two kinds the other way "
-            "round than its definitions; here over-predicted jobs are short ones taken for long.",
-        ),
-    )
+    lowest = [
+        {"policy": policy, "group": group, "figure": figure, "at": at}
+        for group, figure in (("first", "6.13"), ("shortest", "6.14"))
+        for policy, at in zip(_POLICIES[:-1], ("150", *3 * ("100,120,150",)), strict=True)
+    ]
+    order = [{"policy": each, "at": "150" if each == "ajw" else "100"} for each in _POLICIES]
+    return declared("waiting-trace-queues", MEASURES, cases, {"lowest": lowest, "order": order})
 
 
 def _cases(parameters: TraceQueuesParameters, seed: int) -> list[GridPoint]:
-    limits = 3600.0 * parameters.waiting_hours, 60.0 * parameters.short_minutes
     trace = (
         Trace("", parameters.jobs, seed)
         if parameters.log is None
         else Trace(str(parameters.log), 0, 0, parameters.machine_cores)
     )
     cases = [
-        GridPoint(group, percent, policy, seed, TraceRun(trace, percent, policy + queue, *limits))
-        for group, queue in ((_FIRST_COME, ""), (_SHORTEST, " sjf"))
-        for percent in _TRACE_QUEUES_PERCENTS
+        GridPoint(group, percent, policy, seed, TraceRun(trace, percent, policy + queue, *_LIMITS))
+        for group, queue in (("first", ""), ("shortest", " sjf"))
+        for percent in _FEWER_PERCENTS
         for policy in _POLICIES
         # With less than its load, a queue that no job leaves only grows.
-        if policy != "ajw" or percent >= _TRACE_QUEUES_OWN
+        if policy != "ajw" or percent >= 150.0
     ]
-    for percent in _TRACE_QUEUES_PERCENTS:
-        for group, field in ((_OVER, "waits_over"), (_UNDER, "waits_under")):
+    for percent in _FEWER_PERCENTS:
+        for kind in ("over", "under"):
             runs = {
                 f"{wrong} % wrong": TraceRun(
-                    trace, percent, "sww", *limits, **{field: wrong / 100.0}
+                    trace, percent, "sww", *_LIMITS, **{f"waits_{kind}": wrong / 100.0}
                 )
                 for wrong in (0, 5, 30, 100)
             }
-            cases += points_at(group, percent, seed, runs)
-        nobody = {"nobody waits": TraceRun(trace, percent, "njw", *limits)}
-        cases += points_at(_OVER, percent, seed, nobody)
-    cases += [
-        GridPoint(
-            _RUNTIMES,
-            wrong,
-            f"runtimes {kind}",
-            seed,
-            TraceRun(trace, _LJW_PERCENT, "ljw", *limits, **{f"runtimes_{kind}": wrong / 100.0}),
-        )
-        for kind in ("over", "under")
-        for wrong in (0.0, 10.0, 30.0, 50.0)
-    ]
+            cases += points_at(kind, percent, seed, runs)
+        nobody = {"nobody waits": TraceRun(trace, percent, "njw", *_LIMITS)}
+        cases += points_at("over", percent, seed, nobody)
+    for kind in ("runtimes_over", "runtimes_under"):
+        for wrong in (0.0, 10.0, 30.0, 50.0):
+            run = TraceRun(trace, _LJW_PERCENT, "ljw", *_LIMITS, **{kind: wrong / 100.0})
+            cases.append(GridPoint("runtimes", wrong, kind.replace("_", " "), seed, run))
     return cases
 
 
-def _trace_queues_claims() -> tuple[dict[str, Bound], ...]:
-    def mean(measure: str, system: str, group: str, *x: float) -> Mean:
-        return Mean(measure, system, group, x)
+_WORKLOAD_MEASURES: Final = (
+    Measure("jobs", "jobs below", "share"),
+    Measure("work", "work of the jobs below", "share"),
+    Measure("per_second", "jobs a second"),
+    Measure("mean_runtime_seconds", "mean runtime", "duration"),
+)
+_BELOW: Final = {
+    "gaps": (1.0, (0.01, 0.1, 1.0, 10.0, 100.0)),
+    "runtimes": (60.0, (0.1, 1.0, 3.0, 15.0, 60.0, 360.0, 1440.0, 5760.0)),
+}
+"""Seconds of the axis' unit, and points of it."""
 
-    def best(measure: str, system: str, group: str) -> Mean:
-        return mean(
-            measure, system, group, _TRACE_QUEUES_OWN if system == "ajw" else _TRACE_QUEUES_BEST
-        )
 
-    claims: dict[str, Bound] = {}
-    for group, figure in ((_FIRST_COME, "6.13"), (_SHORTEST, "6.14")):
-        claims |= {
-            f"The compound has the lowest opportunity cost ({policy}, {group}; "
-            f"figure {figure}).": mean("opportunity_cost", "compound", group, *at).against(policy)
-            for policy in ("ajw", "ajw-t", "sww", "ljw")
-            for at in (
-                (_TRACE_QUEUES_OWN,)
-                if policy == "ajw"
-                else (_TRACE_QUEUES_BEST, 120.0, _TRACE_QUEUES_OWN),
-            )
+@dataclass(frozen=True, slots=True)
+class Below:
+    """Shares below a limit (seconds) of gaps or of runtimes; of jobs, or exponential ones."""
+
+    trace: Trace
+    of: str
+    limit_seconds: float
+    exponential: bool
+
+    def measure(self) -> Mapping[str, float]:
+        """Measure how many, and with runtimes how much work."""
+        jobs = jobs_of(self.trace)
+        runtimes = self.of == "runtimes"
+        values = jobs.runtime_seconds if runtimes else np.diff(jobs.submit_seconds)
+        if self.exponential:
+            limit = self.limit_seconds / float(values.mean())
+            share = float(-np.expm1(-limit))
+            work = share - limit * float(np.exp(-limit))
+        else:
+            below = values < self.limit_seconds
+            share, work = float(below.mean()), np.nan
+            if runtimes:
+                done = float(jobs.runtime_seconds[below] @ jobs.cores[below])
+                work = done / jobs.core_seconds
+        return {"jobs": share} | ({"work": work} if runtimes else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """Rate and mean runtime of jobs."""
+
+    trace: Trace
+
+    def measure(self) -> Mapping[str, float]:
+        """Both."""
+        jobs = jobs_of(self.trace)
+        return {
+            "per_second": len(jobs) / jobs.span_seconds,
+            "mean_runtime_seconds": float(jobs.runtime_seconds.mean()),
         }
-    claims |= {
-        f"Shortest first, jobs wait less ({policy}).": Bound(
-            best("mean_wait_seconds", policy, _SHORTEST),
-            best("mean_wait_seconds", policy, _FIRST_COME),
-        )
-        for policy in _POLICIES
-    }
-    claims |= {
-        f"... at nearly the same price ({policy}; taken as: within 2 %).": Bound(
-            best("price", policy, _SHORTEST), best("price", policy, _FIRST_COME), factor=1.02
-        )
-        for policy in _POLICIES
-    }
-    foreseen = {
-        "Waits predicted too long raise the price (figure 6.16).": mean(
-            "price", "0 % wrong", _OVER
-        ).against("30 % wrong"),
-        "... and shorten the wait.": mean("mean_wait_seconds", "30 % wrong", _OVER).against(
-            "0 % wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadParameters(YearParameters, quick="seeds=3 jobs=1000000", minutes=(0.2, 4)):
+    """Parameters of ``waiting-workload``."""
+
+    FILES: ClassVar[tuple[str, ...]] = ("log",)
+
+    seeds: int = 5
+
+    log: Path | None = None
+    """A log to look at as well."""
+
+
+@register("study", "waiting-workload", parameters=WorkloadParameters)
+def waiting_workload(parameters: WorkloadParameters) -> Study:
+    """Measure how jobs come and how long they run, beside exponential ones (6.12 and 7.3)."""
+    log, seeds = parameters.log, range(parameters.seeds)
+    places = [(Trace("", parameters.jobs, seed), YEAR, seed) for seed in seeds]
+    if log is not None:
+        places += [(Trace(str(log), 0, 0), log.name, seed) for seed in seeds]
+    cases = [case for place in places for case in _workload_cases(*place)]
+    return declared("waiting-workload", _WORKLOAD_MEASURES, cases)
+
+
+def _workload_cases(trace: Trace, called: str, seed: int) -> list[GridPoint]:
+    return [
+        GridPoint("means", None, called, seed, Means(trace)),
+        *(
+            GridPoint(of, limit, system, seed, Below(trace, of, limit * unit, exponential))
+            for of, (unit, limits) in _BELOW.items()
+            for system, exponential in ((called, False), (f"exponential, {called}", True))
+            for limit in limits
         ),
-        "... to none at all in the end (taken as: less than 1 s).": Bound(
-            mean("mean_wait_seconds", "100 % wrong", _OVER), 1.0
-        ),
-        "Waits predicted too short lengthen the wait (figure 6.17).": mean(
-            "mean_wait_seconds", "0 % wrong", _UNDER
-        ).against("30 % wrong"),
-        "... and do not change the price (taken as: within 0.1 %).": mean(
-            "price", "100 % wrong", _UNDER
-        ).against("0 % wrong", factor=1.001),
-    }
-    known = {
-        "Short jobs taken for long ones hardly change LJW's price (figure 6.18; taken as: 50 % of "
-        "them change it by 2 % at most).": Bound(
-            mean("price", "runtimes over", _RUNTIMES, 50.0),
-            mean("price", "runtimes over", _RUNTIMES, 0.0),
-            factor=1.02,
-        ),
-        "... but lengthen the wait.": Bound(
-            mean("mean_wait_seconds", "runtimes over", _RUNTIMES, 0.0),
-            mean("mean_wait_seconds", "runtimes over", _RUNTIMES, 50.0),
-        ),
-        "Long jobs taken for short ones raise the price.": Bound(
-            mean("price", "runtimes under", _RUNTIMES, 0.0),
-            mean("price", "runtimes under", _RUNTIMES, 50.0),
-            factor=1.0 / 1.05,
-        ),
-        "... and shorten the wait.": Bound(
-            mean("mean_wait_seconds", "runtimes under", _RUNTIMES, 50.0),
-            mean("mean_wait_seconds", "runtimes under", _RUNTIMES, 0.0),
-        ),
-    }
-    return claims, foreseen, known
+    ]
