@@ -89,7 +89,6 @@ class Rules:
     queue: str = "submit"
     candidates: str | None = None
     plan: str = "predicted"
-    likely: str = "q50"
     age_limit: float = math.inf
     shares: tuple[float, float] | None = None
 
@@ -431,7 +430,7 @@ class SlowSimulation:
 
     def submit(self, job: SlowJob) -> None:
         job.planned = value(self.rules.plan, job, job.submit)
-        job.likely = value(self.rules.likely, job, job.submit)
+        job.likely = value("q50", job, job.submit)
         self.waiting.append(job)
         if self.easy is not None:
             self.easy.news.append((job.submit, "came", job))

@@ -228,7 +228,7 @@ def test_equal_jobs_start_in_order_of_submission():
         ("guarded(patience=-1)", "0 or more"),
         ("guarded(bound=nan)", "0 or more"),
         ("easy(plan=wait)", "without now, wait and probe"),
-        ("guarded(likely=q50 / probe)", "without now, wait and probe"),
+        ("guarded(plan=q50 / probe)", "without now, wait and probe"),
         ("conservative(plan=sumbit)", "did you mean 'submit'"),
     ],
 )

@@ -63,11 +63,9 @@ SCHEDULERS = {
     "guarded(patience=0.2,bound=0.4)": Rules(
         guarded, GUARDED_QUEUE, plan=DOUBTFUL, shares=(0.2, 0.4)
     ),
-    "guarded(patience=0,likely=q50 / 2)": Rules(
-        guarded, GUARDED_QUEUE, plan=DOUBTFUL, likely="q50 / 2", shares=(0.0, SHARES[1])
-    ),
-    "guarded(queue=longest,likely=1,plan=predicted,patience=0.5,bound=0)": Rules(
-        guarded, "-predicted", plan="predicted", likely="1", shares=(0.5, 0.0)
+    "guarded(patience=0)": Rules(guarded, GUARDED_QUEUE, plan=DOUBTFUL, shares=(0.0, SHARES[1])),
+    "guarded(queue=longest,plan=predicted,patience=0.5,bound=0)": Rules(
+        guarded, "-predicted", plan="predicted", shares=(0.5, 0.0)
     ),
 }
 CORRECTIONS = (

@@ -23,7 +23,7 @@ from made_scenarios import simulate_by_events
 
 SCHEDULERS = [
     "guarded(patience=0.3,bound=0.5)",
-    "guarded(queue=submit / probe - wait,likely=q25,patience=0)",
+    "guarded(queue=submit / probe - wait,patience=0)",
     "easy(queue=-wait / probe,order=predicted / probe,age_limit_seconds=80)",
     "easy(queue=now - 3 * submit,order=-wait,plan=q90)",
     "easy(queue=slowdown,age_limit_seconds=60)",

@@ -44,6 +44,9 @@ from foresail.schedulers.kernels.waiting_queue import (
 )
 from foresail.schedulers.order_expression import compile_expression
 
+_LIKELY_RUNTIME = "q50"
+"""Runtime that a backfill candidate is tried with where backfilling is guarded."""
+
 
 @dataclass(frozen=True, slots=True)
 class Orders:
@@ -52,20 +55,17 @@ class Orders:
     queue: str = "fcfs"
     candidates: str | None = None
     plan: str = "predicted"
-    likely: str = "q50"
     age_limit_seconds: float = math.inf
 
     def __post_init__(self) -> None:
-        for name in ("plan", "likely"):
-            text = getattr(self, name)
-            program = compile_expression(text)
-            if program.changes_with_time or program.follows_probes:
-                raise InputError(
-                    "a runtime does not depend on the moment",
-                    field=name,
-                    value=text,
-                    expected="an expression without now, wait and probe",
-                )
+        program = compile_expression(self.plan)
+        if program.changes_with_time or program.follows_probes:
+            raise InputError(
+                "a runtime does not depend on the moment",
+                field="plan",
+                value=self.plan,
+                expected="an expression without now, wait and probe",
+            )
         require(self.age_limit_seconds > 0, self, "age_limit_seconds", "seconds above 0")
 
 
@@ -96,7 +96,7 @@ class QueueScheduler(Scheduler):
             queue,
             queue if orders.candidates is None else compile_expression(orders.candidates),
             compile_expression(orders.plan),
-            compile_expression(orders.likely),
+            compile_expression(_LIKELY_RUNTIME),
             orders.age_limit_seconds,
             most_reserved,
             shares,

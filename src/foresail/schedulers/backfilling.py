@@ -149,8 +149,6 @@ class GuardedParameters:
 
     queue: str = "sqrt(max(predicted, 10) / urgency) / probe"
     """Order of the queue: a named order or an expression over job fields."""
-    likely: str = "q50"
-    """Runtime that a backfill candidate is tried with."""
     plan: str = "requested if requested < 1e12 else 2 * q90"
     """Runtime that running jobs and guarantees are planned with."""
     patience: float = 0.6
@@ -167,7 +165,7 @@ class Guarded(QueueScheduler):
     def __init__(self, parameters: GuardedParameters) -> None:
         for name in ("patience", "bound"):
             require(getattr(parameters, name) >= 0, parameters, name, "0 or more")
-        orders = Orders(queue=parameters.queue, plan=parameters.plan, likely=parameters.likely)
+        orders = Orders(queue=parameters.queue, plan=parameters.plan)
         shares = Shares(parameters.patience, parameters.bound)
         super().__init__(guarded_pass, orders, most_reserved=1, shares=shares)
 
