@@ -15,8 +15,7 @@ from foresail.control.policy import parse_policy
 from foresail.metrics.summary import summaries
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision
-from foresail.model.event import IN_CYCLES
-from foresail.model.outcome import Outcome
+from foresail.model.event import IN_CYCLES, Outcome
 from foresail.model.protocols import Predictor, Scheduler
 from foresail.model.registry import find
 from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from foresail.distributions.basic import Point
 from foresail.model.distribution import Distribution
+from foresail.model.event import EndedBecause, Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import Predictor
 from foresail.model.registry import NoParameters, register
 

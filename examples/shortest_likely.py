@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from foresail.checks.rules import tiny_workload
 from foresail.control.loop import Controller
 from foresail.model.cluster import Cluster
-from foresail.model.decision import Decision, Placement, Start
+from foresail.model.decision import Decision, Placement, Reason, ReasonCode, Start
 from foresail.model.protocols import Scheduler
-from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import find, register
 from foresail.model.view import ClusterView, PendingJob
 from foresail.simulator.engine import simulate_events

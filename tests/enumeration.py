@@ -16,7 +16,7 @@ from foresail.milp.solver import (
     Solver,
     SolveStatus,
 )
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError
 from foresail.model.registry import NoParameters, register
 

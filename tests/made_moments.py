@@ -10,11 +10,9 @@ import numpy as np
 from foresail.distributions.quantiles import Quantiles
 from foresail.explain.run_snapshot import PastAttempt, RunSnapshot, WaitingJob
 from foresail.model.cluster import Cluster, Node, Partition, Resources
-from foresail.model.decision import Placement, PlannedStart
-from foresail.model.event import NodeAdded, NodeChanged, NodeRemoved
+from foresail.model.decision import Placement, PlannedStart, Reason, ReasonCode
+from foresail.model.event import EndedBecause, NodeAdded, NodeChanged, NodeRemoved
 from foresail.model.job import DeadlineValue, Job, Stage
-from foresail.model.outcome import EndedBecause
-from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import PendingJob, RunningJob
 from foresail.record.records import Solved
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from foresail.kernels.columns import MEMORY, SPEC_COLUMNS
 from foresail.model.cluster import Resources
+from foresail.model.event import Outcome
 from foresail.model.job import Job, Stage
-from foresail.model.outcome import Outcome
 
 SUBMIT, START, END = "submit", "start", "end"
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from foresail.distributions.basic import Point
-from foresail.model.decision import Decision, Placement, PlannedStart, Preempt, Start
+from foresail.model.decision import (
+    Decision,
+    Placement,
+    PlannedStart,
+    Preempt,
+    Reason,
+    ReasonCode,
+    Start,
+)
 from foresail.model.distribution import Distribution
+from foresail.model.event import EndedBecause, Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import Predictor, Scheduler
-from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import ClusterView
 
 

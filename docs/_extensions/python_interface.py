@@ -31,13 +31,11 @@ PAGES: Final[Mapping[str, Page]] = {
         "what the other pages describe may change before 1.0, with a line in the changelog.",
         (
             "model.job",
-            "model.outcome",
             "model.preference",
             "model.cluster",
             "model.view",
             "model.decision",
             "model.event",
-            "model.reason",
             "model.errors",
         ),
     ),

@@ -15,8 +15,7 @@ from typing import Final
 from foresail.live.cluster_plugin import ClusterPlugin, RunContext
 from foresail.live.command_job import CommandJob
 from foresail.model.decision import Start
-from foresail.model.event import Ended, Event
-from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.event import Ended, EndedBecause, Event, Outcome
 from foresail.model.short_form import part_of
 from foresail.scenario.beginning import controller_of, manifest_of
 from foresail.service.configuration import ServiceConfiguration

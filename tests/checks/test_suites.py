@@ -16,10 +16,9 @@ from foresail.checks.rules import NonconformityError, breaches, rule_sentence
 from foresail.checks.schedulers import RULES as SCHEDULER_RULES
 from foresail.distributions.basic import Point
 from foresail.distributions.quantiles import Quantiles
-from foresail.model.decision import Decision, Placement, Start
+from foresail.model.decision import Decision, Placement, Reason, ReasonCode, Start
 from foresail.model.errors import InputError
-from foresail.model.outcome import EndedBecause
-from foresail.model.reason import Reason, ReasonCode
+from foresail.model.event import EndedBecause
 from foresail.model.registry import Entry, NoParameters
 from foresail.schedulers.of_tasks.queues import TaskFifo
 from toys import Doubling, Easy, Fcfs, Requested

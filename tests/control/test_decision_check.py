@@ -10,9 +10,9 @@ from foresail.checks.rules import tiny_pending, tiny_running
 from foresail.control.check import check_decision
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Decision, Placement, Preempt, RefusalCode, Start, Withdraw
+from foresail.model.event import Part
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job, Stage
-from foresail.model.outcome import Part
 from foresail.model.view import StartableTasks, TaskNumbers
 
 GIB = 2.0**30

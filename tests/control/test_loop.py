@@ -8,12 +8,21 @@ from foresail.checks.rules import tiny_pending
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.model.cluster import Cluster, Node, Partition, Resources
-from foresail.model.decision import Decision, Placement, Preempt, Start, WakeAt, Withdraw
+from foresail.model.decision import (
+    Decision,
+    Placement,
+    Preempt,
+    ReasonCode,
+    Start,
+    WakeAt,
+    Withdraw,
+)
 from foresail.model.event import (
     PREDICTSIM,
     STANDARD,
     Cancelled,
     Ended,
+    EndedBecause,
     EstimateExpired,
     Held,
     HistoryOutcome,
@@ -21,14 +30,13 @@ from foresail.model.event import (
     NodeDrained,
     NodeResumed,
     NodeUp,
+    Outcome,
     Released,
     Submitted,
     Tick,
 )
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import Scheduler
-from foresail.model.reason import ReasonCode
 from foresail.record.job_life import TRANSITIONS, ImpossibleTransition, JobState
 from foresail.record.records import Manifest
 from foresail.record.run_fold import RunFold

@@ -12,9 +12,8 @@ from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Point
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement
-from foresail.model.event import Ended, NodeDown, NodeUp, Submitted
+from foresail.model.event import Ended, EndedBecause, NodeDown, NodeUp, Outcome, Submitted
 from foresail.model.job import DeadlineValue, Job
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.view import PendingJob, Rejection, Reservation
 from foresail.record.state import State
 

@@ -14,9 +14,8 @@ from foresail.live.session import table_of_run
 from foresail.live.twin import differences
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement, Preempt, Start, TickAt, WakeAt
-from foresail.model.event import IN_CYCLES, Cancelled, Ended, Submitted, Tick
+from foresail.model.event import IN_CYCLES, Cancelled, Ended, EndedBecause, Outcome, Submitted, Tick
 from foresail.model.job import DeadlineValue, Job
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.view import Rejection, Reservation
 from foresail.record.log_text import JsonLinesLog, MemoryLog, parse_record, read_log, record_line
 from foresail.record.records import Manifest, ReservationAnswered

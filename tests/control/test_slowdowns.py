@@ -8,9 +8,8 @@ from foresail.control.loop import Controller
 from foresail.distributions.basic import Uniform
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Placement, Start
-from foresail.model.event import Ended, EstimateExpired, Submitted
+from foresail.model.event import Ended, EstimateExpired, Outcome, Submitted
 from foresail.model.free_resources import Slowdowns
-from foresail.model.outcome import Outcome
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.protocols import Predictor
 from foresail.model.registry import find

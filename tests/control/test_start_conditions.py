@@ -9,8 +9,17 @@ from hypothesis import strategies as st
 
 from foresail.control.loop import Controller
 from foresail.model.cluster import Cluster, Resources
-from foresail.model.decision import Start, Withdraw
-from foresail.model.event import Cancelled, Ended, Held, Released, Submitted, Tick
+from foresail.model.decision import ReasonCode, Start, Withdraw
+from foresail.model.event import (
+    Cancelled,
+    Ended,
+    EndedBecause,
+    Held,
+    Outcome,
+    Released,
+    Submitted,
+    Tick,
+)
 from foresail.model.job import (
     Dependency,
     DependencyKind,
@@ -19,8 +28,6 @@ from foresail.model.job import (
     StartConditions,
     parse_dependencies,
 )
-from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.reason import ReasonCode
 from foresail.simulator.conditions import ClusterConditions
 from foresail.simulator.driver import Driver
 from foresail.simulator.simulated_cluster import FixedRuntimes, SimulatedCluster

@@ -5,7 +5,7 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.explain.reason_words import REASONS, reason_words
 from foresail.model.cluster import Cluster, Node, Partition, Resources
-from foresail.model.decision import Decision, Placement, Start
+from foresail.model.decision import Decision, Placement, Reason, ReasonCode, Start
 from foresail.model.event import (
     Held,
     NodeDown,
@@ -16,7 +16,6 @@ from foresail.model.event import (
 )
 from foresail.model.job import Job, Stage
 from foresail.model.protocols import Scheduler
-from foresail.model.reason import Reason, ReasonCode
 from toys import Constant, Doubling
 
 GIB = 2.0**30

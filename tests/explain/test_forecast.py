@@ -23,7 +23,7 @@ from foresail.explain.forecast import (
 )
 from foresail.explain.outlook import front_of, outlook_of
 from foresail.model.cluster import Cluster, Node, Partition, Resources
-from foresail.model.event import Ended, Held, NodeDrained, Submitted
+from foresail.model.event import Ended, Held, NodeDrained, Outcome, Submitted
 from foresail.model.job import (
     DeadlineValue,
     Dependency,
@@ -32,7 +32,6 @@ from foresail.model.job import (
     Stage,
     StartConditions,
 )
-from foresail.model.outcome import Outcome
 from foresail.record.log_text import MemoryLog
 from foresail.record.records import Manifest
 from foresail.simulator.driver import draw_runtimes, simulate_forward

@@ -3,8 +3,8 @@
 import pytest
 
 from foresail.explain.reason_words import end_words
+from foresail.model.event import EndedBecause, Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause, Outcome
 
 JOB = Job.gang("7", 0.0, 2, 1800.0, "ann/train")
 

@@ -19,9 +19,8 @@ from foresail.explain.futures import stand_in_reason, starts_in_futures
 from foresail.explain.outlook import RecentJob, outlook_of
 from foresail.explain.replayed_futures import ReplayedFutures, unknown_to_replay
 from foresail.model.cluster import Cluster
-from foresail.model.event import Ended, EstimateExpired, Submitted
+from foresail.model.event import Ended, EstimateExpired, Outcome, Submitted
 from foresail.model.job import Job
-from foresail.model.outcome import Outcome
 from foresail.record.log_text import MemoryLog
 from foresail.record.records import Manifest
 from foresail.simulator.driver import simulate_forward

@@ -13,13 +13,20 @@ from foresail.control.policy import parse_policy
 from foresail.distributions.empirical import Empirical
 from foresail.explain.run_snapshot import LogFold, extent_of, snapshot_of
 from foresail.model.cluster import Cluster
-from foresail.model.decision import Decision, Placement, PlannedStart, Start
+from foresail.model.decision import Decision, Placement, PlannedStart, ReasonCode, Start
 from foresail.model.errors import InputError
-from foresail.model.event import IN_CYCLES, PREDICTSIM, STANDARD, Cancelled, Ended, Submitted, Tick
+from foresail.model.event import (
+    IN_CYCLES,
+    PREDICTSIM,
+    STANDARD,
+    Cancelled,
+    Ended,
+    Outcome,
+    Submitted,
+    Tick,
+)
 from foresail.model.job import Job
-from foresail.model.outcome import Outcome
 from foresail.model.protocols import Scheduler
-from foresail.model.reason import ReasonCode
 from foresail.record.beliefs import LEVELS, belief_of, kept
 from foresail.record.log_text import JsonLinesLog, LogClock, MemoryLog, read_log
 from foresail.record.records import Decided, EventTaken, Manifest, Predicted

@@ -14,9 +14,8 @@ from foresail.explain.outlook import outlook_of
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
-from foresail.model.event import Ended, Submitted
+from foresail.model.event import Ended, Outcome, Submitted
 from foresail.model.job import Job
-from foresail.model.outcome import Outcome
 from foresail.model.view import RunningJob
 from foresail.record.job_life import EndedAttempt, JobHistory
 from foresail.record.log_text import MemoryLog

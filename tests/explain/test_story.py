@@ -13,13 +13,20 @@ from foresail.control.loop import Controller
 from foresail.explain.story import elapsed, story
 from foresail.explain.story_threads import PlanTeller
 from foresail.model.cluster import Cluster, Node, Partition, Resources
-from foresail.model.decision import Decision, Placement, Start
+from foresail.model.decision import Decision, Placement, Reason, ReasonCode, Start
 from foresail.model.errors import InputError
-from foresail.model.event import IN_CYCLES, Cancelled, Ended, NodeAdded, NodeDown, Submitted
+from foresail.model.event import (
+    IN_CYCLES,
+    Cancelled,
+    Ended,
+    EndedBecause,
+    NodeAdded,
+    NodeDown,
+    Outcome,
+    Submitted,
+)
 from foresail.model.job import Dependency, DependencyKind, Job, StartConditions
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import Scheduler
-from foresail.model.reason import Reason, ReasonCode
 from foresail.record.log_text import JsonLinesLog, MemoryLog
 from foresail.record.records import Decided, EventTaken, Instructed, Manifest, Predicted
 from foresail.simulator.conditions import ClusterConditions

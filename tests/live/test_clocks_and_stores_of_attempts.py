@@ -11,7 +11,7 @@ from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
 from foresail.live.cluster_plugin import RunContext
 from foresail.live.command_job import CommandJob
 from foresail.model.decision import Placement, Start
-from foresail.model.outcome import EndedBecause
+from foresail.model.event import EndedBecause
 
 
 def connected(folder, commands, notes, identity=""):

@@ -17,9 +17,8 @@ from foresail.live.run_log import recover, snapshot_path
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Start, WakeAt
 from foresail.model.errors import InputError
-from foresail.model.event import Ended, EstimateExpired, Submitted, Tick
+from foresail.model.event import Ended, EndedBecause, EstimateExpired, Outcome, Submitted, Tick
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.record.log_text import COMMITTED_LINE, read_log
 from foresail.record.records import EventTaken, Manifest, ReasonsChanged
 from toys import Constant, Doubling, Easy, Fcfs

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from foresail.live.run_directory import REMEMBERED, RunHistory, default_path
+from foresail.model.event import EndedBecause, Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause, Outcome
 
 
 def kept(number, because=EndedBecause.COMPLETED):

@@ -29,7 +29,7 @@ from foresail.live.adapters.local.machine import (
 from foresail.live.cluster_plugin import RunContext
 from foresail.live.command_job import CommandJob
 from foresail.model.decision import Placement, Preempt, Start
-from foresail.model.outcome import EndedBecause
+from foresail.model.event import EndedBecause
 
 PERMITTED = permitted_cgroups()
 real = pytest.mark.skipif(PERMITTED is None, reason="this machine permits no cgroups of version 2")

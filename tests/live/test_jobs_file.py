@@ -15,8 +15,8 @@ from foresail.model.cluster import Cluster, Resources
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.job import DeadlineValue, DecayingValue
 from foresail.model.preference import Preference, PreferenceKind
+from foresail.model.words import duration_of, parse_duration
 from foresail.strl.own_requests import RequestPlaces
-from foresail.traces.durations import duration_of, parse_duration
 
 TOML = """
 [[job]]

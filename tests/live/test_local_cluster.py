@@ -18,8 +18,7 @@ from foresail.live.source import LineInput
 from foresail.live.twin import differences
 from foresail.model.decision import Decision, Placement, Start
 from foresail.model.errors import InputError
-from foresail.model.event import HistoryOutcome
-from foresail.model.outcome import EndedBecause
+from foresail.model.event import EndedBecause, HistoryOutcome
 from foresail.model.protocols import Scheduler
 from foresail.record.log_text import read_log
 from foresail.record.records import EventTaken

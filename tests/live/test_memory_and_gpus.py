@@ -15,8 +15,7 @@ from foresail.live.adapters.local.cluster import LocalCluster, LocalParameters
 from foresail.live.cluster_plugin import RunContext
 from foresail.live.command_job import CommandJob
 from foresail.model.decision import Start
-from foresail.model.event import Ended, Submitted
-from foresail.model.outcome import EndedBecause
+from foresail.model.event import Ended, EndedBecause, Submitted
 
 SHOWS_GPUS = 'echo "$CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER"'
 

@@ -16,9 +16,8 @@ from foresail.live.source import DaemonCommand
 from foresail.model.adapter import Capabilities
 from foresail.model.cluster import Cluster, Partition, Resources
 from foresail.model.decision import Start
-from foresail.model.event import ClockRead, Ended, Submitted
+from foresail.model.event import ClockRead, Ended, EndedBecause, Outcome, Submitted
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.record.log_text import read_log
 from foresail.record.records import EventTaken, Instructed, Manifest
 from standins import RecordingObserver, SmallPolicy, command

@@ -17,7 +17,7 @@ from foresail.live.cluster_plugin import RunContext, UseSample
 from foresail.live.command_job import CommandJob
 from foresail.model.decision import Placement, Start
 from foresail.model.errors import InputError
-from foresail.model.outcome import EndedBecause
+from foresail.model.event import EndedBecause
 from foresail.predictors.dspredict import UsagePredictor
 
 _HOLDS = "import time; held = bytearray(150 * 2**20); time.sleep(30)"

@@ -16,7 +16,7 @@ from foresail.live.cluster_plugin import RunContext
 from foresail.live.command_job import CommandJob
 from foresail.model.decision import Placement, Preempt, Start
 from foresail.model.errors import InputError
-from foresail.model.outcome import EndedBecause
+from foresail.model.event import EndedBecause
 from machine_accounts import ann_and_bob, common_folder  # noqa: F401 - fixtures
 
 

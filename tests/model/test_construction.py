@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pydantic
 import pytest
 
-from foresail.model.construction import quickly_made, replaced
+from foresail.model.containers import quickly_made, replaced
 
 
 @dataclass(frozen=True, slots=True)

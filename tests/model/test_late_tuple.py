@@ -3,7 +3,7 @@
 import pickle
 from array import array
 
-from foresail.model.roster import FloatColumn, LateTuple
+from foresail.model.containers import FloatColumn, LateTuple
 
 
 class Counting(LateTuple[int]):

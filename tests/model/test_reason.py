@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.model.reason import AlikeReasons, Reason, ReasonCode, alike
+from foresail.model.decision import AlikeReasons, Reason, ReasonCode, alike
 
 numbers = st.floats(0.0, 1e6)
 reasons = st.one_of(

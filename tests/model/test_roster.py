@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foresail.model.roster import Followed, Roster
+from foresail.model.containers import Followed, Roster
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from compiled import believe, take
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, REQUESTED, SUMMARY_COLUMNS, USER
 from foresail.model.cluster import Resources
 from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.event import Outcome
 from foresail.model.job import Job, Stage
-from foresail.model.outcome import Outcome
 from foresail.model.registry import find
 from foresail.predictors.kernels.members import ANCHORS, point_belief
 from random_history import END, START, SUBMIT, History, random_history

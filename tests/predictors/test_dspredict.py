@@ -7,8 +7,8 @@ import pytest
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import UsageBelief
 from foresail.model.cluster import Resources
+from foresail.model.event import EndedBecause, Outcome
 from foresail.model.job import Job, Stage
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.predictors.dspredict import ActualUsage, UsageHistory, UsageHistoryParameters
 
 

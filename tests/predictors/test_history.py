@@ -27,8 +27,8 @@ from foresail.kernels.columns import (
 from foresail.kernels.signatures import TellsExpert
 from foresail.model.cluster import Resources
 from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.event import Outcome
 from foresail.model.job import Job, Stage
-from foresail.model.outcome import Outcome
 from foresail.predictors.history import History, HistoryParameters, Jvu, alarm_level, table_rows
 from foresail.predictors.kernels import experience, experts
 from slow_history import SlowHistory

@@ -8,8 +8,8 @@ import pytest
 
 from compiled import take
 from foresail.kernels.columns import PREDICTED, SPEC_COLUMNS, SUMMARY_COLUMNS
+from foresail.model.event import Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import Outcome
 from foresail.predictors.recent import Recent, RecentParameters
 from shared import shared
 

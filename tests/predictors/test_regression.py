@@ -7,8 +7,8 @@ import pytest
 
 from compiled import compiled, take
 from foresail.kernels.columns import CPUS, PREDICTED, REQUESTED, SUMMARY_COLUMNS
+from foresail.model.event import Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import Outcome
 from foresail.predictors.kernels import history
 from foresail.predictors.kernels.linear_model import (
     ETA,

@@ -3,8 +3,8 @@
 import pytest
 
 from foresail.distributions.basic import Point
+from foresail.model.event import Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import Outcome
 from foresail.model.registry import NoParameters
 from foresail.predictors.requested import Requested
 

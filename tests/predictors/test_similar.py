@@ -20,8 +20,8 @@ from foresail.kernels.columns import (
     SUMMARY_COLUMNS,
     USER,
 )
+from foresail.model.event import Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import Outcome
 from foresail.predictors import similar
 from foresail.predictors.similar import (
     DECAYS,

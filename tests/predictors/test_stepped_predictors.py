@@ -10,8 +10,8 @@ from foresail.distributions.summary import summarise
 from foresail.kernels.columns import REQUESTED, SUMMARY_COLUMNS
 from foresail.kernels.signatures import CompiledPredictor
 from foresail.model.errors import InputError
+from foresail.model.event import EndedBecause, Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import Predictor
 from foresail.model.registry import entries, find
 from random_history import END, START, SUBMIT, random_history

@@ -5,8 +5,8 @@ import pytest
 from foresail.distributions.basic import Point
 from foresail.model.cluster import Resources
 from foresail.model.errors import UnknownNameError
+from foresail.model.event import Outcome
 from foresail.model.job import Job, Stage
-from foresail.model.outcome import Outcome
 from foresail.predictors.dspredict import UsagePredictor
 from foresail.predictors.history import HistoryParameters
 from foresail.predictors.kernels import experts

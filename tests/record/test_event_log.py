@@ -12,24 +12,32 @@ from hypothesis import strategies as st
 from foresail.checks.rules import tiny_workload
 from foresail.control.loop import Controller
 from foresail.model.cluster import Cluster, Node, Partition, Resources
-from foresail.model.decision import Decision, Placement, Preempt, Start, WakeAt
+from foresail.model.decision import (
+    AlikeReasons,
+    Decision,
+    Placement,
+    Preempt,
+    ReasonCode,
+    Start,
+    WakeAt,
+)
 from foresail.model.errors import InputError
 from foresail.model.event import (
     PREDICTSIM,
     STANDARD,
     Cancelled,
+    EndedBecause,
     EstimateExpired,
     Held,
     HistoryOutcome,
     NodeDrained,
     NodeResumed,
+    Outcome,
     Released,
     Submitted,
     Tick,
 )
 from foresail.model.job import DeadlineValue, DecayingValue, Job, JobSize, Stage
-from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.reason import AlikeReasons, ReasonCode
 from foresail.record import records
 from foresail.record.log_text import (
     DurableLog,

@@ -13,9 +13,18 @@ from foresail.distributions.basic import Point
 from foresail.live.run_log import KnownRun
 from foresail.model.cluster import Cluster, Resources
 from foresail.model.decision import Placement
-from foresail.model.event import STANDARD, Cancelled, Ended, Held, Released, Submitted
+from foresail.model.event import (
+    STANDARD,
+    Cancelled,
+    Ended,
+    EndedBecause,
+    Held,
+    Outcome,
+    Part,
+    Released,
+    Submitted,
+)
 from foresail.model.job import Dependency, DependencyKind, Job, Stage, StartConditions
-from foresail.model.outcome import EndedBecause, Outcome, Part
 from foresail.model.view import PendingJob
 from foresail.record.log_text import NullLog, record_line
 from foresail.record.records import Forgotten, Manifest

@@ -17,17 +17,18 @@ from foresail.model.event import (
     STANDARD,
     Cancelled,
     Ended,
+    EndedBecause,
     Held,
     NodeDown,
     NodeDrained,
     NodeResumed,
     NodeUp,
+    Outcome,
     Released,
     Submitted,
     Tick,
 )
 from foresail.model.job import Dependency, DependencyKind, Job, StartConditions
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.record.compaction import Compaction
 from foresail.record.log_text import parse_record, record_line
 from foresail.record.records import Manifest

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from foresail.model.decision import Placement
-from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.event import EndedBecause, Outcome
 from foresail.record.schedule import attempt_row, placement_text, schedule_table
 from foresail.traces import schema
 

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.model.cluster import Cluster, Partition, Resources
-from foresail.model.decision import Start
-from foresail.model.event import Ended, Submitted
+from foresail.model.decision import ReasonCode, Start
+from foresail.model.event import Ended, EndedBecause, Outcome, Submitted
 from foresail.model.job import Job, Stage
-from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.reason import ReasonCode
 
 TOTAL = Resources(8.0, 100.0, 2.0)
 POLICIES = ("easy", "easy(order=shortest,reservations=3)", "conservative", "guarded", "fcfs")

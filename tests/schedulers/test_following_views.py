@@ -13,12 +13,20 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Uniform
 from foresail.model.cluster import Cluster, Partition, Resources
-from foresail.model.event import PREDICTSIM, STANDARD, Cancelled, Ended, EstimateExpired, Submitted
+from foresail.model.containers import Roster
+from foresail.model.decision import ReasonCode
+from foresail.model.event import (
+    PREDICTSIM,
+    STANDARD,
+    Cancelled,
+    Ended,
+    EndedBecause,
+    EstimateExpired,
+    Outcome,
+    Submitted,
+)
 from foresail.model.job import Job, Stage
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import Predictor, Scheduler
-from foresail.model.reason import ReasonCode
-from foresail.model.roster import Roster
 from foresail.record.log_text import MemoryLog
 from foresail.record.records import Manifest, ReasonsChanged
 from foresail.record.state import State

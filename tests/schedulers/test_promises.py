@@ -12,9 +12,9 @@ from fixed_predictor import workload_of
 from foresail.control.loop import Controller
 from foresail.control.policy import is_compiled, parse_policy
 from foresail.model.cluster import Cluster
+from foresail.model.decision import ReasonCode
 from foresail.model.errors import ForesailError
 from foresail.model.protocols import Scheduler
-from foresail.model.reason import ReasonCode
 from foresail.model.registry import entries
 from foresail.model.view import PendingJob
 from foresail.simulator.engine import simulate_events

@@ -14,11 +14,9 @@ from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Point
 from foresail.kernels.signatures import Shares
 from foresail.model.cluster import Cluster, Partition, Resources
-from foresail.model.decision import Start
-from foresail.model.event import PREDICTSIM, STANDARD, Ended, Submitted
+from foresail.model.decision import ReasonCode, Start
+from foresail.model.event import PREDICTSIM, STANDARD, Ended, EndedBecause, Outcome, Submitted
 from foresail.model.job import Job, Stage
-from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.reason import ReasonCode
 from foresail.model.view import PendingJob
 from foresail.schedulers._queue_table import QueueTable, Summaries
 from foresail.schedulers._reference import EasyReference

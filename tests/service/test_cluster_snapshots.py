@@ -10,9 +10,9 @@ import pytest
 
 from foresail.control.loop import Controller
 from foresail.model.cluster import Cluster
+from foresail.model.decision import ReasonCode
 from foresail.model.event import Held, Submitted
 from foresail.model.job import Job
-from foresail.model.reason import ReasonCode
 from foresail.service import snapshots
 from foresail.service.api.problems import refusal_of
 from foresail.service.snapshots import DaemonBusy, SnapshotCache

@@ -10,9 +10,8 @@ import pytest
 from numba.core.caching import Cache
 
 from foresail.model.cluster import Cluster, Node, Partition, Resources
-from foresail.model.event import Ended, EstimateExpired, Submitted, Tick
+from foresail.model.event import Ended, EndedBecause, EstimateExpired, Outcome, Submitted, Tick
 from foresail.model.job import Job, Stage
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.scenario.beginning import controller_of, rehearse
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.metrics import CompileWatch

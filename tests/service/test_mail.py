@@ -9,7 +9,7 @@ import pytest
 from foresail.live.command_job import CommandJob
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError
-from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.event import EndedBecause, Outcome
 from foresail.service.api.callers import ClusterLimits
 from foresail.service.api.submissions import JobChecks, JobRequest
 from foresail.service.configuration import read_configuration

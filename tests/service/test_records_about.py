@@ -13,9 +13,16 @@ from foresail.control.policy import parse_policy
 from foresail.explain.story import story
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Start
-from foresail.model.event import STANDARD, Cancelled, Ended, NodeAdded, Submitted
+from foresail.model.event import (
+    STANDARD,
+    Cancelled,
+    Ended,
+    EndedBecause,
+    NodeAdded,
+    Outcome,
+    Submitted,
+)
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.record.log_text import parse_record, record_line
 from foresail.record.records import NODES, EventTaken, Instructed, Manifest, about
 from foresail.service.store import protocol

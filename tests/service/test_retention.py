@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 
 from foresail.cli.main import app_of
 from foresail.live.cluster_plugin import UseSample
-from foresail.model.event import Ended
-from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.event import Ended, EndedBecause, Outcome
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.session import StateFolder
 from foresail.service.store.protocol import METADATA, REQUESTS

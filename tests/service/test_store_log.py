@@ -11,10 +11,8 @@ from foresail.live.daemon import Daemon
 from foresail.live.run_directory import RunHistory
 from foresail.live.run_log import KnownRun
 from foresail.model.adapter import Capabilities
-from foresail.model.decision import Preempt, Start
-from foresail.model.event import Cancelled, Ended
-from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.reason import AlikeReasons, ReasonCode
+from foresail.model.decision import AlikeReasons, Preempt, ReasonCode, Start
+from foresail.model.event import Cancelled, Ended, EndedBecause, Outcome
 from foresail.record.log_text import record_line
 from foresail.record.records import Drained, ReasonsChanged
 from foresail.service import exchange

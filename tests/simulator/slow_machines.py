@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from foresail.model.outcome import EndedBecause
+from foresail.model.event import EndedBecause
 from foresail.simulator.simulated_cluster import ComingEnd
 
 GRAIN = Fraction(1, 2**20)

@@ -10,11 +10,10 @@ import pytest
 from foresail.control.loop import Controller
 from foresail.control.policy import named_policies, parse_policy
 from foresail.metrics.summary import deadline_metrics
-from foresail.model.decision import Withdraw
+from foresail.model.decision import ReasonCode, Withdraw
 from foresail.model.errors import InputError
 from foresail.model.event import IN_CYCLES, Submitted, Tick
 from foresail.model.job import DeadlineValue, DecayingValue
-from foresail.model.reason import ReasonCode
 from foresail.simulator.conditions import ClusterConditions
 from foresail.traces.nodes import cluster_of
 from foresail.traces.schema import NODES

@@ -13,11 +13,12 @@ from foresail.control.policy import parse_policy
 from foresail.metrics.summary import deadline_metrics
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Partition, Resources
-from foresail.model.decision import Decision, Start
+from foresail.model.decision import Decision, ReasonCode, Start
 from foresail.model.errors import InputError
 from foresail.model.event import (
     IN_CYCLES,
     STANDARD,
+    Allocation,
     Ended,
     NodeAdded,
     NodeChanged,
@@ -27,9 +28,7 @@ from foresail.model.event import (
     Submitted,
 )
 from foresail.model.free_resources import FreeResources
-from foresail.model.outcome import Allocation
 from foresail.model.protocols import Scheduler
-from foresail.model.reason import ReasonCode
 from foresail.model.registry import entries
 from foresail.record.log_text import MemoryLog
 from foresail.record.records import EventTaken, Instructed, Manifest, ReasonsChanged

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, Start
 from foresail.model.errors import InputError
-from foresail.model.event import Ended
+from foresail.model.event import GOES_BACK, Allocation, Ended
 from foresail.model.job import DeadlineValue, Job, Stage
-from foresail.model.outcome import GOES_BACK, Allocation
 from foresail.simulator.conditions import IDEAL, ClusterConditions
 from foresail.simulator.kernels import shared_machines as kernel
 from foresail.simulator.real_use import EVICTION_SHARE, RealUse

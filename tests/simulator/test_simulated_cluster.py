@@ -13,9 +13,18 @@ from foresail.control.loop import Controller
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, Preempt, Start
 from foresail.model.errors import InputError
-from foresail.model.event import Ended, NodeAdded, NodeChanged, NodeDown, NodeRemoved, NodeUp
+from foresail.model.event import (
+    GOES_BACK,
+    Allocation,
+    Ended,
+    EndedBecause,
+    NodeAdded,
+    NodeChanged,
+    NodeDown,
+    NodeRemoved,
+    NodeUp,
+)
 from foresail.model.job import Job, Stage
-from foresail.model.outcome import GOES_BACK, Allocation, EndedBecause
 from foresail.simulator.conditions import IDEAL, ClusterConditions, Outage
 from foresail.simulator.driver import Driver
 from foresail.simulator.simulated_cluster import ComingEnd, FixedRuntimes, SimulatedCluster

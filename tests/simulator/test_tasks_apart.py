@@ -14,9 +14,8 @@ from foresail.metrics.summary import summary
 from foresail.model.cluster import Cluster, Resources
 from foresail.model.decision import Placement, Start
 from foresail.model.errors import InputError
-from foresail.model.event import Ended, Submitted
+from foresail.model.event import Ended, EndedBecause, Outcome, Part, Submitted
 from foresail.model.job import Stage
-from foresail.model.outcome import EndedBecause, Outcome, Part
 from foresail.record.job_life import ImpossibleTransition, JobState
 from foresail.scenario.running import EVENT_ENGINE, TASK_REPLAY, engine_of, run_scenario
 from foresail.scenario.scenario import Scenario

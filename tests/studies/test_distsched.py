@@ -16,7 +16,7 @@ from foresail.distributions.basic import Point
 from foresail.distributions.empirical import Empirical
 from foresail.metrics.summary import deadline_metrics
 from foresail.model.cluster import Resources
-from foresail.model.outcome import Allocation
+from foresail.model.event import Allocation
 from foresail.scenario.learned_before import HistoryWorkload
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario

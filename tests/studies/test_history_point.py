@@ -5,8 +5,8 @@ import pytest
 
 from foresail.distributions.histogram import Histogram
 from foresail.model.cluster import Resources
+from foresail.model.event import Outcome
 from foresail.model.job import Job, Stage
-from foresail.model.outcome import Outcome
 from foresail_studies.predictors.history_point import (
     HistoryPoint,
     HistoryPointParameters,

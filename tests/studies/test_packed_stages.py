@@ -5,8 +5,8 @@ from __future__ import annotations
 from foresail.distributions.basic import Point
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, Preempt
+from foresail.model.event import EndedBecause, Outcome
 from foresail.model.job import DeadlineValue, Job, Stage
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.view import ClusterView, RunningJob
 from foresail_studies.schedulers._packing import Restarts
 from foresail_studies.schedulers.distsched import DistSched, DistSchedParameters

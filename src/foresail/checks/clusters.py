@@ -21,6 +21,7 @@ from foresail.model.decision import Placement, Preempt, Start
 from foresail.model.errors import InputError
 from foresail.model.event import (
     Ended,
+    EndedBecause,
     Event,
     NodeAdded,
     NodeChange,
@@ -28,8 +29,8 @@ from foresail.model.event import (
     NodeDown,
     NodeEvent,
     NodeRemoved,
+    Outcome,
 )
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.registry import Entry
 
 _PATIENCE_SECONDS: Final = 10.0

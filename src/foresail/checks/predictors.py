@@ -11,8 +11,8 @@ import numpy as np
 from foresail.checks.rules import BrokenRuleError, Make, Rule, demand, require_of_entry
 from foresail.distributions.basic import Point
 from foresail.model.distribution import Distribution
+from foresail.model.event import EndedBecause, Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import Predictor
 from foresail.model.registry import Entry
 

@@ -27,10 +27,9 @@ from foresail.distributions.basic import Point
 from foresail.model.cluster import Cluster, Partition, Resources
 from foresail.model.decision import Decision
 from foresail.model.distribution import Distribution
-from foresail.model.event import PREDICTSIM, STANDARD
+from foresail.model.event import PREDICTSIM, STANDARD, Outcome
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
-from foresail.model.outcome import Outcome
 from foresail.model.protocols import Predictor, Scheduler
 from foresail.model.registry import Entry
 from foresail.model.view import ClusterView, PendingJob, RunningJob

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from foresail.model.errors import InputError
-from foresail.model.words import duration
-from foresail.traces.durations import duration_of
+from foresail.model.words import duration, duration_of
 
 if TYPE_CHECKING:
     from foresail.explain.run_snapshot import RunSnapshot

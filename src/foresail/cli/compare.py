@@ -25,7 +25,7 @@ from foresail.cli.formats import (
 from foresail.cli.log_options import FilterNames, LogPath, MachineOptions, Plugins, load
 from foresail.cli.progress import doing, in_days
 from foresail.model.errors import InputError
-from foresail.traces.durations import duration_of
+from foresail.model.words import duration_of
 
 if TYPE_CHECKING:
     from foresail.kernels.beside import CompilingBeside

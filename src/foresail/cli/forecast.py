@@ -272,7 +272,7 @@ def _changes(
     cpus: int | None, requested_time: str | None, submitted_in: str | None
 ) -> dict[str, Any]:
     from foresail.client.job_options import limit_of
-    from foresail.traces.durations import duration_of
+    from foresail.model.words import duration_of
 
     changes: dict[str, Any] = {"cpus": cpus}
     if requested_time is not None:

@@ -290,7 +290,7 @@ def numbers_of(texts: Sequence[str], field: str) -> tuple[float, ...]:
 
 def times_of(texts: Sequence[str], field: str) -> tuple[float, ...]:
     """Durations in seconds, each alone or several with commas; 0 is one too."""
-    from foresail.traces.durations import duration_of
+    from foresail.model.words import duration_of
 
     return tuple(duration_of(each.strip(), field) for text in texts for each in text.split(","))
 

@@ -150,7 +150,7 @@ def _begin(
 def _cluster(cluster: str | None, cpus: int | None, grace: str | None) -> str:
     """Return the short form of the cluster; of this machine with the cpus that it has today."""
     from foresail.live.adapters.local.machine import machine_cpus
-    from foresail.traces.durations import duration_of
+    from foresail.model.words import duration_of
 
     if cluster is None:
         width = len(machine_cpus()) if cpus is None else cpus

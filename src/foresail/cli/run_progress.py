@@ -17,8 +17,8 @@ from foresail.control.loop import Controller
 from foresail.live.run_directory import RunDirectory
 from foresail.live.session import SessionResult
 from foresail.live.source import Observer
+from foresail.model.event import GOES_BACK, EndedBecause, Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
 from foresail.model.words import duration
 from foresail.record.job_life import JobHistory
 

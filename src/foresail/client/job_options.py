@@ -23,7 +23,7 @@ from foresail.live.jobs_file import FILE_SUFFIXES, raw_jobs
 from foresail.model.documents import text_of
 from foresail.model.errors import InputError
 from foresail.model.job import DEPENDENCY_FORM, DependencyKind, parse_dependencies
-from foresail.traces.durations import parse_duration
+from foresail.model.words import parse_duration
 
 _SLURM_TIME: Final = re.compile(r"(?:(\d{1,6})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
 _SIZE: Final = re.compile(r"(\d{1,15})([KMGT]?)B?", re.IGNORECASE)

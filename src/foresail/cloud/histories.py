@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.model.arrays import Booleans, Floats
+from foresail.model.distribution import Booleans, Floats
 from foresail.model.errors import InputError
 
 _HOUR_SECONDS: Final = 3600.0

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
 

@@ -6,10 +6,10 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from foresail.model.construction import quickly_made
+from foresail.model.containers import quickly_made
 from foresail.model.decision import Decision, Preempt, Refusal, RefusalCode, Start, Withdraw
+from foresail.model.event import Unit, unit_of
 from foresail.model.free_resources import FreeResources
-from foresail.model.outcome import Unit, unit_of
 from foresail.model.view import PendingJob, RunningJob, TaskNumbers
 
 

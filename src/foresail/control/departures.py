@@ -9,11 +9,10 @@ from operator import attrgetter
 
 from foresail.model.changing_nodes import without
 from foresail.model.cluster import Cluster
-from foresail.model.decision import Decision, Start
+from foresail.model.decision import Decision, Reason, ReasonCode, Start
 from foresail.model.event import NodeRemoved
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
-from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import PendingJob, Rejection, Reservation
 from foresail.model.words import listed
 from foresail.record.job_life import JobState

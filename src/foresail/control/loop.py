@@ -15,12 +15,13 @@ from foresail.control.plug_ins import blamed, no_decision, no_time
 from foresail.control.step_log import StepLog
 from foresail.control.waiting_reasons import WaitingReasons
 from foresail.model.cluster import Cluster
-from foresail.model.construction import replaced
+from foresail.model.containers import replaced
 from foresail.model.decision import (
     Decision,
     Instruction,
     PlannedStart,
     Preempt,
+    Reason,
     Refusal,
     TickAt,
     WakeAt,
@@ -28,12 +29,14 @@ from foresail.model.decision import (
 )
 from foresail.model.errors import InputError
 from foresail.model.event import (
+    GOES_BACK,
     MAKES_ROOM,
     STANDARD,
     Cancelled,
     ClockRead,
     Conventions,
     Ended,
+    EndedBecause,
     EstimateExpired,
     Event,
     Held,
@@ -44,12 +47,12 @@ from foresail.model.event import (
     Released,
     Submitted,
     Tick,
+    Unit,
+    unit_of,
 )
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import Job
-from foresail.model.outcome import GOES_BACK, EndedBecause, Unit, unit_of
 from foresail.model.protocols import Correction, Predictor, ReferenceSchedule, Scheduler
-from foresail.model.reason import Reason
 from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation, RunningJob
 from foresail.record.beliefs import differ
 from foresail.record.job_life import JobHistory, JobState, PartsOfJob, Withdrawn

@@ -8,14 +8,20 @@ from operator import attrgetter
 from typing import Any, Final
 
 from foresail.control.waiting_reasons import WaitingReasons
-from foresail.model.construction import quickly_made
-from foresail.model.decision import Decision, Instruction, Refusal
+from foresail.model.containers import Followed, Listed, quickly_made
+from foresail.model.decision import (
+    AlikeReasons,
+    Decision,
+    Instruction,
+    Reason,
+    ReasonCode,
+    Refusal,
+    alike,
+)
 from foresail.model.event import Event
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import JobSize
 from foresail.model.protocols import CycleReport
-from foresail.model.reason import AlikeReasons, Reason, ReasonCode, alike
-from foresail.model.roster import Followed, Listed
 from foresail.model.view import PendingJob, Rejection, Reservation, RunningJob
 from foresail.record import records
 from foresail.record.beliefs import in_short, kept

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from foresail.model.cluster import Resources
+from foresail.model.decision import Reason, ReasonCode
 from foresail.model.free_resources import tasks_within
 from foresail.model.job import DependencyKind, Job
-from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import PendingJob
 from foresail.model.words import listed
 from foresail.record.state import State

@@ -22,8 +22,7 @@ from foresail.kernels.calling import corrected_estimate, step_address
 from foresail.kernels.columns import Q10, QUANTILE_LEVELS
 from foresail.kernels.compile import Step, bare_step, part
 from foresail.kernels.signatures import CORRECTION_STEP, CorrectionInputs
-from foresail.model.arrays import Floats
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats
 from foresail.model.errors import require_at_least
 from foresail.model.job import Job
 from foresail.model.registry import NoParameters, register

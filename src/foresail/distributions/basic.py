@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from foresail.model.construction import quickly_made
+from foresail.model.containers import quickly_made
 from foresail.model.distribution import Distribution
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)

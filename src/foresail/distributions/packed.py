@@ -29,8 +29,7 @@ from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.summary import belief_row
 from foresail.distributions.truncated_normal import TruncatedNormal
 from foresail.kernels.columns import BELIEF_LEVELS
-from foresail.model.arrays import Floats, Integers
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats, Integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

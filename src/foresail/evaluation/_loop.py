@@ -16,7 +16,7 @@ from foresail.kernels.calling import call_belief_step, call_predictor_step, step
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS, PREDICTED
 from foresail.kernels.compile import bare_kernel, part, unlocked_kernel
 from foresail.kernels.signatures import PredictorInputs, PredictorSteps
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 from foresail.predictors.kernels.members import point_belief
 from foresail.predictors.training import END, SUBMISSION, EventOrder
 

@@ -17,8 +17,8 @@ from foresail.evaluation._loop import nanoseconds_to_read
 from foresail.kernels.columns import BELIEF_COLUMNS, SUMMARY_COLUMNS
 from foresail.kernels.signatures import CompiledPredictor, PredictorState, TellsExpert
 from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.event import Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import Outcome
 from foresail.model.protocols import Predictor, ProgressCallback
 from foresail.model.short_form import PlugIn, part_of
 from foresail.model.words import count

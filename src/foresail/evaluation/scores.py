@@ -18,7 +18,7 @@ from foresail.evaluation.replaying import LEVELS, QUANTILES, Evaluation
 from foresail.evaluation.tables import STATED
 from foresail.metrics.comparison import Interval, interval_of
 from foresail.metrics.statistics import drawn_blocks, time_blocks
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 
 PINBALL_LEVELS: Final[Mapping[str, float]] = MappingProxyType(
     dict(zip(QUANTILES, LEVELS, strict=True))

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from foresail.explain.outlook import Outlook
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 
 HOUR: Final = 3600.0
 _DAY_HOURS: Final = 24

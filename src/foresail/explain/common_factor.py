@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 
 PRIOR: Final = (0.06, 0.35, 0.5, 0.6)
 """Shares of the variance that jobs of one group have in common, from everybody to the narrowest."""

@@ -19,7 +19,7 @@ import numpy as np
 from foresail.explain.chances import still_running
 from foresail.explain.futures import starts_in_futures
 from foresail.explain.outlook import Outlook
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.job import Job
 from foresail.model.view import PendingJob, RunningJob
 from foresail.simulator.driver import draw_runtimes

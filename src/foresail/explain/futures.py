@@ -20,8 +20,8 @@ from foresail.explain.replayed_futures import (
     affordable_futures,
     unknown_to_replay,
 )
-from foresail.model.arrays import Floats, Integers
 from foresail.model.cluster import Resources
+from foresail.model.distribution import Floats, Integers
 from foresail.model.job import DependencyKind
 from foresail.model.view import RunningJob
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, cast, runtime_checkable
 from foresail.control.loop import Controller
 from foresail.kernels.signatures import CompiledCorrection, CompiledScheduler
 from foresail.model.cluster import Cluster, NamedPartitions, Resources
-from foresail.model.construction import quickly_made
+from foresail.model.containers import quickly_made
 from foresail.model.errors import InputError
 from foresail.model.event import Conventions
 from foresail.model.job import Job

@@ -7,9 +7,9 @@ import signal
 from typing import Final
 
 from foresail.explain.run_snapshot import WaitingJob
+from foresail.model.decision import Reason, ReasonCode, needed_words
+from foresail.model.event import EndedBecause, Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause, Outcome
-from foresail.model.reason import Reason, ReasonCode, needed_words
 from foresail.model.words import by_whom, duration, from_now
 
 REASONS: Final = {

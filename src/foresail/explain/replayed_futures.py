@@ -29,7 +29,7 @@ from foresail.kernels.columns import (
 )
 from foresail.kernels.signatures import PredictorState
 from foresail.kernels.waiting_jobs import DUE, LATEST, PLANNED, RESERVATION, SUBMITTED
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 from foresail.model.job import Job
 from foresail.model.view import PendingJob, RunningJob
 from foresail.schedulers.kernels import reference as easy

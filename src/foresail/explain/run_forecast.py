@@ -22,7 +22,7 @@ from foresail.explain.forecast import Draw, WaitingForecast, ranges_of
 from foresail.explain.run_snapshot import misfit
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.errors import InputError
-from foresail.model.outcome import GOES_BACK, Outcome
+from foresail.model.event import GOES_BACK, Outcome
 from foresail.model.protocols import ProgressCallback
 from foresail.record.job_life import ImpossibleTransition, JobState
 from foresail.record.records import Manifest, PolicyChanged, Record

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from foresail.control.waiting_reasons import as_it_stands
 from foresail.model import event as events
 from foresail.model.cluster import Cluster
-from foresail.model.decision import Placement, PlannedStart, Start, Withdraw
+from foresail.model.decision import Placement, PlannedStart, Reason, ReasonCode, Start, Withdraw
 from foresail.model.errors import InputError
+from foresail.model.event import EndedBecause
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause
-from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import PendingJob, RunningJob
 from foresail.record.job_life import EndedAttempt, ImpossibleTransition
 from foresail.record.log_text import LogClock

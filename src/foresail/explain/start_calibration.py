@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from foresail.explain.forecast import LEVELS, Range, WaitingForecasts
-from foresail.model.arrays import Booleans, Floats
+from foresail.model.distribution import Booleans, Floats
 
 MOST: Final = 600
 """Of so many of the latest questions the outcome counts; earlier ones weigh next to nothing."""

@@ -31,10 +31,9 @@ from foresail.explain.common_factor import (
 from foresail.explain.forecast import SCENARIOS, WaitingForecasts, forecast_waiting
 from foresail.explain.outlook import Outlook
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS
-from foresail.model.arrays import Floats
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats
+from foresail.model.event import GOES_BACK, EndedBecause, Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
 from foresail.model.view import PendingJob, RunningJob
 from foresail.predictors.calibrated import Calibrated, CalibratedParameters
 from foresail.predictors.similar import Similar, SimilarParameters

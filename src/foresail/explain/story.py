@@ -13,14 +13,29 @@ from foresail.explain.chances import chance_of_start
 from foresail.explain.reason_words import NOT_ASKED, REASONS, end_words, reason_words
 from foresail.explain.run_snapshot import misfit
 from foresail.explain.story_threads import PlanTeller, TasksTeller, of_part
-from foresail.model.decision import Instruction, Placement, Preempt, Start, Withdraw
+from foresail.model.decision import (
+    Instruction,
+    Placement,
+    Preempt,
+    Reason,
+    ReasonCode,
+    Start,
+    Withdraw,
+)
 from foresail.model.distribution import Distribution
-from foresail.model.event import Cancelled, Ended, Event, Submitted
+from foresail.model.event import (
+    Cancelled,
+    Ended,
+    EndedBecause,
+    Event,
+    Outcome,
+    Submitted,
+    Unit,
+    unit_of,
+)
 from foresail.model.free_resources import Slowdowns
 from foresail.model.job import Job, StartConditions
-from foresail.model.outcome import EndedBecause, Outcome, Unit, unit_of
 from foresail.model.preference import PlacementOption, Preference, PreferenceKind
-from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import Rejection, Reservation
 from foresail.model.words import by_whom, count, duration, memory_size, number
 from foresail.record.beliefs import belief_of
@@ -440,7 +455,7 @@ def _of_option(option: PlacementOption, tasks: int) -> str:
 
 def _places(placement: Placement) -> str:
     """Describe where tasks run: by node, or where these are many, by partition."""
-    named = placement.tasks_by_node or placement.tasks_by_partition
+    named = placement.places
     if len(named) <= _MOST_PLACES:
         return ", ".join(f"{count(tasks, 'task')} on {place}" for place, tasks in named)
     tasks = sum(tasks for _, tasks in named)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from foresail.model import event as events
+from foresail.model.event import EndedBecause, OfUnit, Outcome
 from foresail.model.job import Job, JobSize
-from foresail.model.outcome import EndedBecause, OfUnit, Outcome
 from foresail.model.words import count, duration, listed
 from foresail.record.plans import PlanFold
 from foresail.record.records import Decided

@@ -17,7 +17,7 @@ import msgspec
 
 from foresail.live.accounts import Account
 from foresail.model.cluster import Cluster, Resources
-from foresail.model.construction import quickly_made
+from foresail.model.containers import quickly_made
 from foresail.model.job import (
     DeadlineValue,
     DecayingValue,

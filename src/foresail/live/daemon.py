@@ -27,8 +27,19 @@ from foresail.live.source import DaemonCommand, EventSource, Observer
 from foresail.model.adapter import ClusterAdapter
 from foresail.model.changing_nodes import changes_between
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw
-from foresail.model.event import Ended, EstimateExpired, Event, NodeDown, NodeRemoved, NodeUp, Tick
-from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome, unit_of
+from foresail.model.event import (
+    GOES_BACK,
+    Ended,
+    EndedBecause,
+    EstimateExpired,
+    Event,
+    NodeDown,
+    NodeRemoved,
+    NodeUp,
+    Outcome,
+    Tick,
+    unit_of,
+)
 from foresail.model.view import RunningJob
 from foresail.record.job_life import JobHistory
 

@@ -24,9 +24,8 @@ from foresail.model.errors import ForesailError, InputError
 from foresail.model.free_resources import FreeResources
 from foresail.model.job import DEPENDENCY_FORM, Dependency, Job, parse_dependencies
 from foresail.model.preference import Preference
-from foresail.model.words import memory_size
+from foresail.model.words import DURATION_FORMS, memory_size, parse_duration
 from foresail.strl.own_requests import RequestPlaces, own_options
-from foresail.traces.durations import DURATION_FORMS, parse_duration
 
 _KNOWN: Final = "jAauxN%"
 

@@ -21,9 +21,8 @@ from foresail import __version__
 from foresail.control.policy import parse_policy
 from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
-from foresail.model.event import HistoryOutcome
+from foresail.model.event import EndedBecause, HistoryOutcome, Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import Predictor
 from foresail.model.whole_files import write_durably
 from foresail.predictors.saving import (

@@ -17,7 +17,7 @@ from foresail.live.run_directory import LearnedFile, RunDirectory, RunHistory
 from foresail.live.run_log import recover
 from foresail.live.source import LineInput, Observer, Submissions
 from foresail.model.cluster import Cluster
-from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.event import EndedBecause, Outcome
 from foresail.model.short_form import part_of
 from foresail.model.view import Reservation
 from foresail.record.job_life import EndedAttempt, JobHistory

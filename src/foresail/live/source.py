@@ -13,9 +13,8 @@ from foresail.live.command_job import CommandJob
 from foresail.live.jobs_file import InvalidJobs, JobLines
 from foresail.live.run_clock import by_clock_of_run
 from foresail.live.run_directory import RunDirectory
-from foresail.model.event import Event, Submitted
+from foresail.model.event import Event, Outcome, Submitted
 from foresail.model.job import Job
-from foresail.model.outcome import Outcome
 from foresail.record.job_life import JobHistory
 
 

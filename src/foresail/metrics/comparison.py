@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from foresail.metrics.jobs import bounded_slowdown, per_job
 from foresail.metrics.statistics import drawn_blocks, time_blocks
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError
-from foresail.model.outcome import EndedBecause
+from foresail.model.event import EndedBecause
 from foresail.traces.schedule import Schedule
 from foresail.traces.workload import Workload
 

@@ -9,7 +9,7 @@ from typing import Final
 import polars as pl
 
 from foresail.kernels.columns import SLOWDOWN_BOUND_SECONDS
-from foresail.model.outcome import GOES_BACK, EndedBecause
+from foresail.model.event import GOES_BACK, EndedBecause
 from foresail.traces import schema
 from foresail.traces.schedule import Schedule
 

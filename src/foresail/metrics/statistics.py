@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 
 WEEK_SECONDS: Final = 7 * 86400.0
 DAY_SECONDS: Final = 86400.0

@@ -27,7 +27,7 @@ from foresail.metrics.usage import (
     utilization,
 )
 from foresail.model.cluster import names_in
-from foresail.model.outcome import EndedBecause
+from foresail.model.event import EndedBecause
 from foresail.traces import schema
 from foresail.traces.schedule import Schedule
 

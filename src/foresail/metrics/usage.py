@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from foresail.metrics.jobs import attempts, went_back
 from foresail.metrics.kernels.occupancy import binned_area, binned_integral, pack_rows
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.traces.schedule import Schedule, ScheduleMeta
 
 

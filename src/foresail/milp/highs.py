@@ -18,7 +18,7 @@ from foresail.milp.solver import (
     SolveStatus,
     nothing,
 )
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 from foresail.model.registry import NoParameters, register
 
 _SLOW_RULES = 0b1_1111_1111_1110_0000

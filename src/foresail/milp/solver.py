@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from foresail.model.arrays import Booleans, Floats, Integers
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.errors import InputError
 from foresail.model.registry import find
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from foresail.model.construction import quickly_made
+from foresail.model.containers import quickly_made
 from foresail.model.errors import InputError
 
 

@@ -1,12 +1,19 @@
-"""The protocol of a distribution: a belief about a duration (or an amount)."""
+"""Arrays of numbers, annotated by their contents; the protocol of a distribution, a belief.
+
+Shapes of arrays are stated where they are used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+Booleans: TypeAlias = NDArray[np.bool_]
 
 
 @runtime_checkable

@@ -383,7 +383,7 @@ class Slowdowns:
         A pool of processors without named nodes is all alike to every job.
         """
         if job.options:
-            option = option_of(job.options, placement)
+            option = option_of(job.options, placement.places)
             return 1.0 if option is None else option.slowdown
         if job.preference is None or not self._nodes:
             return 1.0

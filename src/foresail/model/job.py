@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Final, Protocol, runtime_checkable
 
 from foresail.model.cluster import Resources
-from foresail.model.construction import quickly_made
+from foresail.model.containers import quickly_made
 from foresail.model.errors import require, require_at_least
 from foresail.model.preference import PlacementOption, Preference
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from foresail.model.cluster import Node, belongs
-from foresail.model.decision import Placement
 from foresail.model.errors import InputError
 
 
@@ -132,9 +131,8 @@ class PlacementOption:
         """The starts later than that, and what these are worth."""
         return ((start, value) for start, value in self.starts if start > waited_seconds)
 
-    def holds(self, placement: Placement) -> bool:
-        """Return whether the tasks of a placement are where this option has them."""
-        placed = placement.tasks_by_node or placement.tasks_by_partition
+    def holds(self, placed: Sequence[tuple[str, int]]) -> bool:
+        """Return whether tasks that are placed so, by node or partition, are where it has them."""
         if len(self.parts) == 1:
             nodes = self.parts[0].nodes
             return all(name in nodes for name, _ in placed)
@@ -143,9 +141,11 @@ class PlacementOption:
         return len(tasks) <= len(places) and _all_have_places(tasks, places)
 
 
-def option_of(options: Sequence[PlacementOption], placement: Placement) -> PlacementOption | None:
-    """The quickest of the options that a placement is one of; None if it is none of them."""
-    held = [option for option in options if option.holds(placement)]
+def option_of(
+    options: Sequence[PlacementOption], placed: Sequence[tuple[str, int]]
+) -> PlacementOption | None:
+    """The quickest of the options that tasks placed so are one of; None if of none of them."""
+    held = [option for option in options if option.holds(placed)]
     return min(held, key=lambda option: option.slowdown, default=None)
 
 

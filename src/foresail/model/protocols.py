@@ -12,8 +12,8 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from foresail.model.cluster import Cluster, Resources
 from foresail.model.decision import Decision
 from foresail.model.distribution import Distribution
+from foresail.model.event import Allocation, Outcome
 from foresail.model.job import Job, JobSize
-from foresail.model.outcome import Allocation, Outcome
 from foresail.model.view import ClusterView, Due, PendingJob, Rejection, Reservation
 
 Progress: TypeAlias = Callable[[], tuple[float, float]]

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 
 from foresail.model.cluster import Cluster, Resources
-from foresail.model.construction import quickly_made
+from foresail.model.containers import quickly_made
 from foresail.model.decision import Placement, PlannedStart
 from foresail.model.distribution import Distribution
+from foresail.model.event import Allocation, Part, Unit
 from foresail.model.job import Job, Stage
-from foresail.model.outcome import Allocation, Part, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ class ClusterView:
     """View of the cluster that a scheduler gets.
 
     ``pending``, ``running`` and ``blocked`` never change, whatever becomes of the jobs; one that is
-    ``foresail.model.roster.Listed`` can be asked what has changed since an earlier view.
+    ``foresail.model.containers.Listed`` can be asked what has changed since an earlier view.
     """
 
     now: float

@@ -17,8 +17,8 @@ from foresail.kernels.signatures import (
     PredictorSteps,
 )
 from foresail.model.errors import InputError
+from foresail.model.event import Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import Outcome
 from foresail.model.protocols import Predictor
 from foresail.model.registry import NoParameters, register
 from foresail.predictors.kernels.request import ignore

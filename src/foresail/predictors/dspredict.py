@@ -14,8 +14,8 @@ from foresail.distributions.basic import Point, UsageBelief
 from foresail.model.cluster import Resources
 from foresail.model.distribution import Distribution
 from foresail.model.errors import UnknownNameError
+from foresail.model.event import EndedBecause, Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import Predictor
 from foresail.model.registry import register
 from foresail.predictors.history import HistoryParameters, HistoryPredictor

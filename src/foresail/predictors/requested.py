@@ -13,8 +13,8 @@ from foresail.kernels.columns import REQUESTED, USER
 from foresail.kernels.compile import bare_step
 from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs, PredictorSteps
 from foresail.model.distribution import Distribution
+from foresail.model.event import Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import Outcome
 from foresail.model.registry import NoParameters, register
 from foresail.predictors.kernels.request import ignore, limit_or_stand_in, user_row
 from foresail.predictors.stepped import Layout, SteppedPredictor

@@ -49,8 +49,8 @@ from foresail.kernels.columns import (
 from foresail.kernels.compile import Step
 from foresail.kernels.signatures import PredictorState, PredictorSteps
 from foresail.model.distribution import Distribution
+from foresail.model.event import GOES_BACK, EndedBecause, Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
 from foresail.model.protocols import Predictor
 from foresail.predictors.kernels.request import ignore
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from foresail.kernels.columns import SUBMIT
 from foresail.model.errors import UnknownNameError
-from foresail.model.outcome import Outcome
+from foresail.model.event import Outcome
 from foresail.model.protocols import Predictor, ProgressCallback
 from foresail.predictors.kernels.history_table import ATTRIBUTES
 from foresail.traces.measured import used_by_job

@@ -15,8 +15,8 @@ from foresail.distributions.basic import Point
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.summary import quantiles_at
 from foresail.model.distribution import Distribution
+from foresail.model.event import Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import Outcome
 from foresail.model.protocols import Predictor
 from foresail.record.records import Predicted
 

@@ -33,9 +33,11 @@ from foresail.model.event import (
     NodeUp,
     Released,
     Submitted,
+    Unit,
+    job_of,
+    unit_of,
 )
 from foresail.model.job import Job
-from foresail.model.outcome import Unit, job_of, unit_of
 from foresail.record.log_text import record_line
 from foresail.record.plans import PlanFold
 from foresail.record.records import (

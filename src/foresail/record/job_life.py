@@ -11,12 +11,12 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from foresail.model.construction import quickly_made
+from foresail.model.containers import quickly_made
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
+from foresail.model.event import GOES_BACK, EndedBecause, Outcome, Part
 from foresail.model.job import Dependency, DependencyKind, Job, StartConditions
-from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome, Part
 from foresail.model.view import PendingJob, RunningJob, StartableTasks, TaskNumbers
 
 

@@ -32,14 +32,13 @@ from pydantic_core import from_json
 
 from foresail.model import decision, event
 from foresail.model.cluster import Cluster, Node, Partition
+from foresail.model.containers import LateTuple
+from foresail.model.decision import AlikeReasons, ReasonCode
 from foresail.model.documents import require_end
 from foresail.model.errors import InputError
-from foresail.model.event import Submitted
+from foresail.model.event import Outcome, Submitted
 from foresail.model.job import DeadlineValue, DecayingValue, Job, JobSize, Stage, StartConditions
-from foresail.model.outcome import Outcome
 from foresail.model.preference import PlacementOption, Preference
-from foresail.model.reason import AlikeReasons, ReasonCode
-from foresail.model.roster import LateTuple
 from foresail.record import records
 from foresail.record.records import Committed, EventTaken, Manifest, Predicted, Record
 

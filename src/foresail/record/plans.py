@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Final
 
-from foresail.model.construction import quickly_made
-from foresail.model.decision import Placement, PlannedStart
-from foresail.model.reason import Reason, ReasonCode
+from foresail.model.containers import quickly_made
+from foresail.model.decision import Placement, PlannedStart, Reason, ReasonCode
 from foresail.record.log_text import shared
 from foresail.record.records import Decided, Drained, Manifest, Record
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from foresail.model.cluster import Cluster
-from foresail.model.construction import quickly_made
-from foresail.model.decision import Instruction, Refusal
+from foresail.model.containers import quickly_made
+from foresail.model.decision import AlikeReasons, Instruction, Refusal
 from foresail.model.event import STANDARD, Conventions, Ended, Event, NodeEvent, Submitted
 from foresail.model.job import JobSize
-from foresail.model.reason import AlikeReasons
 from foresail.model.view import Rejection, Reservation
 
 

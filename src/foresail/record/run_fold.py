@@ -13,6 +13,7 @@ from typing import Any, Final
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Start, Withdraw
 from foresail.model.event import (
+    GOES_BACK,
     MAKES_ROOM,
     Cancelled,
     ClockRead,
@@ -20,12 +21,13 @@ from foresail.model.event import (
     Event,
     Held,
     HistoryOutcome,
+    Outcome,
     Released,
     Submitted,
     Tick,
+    unit_of,
 )
 from foresail.model.job import Job
-from foresail.model.outcome import GOES_BACK, Outcome, unit_of
 from foresail.model.protocols import Predictor, Scheduler
 from foresail.model.view import PendingJob, Rejection, Reservation
 from foresail.record.beliefs import (

@@ -9,8 +9,8 @@ import polars as pl
 
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
+from foresail.model.event import EndedBecause, Outcome
 from foresail.model.job import DeadlineValue, Job, StartConditions
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.record.log_text import LogClock
 from foresail.record.records import Record
 from foresail.record.run_fold import RunFold
@@ -125,7 +125,7 @@ def with_eligibility(
 
 def placement_text(placement: Placement) -> str:
     """The place, or ``place:tasks`` separated by commas if several; nodes where they are named."""
-    places = placement.tasks_by_node or placement.tasks_by_partition
+    places = placement.places
     if len(places) == 1:
         return places[0][0]
     return ",".join(f"{name}:{tasks}" for name, tasks in places)

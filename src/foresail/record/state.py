@@ -15,11 +15,13 @@ from typing import Final
 
 from foresail.model.changing_nodes import changed, without
 from foresail.model.cluster import Cluster
-from foresail.model.construction import replaced
+from foresail.model.containers import Roster, replaced
 from foresail.model.decision import Instruction, Placement, Preempt, TickAt, WakeAt
 from foresail.model.distribution import Distribution
 from foresail.model.event import (
+    GOES_BACK,
     ClockRead,
+    EndedBecause,
     EstimateExpired,
     Event,
     Held,
@@ -30,13 +32,15 @@ from foresail.model.event import (
     NodeResumed,
     NodeUp,
     OperatorEvent,
+    Outcome,
+    Part,
     Released,
+    Unit,
+    unit_of,
 )
 from foresail.model.free_resources import FreeResources, Slowdowns
 from foresail.model.job import DependencyKind, Job
-from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome, Part, Unit, unit_of
 from foresail.model.protocols import ReferenceSchedule
-from foresail.model.roster import Roster
 from foresail.model.view import Due, PendingJob, RunningJob
 from foresail.model.words import by_whom
 from foresail.record.job_life import (

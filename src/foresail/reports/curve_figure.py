@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.words import duration, number, percent
 from foresail.reports.figure import Figure, packed
 from foresail.reports.style import (

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from foresail.analysis.finding import Plot
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.reports.curve_figure import AxisScale, band_between, scale_of
 from foresail.reports.figure import Figure, packed
 from foresail.reports.style import (

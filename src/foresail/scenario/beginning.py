@@ -14,9 +14,16 @@ from foresail.control.policy import parse_policy
 from foresail.distributions.histogram import Histogram
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.distribution import Distribution
-from foresail.model.event import IN_CYCLES, Ended, EstimateExpired, Submitted, Tick
+from foresail.model.event import (
+    IN_CYCLES,
+    Ended,
+    EndedBecause,
+    EstimateExpired,
+    Outcome,
+    Submitted,
+    Tick,
+)
 from foresail.model.job import DeadlineValue, Job, Stage
-from foresail.model.outcome import EndedBecause, Outcome
 from foresail.model.protocols import Predictor, Scheduler
 from foresail.record.log_text import EventLog
 from foresail.record.records import Manifest

@@ -17,10 +17,10 @@ from typing import Final
 import numpy as np
 
 from foresail.kernels.waiting_jobs import LIKELY, PLANNED, WIDTH
-from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.model.cluster import Resources
-from foresail.model.construction import quickly_made, replaced
+from foresail.model.containers import quickly_made, replaced
 from foresail.model.decision import Placement
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.job import Job
 from foresail.model.view import ClusterView
 from foresail.schedulers.kernels.waiting_queue import AGED

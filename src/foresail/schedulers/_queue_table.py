@@ -45,13 +45,11 @@ from foresail.kernels.waiting_jobs import (
     SUBMITTED,
     WIDTH,
 )
-from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.model.cluster import Partition
-from foresail.model.construction import quickly_made
+from foresail.model.containers import Followed, quickly_made
 from foresail.model.decision import Placement
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Booleans, Distribution, Floats, Integers
 from foresail.model.job import Job
-from foresail.model.roster import Followed
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.schedulers._beside_cpus import OTHERS, AllResources, Passed, others_of
 from foresail.schedulers.kernels import waiting_queue as queue

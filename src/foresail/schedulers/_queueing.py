@@ -22,14 +22,20 @@ from foresail.kernels.columns import CPUS, REQUESTED, SPEC_COLUMNS, SUBMIT
 from foresail.kernels.compile import Step
 from foresail.kernels.expression import STACK_DEPTH, summary_column, value_of
 from foresail.kernels.signatures import CompiledScheduler, Shares
-from foresail.model.arrays import Floats
 from foresail.model.cluster import Cluster
-from foresail.model.construction import quickly_made
-from foresail.model.decision import Decision, Placement, PlannedStart, Start
+from foresail.model.containers import FloatColumn, LateTuple, quickly_made
+from foresail.model.decision import (
+    AlikeReasons,
+    Decision,
+    Placement,
+    PlannedStart,
+    Reason,
+    ReasonCode,
+    Start,
+)
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError, require
 from foresail.model.protocols import Scheduler
-from foresail.model.reason import AlikeReasons, Reason, ReasonCode
-from foresail.model.roster import FloatColumn, LateTuple
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._beside_cpus import Passed
 from foresail.schedulers._queue_table import CodedJobs, QueueTable, Summaries

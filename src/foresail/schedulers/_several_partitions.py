@@ -16,7 +16,7 @@ from typing import Final
 
 from foresail.kernels.signatures import CompiledScheduler
 from foresail.model.cluster import Cluster, NamedPartitions, Partition, Resources
-from foresail.model.construction import replaced
+from foresail.model.containers import replaced
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
 from foresail.model.job import Job, Stage

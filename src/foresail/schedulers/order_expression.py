@@ -21,7 +21,7 @@ import numpy as np
 from foresail.kernels import expression as machine
 from foresail.kernels.columns import CPUS, REQUESTED, SUBMIT, SUMMARY_NAMES
 from foresail.kernels.expression import OrderProgram
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import todays_name
 

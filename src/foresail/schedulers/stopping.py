@@ -8,11 +8,18 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Final, Literal
 
-from foresail.model.decision import Decision, Placement, PlannedStart, Preempt, Start
+from foresail.model.decision import (
+    Decision,
+    Placement,
+    PlannedStart,
+    Preempt,
+    Reason,
+    ReasonCode,
+    Start,
+)
 from foresail.model.errors import require_positive
 from foresail.model.job import Job
 from foresail.model.protocols import Scheduler
-from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import NoParameters, register
 from foresail.model.view import ClusterView, PendingJob, Rejection, Reservation, RunningJob
 from foresail.schedulers._placing import FreeRoom, Rooms

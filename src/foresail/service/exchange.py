@@ -22,8 +22,15 @@ from foresail.live.source import DaemonCommand
 from foresail.model import event as events
 from foresail.model.decision import Placement, Start, Withdraw
 from foresail.model.errors import ForesailError, InputError
-from foresail.model.event import Cancelled, Ended, Held, Released, Submitted
-from foresail.model.outcome import GOES_BACK, EndedBecause
+from foresail.model.event import (
+    GOES_BACK,
+    Cancelled,
+    Ended,
+    EndedBecause,
+    Held,
+    Released,
+    Submitted,
+)
 from foresail.model.protocols import Scheduler
 from foresail.model.words import by_whom
 from foresail.record.job_life import JobHistory
@@ -460,5 +467,5 @@ class StoreLog:
 
 def _in_short(placement: Placement) -> str:
     """Format a placement: ``node-1:2 node-3:1``, or partitions where nodes are not named."""
-    where = placement.tasks_by_node or placement.tasks_by_partition
+    where = placement.places
     return " ".join(f"{each[0]}:{each[-1]}" for each in where)

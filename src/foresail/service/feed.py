@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from foresail.model import event as events
 from foresail.model.decision import Start, Withdraw
-from foresail.model.outcome import GOES_BACK
+from foresail.model.event import GOES_BACK
 from foresail.record.log_text import parse_record
 from foresail.record.records import Decided, EventTaken, Instructed, Record
 from foresail.service.store.sql_store import SqlStore

@@ -21,7 +21,7 @@ from typing import Final
 
 from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
-from foresail.model.outcome import GOES_BACK, EndedBecause, Outcome
+from foresail.model.event import GOES_BACK, EndedBecause, Outcome
 
 _ALL: Final = ("BEGIN", "END", "FAIL", "REQUEUE")
 _KNOWN: Final = (*_ALL, "TIME_LIMIT", "ARRAY_TASKS")

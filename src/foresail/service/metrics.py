@@ -18,8 +18,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from foresail.model.cluster import Resources
 from foresail.model.decision import Start
-from foresail.model.event import Ended, Submitted
-from foresail.model.outcome import GOES_BACK
+from foresail.model.event import GOES_BACK, Ended, Submitted
 from foresail.record.job_life import JobHistory
 from foresail.record.records import EventTaken, Instructed, Record
 from foresail.service.snapshots import ClusterSnapshot

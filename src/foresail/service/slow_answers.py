@@ -24,9 +24,9 @@ from foresail.explain.futures import stand_in_reason
 from foresail.explain.outlook import Outlook, front_of, outlook_maker
 from foresail.explain.start_calibration import MOST, AskedStart, StartCalibration
 from foresail.explain.start_forecaster import StartForecaster
+from foresail.model.decision import Reason
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.job import Job
-from foresail.model.reason import Reason
 from foresail.record.job_life import JobHistory
 from foresail.service.metrics import give_back_free_memory
 from foresail.service.snapshots import DaemonBusy, SnapshotCache

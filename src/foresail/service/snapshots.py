@@ -14,10 +14,10 @@ from typing import Final, TypeVar
 
 from foresail.control.loop import Controller
 from foresail.model.cluster import Cluster, Resources
+from foresail.model.decision import Reason
 from foresail.model.errors import ForesailError
+from foresail.model.event import Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import Outcome
-from foresail.model.reason import Reason
 from foresail.model.view import RunningJob
 from foresail.record.job_life import JobHistory
 from foresail.record.run_fold import Counters

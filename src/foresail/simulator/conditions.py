@@ -12,8 +12,7 @@ import numpy as np
 
 from foresail.model.cluster import Cluster
 from foresail.model.errors import require, require_at_least, require_positive
-from foresail.model.event import NodeChange
-from foresail.model.outcome import Allocation
+from foresail.model.event import Allocation, NodeChange
 
 
 @dataclass(frozen=True, slots=True)

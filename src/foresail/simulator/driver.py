@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from foresail.control.loop import Controller
 from foresail.model.adapter import ClusterAdapter
 from foresail.model.decision import Instruction, Preempt, TickAt, WakeAt
-from foresail.model.event import Ended, EstimateExpired, Event, Submitted, Tick
+from foresail.model.event import Ended, EstimateExpired, Event, Outcome, Submitted, Tick, unit_of
 from foresail.model.job import Job
-from foresail.model.outcome import Outcome, unit_of
 from foresail.model.view import PendingJob, Reservation, RunningJob
 from foresail.record.job_life import JobState
 from foresail.simulator.conditions import IDEAL, ClusterConditions

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from foresail.control.loop import Controller
 from foresail.model.errors import InputError
-from foresail.model.event import Event, NodeRemoved
+from foresail.model.event import Allocation, EndedBecause, Event, NodeRemoved, Outcome, unit_of
 from foresail.model.job import Job
-from foresail.model.outcome import Allocation, EndedBecause, Outcome, unit_of
 from foresail.model.protocols import Progress, ProgressCallback
 from foresail.model.view import Reservation
 from foresail.record.schedule import (

@@ -19,8 +19,7 @@ from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90, SUBMIT, whole_gr
 from foresail.kernels.compile import Step
 from foresail.kernels.signatures import CompiledCorrection, CompiledPredictor
 from foresail.model.errors import InputError
-from foresail.model.event import STANDARD, Conventions
-from foresail.model.outcome import EndedBecause
+from foresail.model.event import STANDARD, Conventions, EndedBecause
 from foresail.model.protocols import Progress, ProgressCallback
 from foresail.schedulers.kernels.waiting_queue import SLOTS, follows_probes
 from foresail.simulator.kernels import partitions_loop

@@ -14,8 +14,8 @@ from foresail.kernels.borrowed import Places
 from foresail.model.cluster import Cluster, Resources
 from foresail.model.decision import Placement
 from foresail.model.errors import InputError
+from foresail.model.event import Allocation, EndedBecause
 from foresail.model.job import Job, Stage
-from foresail.model.outcome import Allocation, EndedBecause
 from foresail.simulator.conditions import ClusterConditions
 from foresail.simulator.kernels import shared_machines as kernel
 from foresail.simulator.real_use import EVICTION_SHARE, RealUse

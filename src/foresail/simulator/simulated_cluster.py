@@ -12,21 +12,25 @@ from typing import Protocol
 from foresail.model.adapter import Capabilities
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster
-from foresail.model.construction import quickly_made
+from foresail.model.containers import quickly_made
 from foresail.model.decision import Instruction, Placement, Preempt, Start
 from foresail.model.errors import InputError
 from foresail.model.event import (
+    Allocation,
     Ended,
+    EndedBecause,
     Event,
     HistoryOutcome,
     NodeAdded,
     NodeDown,
     NodeEvent,
     NodeUp,
+    Outcome,
+    Unit,
+    unit_of,
 )
 from foresail.model.free_resources import FreeResources, Slowdowns
 from foresail.model.job import Job
-from foresail.model.outcome import Allocation, EndedBecause, Outcome, Unit, unit_of
 from foresail.simulator.conditions import IDEAL, ClusterConditions
 
 

@@ -25,7 +25,7 @@ from foresail.kernels.signatures import (
 )
 from foresail.model.cluster import Partition
 from foresail.model.errors import InputError
-from foresail.model.outcome import EndedBecause
+from foresail.model.event import EndedBecause
 from foresail.model.protocols import Predictor, ProgressCallback
 from foresail.predictors.training import END, SUBMISSION, order_of_events
 from foresail.schedulers.kernels import task_jobs

@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.model.errors import InputError
-from foresail.model.outcome import Allocation
+from foresail.model.event import Allocation
 from foresail.traces.partitions import largest_partitions
 from foresail.traces.workload import LONGEST_RUNTIME_SECONDS, ONLY_STAGE, Workload
 

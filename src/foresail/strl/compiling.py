@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from foresail.milp.solver import Program, ProgramBuilder
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 from foresail.strl.expression import (
     Barrier,
     Expression,

@@ -13,7 +13,7 @@ from math import gcd
 
 import numpy as np
 
-from foresail.model.arrays import Booleans, Floats, Integers
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.errors import InputError
 from foresail.strl.expression import Leaf, LinearNChooseK, Supply
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from foresail.milp.solver import Limits, ProgramSize, SolveStatus, find_solver, relative_gap
-from foresail.model.arrays import Integers
+from foresail.model.distribution import Integers
 from foresail.strl.compiling import Branch, Compiled, Formulation, compile_expression, worths
 from foresail.strl.expression import (
     Barrier,

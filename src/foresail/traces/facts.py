@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail import __version__
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.traces import schema
 from foresail.traces.workload import Oddity, Workload
 

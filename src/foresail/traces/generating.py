@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, TypeVar
 import numpy as np
 import polars as pl
 
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 from foresail.model.errors import InputError
 from foresail.model.registry import find
 from foresail.traces.workload import MOST_PROCESSORS, Workload, jobs_table

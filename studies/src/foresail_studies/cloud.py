@@ -13,7 +13,7 @@ from foresail.cloud.prices_reading import load_histories
 from foresail.cloud.transient.offers import MachineKind, Offers
 from foresail.cloud.transient.plan import kinds_of_markets, read_kinds
 from foresail.cloud.transient.planning import PoolRule, best_of_scales, chosen, gained_nines
-from foresail.model.arrays import Integers
+from foresail.model.distribution import Integers
 
 SOURCE: Final = "L. P. R. Ambati's thesis on cost-efficient provisioning"
 LEFT_OUT: Final = "Left out for want of price histories (`--set prices=FILE`): {}."

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from foresail import __version__
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.documents import json_answer
 from foresail.model.whole_files import all_or_none, write_whole
 from foresail.model.words import count, number, percent

@@ -18,7 +18,7 @@ from foresail.metrics.jobs import whole_jobs
 from foresail.metrics.summary import deadline_metrics
 from foresail.model.decision import Decision
 from foresail.model.errors import InputError
-from foresail.model.outcome import EndedBecause
+from foresail.model.event import EndedBecause
 from foresail.model.protocols import Predictor, Scheduler
 from foresail.model.short_form import part_of
 from foresail.model.view import ClusterView

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.cloud.transient.offers import Offers
-from foresail.model.arrays import Integers
+from foresail.model.distribution import Integers
 
 _SLACK: Final = 1e-9
 

@@ -19,10 +19,9 @@ from foresail.explain.chances import (
 )
 from foresail.explain.run_snapshot import ReasonShare, snapshot_of, waits_by_reason
 from foresail.model.cluster import Cluster
-from foresail.model.decision import Placement, Start
+from foresail.model.decision import AlikeReasons, Placement, ReasonCode, Start
 from foresail.model.event import Submitted
 from foresail.model.preference import Preference, PreferenceKind
-from foresail.model.reason import AlikeReasons, ReasonCode
 from foresail.record.records import (
     Decided,
     EventTaken,

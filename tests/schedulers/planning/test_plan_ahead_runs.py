@@ -6,8 +6,7 @@ import pytest
 
 from foresail.control.loop import Controller
 from foresail.control.policy import named_policies, parse_policy
-from foresail.model.event import IN_CYCLES
-from foresail.model.outcome import Outcome
+from foresail.model.event import IN_CYCLES, Outcome
 from foresail.model.registry import find
 from foresail.simulator.conditions import ClusterConditions, Outage
 from foresail.simulator.engine import simulate_events

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.model.cluster import Cluster
+from foresail.model.decision import ReasonCode
 from foresail.model.preference import Preference, PreferenceKind
-from foresail.model.reason import ReasonCode
 from foresail.schedulers._planning import assigning, demands, pricing, triage
 from foresail.schedulers._planning.cell_map import CellMap, most_asked
 from foresail.schedulers._planning.parameters import PlanAheadParameters

@@ -26,7 +26,7 @@ from foresail.analysis.columns import (
     variation,
 )
 from foresail.analysis.finding import Answer, Plot, study
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.registry import register
 from foresail.model.words import count, duration, number, percent
 from foresail.traces.workload import Workload

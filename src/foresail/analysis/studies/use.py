@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from foresail.analysis import columns
 from foresail.analysis.finding import Answer, Plot, study
 from foresail.analysis.prediction_errors import TAIL, error_histogram, error_shares
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.registry import register
 from foresail.model.words import count, duration, number, percent
 from foresail.traces.measured import quantity

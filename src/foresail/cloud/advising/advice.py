@@ -41,7 +41,7 @@ from foresail.cloud.purchasing.offline_plan import OfflineSettings
 from foresail.cloud.purchasing.terms import PurchaseTerms, TransientTerms
 from foresail.cloud.waiting.jobs import TraceJobs, usual_hour_value
 from foresail.cloud.waiting.kernels.waiting_choice import FEATURE_NAMES
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
 

@@ -12,7 +12,7 @@ from foresail.cloud.advising.question import AdviceQuestion, Market, WaitingRule
 from foresail.cloud.advising.trying import Demand, RuleResult
 from foresail.cloud.over_time import block_draws
 from foresail.cloud.purchasing.demand import HOURS_PER_MONTH
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError
 
 _INTERVAL: Final = (0.05, 0.95)

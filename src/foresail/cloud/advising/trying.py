@@ -25,7 +25,7 @@ from foresail.cloud.waiting.simulating import (
     simulate,
     waiting_policy,
 )
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError
 
 _HOUR: Final = 3600.0

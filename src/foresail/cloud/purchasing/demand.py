@@ -13,7 +13,7 @@ from foresail.cloud.over_time import require_within_horizon
 from foresail.cloud.prices import GIB
 from foresail.cloud.purchasing.stacked_demand import Stacks, segment_counts, stack_jobs
 from foresail.cloud.purchasing.terms import PurchaseTerms, TransientTerms
-from foresail.model.arrays import Booleans, Floats
+from foresail.model.distribution import Booleans, Floats
 from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
 

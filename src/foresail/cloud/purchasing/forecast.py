@@ -21,7 +21,7 @@ from foresail.cloud.purchasing.offline_plan import DEFAULT_SETTINGS, OfflineSett
 from foresail.cloud.purchasing.resources import HeldCapacity, held_in_year
 from foresail.cloud.purchasing.stacked_demand import level_prices, value_by_slot
 from foresail.cloud.purchasing.terms import PurchaseTerms
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError, require, require_at_least, require_positive
 
 _BLOCK_HOURS: Final = 4.0 * 168.0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from foresail.cloud.prices import InstanceType, PriceCatalogue
 from foresail.cloud.purchasing.demand import GIB_PER_CORE, BoughtJobs
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

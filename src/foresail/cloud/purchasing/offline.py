@@ -42,7 +42,7 @@ from foresail.cloud.purchasing.stacked_demand import (
     value_by_slot,
 )
 from foresail.cloud.purchasing.terms import PurchaseTerms, YearFinder, YearSchedule
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 
 
 def unit_cost(used_share: ArrayLike, tiers: tuple[float, ...]) -> Floats:

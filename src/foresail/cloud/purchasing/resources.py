@@ -14,7 +14,7 @@ from foresail.cloud.purchasing.demand import GIB_PER_CORE, BoughtJobs
 from foresail.cloud.purchasing.machines import MachineSizes, distinct_rows, parts_of, sizes_of
 from foresail.cloud.purchasing.offline_plan import Amounts
 from foresail.cloud.purchasing.terms import ResourcePrices, resource_prices
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError
 
 

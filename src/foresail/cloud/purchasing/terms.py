@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from foresail.cloud.histories import Lifetimes, MarketHistory, lifetimes, mean_price_while_up
 from foresail.cloud.prices import Offer, PriceCatalogue
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError, UnknownNameError, require
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from foresail.cloud.histories import MarketHistory
 from foresail.cloud.prices_reading import Reference, Row, table_rows
 from foresail.cloud.transient.offers import MachineKind, TransientType
-from foresail.model.arrays import Integers
+from foresail.model.distribution import Integers
 from foresail.model.documents import json_of, toml_of
 from foresail.model.errors import InputError, naming
 

@@ -18,7 +18,7 @@ from foresail.cloud.transient.availability import (
 )
 from foresail.cloud.transient.offers import Offers
 from foresail.cloud.transient.plan import CapacityPlan, TransientRental
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 from foresail.model.errors import InputError
 
 _LEAST_SHORTFALL: Final = 1e-300

@@ -14,7 +14,7 @@ from foresail.cloud.transient.estimating import has_capacity
 from foresail.cloud.transient.offers import Offers
 from foresail.cloud.transient.plan import VERSION, CapacityPlan, rented_of
 from foresail.cloud.transient.planning import TARGETS, needed_grains, plan, reached
-from foresail.model.arrays import Integers
+from foresail.model.distribution import Integers
 from foresail.model.errors import InputError
 
 _MOST_STATES: Final = 2_000_000

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from foresail.cloud.prices_reading import Reference, Row, table_rows
 from foresail.cloud.waiting.jobs import TraceJobs, writable
 from foresail.kernels.compile import part, unlocked_kernel
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError, require_positive
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from foresail.cloud.over_time import block_draws, block_seconds, interval, work_until
 from foresail.cloud.waiting.carbon import GreenMetrics, IntensitySeries, green_metrics, green_starts
 from foresail.cloud.waiting.jobs import TraceJobs, writable
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError
 
 _HOUR: Final = 3600.0

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from foresail.cloud.prices import PriceCatalogue
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError, require_at_least
 from foresail.traces.workload import Workload
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from foresail.cloud.waiting.kernels.waiting import EXPIRED, FIXED
 from foresail.cloud.waiting.kernels.waiting_choice import WaitModel, without_trees
 from foresail.cloud.waiting.simulating import Simulated, WaitingPolicy
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError
 
 _BEYOND: Final = 1.5

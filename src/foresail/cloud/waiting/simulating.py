@@ -39,7 +39,7 @@ from foresail.cloud.waiting.kernels.waiting_choice import (
     without_trees,
 )
 from foresail.cloud.waiting.kernels.waiting_plan import MachinePlan, empty_plan
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError, UnknownNameError, require
 from foresail.model.registry import todays_name
 

@@ -12,7 +12,7 @@ import polars as pl
 from foresail.analysis.finding import Plot
 from foresail.metrics.jobs import prediction_quality
 from foresail.metrics.summary import Summary
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.words import count, duration, number, percent
 from foresail.reports.comparison.view import ReportView
 from foresail.reports.figure import Figure, MissingFigure

@@ -22,8 +22,8 @@ from foresail.explain.run_snapshot import PastAttempt, RunSnapshot, WaitingJob
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
 from foresail.model.errors import ForesailError
+from foresail.model.event import Unit
 from foresail.model.job import Job
-from foresail.model.outcome import Unit
 from foresail.model.view import RunningJob
 from foresail.model.words import count, duration, number, percent
 from foresail.record.records import Solved

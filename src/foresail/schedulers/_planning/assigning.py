@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 
 from foresail.milp.solver import Limits, ProgramBuilder, find_solver
-from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.model.decision import Placement
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.job import Job
 from foresail.model.view import ClusterView
 from foresail.schedulers._placing import FreeRoom

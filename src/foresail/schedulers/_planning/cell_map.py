@@ -18,9 +18,9 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.model.cluster import Cluster, Node, Resources, belongs
 from foresail.model.decision import Placement
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.job import Job
 from foresail.model.preference import PlacementOption, Preference, PreferenceKind
 from foresail.schedulers._placing import NodesByPreference, tasks_within

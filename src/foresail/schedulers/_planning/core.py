@@ -11,12 +11,20 @@ from typing import Any, Final
 import numpy as np
 
 from foresail.milp.solver import find_solver
-from foresail.model.arrays import Booleans, Floats
 from foresail.model.cluster import Cluster
-from foresail.model.decision import Decision, PlannedStart, Preempt, Start, TickAt, Withdraw
+from foresail.model.decision import (
+    Decision,
+    PlannedStart,
+    Preempt,
+    Reason,
+    ReasonCode,
+    Start,
+    TickAt,
+    Withdraw,
+)
+from foresail.model.distribution import Booleans, Floats
 from foresail.model.errors import InputError
 from foresail.model.job import Job
-from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._planning.assigning import Starting, likely_placement, starting
 from foresail.schedulers._planning.cell_map import CellMap

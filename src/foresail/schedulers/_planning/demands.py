@@ -14,9 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from foresail.model.arrays import Booleans, Floats, Integers
 from foresail.model.cluster import Resources
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Booleans, Distribution, Floats, Integers
 from foresail.model.job import Job
 from foresail.model.preference import PreferenceKind, option_of
 from foresail.model.view import ClusterView, PendingJob, RunningJob
@@ -364,7 +363,7 @@ def _belief(running: RunningJob, parameters: PlanAheadParameters) -> Distributio
 def _slowdown(running: RunningJob, places: CellMap) -> float:
     """Return how many times longer a running job runs where it is than where it likes best."""
     if running.job.options:
-        option = option_of(running.job.options, running.placement)
+        option = option_of(running.job.options, running.placement.places)
         return 1.0 if option is None else option.slowdown
     preference = running.job.preference
     if preference is None or not places.has_nodes:

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from foresail.milp.solver import Program, ProgramBuilder, Relaxation, Solver, relative_gap
-from foresail.model.arrays import Booleans, Floats, Integers
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.schedulers._planning.problem import (
     Budget,
     PlanChoice,

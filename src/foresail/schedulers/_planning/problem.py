@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from foresail.model.arrays import Booleans, Floats, Integers
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.schedulers.kernels.plan_filling import (
     NOT_PLANNED,
     fill_plan,

@@ -22,7 +22,7 @@ from foresail.milp.solver import (
     find_solver,
     relative_gap,
 )
-from foresail.model.arrays import Booleans, Floats, Integers
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.schedulers._planning.pricing import (
     Prices,
     WholeJobs,

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from foresail.model.arrays import Booleans, Floats, Integers
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.job import DeadlineValue
 from foresail.model.view import ClusterView, PendingJob, Rejection
 from foresail.schedulers._planning.cell_map import CellMap, most_spaces

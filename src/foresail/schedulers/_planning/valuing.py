@@ -21,8 +21,7 @@ from foresail.distributions.log_normal import LogNormal
 from foresail.distributions.packed import PackedDistributions
 from foresail.distributions.quantiles import Quantiles
 from foresail.distributions.truncated_normal import TruncatedNormal
-from foresail.model.arrays import Floats
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats
 from foresail.model.errors import InputError
 from foresail.model.job import DeadlineValue, DecayingValue, ValueFunction
 from foresail.model.view import PendingJob, Rejection, RunningJob

@@ -23,8 +23,7 @@ import numpy as np
 
 from foresail.distributions.basic import Point
 from foresail.distributions.operations import convolved, largest
-from foresail.model.arrays import Floats
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats
 from foresail.model.job import DeadlineValue, Job
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._planning.parameters import PlanAheadParameters

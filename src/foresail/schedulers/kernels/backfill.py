@@ -27,7 +27,7 @@ from foresail.kernels.waiting_jobs import (
     first_to_fit,
     hold,
 )
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 
 TIME: Final = 0
 ROOM: Final = 1

@@ -14,7 +14,7 @@ from numba import types
 
 from foresail.distributions.kernels.log_normal import upper_tail
 from foresail.kernels.compile import bare_kernel, part
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 
 MEAN: Final = 0
 POSTERIOR: Final = 1

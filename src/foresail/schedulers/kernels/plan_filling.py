@@ -15,7 +15,7 @@ import numpy as np
 
 from foresail.kernels.borrowed import room
 from foresail.kernels.compile import bare_kernel, part
-from foresail.model.arrays import Booleans, Floats, Integers
+from foresail.model.distribution import Booleans, Floats, Integers
 
 NOT_PLANNED: Final = -1
 _ROUNDING: Final = 1e-7

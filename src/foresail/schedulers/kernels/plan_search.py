@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.compile import bare_kernel, part
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 from foresail.schedulers.kernels.plan_filling import NOT_PLANNED, best_start, take
 
 _ROUNDING: Final = 1e-7

@@ -22,7 +22,7 @@ from foresail.kernels.compile import bare_kernel, merged_part, part, unlocked_ke
 from foresail.kernels.heaps import drop, move, put
 from foresail.kernels.signatures import Shares
 from foresail.kernels.waiting_jobs import RELEASE_COLUMNS, first_to_fit, hold, let_go
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 from foresail.schedulers.kernels.backfill import shadow_of
 
 CPUS_HELD: Final = 0

@@ -17,7 +17,7 @@ from numba import types
 
 from foresail.kernels.columns import PREDICTED, Q10, Q50, Q90
 from foresail.kernels.compile import bare_kernel, part
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 from foresail.schedulers.kernels.pilots import (
     ASKED,
     CHOOSES,

@@ -21,7 +21,7 @@ from numba import types
 
 from foresail.kernels.compile import bare_kernel, part
 from foresail.kernels.heaps import drop, move, put
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 
 FIRST_THRESHOLD: Final = 0
 GROWTH: Final = 1

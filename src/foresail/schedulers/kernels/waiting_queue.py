@@ -53,7 +53,7 @@ from foresail.kernels.waiting_jobs import (
     show,
     sort,
 )
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 
 WAITS: Final = PASS_COLUMNS
 AGED: Final = PASS_COLUMNS + 1

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from foresail.model.decision import Decision, Start
+from foresail.model.decision import Decision, Reason, ReasonCode, Start
 from foresail.model.errors import require_at_least
 from foresail.model.job import Job
-from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import NoParameters, register
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers.kernels import task_queues

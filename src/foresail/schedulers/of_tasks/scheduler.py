@@ -14,14 +14,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from foresail.model.arrays import Floats, Integers
 from foresail.model.cluster import Cluster
-from foresail.model.decision import Decision, Start
+from foresail.model.decision import Decision, Reason, ReasonCode, Start
+from foresail.model.distribution import Floats, Integers
 from foresail.model.errors import require, require_positive
+from foresail.model.event import GOES_BACK, Outcome
 from foresail.model.job import Job, JobSize, Stage
-from foresail.model.outcome import GOES_BACK, Outcome
 from foresail.model.protocols import Scheduler
-from foresail.model.reason import Reason, ReasonCode
 from foresail.model.view import ClusterView, PendingJob, TaskNumbers
 from foresail.schedulers._placing import FreeRoom, Rooms
 from foresail.schedulers.kernels import pilots, task_jobs, task_queues

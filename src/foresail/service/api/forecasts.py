@@ -19,7 +19,7 @@ from foresail.explain.outlook import QueuedJob
 from foresail.explain.reason_words import reason_words
 from foresail.explain.start_words import UNKNOWN, chance_by, range_words
 from foresail.live.command_job import CommandJob
-from foresail.model.reason import Reason, ReasonCode
+from foresail.model.decision import Reason, ReasonCode
 from foresail.model.view import PendingJob
 from foresail.model.words import count, duration, from_now, percent
 from foresail.service.api.answers import (

@@ -15,10 +15,10 @@ from foresail.explain.forecast import Range
 from foresail.explain.story import story
 from foresail.live.accounts import log_is_cut, read_log
 from foresail.live.command_job import CommandJob
+from foresail.model.decision import Reason
 from foresail.model.errors import InputError
+from foresail.model.event import EndedBecause
 from foresail.model.job import Dependency, DependencyKind
-from foresail.model.outcome import EndedBecause
-from foresail.model.reason import Reason
 from foresail.record.log_text import parse_record
 from foresail.service.api import answers
 from foresail.service.api.callers import (

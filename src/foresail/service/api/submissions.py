@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 from foresail.live.accounts import Account
 from foresail.live.command_job import CommandJob, told_dependencies
 from foresail.live.jobs_file import SIZE_FORM, JobLines
-from foresail.model.construction import replaced
+from foresail.model.containers import replaced
 from foresail.model.errors import InputError
 from foresail.model.job import Dependency, DependencyKind, parse_dependencies
 from foresail.service.api.answers import JobId

@@ -20,7 +20,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 from foresail.model.errors import require, require_at_least, require_choice, require_positive
 from foresail.model.registry import register
 from foresail.traces.generating import gangs, generator

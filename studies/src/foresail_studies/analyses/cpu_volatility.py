@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from foresail.analysis.columns import cumulative_shares
 from foresail.analysis.finding import Answer, Plot, study, study_with_parameters
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import require_share
 from foresail.model.registry import register
 from foresail.traces.measured import task_keys

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from foresail.analysis.columns import cumulative_shares, known
 from foresail.analysis.finding import Answer, Plot, study_with_parameters
 from foresail.kernels.compile import bare_kernel, part
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 from foresail.model.errors import InputError, require_at_least, require_each_positive
 from foresail.model.registry import register
 from foresail.traces.measured import task_keys

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.model.arrays import Booleans, Floats, Integers
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.errors import InputError, require_at_least, require_choice, require_positive
 from foresail.traces import schema
 from foresail.traces.folder import load_workload

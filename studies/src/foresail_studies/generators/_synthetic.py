@@ -18,7 +18,7 @@ from typing import Final, Literal
 import numpy as np
 import polars as pl
 
-from foresail.model.arrays import Booleans, Floats, Integers
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.errors import (
     InputError,
     require_at_least,

@@ -9,7 +9,7 @@ from typing import Final, Literal
 import numpy as np
 import polars as pl
 
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 from foresail.model.errors import require_at_least, require_positive, require_share
 from foresail.model.registry import register
 from foresail.traces import schema

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import polars as pl
 
-from foresail.model.arrays import Booleans, Floats, Integers
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.errors import (
     InputError,
     require,

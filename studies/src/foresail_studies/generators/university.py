@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError, require_at_least
 from foresail.model.registry import register
 from foresail.traces.facts import offered_load

@@ -11,11 +11,10 @@ import numpy as np
 
 from foresail.distributions.basic import Point
 from foresail.distributions.truncated_normal import TruncatedNormal
-from foresail.model.arrays import Floats
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats
 from foresail.model.errors import InputError, require, require_at_least
+from foresail.model.event import Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import Outcome
 from foresail.model.protocols import Predictor
 from foresail.model.registry import register
 

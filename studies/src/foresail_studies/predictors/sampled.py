@@ -12,8 +12,8 @@ from foresail.distributions.basic import Point
 from foresail.distributions.empirical import Empirical
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
+from foresail.model.event import Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import Outcome
 from foresail.model.protocols import Predictor
 from foresail.model.registry import NoParameters, register
 from foresail.predictors.kernels.request import DAY_SECONDS

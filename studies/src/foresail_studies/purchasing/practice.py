@@ -46,7 +46,7 @@ from foresail.cloud.purchasing.offline_plan import (
 from foresail.cloud.purchasing.resources import gpu_ratios, resources_of
 from foresail.cloud.purchasing.terms import PurchaseTerms, ResourcePrices, resource_prices
 from foresail.cloud.waiting.kernels.placing import machines_of, timetable
-from foresail.model.arrays import Booleans, Floats
+from foresail.model.distribution import Booleans, Floats
 from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
 from foresail_studies.purchasing.kernels.reserved_placement import Pieces, place_jobs

@@ -21,7 +21,7 @@ from foresail.cloud.purchasing.demand import (
 from foresail.cloud.purchasing.machines import ReservedMachines
 from foresail.cloud.purchasing.mix import MixRequest, asked_terms
 from foresail.cloud.purchasing.terms import PurchaseTerms
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 from foresail_studies.purchasing.kernels.reserved_placement import best_intervals
 
 SPOT_BLOCK: Final = FURTHER

@@ -14,8 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from foresail.distributions.empirical import Empirical
-from foresail.model.arrays import Floats, Integers
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Distribution, Floats, Integers
 from foresail.model.errors import InputError, UnknownNameError, require, require_at_least
 from foresail.model.short_form import name_and_settings
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from foresail.kernels.compile import bare_kernel
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError, UnknownNameError, require_positive
 from foresail.model.registry import todays_name
 

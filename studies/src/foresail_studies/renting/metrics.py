@@ -23,7 +23,7 @@ from foresail.cloud.waiting.kernels.waiting import (
 from foresail.cloud.waiting.kernels.waiting_choice import WaitingRules
 from foresail.cloud.waiting.simulating import Simulated, WaitingPolicy
 from foresail.kernels.compile import unlocked_kernel
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError
 
 JOBS: Final = 0

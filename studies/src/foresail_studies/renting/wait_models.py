@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from foresail.cloud.waiting.kernels.waiting_choice import WaitModel, predict_waits
 from foresail.cloud.waiting.learning import WaitRows
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError
 
 DEPTH: Final = 114

@@ -16,11 +16,10 @@ import numpy as np
 
 from foresail.distributions.basic import normalised
 from foresail.distributions.operations import Atoms, atoms_of, bin_onto_nodes
-from foresail.model.arrays import Booleans, Floats
 from foresail.model.cluster import Resources
-from foresail.model.distribution import Distribution
+from foresail.model.distribution import Booleans, Distribution, Floats
+from foresail.model.event import GOES_BACK, Allocation, EndedBecause, Outcome
 from foresail.model.job import Job
-from foresail.model.outcome import GOES_BACK, Allocation, EndedBecause, Outcome
 from foresail_studies.schedulers.kernels import packing as kernel
 from foresail_studies.schedulers.kernels.packing import TaskUse
 

@@ -13,15 +13,13 @@ import numpy as np
 from foresail.distributions.basic import Point, UsageBelief
 from foresail.distributions.empirical import Empirical
 from foresail.distributions.operations import atoms_of
-from foresail.model.arrays import Booleans
 from foresail.model.cluster import Cluster, Resources
-from foresail.model.decision import Decision, Placement, Preempt, Start
-from foresail.model.distribution import Distribution
+from foresail.model.decision import Decision, Placement, Preempt, Reason, ReasonCode, Start
+from foresail.model.distribution import Booleans, Distribution
 from foresail.model.errors import require, require_share
+from foresail.model.event import Allocation, Outcome
 from foresail.model.job import Job, Stage
-from foresail.model.outcome import Allocation, Outcome
 from foresail.model.protocols import Scheduler
-from foresail.model.reason import Reason, ReasonCode
 from foresail.model.registry import register
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail_studies.schedulers._packing import (
@@ -442,6 +440,6 @@ def _at_least(memory: Distribution, least: float) -> Distribution:
 
 
 def _nodes(placement: Placement) -> Iterator[str]:
-    for name, count in placement.tasks_by_node or placement.tasks_by_partition:
+    for name, count in placement.places:
         for _ in range(count):
             yield name

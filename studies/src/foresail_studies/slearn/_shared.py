@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.control.policy import parse_policy
-from foresail.model.arrays import Booleans, Floats, Integers
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.simulator.task_replay import TasksReplayed, replay_task_arrays
 from foresail_studies.study import (
     Bound,

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from foresail.analysis.finding import Finding
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 from foresail.model.registry import register
 from foresail_studies.analyses.task_variability import TaskVariabilityParameters, task_variability
 from foresail_studies.slearn._shared import (

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError, require_at_least, require_positive, require_share
 from foresail_studies.transient.kernels.service import (
     AT_HANDOVER,

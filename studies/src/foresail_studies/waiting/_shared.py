@@ -28,7 +28,7 @@ from foresail.cloud.waiting.simulating import (
     simulate,
     waiting_policy,
 )
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError
 from foresail_studies.generators.university import Runtimes
 from foresail_studies.renting.metrics import WaitingMetrics, measured

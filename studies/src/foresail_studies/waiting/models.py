@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs
 from foresail.cloud.waiting.simulating import Beliefs, Foresight, Queue, WaitingPolicy, simulate
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.registry import register
 from foresail_studies.declaring import declared
 from foresail_studies.renting import formulas

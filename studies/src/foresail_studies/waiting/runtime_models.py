@@ -14,7 +14,7 @@ import polars as pl
 from foresail.cloud.waiting.jobs import TraceJobs
 from foresail.cloud.waiting.simulating import Beliefs, Foresight, waiting_policy
 from foresail.evaluation.replaying import believed_runtimes
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.registry import register
 from foresail.traces.workload import Workload

@@ -20,7 +20,7 @@ from foresail.cloud.waiting.simulating import (
     simulate,
     waiting_policy,
 )
-from foresail.model.arrays import Floats
+from foresail.model.distribution import Floats
 from foresail.model.errors import InputError, require, require_positive
 from foresail.model.registry import register
 from foresail_studies.declaring import declared

@@ -10,8 +10,7 @@ from foresail.model.adapter import Capabilities
 from foresail.model.changing_nodes import changed
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, Preempt, Start
-from foresail.model.event import Ended, NodeRemoved
-from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.event import Ended, EndedBecause, NodeRemoved, Outcome
 from foresail.model.registry import register
 
 

@@ -25,7 +25,7 @@ from foresail.live.adapters.local.shim_files import (
     since_boot_seconds,
 )
 from foresail.live.command_job import CommandJob
-from foresail.model.outcome import EndedBecause
+from foresail.model.event import EndedBecause
 
 _PACKAGES: Final = str(Path(foresail.__file__).parents[1])
 _PROGRAM: Final = (

@@ -34,8 +34,7 @@ from foresail.model.adapter import Capabilities
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Instruction, Placement, Preempt, Start
 from foresail.model.errors import InputError, require, require_at_least
-from foresail.model.event import Ended, HistoryOutcome
-from foresail.model.outcome import EndedBecause, Outcome
+from foresail.model.event import Ended, EndedBecause, HistoryOutcome, Outcome
 from foresail.model.registry import register
 
 _ANOTHERS: Final = (

@@ -17,7 +17,7 @@ from foresail.cloud.waiting.kernels.placing import (
     take,
 )
 from foresail.kernels.compile import bare_kernel, part
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 
 
 def best_intervals(predecessor: Integers, values: Floats) -> NDArray[np.bool_]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.compile import bare_kernel, merged_part, part
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 
 CPU: Final = 0
 MEMORY: Final = 1
