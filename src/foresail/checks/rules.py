@@ -11,7 +11,9 @@ from foresail.distributions.basic import Point
 from foresail.model.cluster import Cluster, Resources
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
+from foresail.model.event import Outcome
 from foresail.model.job import Job
+from foresail.model.protocols import Predictor
 from foresail.model.registry import Entry
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
@@ -176,3 +178,27 @@ def tiny_workload(
         }
     )
     return Workload(table, WorkloadMeta("tiny", "hand", processors))
+
+
+class RequestedRuntime(Predictor):
+    """Predictor that believes the limit."""
+
+    def predict(self, job: Job, now: float) -> Distribution:
+        """Return a point at what its user asked for."""
+        del now
+        return Point(job.requested_seconds or 0.0)
+
+    def observe(self, job: Job, outcome: Outcome) -> None:
+        """Learn nothing."""
+        del job, outcome
+
+
+class DoubledEstimate:
+    """Correction to twice what has just proved too short."""
+
+    def correct(
+        self, job: Job, prediction: Distribution, initial: float, current: float, count: int
+    ) -> float:
+        """Return twice the current estimate, of at least a second."""
+        del job, prediction, initial, count
+        return 2.0 * max(current, 1.0)

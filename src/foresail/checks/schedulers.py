@@ -12,7 +12,9 @@ from typing import Any, Final, Literal
 import polars as pl
 
 from foresail.checks.rules import (
+    DoubledEstimate,
     Make,
+    RequestedRuntime,
     Rule,
     demand,
     require_of_entry,
@@ -23,14 +25,11 @@ from foresail.checks.rules import (
 )
 from foresail.control.check import check_decision
 from foresail.control.loop import Controller
-from foresail.distributions.basic import Point
 from foresail.model.cluster import Cluster, Partition, Resources
 from foresail.model.decision import Decision
-from foresail.model.distribution import Distribution
-from foresail.model.event import PREDICTSIM, STANDARD, Outcome
+from foresail.model.event import PREDICTSIM, STANDARD
 from foresail.model.free_resources import FreeResources
-from foresail.model.job import Job
-from foresail.model.protocols import Predictor, Scheduler
+from foresail.model.protocols import Scheduler
 from foresail.model.registry import Entry
 from foresail.model.view import ClusterView, PendingJob, RunningJob
 from foresail.simulator.engine import simulate_events
@@ -166,7 +165,7 @@ def runs_to_the_end(make: Make) -> None:
             rows.append((submit, draw.randint(1, 4), runtime, float(runtime + draw.randint(0, 60))))
         workload = tiny_workload(rows)
         cluster = tiny_view().cluster
-        controller = Controller(cluster, make(), _Request(), _Doubling(), conventions)
+        controller = Controller(cluster, make(), RequestedRuntime(), DoubledEstimate(), conventions)
         counters = simulate_events(workload, controller, "check").meta.counters
         left, refused = counters["never_started"], counters["refusals"]
         demand(not left, f"{left:g} of 40 jobs never start ({conventions.name} conventions)")
@@ -253,7 +252,9 @@ class _AskedAgain(Scheduler):
 
 def _in_parts(scheduler: Scheduler) -> Schedule:
     """A schedule of jobs of many tasks, and of gangs."""
-    controller = Controller(Cluster.of_processors(_PROCESSORS), scheduler, _Request(), _Doubling())
+    controller = Controller(
+        Cluster.of_processors(_PROCESSORS), scheduler, RequestedRuntime(), DoubledEstimate()
+    )
     return simulate_events(_jobs_with_tasks(), controller, "check")
 
 
@@ -271,27 +272,6 @@ def _jobs_with_tasks() -> Workload:
     ]
     table = pl.DataFrame(tasks, schema=schema.TASKS, orient="row")
     return replace(tiny_workload(rows, _PROCESSORS), tasks=table)
-
-
-class _Request(Predictor):
-    """Believes the limit."""
-
-    def predict(self, job: Job, now: float) -> Distribution:
-        del now
-        return Point(job.requested_seconds or 0.0)
-
-    def observe(self, job: Job, outcome: Outcome) -> None:
-        del job, outcome
-
-
-class _Doubling:
-    """Twice what has just proved too short."""
-
-    def correct(
-        self, job: Job, prediction: Distribution, initial: float, current: float, count: int
-    ) -> float:
-        del job, prediction, initial, count
-        return 2.0 * max(current, 1.0)
 
 
 def _refusals(view: ClusterView, decision: Any) -> list[str]:
