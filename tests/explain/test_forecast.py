@@ -12,13 +12,12 @@ import pytest
 
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.distributions.basic import Point, Uniform
+from foresail.distributions.basic import Uniform
 from foresail.explain import futures as module
 from foresail.explain.forecast import (
     Range,
     forecast_running,
     forecast_waiting,
-    suggested_request,
     width_causes,
 )
 from foresail.explain.outlook import front_of, outlook_of
@@ -281,7 +280,7 @@ def test_what_ends_on_a_drained_node_makes_room_for_nobody():
     (drained, _), *_ = controller.running["one"].placement.tasks_by_node
     controller.step(10.0, [NodeDrained(10.0, drained)])
     found = forecast_waiting(outlook_of(controller), scenarios=60)
-    ends = forecast_running(controller.running["two"], 10.0).end
+    ends = forecast_running([controller.running["two"]], 10.0)["two"].end
     assert found["waits"].start.median == pytest.approx(ends.median, rel=0.25)
 
 
@@ -348,30 +347,20 @@ def test_how_a_running_job_goes_on():
     """Half of what was believed is over: the rest is even; it may be ended where it asked to."""
     job = replace(Job.gang("a", 0.0, 1, 80.0, "ann"), value=DeadlineValue(deadline_seconds=90.0))
     controller = standing("easy", [Submitted(0.0, job)], predictor=Even())
-    (running,) = controller.running.values()
-    found = forecast_running(running, 50.0)
-    assert found.end.median == pytest.approx(75.0)
+    running = [*controller.running.values()]
+    found = forecast_running(running, 50.0)["a"]
+    assert found.end.median == pytest.approx(75.0, abs=3.0)
     assert found.end.high == pytest.approx(80.0)
-    assert found.overruns == pytest.approx(0.4)
-    assert found.misses == pytest.approx(0.2, abs=0.01)
-    late = forecast_running(running, 200.0)
+    assert found.overruns == pytest.approx(0.4, abs=0.08)
+    assert found.misses == 0.0  # it is ended at 80 s
+    late = forecast_running(running, 200.0)["a"]
     assert late.end.low >= 200.0
+    assert (late.overruns, late.misses) == (1.0, 1.0)
 
 
 class Even(Requested):
     def predict(self, job, now):
         return Uniform(0.0, 100.0)
-
-
-def test_a_request_is_suggested_that_is_outlived_as_rarely_as_asked():
-    controller = standing("easy", [Submitted(0.0, Job.gang("a", 0.0, 9, 80.0, "ann"))])
-    (pending,) = controller.pending
-    asked = suggested_request(replace(pending, prediction=Uniform(0.0, 100.0)), 0.05)
-    assert asked == pytest.approx(95.0)
-    assert suggested_request(replace(pending, prediction=Point(7.0)), 0.5) == 7.0
-    for risk in (0.0, 1.0, math.nan):
-        with pytest.raises(ValueError, match=str(risk)):
-            suggested_request(pending, risk)
 
 
 def test_conditions_of_jobs_hold_in_every_future():

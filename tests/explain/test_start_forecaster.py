@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Point
 from foresail.explain import start_forecaster
+from foresail.explain.common_factor import normal_value
 from foresail.explain.outlook import outlook_of
 from foresail.explain.start_forecaster import StartForecaster
+from foresail.kernels.columns import BELIEF_LEVELS
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
 from foresail.model.event import Ended, Outcome, Submitted
@@ -74,15 +77,16 @@ def test_the_first_job_of_an_application_may_reach_its_limit():
     assert 0.02 < (runtimes == queued.job.requested_seconds).mean() < 0.15
 
 
-def ended(names):
+def ended(names, took=30.0):
     """A forecaster that has seen jobs of one user of these names end, one after the other."""
+    seconds = np.broadcast_to(took, len(names)).tolist()
     history, forecaster = JobHistory(), StartForecaster()
     for number, name in enumerate(names):
         job = named(name, number)
         history.submitted[job.job_id] = job
         begin, placement = float(number), Placement(())
         running = RunningJob(job, begin, number, placement, Point(60.0), begin + 60.0)
-        outcome = Outcome(job.job_id, begin, begin + 30.0)
+        outcome = Outcome(job.job_id, begin, begin + seconds[number])
         history.past.append(EndedAttempt(running, outcome, 60.0))
         forecaster.catch_up(history)
         history.forget([job.job_id] if number % 3 == 0 else [])
@@ -93,6 +97,18 @@ def ended(names):
 def named(name, number=0):
     job = Job.gang(f"{name} {number}", float(number), 1, 600.0, "u")
     return replace(job, name=name)
+
+
+def test_what_a_job_needs_goes_beyond_its_limit(monkeypatch):
+    """A quarter of log-normal runtimes about 300 s is cut at 600 s: what is beyond is foreseen."""
+    levels = np.array(BELIEF_LEVELS)
+    whole = 300.0 * np.exp([normal_value(level) for level in levels])
+    found = start_forecaster._without_limit(np.minimum(whole, 600.0), 600.0)
+    assert found[:-1] == pytest.approx(whole[:-1], rel=0.2)
+    forecaster = ended(["app"] * 60, np.minimum(whole, 600.0)[np.arange(60) * 7 % levels.size])
+    needed = forecaster.needed_seconds(named("app", 50), 1e5)
+    assert 0.1 < (needed >= 600.0).mean() < 0.4
+    assert 600.0 < np.quantile(needed, 0.95) < np.quantile(needed, 0.99)
 
 
 def test_of_a_long_queue_few_jobs_of_each_kind_are_followed(monkeypatch):

@@ -152,6 +152,26 @@ def test_nobody_waits_longer_than_for_a_while(monkeypatch):
     assert then < 0.1
 
 
+def test_ends_of_all_that_runs_are_drawn_once(monkeypatch):
+    """By what has been learned, not by what the policy believes; anew for another snapshot."""
+    drawn, runs = [], ("a", "b")
+
+    def draw(running, now, learned):
+        drawn.append((running, learned.__name__))
+        return dict.fromkeys(running, SOON)
+
+    async def ask():
+        made, _ = forecaster(monkeypatch, 0.0, ())
+        monkeypatch.setattr(module, "forecast_running", draw)
+        first = [await made.ends(runs, now) for now in (10.0, 10.5)]
+        await made.ends(runs, 20.0)
+        await made.ends(("b",), 20.0)
+        return first
+
+    assert asyncio.run(ask()) == [dict.fromkeys(runs, SOON)] * 2
+    assert drawn == [(runs, "draw"), (runs, "draw"), (("b",), "draw")]
+
+
 def test_who_waits_no_more_is_not_in_the_plan():
     """Forecasts are some seconds old, of a long queue more: what has ended since is not to come."""
     forecasts = SimpleNamespace(
@@ -162,13 +182,16 @@ def test_who_waits_no_more_is_not_in_the_plan():
     async def latest(waiting):
         return forecasts
 
+    async def ends(running, now):
+        return {}
+
     async def look(fresh_seconds):
         cluster = Cluster.of_processors(1)
         return SimpleNamespace(running=(), cluster=cluster, unix_seconds=1.0, pending=1)
 
     parts = SimpleNamespace(
         snapshots=SimpleNamespace(look=look),
-        forecaster=SimpleNamespace(latest=latest),
+        forecaster=SimpleNamespace(latest=latest, ends=ends),
         store=SimpleNamespace(jobs=lambda wanted: [{"job_id": "2"}]),
         now=float,
     )
@@ -180,7 +203,7 @@ def test_forecasts_of_a_long_queue_are_kept_by_parts(monkeypatch):
     """Who submits writes in between, and who waits for them has them before."""
     monkeypatch.setattr(module, "_ROWS_AT_ONCE", 100)
     monkeypatch.setattr(module, "_FORECAST_SECONDS", 0.01)
-    monkeypatch.setattr(module, "_standing", None)
+    monkeypatch.setattr(QueueForecaster, "_standing", None)
 
     async def ask():
         made, snapshots = forecaster(monkeypatch, 0.0, [str(number) for number in range(1_050)])
@@ -206,7 +229,7 @@ def test_forecasts_are_kept_at_submission_and_when_the_wait_has_doubled(monkeypa
     """Asked for or not; the first after a second, others from a minute on."""
     monkeypatch.setattr(module, "_FORECAST_SECONDS", 0.0)
     monkeypatch.setattr(module, "_REST", 0.0)
-    monkeypatch.setattr(module, "_standing", None)
+    monkeypatch.setattr(QueueForecaster, "_standing", None)
     times = iter([0.5, 1.0, 59.0, 60.0, 100.0, 119.0, 120.0, 300.0, 500.0])
 
     async def ask():
@@ -241,7 +264,7 @@ def test_forecasts_are_kept_at_submission_and_when_the_wait_has_doubled(monkeypa
 def test_nothing_is_drawn_while_nothing_is_to_be_kept(monkeypatch):
     monkeypatch.setattr(module, "_FORECAST_SECONDS", 0.0)
     monkeypatch.setattr(module, "_REST", 0.0)
-    monkeypatch.setattr(module, "_standing", None)
+    monkeypatch.setattr(QueueForecaster, "_standing", None)
 
     async def ask():
         made, snapshots = forecaster(monkeypatch, 0.0, ("1",))

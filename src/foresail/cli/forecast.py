@@ -180,12 +180,12 @@ def _tried_in_run(
         )
         outlook = outlook_of(controller, [asked])
         found = forecaster.forecast(outlook, scenarios=scenarios)[job_id]
-        runtimes, _ = forecaster.draw([controller.as_if_submitted(asked)], (), now, scenarios, 0)
+        needed = forecaster.needed_seconds(asked, now)
         limit = math.inf if asked.requested_seconds is None else asked.requested_seconds
         return {
             "start": _quantiles(found.start, zero),
             "end": _quantiles(found.end, zero),
-            "overruns": float((runtimes >= limit).mean()),
+            "overruns": float((needed >= limit).mean()),
         }
 
     standing = {"cpus": job.cpus, "requested_time": job.requested_seconds, "submitted_in": 0.0}
@@ -335,7 +335,7 @@ def forecast_of_run(
     told: dict[str, Any] = {"job_id": job_id, "made_seconds": now - zero}
     running = controller.running.get(job_id)
     if running is not None:
-        ahead = forecast_running(running, now)
+        ahead = forecast_running([running], now, forecaster.draw)[job_id]
         told |= {"end": _quantiles(ahead.end, zero), "overruns": ahead.overruns}
         return {**told, "misses": ahead.misses}
     scenarios = SCENARIOS if futures is None else futures

@@ -16,7 +16,6 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from foresail.explain.chances import still_running
 from foresail.explain.futures import starts_in_futures
 from foresail.explain.outlook import Outlook
 from foresail.model.distribution import Floats
@@ -29,6 +28,12 @@ SCENARIOS: Final = 300
 
 LEVELS: Final = (0.1, 0.5, 0.9)
 """Of the stated quantiles."""
+
+_FEWEST_SCENARIOS: Final = 30
+_MOST_DRAWN: Final = SCENARIOS * 1_000
+"""Of many running jobs fewer futures are drawn: so many ends in all."""
+
+_AT_LIMIT_SECONDS: Final = 1e-6
 
 _COLUMNS_AT_ONCE: Final = 5_000
 
@@ -184,38 +189,26 @@ def forecast_waiting(
     return WaitingForecasts(dict(zip(job_ids, range(len(job_ids)), strict=True)), *columns)
 
 
-def forecast_running(running: RunningJob, now: float) -> RunningForecast:
-    """Forecast the end of a running job, and whether that is later than it should."""
-    job, slowdown = running.job, running.slowdown
-    elapsed = max(running.elapsed_seconds(now), 0.0) / slowdown
-    begin, belief = running.start_seconds, running.prediction
-    if float(belief.survival(elapsed)) > 0.0:
-        left = belief.given(elapsed)
-        ends = [max(now, begin + slowdown * left.quantile(level)) for level in LEVELS]
-    else:
-        ends = [max(now, running.expected_end_seconds)] * len(LEVELS)
-
-    def later_than(time: float | None) -> float | None:
-        return None if time is None else float(still_running(running, np.array([time]), now)[0])
-
-    requested = job.requested_seconds
-    if requested is not None:
-        ends = [min(end, max(now, begin + requested)) for end in ends]
-    return RunningForecast(
-        Range(*ends),
-        later_than(None if requested is None else begin + requested),
-        later_than(job.deadline_seconds),
-    )
-
-
-def suggested_request(pending: PendingJob, risk: float) -> float:
-    """Return the time to ask for (seconds) so that the job outlives it with this probability.
-
-    Raises ``ValueError`` if the risk is not between 0 and 1.
-    """
-    if not 0.0 < risk < 1.0:
-        raise ValueError(risk)
-    return pending.prediction.quantile(1.0 - risk)
+def forecast_running(
+    running: Sequence[RunningJob], now: float, draw: Draw = draw_believed
+) -> dict[str, RunningForecast]:
+    """Forecast by id when running jobs end, and if that is later than it should; in one draw."""
+    if not running:
+        return {}
+    scenarios = max(_FEWEST_SCENARIOS, min(SCENARIOS, _MOST_DRAWN // len(running)))
+    _, runtimes = draw((), running, now, scenarios, 0)
+    ends = np.maximum(_running_ends(running, runtimes), now)
+    limits = _limits(each.job for each in running)
+    last = np.array([each.start_seconds for each in running]) + limits
+    overruns = (ends >= np.maximum(last, now) - _AT_LIMIT_SECONDS).mean(axis=0)
+    due = np.array([each.job.deadline_seconds for each in running], dtype=np.float64)
+    misses = np.where(np.isnan(due), math.nan, (ends > due).mean(axis=0))
+    shares = [
+        [None if math.isnan(share) else share for share in column.tolist()]
+        for column in (np.where(np.isinf(limits), math.nan, overruns), misses)
+    ]
+    found = map(RunningForecast, ranges_of(ends), *shares)
+    return dict(zip((each.job.job_id for each in running), found, strict=True))
 
 
 def _forecast_columns(
@@ -224,10 +217,7 @@ def _forecast_columns(
     """Return the futures of the waiting jobs, as ``WaitingForecasts`` has them."""
     jobs = [each.pending.job for each in outlook.waiting]
     lasting = np.minimum(lasting, _limits(jobs))
-    slowdowns = np.array([each.slowdown for each in outlook.running], dtype=np.float64)
-    begun = np.array([each.start_seconds for each in outlook.running], dtype=np.float64)
-    limits = _limits(each.job for each in outlook.running)
-    running_ends = begun + np.minimum(slowdowns * running, limits)
+    running_ends = _running_ends(outlook.running, running)
     starts = starts_in_futures(outlook, lasting, running_ends, random)
     lasting, running_ends = lasting[: len(starts)], running_ends[: len(starts)]
     ends = np.add(starts, lasting, out=lasting)
@@ -252,6 +242,14 @@ def width_causes(waits: Floats, lefts: Floats) -> Floats:
     shared = (of_waits.T @ of_lefts) ** 2
     found: Floats = np.where(shared.max(axis=1) > _MOSTLY, shared.argmax(axis=1), _NOBODY)
     return found
+
+
+def _running_ends(running: Sequence[RunningJob], runtimes: Floats) -> Floats:
+    """Return when running jobs end, those that reach their limit there."""
+    slowdowns = np.array([each.slowdown for each in running], dtype=np.float64)
+    begun = np.array([each.start_seconds for each in running], dtype=np.float64)
+    ends: Floats = begun + np.minimum(slowdowns * runtimes, _limits(each.job for each in running))
+    return ends
 
 
 def _limits(jobs: Iterable[Job]) -> Floats:

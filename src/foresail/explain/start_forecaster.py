@@ -58,6 +58,14 @@ to twice as much."""
 _MOST_RELEARNED: Final = 20_000
 """Attempts that are learned at once, as after a restart: the latest."""
 
+_MOST_NEEDED: Final = 10_000
+"""Draws of what one job needs, so that rare ones are among them."""
+
+_AT_LIMIT: Final = 0.01
+_SPREADS: Final = (0.1, 1.5)
+"""What comes so near to its limit was cut there; what is beyond has a standard deviation of
+logarithms like that below it, within these bounds."""
+
 _MOST_APPLICATIONS: Final = 20_000
 """Applications that are remembered: those that have ended last."""
 
@@ -216,7 +224,7 @@ class StartForecaster:
     """
 
     def __init__(self) -> None:
-        self._news: deque[_News] = deque()
+        self._news: deque[_News] = deque(maxlen=_MOST_RELEARNED * 2)
         self._last_submitted: tuple[float, frozenset[str]] = -np.inf, frozenset()
         self._last_ended: EndedAttempt | None = None
         self._last_withdrawn = ""
@@ -287,6 +295,17 @@ class StartForecaster:
         np.minimum(runtimes, np.maximum(limits, elapsed), out=runtimes)
         return runtimes[:, : len(waiting)], runtimes[:, len(waiting) :]
 
+    def needed_seconds(self, job: Job, now: float) -> Floats:
+        """Draw how long a job would need if its limit did not end it, in ascending levels."""
+        with self._lock:
+            self._learn()
+            belief = self._believed(self._labelled(job), now)
+        if job.requested_seconds is not None:
+            rows = [_without_limit(row, job.requested_seconds) for row in belief.rows]
+            belief = replace(belief, rows=np.array(rows))
+        levels = (np.arange(_MOST_NEEDED) + 0.5) / _MOST_NEEDED
+        return _runtimes([belief], [0], levels[:, None], np.zeros(1))[:, 0]
+
     def _news_of(self, jobs: JobHistory) -> list[_News]:
         """Return what is new, in order of time."""
         latest, at_once = self._last_submitted
@@ -323,8 +342,6 @@ class StartForecaster:
 
     def _learn(self) -> None:
         """Learn what has happened."""
-        while len(self._news) > _MOST_RELEARNED * 2:
-            self._news.popleft()
         while self._news:
             match self._news.popleft():
                 case Job() as job:
@@ -447,6 +464,20 @@ class StartForecaster:
         expected = np.interp((np.arange(_PRIOR_JOBS) + 0.5) / _PRIOR_JOBS, _FIRST_LEVELS, prior)
         values: Floats = np.quantile(np.concatenate((expected, seen)), _LEVELS)
         return values
+
+
+def _without_limit(row: Floats, limit_seconds: float) -> Floats:
+    """Return quantiles that go on log-normally where a limit has cut them."""
+    cut = int(np.searchsorted(row, limit_seconds * (1.0 - _AT_LIMIT)))
+    if cut == len(row):
+        return row
+    last = max(cut - 1, 0)
+    middle = int(np.searchsorted(_LEVELS, 0.5 * _LEVELS[last]))
+    low, high = np.log(np.maximum(row[[middle, last]], _SHORTEST_SECONDS)).tolist()
+    apart = _VALUES[last] - _VALUES[middle]
+    spread = min(max((high - low) / apart, _SPREADS[0]), _SPREADS[1]) if apart > 0.0 else _SPREAD
+    beyond = limit_seconds * np.exp(spread * (_VALUES[cut:] - _VALUES[cut]))
+    return np.concatenate((row[:cut], np.maximum(row[cut:], beyond)))
 
 
 def _level(row: Floats, value: float) -> float:

@@ -19,14 +19,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.control.loop import Controller
-from foresail.explain.forecast import SCENARIOS, Range, WaitingForecasts
+from foresail.explain.forecast import (
+    SCENARIOS,
+    Range,
+    RunningForecast,
+    WaitingForecasts,
+    forecast_running,
+)
 from foresail.explain.futures import stand_in_reason
 from foresail.explain.outlook import Outlook, front_of, outlook_maker
 from foresail.explain.start_calibration import MOST, AskedStart, StartCalibration
 from foresail.explain.start_forecaster import StartForecaster
+from foresail.model.arrays import Floats
 from foresail.model.decision import Reason
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.job import Job
+from foresail.model.view import RunningJob
 from foresail.record.job_life import JobHistory
 from foresail.service.metrics import give_back_free_memory
 from foresail.service.snapshots import DaemonBusy, SnapshotCache
@@ -353,6 +361,7 @@ class QueueForecaster:
         self._making: asyncio.Task[Forecasts] | None = None
         self._problem: InputError | None = None
         self._kept: Mapping[str, float] | None = None
+        self._ends: tuple[Sequence[RunningJob], float, Mapping[str, RunningForecast]] = (), 0.0, {}
         self._past = PastForecasts.from_outcomes(())
         self._past_monotonic = -float("inf")
 
@@ -362,7 +371,7 @@ class QueueForecaster:
         while True:
             await asyncio.sleep(max(_FORECAST_SECONDS, _REST * self._seconds))
             try:
-                now, latest, pending = await self._snapshots.ask(_standing)
+                now, latest, pending = await self._snapshots.ask(self._standing)
                 if pending and (latest != submissions or now >= due_seconds):
                     submissions, due_seconds = latest, math.inf
                     due_seconds = await slowly(self._keep, await self._begun())
@@ -370,6 +379,13 @@ class QueueForecaster:
                 submissions = -1
             except Exception:  # it has been logged where it was made
                 await asyncio.sleep(_PAUSE_SECONDS)
+
+    def _standing(self, controller: Controller, history: JobHistory) -> tuple[float, int, int]:
+        """Return the time, how many jobs were ever submitted, and how many wait."""
+        self._starts.catch_up(history)
+        state = controller.state
+        pending = sum(len(each.by_id) for each in state.pending_rosters)
+        return controller.now, state.submissions, pending
 
     async def latest(
         self, waiting: Collection[str], patience_seconds: float = 1.0
@@ -448,18 +464,19 @@ class QueueForecaster:
 
         return await asyncio.wrap_future(_DRAWING.submit(drawn, self._past))
 
-    def overruns(self, forecasts: Forecasts, job_id: str) -> float | None:
-        """Return the probability that a job needs all the time it requests.
+    async def ends(
+        self, running: Sequence[RunningJob], now: float
+    ) -> Mapping[str, RunningForecast]:
+        """Forecast when running jobs end; those of one snapshot are drawn once in a while."""
+        known, made, found = self._ends
+        if known is not running or now - made > FRESH_SECONDS:
+            found = await slowly(forecast_running, running, now, self._starts.draw)
+            self._ends = running, now, found
+        return found
 
-        None if that is nothing, or the job is held.
-        """
-        waiting = (each.pending for each in forecasts.outlook.waiting)
-        pending = next((each for each in waiting if each.job.job_id == job_id), None)
-        requested = None if pending is None else pending.job.requested_seconds
-        if pending is None or requested is None:
-            return None
-        runtimes, _ = self._starts.draw([pending], (), forecasts.outlook.now, SCENARIOS, 0)
-        return float((runtimes >= requested).mean())
+    async def needed_seconds(self, job: Job, now: float) -> Floats:
+        """Draw how long a job would need if no limit ended it."""
+        return await slowly(self._starts.needed_seconds, job, now)
 
     async def _look_back(self, now: float) -> None:
         """Know how earlier forecasts have held, as of not long ago."""
@@ -511,12 +528,6 @@ class QueueForecaster:
             _LOG.info("no forecast is made now: %s", error)
         else:
             _LOG.error("no forecast could be made", exc_info=error)
-
-
-def _standing(controller: Controller, _: JobHistory) -> tuple[float, int, int]:
-    """Return the time, how many jobs were ever submitted, and how many wait."""
-    state = controller.state
-    return controller.now, state.submissions, sum(len(each.by_id) for each in state.pending_rosters)
 
 
 def _due_seconds(job: Job, kept: Mapping[str, float]) -> float:

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 
+import numpy as np
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from foresail.control.loop import Controller
-from foresail.explain.forecast import LEVELS, Range, forecast_running, suggested_request
+from foresail.explain.forecast import ranges_of
 from foresail.explain.outlook import QueuedJob
 from foresail.explain.reason_words import reason_words
 from foresail.explain.start_words import UNKNOWN, chance_by, range_words
@@ -45,7 +46,7 @@ from foresail.service.api.callers import (
     own_job,
 )
 from foresail.service.api.problems import CallRefused, api_router
-from foresail.service.api.service import running_bars, seen_by, waiting_bar
+from foresail.service.api.service import running_bar, seen_by, waiting_bar
 from foresail.service.api.submissions import JobChecks, JobRequest
 from foresail.service.slow_answers import Forecasts, horizon
 from foresail.service.snapshots import ClusterSnapshot
@@ -55,6 +56,9 @@ router: Final = api_router("forecasts")
 
 _ASKED: Final = "what-if"
 """The id of a job that is only asked about."""
+
+_LEAST_RISK: Final = 0.001
+"""Less is not known from so many draws."""
 
 _Arrivals = Annotated[
     bool, Query(description="Whether jobs are expected to come as they came before.")
@@ -150,8 +154,11 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatI
     forecasts = await parts.forecaster.ahead([job], arrivals=body.arrivals)
     then = forecast_answer(forecasts, job.job_id, body.before)
     assert then is not None
-    overruns = await asyncio.to_thread(parts.forecaster.overruns, forecasts, job.job_id)
-    return WhatIfAnswer(now=now, then=then.model_copy(update={"overruns": overruns}))
+    if job.requested_seconds is not None and then.never != 1.0:
+        needed = await parts.forecaster.needed_seconds(job, snapshot.unix_seconds)
+        overruns = float((needed >= job.requested_seconds).mean())
+        then = then.model_copy(update={"overruns": overruns})
+    return WhatIfAnswer(now=now, then=then)
 
 
 @router.get("/jobs/{job_id}/suggested-request")
@@ -159,7 +166,7 @@ async def suggest(
     job_id: JobId,
     caller: AnyCaller,
     parts: Parts,
-    risk: Annotated[float, Query(gt=0.0, lt=1.0)] = 0.05,
+    risk: Annotated[float, Query(ge=_LEAST_RISK, lt=1.0)] = 0.05,
 ) -> SuggestedRequestAnswer:
     """Suggest the time to ask for so that the job needs longer with this probability at most."""
     row = await asyncio.to_thread(own_job, parts, caller, job_id)
@@ -167,13 +174,14 @@ async def suggest(
     pending = await parts.snapshots.ask(lambda controller, _: controller.state.pending_job(job_id))
     if pending is None:
         raise CallRefused(HTTPStatus.CONFLICT, f"job {job_id} has just started")
-    seconds, requested = suggested_request(pending, risk), pending.job.requested_seconds
+    needed = await parts.forecaster.needed_seconds(pending.job, parts.now())
+    requested = pending.job.requested_seconds
     return SuggestedRequestAnswer(
         job_id=job_id,
         risk=risk,
-        requested_seconds=None if math.isinf(seconds) else seconds,
+        requested_seconds=float(np.quantile(needed, 1.0 - risk)),
         requested_now_seconds=requested,
-        risk_now=None if requested is None else float(pending.prediction.survival(requested)),
+        risk_now=None if requested is None else float((needed >= requested).mean()),
     )
 
 
@@ -260,11 +268,10 @@ def _remarks(forecasts: Forecasts, job_id: str) -> Iterator[str]:
 
 
 async def _of_running(parts: ServiceParts, job_id: str) -> ForecastAnswer | None:
-    running = await parts.snapshots.ask(lambda controller, _: controller.running.get(job_id))
-    if running is None:
+    snapshot, now = await current_snapshot(parts), parts.now()
+    found = (await parts.forecaster.ends(snapshot.running, now)).get(job_id)
+    if found is None:
         return None
-    now = parts.now()
-    found = forecast_running(running, now)
     end = RangeAnswer.from_quantiles(found.end)
     return ForecastAnswer(
         job_id=job_id,
@@ -347,23 +354,30 @@ async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
     queue = [] if forecasts is None else await asyncio.to_thread(_queue, forecasts, standing)
     ids = [each.pending.job.job_id for each in queue]
     place = ids.index(job_id) if job_id in ids else None
-    bars = [seen_by(caller, each) for each in running_bars(snapshot, parts.now())]
-    bars.sort(key=lambda each: each.end.p50 or math.inf)
+    ends = await parts.forecaster.ends(snapshot.running, parts.now())
+    runs = sorted(snapshot.running, key=lambda each: ends[each.job.job_id].end.median)
     before = [] if forecasts is None or place is None else queue[: min(place, _MOST_ROWS)]
     reason = standing.reason
     free = sum(room.cpus for room in snapshot.free.values())
-    command, belief = CommandJob.from_json(row["command"]), None
+    command, belief, enough = CommandJob.from_json(row["command"]), None, math.inf
     if standing.pending is not None:  # as the daemon knows it, be that in the store or not yet
-        told = (standing.pending.prediction.quantile(level) for level in LEVELS)
-        belief = RangeAnswer.from_quantiles(Range(*told))
+        job = standing.pending.job
+        needed = await parts.forecaster.needed_seconds(job, parts.now())
+        enough = float(np.quantile(needed, 1.0 - _RISK))
+        lasting = (
+            needed if job.requested_seconds is None else needed.clip(max=job.requested_seconds)
+        )
+        belief = RangeAnswer.from_quantiles(*ranges_of(lasting[:, None]))
     return WaitAnswer(
         job_id=job_id,
         now_seconds=parts.now(),
         reason=reason_answer(reason, snapshot),
         place=None if place is None else place + 1,
         pending=len(standing.startable),
-        running=bars[:_MOST_ROWS],
-        running_in_all=len(bars),
+        running=[
+            seen_by(caller, running_bar(each, ends[each.job.job_id])) for each in runs[:_MOST_ROWS]
+        ],
+        running_in_all=len(runs),
         before=[
             seen_by(caller, waiting_bar(each.pending.job, forecasts.waiting[job]))
             for each, job in zip(before, ids, strict=False)
@@ -374,7 +388,7 @@ async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
         requested_seconds=command.requested_seconds,
         helps=[
             *_plain_helps(job_id, reason),
-            *await _tried_helps(parts, command, standing, forecasts, int(free)),
+            *await _tried_helps(parts, command, standing, forecasts, int(free), enough),
         ],
     )
 
@@ -414,6 +428,7 @@ async def _tried_helps(
     standing: _Standing,
     forecasts: Forecasts | None,
     free: int,
+    enough_seconds: float,
 ) -> list[HelpAnswer]:
     """Return what lets it start earlier by the odds: fewer cpus, or a shorter time."""
     pending, job_id = standing.pending, command.job_id
@@ -423,7 +438,7 @@ async def _tried_helps(
     if now is None or len(standing.startable) > _MOST_WAITING:
         return []
     helps = []
-    for words, changed in (*_fewer_cpus(command, free), *_shorter(command, pending)):
+    for words, changed in (*_fewer_cpus(command, free), *_shorter(command, enough_seconds)):
         asked = [changed.specification(pending.job.submit_seconds)]
         otherwise = await parts.forecaster.ahead(asked)
         if job_id not in otherwise.waiting:  # it has just started
@@ -457,12 +472,9 @@ def _fewer_cpus(command: CommandJob, free: int) -> Iterator[tuple[str, CommandJo
         yield f"ask for {count(cpus, 'cpu')} instead of {command.cpus}", changed
 
 
-def _shorter(command: CommandJob, pending: PendingJob) -> Iterator[tuple[str, CommandJob]]:
+def _shorter(command: CommandJob, seconds: float) -> Iterator[tuple[str, CommandJob]]:
     """The time that it hardly ever outlives, in whole minutes."""
-    seconds, asked = suggested_request(pending, _RISK), command.requested_seconds
-    if math.isinf(seconds):
-        return
-    minutes = 60.0 * math.ceil(seconds / 60.0)
+    asked, minutes = command.requested_seconds, 60.0 * math.ceil(seconds / 60.0)
     if asked is None or minutes < asked:
         instead = "none" if asked is None else duration(asked)
         words = f"ask for a time limit of {duration(minutes)} instead of {instead}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from http import HTTPStatus
 from itertools import islice
@@ -14,9 +14,10 @@ from fastapi import Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from foresail import __version__
-from foresail.explain.forecast import WaitingForecast, forecast_running
+from foresail.explain.forecast import Range, RunningForecast, WaitingForecast
 from foresail.model.cluster import Resources
 from foresail.model.job import Job
+from foresail.model.view import RunningJob
 from foresail.service.api import answers
 from foresail.service.api.callers import (
     Admin,
@@ -248,7 +249,8 @@ async def plan(
     soon = JobsWanted(states=("pending",), limit=most, oldest_first=True)
     rows = await asyncio.to_thread(parts.store.jobs, soon)
     forecasts = await parts.forecaster.latest([row["job_id"] for row in rows])
-    running = [*running_bars(snapshot, parts.now())]
+    shown = snapshot.running[: 5 * most]
+    ends = await parts.forecaster.ends(snapshot.running, parts.now())
     waiting: list[answers.PlannedJobAnswer] = []
     if forecasts is not None:
         soonest = dict(islice(forecasts.soonest.items(), 2 * most))
@@ -265,7 +267,7 @@ async def plan(
         now_seconds=snapshot.unix_seconds,
         cpus=total,
         pending=snapshot.pending,
-        running=[seen_by(caller, each) for each in running[: 5 * most]],
+        running=[seen_by(caller, running_bar(each, ends[each.job.job_id])) for each in shown],
         waiting=[seen_by(caller, each) for each in waiting[:most]],
     )
 
@@ -290,31 +292,26 @@ async def usage(
     )
 
 
-def running_bars(snapshot: ClusterSnapshot, now: float) -> Iterator[answers.PlannedJobAnswer]:
-    """Yield running jobs, and when they should end."""
-    for each in snapshot.running:
-        found = forecast_running(each, now)
-        start = each.start_seconds
-        yield answers.PlannedJobAnswer(
-            job_id=each.job.job_id,
-            name=each.job.name,
-            user=_owner(each.job.user),
-            cpus=each.held.cpus,
-            start=answers.RangeAnswer(p10=start, p50=start, p90=start),
-            end=answers.RangeAnswer.from_quantiles(found.end),
-            deadline_seconds=each.job.deadline_seconds,
-            misses=found.misses,
-        )
+def running_bar(running: RunningJob, found: RunningForecast) -> answers.PlannedJobAnswer:
+    """Return a running job, and when it should end."""
+    begun = Range(*[running.start_seconds] * 3)
+    return _bar(running.job, running.held.cpus, begun, found)
 
 
 def waiting_bar(job: Job, found: WaitingForecast) -> answers.PlannedJobAnswer:
     """Return a waiting job, and when it should start and end."""
+    return _bar(job, job.cpus, found.start, found)
+
+
+def _bar(
+    job: Job, cpus: float, start: Range, found: RunningForecast | WaitingForecast
+) -> answers.PlannedJobAnswer:
     return answers.PlannedJobAnswer(
         job_id=job.job_id,
         name=job.name,
         user=_owner(job.user),
-        cpus=job.cpus,
-        start=answers.RangeAnswer.from_quantiles(found.start),
+        cpus=cpus,
+        start=answers.RangeAnswer.from_quantiles(start),
         end=answers.RangeAnswer.from_quantiles(found.end),
         deadline_seconds=job.deadline_seconds,
         misses=found.misses,
