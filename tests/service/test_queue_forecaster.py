@@ -49,7 +49,7 @@ class Store:
 def forecaster(monkeypatch, seconds, jobs):
     """One whose forecasts take so long to draw."""
 
-    def drawn(outlook, starts, past):
+    def drawn(outlook, starts, past, alike=None):
         time.sleep(seconds)
         waiting = {job_id: WaitingForecast(SOON, SOON, 0.0, None) for job_id in jobs}
         return Forecasts(outlook, waiting, waiting, {}, frozenset(), {})

@@ -95,8 +95,8 @@ def forecast(
         raise InputError("one is needed", field="JOB", expected="a job's id, or --command")
     changes = _changes(cpus, requested_time, submitted_in)
     how: dict[str, Any] = {"arrivals": arrivals, "before": _moment(before)}
-    given = {"command": command, "name": name}
-    job = {name: value for name, value in given.items() if value}
+    given = {"command": command, "name": name, **changes}
+    job = {name: value for name, value in given.items() if value and name != "submitted_in"}
     asked = {"job": job} if job_id is None else {"job_id": job_id}
     with connected() as client:
         if when_to_submit:
@@ -179,8 +179,9 @@ def _tried_in_run(
             stages=(replace(stage, tasks=tasks, request=replace(stage.request, cpus=cpus)),),
         )
         outlook = outlook_of(controller, [asked])
-        found = forecaster.forecast(outlook, scenarios=scenarios)[job_id]
-        needed = forecaster.needed_seconds(asked, now)
+        known_as = replace(asked, requested_seconds=job.requested_seconds)
+        found = forecaster.forecast(outlook, scenarios=scenarios, alike={job_id: known_as})[job_id]
+        needed = forecaster.needed_seconds(known_as, now)
         limit = math.inf if asked.requested_seconds is None else asked.requested_seconds
         return {
             "start": _quantiles(found.start, zero),

@@ -13,10 +13,11 @@ import math
 import re
 import threading
 from collections import Counter, deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import takewhile
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -248,13 +249,20 @@ class StartForecaster:
         return 0 if application is None else application.ended
 
     def forecast(
-        self, outlook: Outlook, *, scenarios: int = SCENARIOS, seed: int = 0
+        self,
+        outlook: Outlook,
+        *,
+        scenarios: int = SCENARIOS,
+        seed: int = 0,
+        alike: Mapping[str, Job] = MappingProxyType({}),
     ) -> WaitingForecasts:
         """Forecast start and end of every waiting job, as ``forecast_waiting`` does.
 
-        Ranges are those of the futures as they are drawn, before any correction.
+        Ranges are those of the futures as they are drawn, before any correction. Some jobs, by id,
+        are believed to run like others: what limit it has does not change how long a job needs.
         """
-        return forecast_waiting(outlook, scenarios=scenarios, seed=seed, draw=self.draw)
+        draw = partial(self.draw, alike=alike)
+        return forecast_waiting(outlook, scenarios=scenarios, seed=seed, draw=draw)
 
     def draw(
         self,
@@ -263,6 +271,7 @@ class StartForecaster:
         now: float,
         count: int,
         seed: int,
+        alike: Mapping[str, Job] = MappingProxyType({}),
     ) -> tuple[Floats, Floats]:
         """Possible runtimes (seconds) of jobs that wait, and of those that run: no less than that.
 
@@ -275,19 +284,19 @@ class StartForecaster:
         kinds: dict[Kind, int] = {}
         with self._lock:
             self._learn()
-            jobs = [self._labelled(job) for job in jobs]
-            kind_of = [kinds.setdefault(_kind(job), len(kinds)) for job in jobs]
+            known_as = [self._labelled(alike.get(job.job_id, job)) for job in jobs]
+            kind_of = [kinds.setdefault(_kind(job), len(kinds)) for job in known_as]
             if len(kinds) > _MOST_KINDS:
                 kinds = {}
-                kind_of = [kinds.setdefault(_like_kind(job), len(kinds)) for job in jobs]
-            some = dict(zip(kind_of, jobs, strict=True))
+                kind_of = [kinds.setdefault(_like_kind(job), len(kinds)) for job in known_as]
+            some = dict(zip(kind_of, known_as, strict=True))
             beliefs = [self._believed(some[kind], now) for kind in range(len(kinds))]
         width = len(PRIOR)
         shares = np.array([each.shares for each in beliefs]).reshape(-1, width)[kind_of]
         elapsed = np.zeros(len(jobs))
         for at, each in enumerate(running, start=len(waiting)):
             elapsed[at] = max(each.elapsed_seconds(now), 0.0) / each.slowdown
-        groups = [_groups(job) for job in jobs]
+        groups = [_groups(job) for job in known_as]
         levels = drawn_levels([job.job_id for job in jobs], groups, shares, count, seed)
         runtimes = _runtimes(beliefs, kind_of, levels, elapsed)
         requested = (job.requested_seconds for job in jobs)

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from types import MappingProxyType
 from typing import Final, Generic, ParamSpec, TypeVar
 
 import numpy as np
@@ -433,19 +434,29 @@ class QueueForecaster:
             raise self._problem
         return latest if latest is not None and job_id in latest.waiting else None
 
-    async def ahead(self, jobs: Sequence[Job] = (), *, arrivals: bool = True) -> Forecasts:
+    async def ahead(
+        self,
+        jobs: Sequence[Job] = (),
+        *,
+        arrivals: bool = True,
+        alike: Mapping[str, Job] = MappingProxyType({}),
+    ) -> Forecasts:
         """The forecasts of all jobs that wait, made now, as if ``jobs`` were among them.
+
+        Those of some ids are believed to run like others.
 
         Raises ``InputError`` if jobs of this policy and cluster cannot be forecast; ``DaemonBusy``
         if nobody says how things stand, or they take long: kernels are being compiled.
         """
-        drawing = asyncio.create_task(self._draw(jobs, arrivals=arrivals))
+        drawing = asyncio.create_task(self._draw(jobs, alike, arrivals=arrivals))
         done, _ = await asyncio.wait({drawing}, timeout=_LONGEST_SECONDS)
         if not done:
             raise DaemonBusy("what draws forecasts is being compiled; ask again in a while")
         return drawing.result()
 
-    async def _draw(self, jobs: Sequence[Job], *, arrivals: bool) -> Forecasts:
+    async def _draw(
+        self, jobs: Sequence[Job], alike: Mapping[str, Job], *, arrivals: bool
+    ) -> Forecasts:
         def stands(
             controller: Controller, history: JobHistory
         ) -> tuple[float, Callable[[], Outlook]]:
@@ -460,7 +471,7 @@ class QueueForecaster:
             whole = outlook()
             if self._latest is None and len(whole.waiting) > _MANY and not jobs:
                 self._latest = drawn_forecasts(front_of(whole, _IN_FRONT), self._starts, past)
-            return drawn_forecasts(whole, self._starts, past)
+            return drawn_forecasts(whole, self._starts, past, alike)
 
         return await asyncio.wrap_future(_DRAWING.submit(drawn, self._past))
 
@@ -494,7 +505,7 @@ class QueueForecaster:
         return self._making
 
     async def _make(self) -> Forecasts:
-        made = await self._draw((), arrivals=True)
+        made = await self._draw((), {}, arrivals=True)
         self._seconds = time.monotonic() - self._begun_monotonic
         self._cost_seconds = self._seconds if len(made.waiting) > _MANY else 0.0
         return made
@@ -557,10 +568,15 @@ def _due_rows(made: Forecasts, kept: Mapping[str, float]) -> Iterator[ForecastRo
         )
 
 
-def drawn_forecasts(outlook: Outlook, starts: StartForecaster, past: PastForecasts) -> Forecasts:
+def drawn_forecasts(
+    outlook: Outlook,
+    starts: StartForecaster,
+    past: PastForecasts,
+    alike: Mapping[str, Job] = MappingProxyType({}),
+) -> Forecasts:
     """The forecasts of an outlook, of fewer futures the more jobs wait."""
     scenarios = max(_FEWEST_SCENARIOS, min(SCENARIOS, _MOST_WORK // (1 + len(outlook.waiting))))
-    drawn = starts.forecast(outlook, scenarios=scenarios)
+    drawn = starts.forecast(outlook, scenarios=scenarios, alike=alike)
     waiting = past.calibration.corrected(outlook.now, drawn)
     medians = waiting.starts[1]
     expected = np.argsort(medians, kind="stable")[: np.count_nonzero(np.isfinite(medians))]

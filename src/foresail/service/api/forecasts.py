@@ -15,7 +15,7 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from foresail.control.loop import Controller
-from foresail.explain.forecast import ranges_of
+from foresail.explain.forecast import LEVELS, Range
 from foresail.explain.outlook import QueuedJob
 from foresail.explain.reason_words import reason_words
 from foresail.explain.start_words import UNKNOWN, chance_by, range_words
@@ -135,6 +135,7 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatI
         require_waiting(row)
         command = CommandJob.from_json(row["command"])
         asked = JobRequest.model_validate({**command.record(), **given})
+        limit = command.requested_seconds
         submitted = row["submit_seconds"]
         ahead = await parts.forecaster.ahead(arrivals=body.arrivals)
         now = forecast_answer(ahead, command.job_id, body.before)
@@ -146,16 +147,21 @@ async def what_if(body: WhatIfRequest, caller: AnyCaller, parts: Parts) -> WhatI
     checks = JobChecks(
         user, ClusterLimits(snapshot.cluster), account=parts.served.other_account(user)
     )
+    if body.job is not None:
+        limit = (await asyncio.to_thread(checks.job, body.job)).requested_seconds
     command = await asyncio.to_thread(checks.job, asked)
     command = replace(command, job_id=body.job_id or _ASKED)
     if body.submitted_in is not None:
         submitted = parts.now() + body.submitted_in
     job = command.specification(submitted)
-    forecasts = await parts.forecaster.ahead([job], arrivals=body.arrivals)
+    known_as = replace(job, requested_seconds=limit)  # it needs as long as it would have
+    forecasts = await parts.forecaster.ahead(
+        [job], arrivals=body.arrivals, alike={job.job_id: known_as}
+    )
     then = forecast_answer(forecasts, job.job_id, body.before)
     assert then is not None
     if job.requested_seconds is not None and then.never != 1.0:
-        needed = await parts.forecaster.needed_seconds(job, snapshot.unix_seconds)
+        needed = await parts.forecaster.needed_seconds(known_as, snapshot.unix_seconds)
         overruns = float((needed >= job.requested_seconds).mean())
         then = then.model_copy(update={"overruns": overruns})
     return WhatIfAnswer(now=now, then=then)
@@ -361,13 +367,10 @@ async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
     free = sum(room.cpus for room in snapshot.free.values())
     command, belief, enough = CommandJob.from_json(row["command"]), None, math.inf
     if standing.pending is not None:  # as the daemon knows it, be that in the store or not yet
-        job = standing.pending.job
-        needed = await parts.forecaster.needed_seconds(job, parts.now())
+        told = (standing.pending.prediction.quantile(level) for level in LEVELS)
+        belief = RangeAnswer.from_quantiles(Range(*told))
+        needed = await parts.forecaster.needed_seconds(standing.pending.job, parts.now())
         enough = float(np.quantile(needed, 1.0 - _RISK))
-        lasting = (
-            needed if job.requested_seconds is None else needed.clip(max=job.requested_seconds)
-        )
-        belief = RangeAnswer.from_quantiles(*ranges_of(lasting[:, None]))
     return WaitAnswer(
         job_id=job_id,
         now_seconds=parts.now(),
