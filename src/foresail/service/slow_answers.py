@@ -31,8 +31,8 @@ from foresail.explain.futures import stand_in_reason
 from foresail.explain.outlook import Outlook, front_of, outlook_maker
 from foresail.explain.start_calibration import MOST, AskedStart, StartCalibration
 from foresail.explain.start_forecaster import StartForecaster
-from foresail.model.arrays import Floats
 from foresail.model.decision import Reason
+from foresail.model.distribution import Floats
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.job import Job
 from foresail.model.view import RunningJob
