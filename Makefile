@@ -14,7 +14,7 @@ CODE := $(wildcard src studies tests examples benchmarks docs experiments)
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-setup: $(FORESAIL) ## install the locked packages, foresail and its studies into .venv
+setup: $(FORESAIL) ## install the locked packages, foresail and its studies into .venv; compile
 
 demo: setup ## a log under several policies, plans ahead, real commands; pages in demo-output/
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo demo-output
@@ -78,4 +78,5 @@ $(PACKAGES): requirements.lock | .venv/bin/python
 $(FORESAIL): pyproject.toml studies/pyproject.toml $(PACKAGES)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--no-deps --no-build-isolation --editable . --editable studies
+	$(BIN)/python -m foresail.explain.compiling
 	@touch $@

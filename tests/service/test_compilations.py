@@ -9,10 +9,14 @@ import numba
 import pytest
 from numba.core.caching import Cache
 
+from foresail.explain import compiling
+from foresail.explain.outlook import outlook_maker
+from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.event import Ended, EndedBecause, EstimateExpired, Outcome, Submitted, Tick
 from foresail.model.job import Job, Stage
-from foresail.scenario.beginning import controller_of, rehearse
+from foresail.record.log_text import MemoryLog
+from foresail.scenario.beginning import controller_of, manifest_of, rehearse
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.metrics import CompileWatch
 from foresail.service.session import scenario_of_service
@@ -57,7 +61,52 @@ def test_after_a_rehearsal_jobs_need_nothing_more_to_be_compiled():
     done = subprocess.run(
         [sys.executable, __file__], capture_output=True, text=True, timeout=600, check=True
     )
-    assert done.stdout.splitlines() == ["(True, 0)"] * 2
+    assert done.stdout.splitlines() == ["(True, 0)"] * 2 + ["0"]
+
+
+def test_a_process_apart_compiles_what_is_not_marked_as_compiled(tmp_path, monkeypatch, caplog):
+    """Its environment has no secrets; where it fails, that is only said."""
+    monkeypatch.setenv("PGPASSWORD", "very-secret")
+    python = tmp_path / "python"
+    python.write_text(
+        f"#!/bin/sh\nenv > {tmp_path}/environment\necho no such machine >&2\nexit 1\n"
+    )
+    python.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setattr(compiling, "_mark", lambda: tmp_path / "mark")
+    assert not compiling.are_compiled()
+    compiling.compile_apart()
+    seen = (tmp_path / "environment").read_text()
+    assert "very-secret" not in seen
+    assert "HOME=" in seen
+    assert "no such machine" in caplog.text
+    (tmp_path / "mark").write_text(compiling._state())
+    (tmp_path / "environment").unlink()
+    compiling.compile_apart()
+    assert not (tmp_path / "environment").exists()
+    monkeypatch.setattr(compiling.numba, "__version__", "another")
+    assert not compiling.are_compiled()
+
+
+def kernels_of_forecasts():
+    """How many more kernels forecasts need than are compiled ahead; with jobs that want memory."""
+    compiling.compile_here()
+    loaded = []
+    load = Cache.load_overload
+    Cache.load_overload = lambda *asked: loaded.append(asked) or load(*asked)
+    for memory in ((0.0,), (0.0, 1e9)):
+        node = Resources(4.0, 8e9)
+        cluster = Cluster((Partition("all", node, (Node("node-1", node),)),))
+        scenario = replace(scenario_of_service(ServiceConfiguration()), place=cluster)
+        controller = controller_of(scenario, MemoryLog(manifest_of(scenario)))
+        work(controller, random.Random(1), memory)
+        history = controller.state.history
+        starts = StartForecaster()
+        starts.catch_up(history)
+        drawn = starts.forecast(outlook_maker(controller, (), history)(), scenarios=20)
+        assert len(drawn) > 10
+    Cache.load_overload = load
+    return len(loaded)
 
 
 def kernels_after_rehearsal(policy):
@@ -68,7 +117,7 @@ def kernels_after_rehearsal(policy):
     node = Resources(4.0, 8e9)
     cluster = Cluster((Partition("all", node, (Node("node-1", node),)),))
     scenario = replace(scenario_of_service(ServiceConfiguration(policy=policy)), place=cluster)
-    rehearse(scenario)
+    rehearse(controller_of(scenario))
     needs_some = bool(loaded)
     loaded.clear()
     work(controller_of(scenario), random.Random(1))
@@ -76,12 +125,12 @@ def kernels_after_rehearsal(policy):
     return needs_some, len(loaded)
 
 
-def work(controller, dice):
+def work(controller, dice, memory=(0.0, 1e9)):
     """Jobs of several users come, outlive what was expected of them, end or fail."""
     now = 0.0
     for number in range(300):
         now += 60.0 * dice.random()
-        asked = Resources(1.0, dice.choice((0.0, 1e9)))
+        asked = Resources(1.0, dice.choice(memory))
         requested = dice.choice((None, 60.0, 3600.0))
         jobs = [
             Job(f"{number}-{which}", now, (Stage(dice.randint(1, 4), asked),), requested, user)
@@ -100,3 +149,4 @@ def work(controller, dice):
 if __name__ == "__main__":
     for each in ("foresail", "easy,recent,incremental"):
         sys.stdout.write(f"{kernels_after_rehearsal(each)}\n")
+    sys.stdout.write(f"{kernels_of_forecasts()}\n")

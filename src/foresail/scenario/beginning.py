@@ -94,11 +94,6 @@ class _SameBelief(Predictor):
         """Learn nothing."""
 
 
-def rehearse(scenario: Scenario) -> None:
-    """Let a scenario's policy decide on jobs that come, start, are corrected and end."""
-    _rehearse(controller_of(scenario))
-
-
 def rehearse_policy(policy: str) -> None:
     """Let a policy, by its short form, decide on such jobs on four nodes, in cycles.
 
@@ -107,10 +102,11 @@ def rehearse_policy(policy: str) -> None:
     scheduler, _, correction = parse_policy(policy).in_cycles(_SECONDS).build()
     nodes = tuple(Node(f"node-{number}", Resources(4.0, 16.0 * 2**30)) for number in range(4))
     cluster = Cluster((Partition("all", Resources(16.0, 64.0 * 2**30), nodes),))
-    _rehearse(Controller(cluster, scheduler, _SameBelief(), correction, IN_CYCLES))
+    rehearse(Controller(cluster, scheduler, _SameBelief(), correction, IN_CYCLES))
 
 
-def _rehearse(controller: Controller) -> None:
+def rehearse(controller: Controller) -> None:
+    """Let a controller decide on jobs that come, start, are corrected and end."""
     now = 0.0
     controller.step(now, _arrivals(controller.cluster, 1, now))
     for _ in _SHARES:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from foresail.explain.compiling import are_compiled
 from foresail.live.adapters.local.cluster import LocalCluster
 from foresail.live.adapters.local.machine import permitted_cgroups
 from foresail.model.errors import ForesailError
@@ -66,6 +67,8 @@ def examined(configuration: ServiceConfiguration) -> Iterator[Found]:
         yield Found("kernel", os.uname().release)
     else:
         yield Found("kernel", "knows no process descriptors", "Linux 5.3 or newer is needed")
+    says = "compiled" if are_compiled() else "compiled beside the first run, for a minute"
+    yield Found("forecasts", says)
     cgroups, says = permitted_cgroups(), "none are permitted: jobs are process groups"
     if cgroups is not None:  # a machine that permits none is no fault
         limits = ", ".join(sorted(cgroups.controllers)) or "no controller to limit them"

@@ -21,10 +21,11 @@ from typing import Final
 import uvicorn
 
 from foresail.control.loop import Controller
+from foresail.explain.compiling import compile_apart
 from foresail.live.daemon import Daemon
 from foresail.live.run_clock import RunClock
 from foresail.model.errors import ForesailError
-from foresail.scenario.beginning import rehearse
+from foresail.scenario.beginning import controller_of, rehearse
 from foresail.scenario.running import engine_of
 from foresail.scenario.scenario import Scenario
 from foresail.service.api.app import application
@@ -282,13 +283,14 @@ class RunningService:
         """Have compiled what the policy needs, before jobs do and beside everything else."""
         self._compilations.goes_on = True
         try:
-            rehearse(scenario)
+            rehearse(controller_of(scenario))
         except Exception:  # where jobs are decided on, all hear of it
             _LOG.exception("the policy %s has failed in a rehearsal", scenario.policy.text)
         finally:
             self._compilations.goes_on = False
             give_back_free_memory()  # that compiling took
             let_go_of_libraries()
+        compile_apart()
 
     def _wait_for_store(self, error: StoreUnavailable, pause: float) -> float:
         """Wait a while; what runs runs on. Returns how long to wait the next time."""

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.control.loop import Controller
+from foresail.explain.compiling import compile_apart
 from foresail.explain.forecast import (
     SCENARIOS,
     Range,
@@ -468,6 +469,7 @@ class QueueForecaster:
         await self._look_back(now)
 
         def drawn(past: PastForecasts) -> Forecasts:
+            compile_apart()
             whole = outlook()
             if self._latest is None and len(whole.waiting) > _MANY and not jobs:
                 self._latest = drawn_forecasts(front_of(whole, _IN_FRONT), self._starts, past)
