@@ -253,19 +253,12 @@ def _carbon() -> None:
 def _transient() -> None:
     """Transient machines: what is up, which to take more of, and clients that are served."""
     from foresail.cloud.transient.availability import capacity_masses, shortfall_after
-    from foresail_studies.transient.kernels.service import COUNTS, Chance, Outages, serve_clients
+    from foresail_studies.transient.service import Clients, serve_all
 
     units, up = np.array([1, 2]), np.array([0.9, 0.8])
     capacity_masses(units, up, 2)
     shortfall_after(units, np.array([1, 1]), up, 2, 1)
-    none = np.empty(0)
-    serve_clients(
-        1.0, 2, 1, 0.1, 0.2, 1.0, 5.0, 0.1,
-        Outages(np.zeros(2, np.int64), none, none, none, none),
-        Chance(np.full(3, 0.5), np.full(3, 0.5), np.ones(3)),
-        np.empty(4),
-        np.zeros(COUNTS, np.int64),
-    )  # fmt: skip
+    serve_all(1, np.zeros((0, 3)), 1.0, Clients(2, 1), None, np.random.default_rng(0))
 
 
 def _buying() -> None:

@@ -106,7 +106,7 @@ def test_formulas_of_synchronization():
 
 def test_drawn_speeds_are_slower_than_expected_ones(prices):
     """The mean of work over speed is above work over mean speed; and markets have speeds."""
-    expected = BarrierFormula("transient", 4, 0.05).measure()["seconds"]
+    expected = BarrierFormula("transient", 4).measure()["seconds"]
     assert Draw("transient", 4, 0.05, 20, 0).measure()["seconds"] > 1.3 * expected
     of_markets = Draw("transient", 4, 0.05, 5, 0, str(prices)).measure()
     on_demand = BarrierFormula("on_demand", 4).measure()

@@ -9,12 +9,9 @@ from hypothesis import strategies as st
 
 from foresail.cloud.histories import MarketHistory
 from foresail.distributions.basic import Point, Uniform
-from foresail.distributions.empirical import Empirical
 from foresail.model.errors import InputError, UnknownNameError
 from foresail_studies.renting.barriers import (
-    AnySpeeds,
     BarrierProgram,
-    UniformSpeeds,
     amount,
     at_least,
     costs,
@@ -27,8 +24,8 @@ ALL = np.arange(1, 65)
 EVEN = np.arange(2, 65, 2)
 
 
-def found(text, workers=ALL, setting=None, speeds=None):
-    return costs(text, model_of(text), setting or BarrierProgram(), workers, speeds)
+def found(text, workers=ALL, setting=None):
+    return costs(text, model_of(text), setting or BarrierProgram(), workers)
 
 
 MAXIMA = [
@@ -126,41 +123,6 @@ def test_recurrence_is_the_printed_sums(k, dropped, barriers):
         assert told.seconds[0] == pytest.approx(double_sum(setting, k, dropped, left))
 
 
-@given(st.integers(1, 30), st.integers(0, 29))
-def test_any_speeds_of_the_uniform_are_exact(workers, dropped):
-    """Ranks by quadrature are those of the uniform distribution: i / (k + 1), and one half."""
-    uniform, any_speeds = UniformSpeeds(), AnySpeeds(Uniform(0.0, 1.0))
-    rank, of = np.array([min(dropped, workers - 1) + 1]), np.array([workers])
-    assert any_speeds.expected(rank, of) == pytest.approx(uniform.expected(rank, of), rel=1e-4)
-    if rank[0] > 1:
-        assert any_speeds.unfinished(rank - 1, of) == pytest.approx([0.5], rel=1e-3)
-
-
-def test_ranks_against_draws():
-    """Expected ranks and unfinished shares of a lumpy distribution, against many draws."""
-    speeds = Empirical([0.1, 0.4, 0.9], [1.0, 2.0, 3.0])
-    draws = np.sort(speeds.sample(np.random.default_rng(3), 200_000).reshape(-1, 5), axis=1)
-    ranked = AnySpeeds(speeds)
-    ranks, five = np.arange(1, 6), np.full(5, 5)
-    assert ranked.expected(ranks, five) == pytest.approx(draws.mean(axis=0), rel=5e-3)
-    left = (1.0 - draws[:, :3] / draws[:, 3:4]).mean()
-    assert ranked.unfinished(np.array([3]), np.array([5])) == pytest.approx([left], rel=0.02)
-
-
-@pytest.mark.parametrize(
-    "name", ["on_demand", "transient", "replicas", "staleness", "partial", "fsp", "hybrid"]
-)
-def test_equal_speeds_need_no_drawing(name):
-    """Workers that are all as fast as on-demand ones: drawn and expected times are the same."""
-    model, workers = model_of(name), np.array([1, 3, 8])
-    setting = BarrierProgram(operations=900.0, barriers=30)
-    random = np.random.default_rng(1)
-    drawn = drawn_costs("x", model, setting, workers, Point(1.0), runs=2, random=random)
-    expected = costs("x", model, setting, workers, AnySpeeds(Point(1.0)))
-    assert drawn.seconds == pytest.approx(expected.seconds)
-    assert drawn.cost == pytest.approx(expected.cost, rel=1e-9)
-
-
 def slow_run(drawn, setting, k, release, last, dropped, keeps):
     """One run of a program with barriers, told worker by worker."""
     share = setting.operations / setting.barriers
@@ -244,7 +206,7 @@ def test_drawn_means_are_longer():
     random = np.random.default_rng(2)
     model = model_of("transient")
     drawn = drawn_costs("x", model, BarrierProgram(), workers, speeds, runs=20, random=random)
-    expected = costs("x", model, BarrierProgram(), workers, AnySpeeds(speeds))
+    expected = costs("x", model, BarrierProgram(), workers)
     assert drawn.seconds[0] > 1.3 * expected.seconds[0]
 
 
@@ -318,8 +280,6 @@ def test_impossible_models_and_runs():
         model_of("staleness(intervals=0)")
     with pytest.raises(InputError, match="workers"):
         found("fsp", np.array([0, 3]))
-    with pytest.raises(InputError, match="speeds above 0"):
-        AnySpeeds(Empirical([0.0, 1.0]))
     with pytest.raises(InputError, match="lowest"):
         at_least(Uniform(0.0, 1.0), 0.0)
     model, random = model_of("transient"), np.random.default_rng(1)

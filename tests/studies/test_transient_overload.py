@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,33 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foresail.model.errors import InputError
-from foresail_studies.transient.kernels.service import (
-    COUNTS,
-    SERVED,
-    Chance,
-    Outages,
-    serve_clients,
-)
-from foresail_studies.transient.serving import (
+from foresail_studies.transient.kernels.service import Chance
+from foresail_studies.transient.service import (
     Clients,
-    Cordoned,
-    TransientMachines,
-    Unprotected,
-    serve_waiting_clients,
+    absences,
+    serve_all,
+    served,
     taken_at_random,
 )
 
 
-def slow_service(seconds, clients, workers, times, warm, retry, outages, chance, most):
+def slow_service(seconds, of, first, table, chance, most):
     """The kernel, in the words of a queue: one client after the other, in order of time."""
-    hit_seconds, miss_seconds, warming = times
-    ready = [0.0] * clients
-    machines = [
-        [list(each) for each in zip(*(column[a:b] for column in outages[1:]), strict=True)]
-        for a, b in zip(outages.first[:-1], outages.first[1:], strict=True)
-    ]
+    ready = [0.0] * of.clients
+    machines = [table[a:b].tolist() for a, b in pairwise(first)]
     cold = [-math.inf] * len(machines)
-    free = [[0.0] * workers for _ in machines]
+    free = [[0.0] * of.workers for _ in machines]
     latency, failed = [], {"flight": 0, "handover": 0, "none": 0}
     requests = drawn = 0
     while len(latency) < most:
@@ -47,29 +37,29 @@ def slow_service(seconds, clients, workers, times, warm, retry, outages, chance,
         for i, mine in enumerate(machines):
             while mine and mine[0][3] <= now:
                 cold[i] = mine.pop(0)[3]
-                free[i] = [cold[i]] * workers
+                free[i] = [cold[i]] * of.workers
         inside = [i for i, mine in enumerate(machines) if not mine or now < mine[0][1]]
         requests += 1
         drawn = (drawn + 1) % len(chance.which)
         if not inside:
             failed["none"] += 1
-            ready[client] = now + retry
+            ready[client] = now + of.retry_seconds
             continue
         i = inside[int(chance.which[drawn] * len(inside))]
         outage = machines[i][0] if machines[i] else None
         if outage and now >= outage[0]:
             failed["handover"] += 1
-            ready[client] = now + retry
+            ready[client] = now + of.retry_seconds
             continue
         begin = max(now, min(free[i]))
         worker = free[i].index(min(free[i]))
-        share = warm * (1.0 - math.exp(-(begin - cold[i]) / warming))
-        mean = hit_seconds if chance.hit[drawn] < share else miss_seconds
+        share = of.in_memory * (1.0 - math.exp(-(begin - cold[i]) / of.warming_seconds))
+        mean = of.hit_seconds if chance.hit[drawn] < share else of.miss_seconds
         end = begin + mean * chance.work[drawn]
         if outage and end > outage[2]:
             failed["flight"] += 1
             free[i][worker] = outage[2]
-            ready[client] = outage[2] + retry
+            ready[client] = outage[2] + of.retry_seconds
             continue
         free[i][worker] = ready[client] = end
         latency.append(end - now)
@@ -86,53 +76,68 @@ def test_clients_are_those_of_an_obvious_loop(seed, machines, workers, clients):
         edges = np.sort(random.uniform(0.0, 10.0, 4 * random.integers(0, 3))).reshape(-1, 4)
         rows += edges.tolist()
         first.append(len(rows))
-    table = np.array(rows, dtype=float).reshape(-1, 4).T
-    outages = Outages(np.array(first), *(np.ascontiguousarray(column) for column in table))
+    table = np.array(rows, dtype=float).reshape(-1, 4)
     chance = Chance(random.random(64), random.random(64), random.exponential(1.0, 64))
-    latency, counts = np.empty(500), np.zeros(COUNTS, np.int64)
-    serve_clients(
-        10.0, clients, workers, 0.05, 0.2, 0.7, 1.0, 0.01, outages, chance, latency, counts
-    )
-    slow, told = slow_service(
-        10.0, clients, workers, (0.05, 0.2, 1.0), 0.7, 0.01, outages, chance, 500
-    )
+    of = Clients(clients, workers, 0.05, 0.2, 0.7, 1.0, 0.01)
+    latency, counts = served(10.0, of, np.array(first), table, chance, 500)
+    slow, told = slow_service(10.0, of, first, table, chance, 500)
     assert counts.tolist() == told
-    np.testing.assert_allclose(latency[: counts[SERVED]], slow)
+    np.testing.assert_allclose(latency, slow)
 
 
 def test_without_outages_little_is_waited():
     """One client never queues: its latency is that of the work; many are slower."""
-    calm = TransientMachines(np.ones(3), np.zeros(0, np.int64), np.zeros(0), np.zeros(0), 200.0)
     random = np.random.default_rng(1)
-    alone = serve_waiting_clients(calm, Clients(clients=1), Unprotected(), random)
-    assert alone.latency_seconds.mean() == pytest.approx(0.012, rel=0.03)
-    assert alone.throughput == pytest.approx(1.0 / 0.012, rel=0.03)
-    crowd = serve_waiting_clients(calm, Clients(clients=60), Unprotected(), random)
-    assert crowd.latency_seconds.mean() > 2.0 * 0.012
+    alone, _ = serve_all(3, np.zeros((0, 3)), 200.0, Clients(clients=1), None, random)
+    assert alone.mean() == pytest.approx(0.012, rel=0.03)
+    assert alone.size / 200.0 == pytest.approx(1.0 / 0.012, rel=0.03)
+    crowd, failed = serve_all(3, np.zeros((0, 3)), 200.0, Clients(clients=60), None, random)
+    assert crowd.mean() > 2.0 * 0.012
     # Twelve workers are nearly always busy.
-    assert crowd.throughput == pytest.approx(12 / 0.012, rel=0.1)
-    assert crowd.served.failed == 0
+    assert crowd.size / 200.0 == pytest.approx(12 / 0.012, rel=0.1)
+    assert failed == 0
 
 
 def test_revocations_slow_a_service_down():
     """More of them: less throughput, longer latencies; fewer failures with the daemon."""
     found = {}
     for rate in (0.0, 4.0):
-        machines = taken_at_random(
-            10,
-            revocations_per_minute=rate,
-            absent_seconds=30.0,
-            seconds=300.0,
-            random=np.random.default_rng(2),
-        )
-        for protection in (Unprotected(), Cordoned()):
-            found[rate, type(protection)] = serve_waiting_clients(
-                machines, Clients(), protection, np.random.default_rng(3)
-            )
-    calm, rough = found[0.0, Unprotected], found[4.0, Unprotected]
-    assert calm.throughput > 1.1 * rough.throughput
-    assert calm.latency_seconds.mean() < 0.9 * rough.latency_seconds.mean()
-    assert rough.served.failed > 5 * found[4.0, Cordoned].served.failed > 0
+        outages = taken_at_random(10, rate, 30.0, 300.0, np.random.default_rng(2))
+        for replaced in (None, 120.0):
+            random = np.random.default_rng(3)
+            found[rate, replaced] = serve_all(10, outages, 300.0, Clients(), replaced, random)
+    (calm, _), (rough, failed) = found[0.0, None], found[4.0, None]
+    assert calm.size > 1.1 * rough.size
+    assert calm.mean() < 0.9 * rough.mean()
+    assert failed > 5 * found[4.0, 120.0][1] > 0
+
+
+def test_taken_at_random():
+    """About as often as asked; a machine that is gone is not taken again."""
+    found = taken_at_random(10, 2.0, 30.0, 60_000.0, np.random.default_rng(8))
+    assert len(found) == pytest.approx(2_000, rel=0.2)
+    for i in range(10):
+        _, begin, end = found[found[:, 0] == i].T
+        assert (begin[1:] >= end[:-1]).all()
+
+
+def test_a_new_machine_is_warned_of_only_once_it_is_there():
+    """A machine that is taken again soon cannot have been warned of before it came back."""
+    outages = np.array([(0, 100.0, 200.0), (0, 230.0, 300.0)])
+    closed = absences(outages, 1000.0, np.random.default_rng(8))[:, 0]
+    assert 0.0 <= closed[0] <= 5.0
+    assert 200.0 <= closed[1] <= 205.0
+
+
+def test_replaced_on_the_warning():
+    """Another machine takes its place while the old one is still there, if that is quicker."""
+    outages = np.array([(0, 500.0, 600.0), (1, 700.0, 702.0)])
+    closed, left, gone, back = absences(outages, 30.0, np.random.default_rng(8)).T
+    assert ((closed >= gone - 120.0) & (closed <= gone - 115.0)).all()
+    np.testing.assert_allclose(left, closed + 0.1)
+    np.testing.assert_allclose(back, left + 30.0)
+    without = absences(outages, None, np.random.default_rng(8))
+    assert without[0].tolist() == [500.0, 501.0, 500.0, 600.0]
 
 
 @pytest.mark.parametrize(

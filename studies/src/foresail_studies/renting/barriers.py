@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -66,6 +65,16 @@ class BarrierRules:
     """Intervals that workers may be apart, and between two exchanges."""
     transient: bool = True
     """Whether workers are transient: cheap, and of differing speed."""
+
+    def pace(self, rank: Integers) -> Floats:
+        """Expected speed of the worker with a rank, the slowest having rank 1."""
+        expected: Floats = rank / (self.rented + 1.0) if self.transient else np.ones(rank.shape)
+        return expected
+
+    def left(self) -> Floats:
+        """Expected share of an interval's work that is left: half of each unfinished task."""
+        workers = self.rented - self.last_rank + 1
+        return self.dropped / workers * (0.5 if self.keeps_partial_work else 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,79 +180,6 @@ def _dropped(text: str, workers: Integers) -> Integers:
 _LEVELS: Final = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class UniformSpeeds:
-    """Speeds between 0 and 1, each as likely as any other: the thesis' transient workers."""
-
-    def expected(self, rank: Integers, workers: Integers) -> Floats:
-        """Expected speed of the worker with this rank among so many, the slowest having rank 1."""
-        return rank / (workers + 1.0)
-
-    def unfinished(self, slower: Integers, workers: Integers) -> Floats:  # noqa: ARG002 - as others have it
-        """Mean share of their tasks that so many slowest have not done when the next one has."""
-        return np.full(slower.shape, 0.5)
-
-
-@dataclass(frozen=True)
-class AnySpeeds:
-    """Speeds of any distribution, by its quantiles.
-
-    Raises ``InputError`` if workers may have no speed at all: use ``at_least``.
-    """
-
-    distribution: Distribution
-
-    def __post_init__(self) -> None:
-        if not self._quantiles[0] > 0.0:
-            raise InputError(
-                "some workers never get anything done",
-                field="speeds",
-                value=float(self._quantiles[0]),
-                expected="speeds above 0; raise the lowest speed",
-            )
-
-    @cached_property
-    def _levels(self) -> Floats:
-        return (np.arange(_LEVELS) + 0.5) / _LEVELS
-
-    @cached_property
-    def _quantiles(self) -> Floats:
-        return np.array([self.distribution.quantile(float(level)) for level in self._levels])
-
-    def expected(self, rank: Integers, workers: Integers) -> Floats:
-        """Expected speed of the worker with this rank among so many, the slowest having rank 1."""
-        return np.array(
-            [
-                self._weights(at, of) @ self._quantiles
-                for at, of in zip(rank.tolist(), workers.tolist(), strict=True)
-            ]
-        )
-
-    def unfinished(self, slower: Integers, workers: Integers) -> Floats:
-        """Mean share of their tasks that so many slowest have not done when the next one has.
-
-        Given its speed v, the slower ones are independent draws from below v.
-        """
-        below = np.cumsum(self._quantiles) - 0.5 * self._quantiles
-        left = 1.0 - below / (_LEVELS * self._levels) / self._quantiles
-        return np.array(
-            [
-                self._weights(some + 1, of) @ left
-                for some, of in zip(slower.tolist(), workers.tolist(), strict=True)
-            ]
-        )
-
-    def _weights(self, rank: int, workers: int) -> Floats:
-        """Density of the level of the worker with a rank, a beta distribution, on the levels."""
-        log = (rank - 1) * np.log(self._levels) + (workers - rank) * np.log1p(-self._levels)
-        weights = np.exp(log - log.max())
-        return np.asarray(weights / weights.sum())
-
-
-RankedSpeeds = UniformSpeeds | AnySpeeds
-"""What the formulas need to know of workers' speeds; 1 is the speed of an on-demand worker."""
-
-
 def at_least(distribution: Distribution, lowest: float) -> Empirical:
     """A distribution of speeds, with those below the lowest raised to it, as equally likely atoms.
 
@@ -286,34 +222,28 @@ class Costs:
         return int(np.argmax(self.ratio))
 
 
-def costs(
-    name: str,
-    model: BarrierModel,
-    setting: BarrierProgram,
-    workers: Integers,
-    speeds: RankedSpeeds | None = None,
-) -> Costs:
+def costs(name: str, model: BarrierModel, setting: BarrierProgram, workers: Integers) -> Costs:
     """Time and cost by the model's formula (equations 4.3 to 4.11).
 
     All of them are one recurrence: an interval has its own share of the work and what the one
     before has left, and is done at the pace of the worker that the barrier waits for. Expected
     speeds stand for speeds, as in the thesis; ``drawn_costs`` draws them.
 
-    ``workers`` are numbers of them, each at least 1; ``speeds`` those of transient ones, by default
-    uniform between 0 and 1.
+    ``workers`` are numbers of them, each at least 1; transient ones have speeds between 0 and 1,
+    each as likely as any other.
 
     Raises ``InputError`` if a number of workers is below 1.
     """
     check_workers(workers)
     rules = model.rules(workers)
-    release, last, left = _paces(rules, workers, UniformSpeeds() if speeds is None else speeds)
+    release, left = rules.pace(rules.release_rank), rules.left()
     share = setting.operations / setting.barriers
     waiting = np.full(workers.shape, share)
     busy = np.zeros(workers.shape)
     for _ in range(setting.barriers - 1):
         busy += waiting / (workers * release)
         waiting = share + left * waiting
-    busy += waiting / (workers * last)
+    busy += waiting / (workers * rules.pace(rules.last_rank))
     return costed(name, rules, setting, workers, busy)
 
 
@@ -342,23 +272,6 @@ def check_workers(workers: Integers) -> None:
             value=int(workers.min()) if workers.size else None,
             expected="1 or more",
         )
-
-
-def _paces(
-    rules: BarrierRules, workers: Integers, speeds: RankedSpeeds
-) -> tuple[Floats, Floats, Floats]:
-    """Pace of a released barrier, of the last one, and the share of an interval's work left."""
-    left = rules.dropped / workers
-    if not rules.transient:
-        ones = np.ones(workers.shape)
-        return ones, ones, left
-    if rules.keeps_partial_work:
-        left = left * speeds.unfinished(rules.dropped, workers)
-    return (
-        speeds.expected(rules.release_rank, rules.rented),
-        speeds.expected(rules.last_rank, rules.rented),
-        left,
-    )
 
 
 _MOST_RUNS: Final = 10_000_000

@@ -17,10 +17,8 @@ from foresail.model.errors import InputError
 from foresail.model.registry import register
 from foresail_studies import cloud as cloud
 from foresail_studies.renting.barriers import (
-    AnySpeeds,
     BarrierProgram,
     Costs,
-    UniformSpeeds,
     at_least,
     costs,
     drawn_costs,
@@ -57,7 +55,6 @@ _PARTIAL: Final = "partial barriers that drop N (figure 4.10)"
 _FLEXIBLE: Final = "flexible synchronisation that drops N (figure 4.12)"
 _HYBRID: Final = "flexible with r backup workers (figure 4.14)"
 _FOUR: Final = "a barrier of four workers (figures 4.1, 4.3, 4.5, 4.7, 4.9, 4.11)"
-_EXPECTED: Final = "least speed, by formula"
 _DRAWN: Final = "least speed, drawn"
 _MEASURED: Final = "speeds of spot markets, drawn"
 
@@ -110,21 +107,15 @@ def measured_speeds(history: MarketHistory, interval_seconds: float) -> Empirica
 
 @dataclass(frozen=True, slots=True)
 class BarrierFormula:
-    """A model at one number of workers.
-
-    ``lowest`` is the least speed of a worker; None: uniform from 0 to 1, as published.
-    """
+    """A model at one number of workers."""
 
     model: str
     workers: int
-    lowest: float | None = None
 
     def measure(self) -> Mapping[str, float]:
         """Time and money by the model's formula."""
-        speeds = None if self.lowest is None else AnySpeeds(_uniform(self.lowest))
-        model = model_of(self.model)
-        found = costs(self.model, model, _BASELINE, np.array([self.workers]), speeds)
-        return _figures(found)
+        workers = np.array([self.workers])
+        return _figures(costs(self.model, model_of(self.model), _BASELINE, workers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,16 +127,9 @@ class ModelBarrier:
 
     def measure(self) -> Mapping[str, float]:
         """Expected pace, and how much of an interval's work is left."""
-        workers = np.array([self.workers])
-        rules = model_of(self.model).rules(workers)
-        left = rules.dropped / workers
-        if not rules.transient:
-            return {"pace": 1.0, "left": float(left[0])}
-        speeds = UniformSpeeds()
-        if rules.keeps_partial_work:
-            left = left * speeds.unfinished(rules.dropped, workers)
-        pace = speeds.expected(rules.release_rank, rules.rented)
-        return {"pace": float(pace[0]), "left": float(left[0])}
+        rules = model_of(self.model).rules(np.array([self.workers]))
+        pace = rules.pace(rules.release_rank)
+        return {"pace": float(pace[0]), "left": float(rules.left()[0])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +221,8 @@ def synchronization_models(parameters: SynchronizationParameters) -> Study:
             "a tenth of the price: the published baseline. Formulas are the same in every seed.",
             "The formulas divide work by expected speeds. The mean of work over speed is larger, "
             "and without end for speeds that may be near 0: drawn speeds below "
-            f"{parameters.lowest:g} are raised to it, in the formula beside them as well. The "
-            "claim on drawn speeds is the published one, held to other conditions.",
+            f"{parameters.lowest:g} are raised to it. The claim on drawn speeds is the published "
+            "one, held to other conditions.",
             "Drawn, workers of bounded staleness really run apart; its formula saves messages.",
             "The formula of flexible synchronisation with backup workers is not published; ours.",
             *left_out,
@@ -265,10 +249,8 @@ def _cases(parameters: SynchronizationParameters, seed: int) -> list[GridPoint]:
     ]
     for system, model in _COMPARED.items():
         for k in _SIMULATED:
-            cases += [
-                GridPoint(_EXPECTED, k, system, seed, BarrierFormula(model, k, lowest)),
-                GridPoint(_DRAWN, k, system, seed, Draw(model, k, lowest, runs, seed)),
-            ]
+            task = Draw(model, k, lowest, runs, seed)
+            cases.append(GridPoint(_DRAWN, k, system, seed, task))
             if parameters.prices is not None:
                 task = Draw(model, k, lowest, runs, seed, str(parameters.prices))
                 cases.append(GridPoint(_MEASURED, k, system, seed, task))

@@ -22,7 +22,6 @@ STANDARD: Final = (
 )
 """What is compared when no model is named."""
 _MOST_WORKERS: Final = 100_000
-_LOWEST: Final = 0.05
 
 
 def command(
@@ -32,7 +31,7 @@ def command(
     barriers: int = 500,
     network: float = 0.175,
     discount: float = 0.9,
-    lowest_speed: float | None = None,
+    lowest_speed: float = 0.05,
     monte_carlo: int = 0,
     output_format: FormatOption = Format.TABLE,
 ) -> None:
@@ -51,14 +50,13 @@ def command(
         barriers: How often all workers synchronise.
         network SECONDS: A worker's messages at one barrier.
         discount SHARE: How much cheaper transient workers are.
-        lowest_speed SPEED: Slower workers count as this fast [0.05 where speeds are drawn].
         monte_carlo RUNS (0..): Draw speeds so often; 0: expected speeds.
+        lowest_speed SPEED: With --monte-carlo: slower workers count as this fast.
     """
     import numpy as np
 
     from foresail.distributions.basic import Uniform
     from foresail_studies.renting.barriers import (
-        AnySpeeds,
         BarrierProgram,
         at_least,
         costs,
@@ -69,13 +67,7 @@ def command(
     setting = BarrierProgram(operations, barriers, network, discount)
     counts = _workers(workers)
     named = [(name, model_of(name)) for name in models or STANDARD]
-    lowest = _LOWEST if lowest_speed is None else lowest_speed
-    if not lowest < 1.0:
-        expected = "below 1, for speeds are uniform from 0 to 1"
-        raise InputError(
-            "no worker is as fast", field="--lowest-speed", value=lowest, expected=expected
-        )
-    speeds = at_least(Uniform(0.0, 1.0), lowest)
+    speeds = at_least(Uniform(0.0, 1.0), lowest_speed)
     if monte_carlo:
         draws = np.random.default_rng(1)
         found = [
@@ -83,8 +75,7 @@ def command(
             for each in named
         ]
     else:
-        ranked = None if lowest_speed is None else AnySpeeds(speeds)
-        found = [costs(*each, setting, counts, ranked) for each in named]
+        found = [costs(*each, setting, counts) for each in named]
     if output_format is Format.JSON:
         print_json({"models": [_record(each) for each in found]})
     else:

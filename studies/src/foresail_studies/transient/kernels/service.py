@@ -26,18 +26,6 @@ _GONE: Final = 2
 _BACK: Final = 3
 
 
-class Outages(NamedTuple):
-    """Outages in order of machine, then time; seconds."""
-
-    first: NDArray[np.int64]
-    """Shape (machines + 1,): where the outages of each machine begin."""
-    closed: NDArray[np.float64]
-    left: NDArray[np.float64]
-    gone: NDArray[np.float64]
-    back: NDArray[np.float64]
-    """Shape (outages,): as ``foresail_studies.transient.serving.Absence``."""
-
-
 class Chance(NamedTuple):
     """Draws that are gone through in order, and round again: shape (draws,) each."""
 
@@ -49,48 +37,8 @@ class Chance(NamedTuple):
     """Exponential with mean 1."""
 
 
-def serve_clients(
-    seconds: float,
-    clients: int,
-    workers: int,
-    hit_seconds: float,
-    miss_seconds: float,
-    warm_share: float,
-    warming_seconds: float,
-    retry_seconds: float,
-    outages: Outages,
-    chance: Chance,
-    latency: NDArray[np.float64],
-    counts: NDArray[np.int64],
-) -> None:
-    """Fill in the latencies of those that were answered, in order of sending, and the counts.
-
-    Every client sends to one of the machines in the balancer, waits for the answer and sends at
-    once again; after a failure, ``retry_seconds`` later. A machine has some workers, which take its
-    requests in order. Its memory is cold when it comes back: the share of requests that it answers
-    from there rises to ``warm_share`` with the time constant ``warming_seconds``.
-
-    ``latency`` ends the simulation when it is full.
-    """
-    machines = outages.first.size - 1
-    of_machines = np.zeros((machines, workers + 1))
-    of_machines[:, workers] = -np.inf
-    seconds_of = (hit_seconds, miss_seconds, warm_share, warming_seconds, retry_seconds)
-    counts[:] = 0
-    _serve(
-        np.array([seconds, *seconds_of]),
-        np.stack((outages.first[:-1], outages.first[1:], np.zeros(machines, np.int64)), axis=1),
-        np.stack((outages.closed, outages.left, outages.gone, outages.back), axis=1),
-        chance,
-        np.zeros(clients),
-        of_machines,
-        latency,
-        counts,
-    )
-
-
 @bare_kernel
-def _serve(
+def serve_clients(
     settings: NDArray[np.float64],
     current: NDArray[np.int64],
     outages: NDArray[np.float64],
@@ -100,12 +48,19 @@ def _serve(
     latency: NDArray[np.float64],
     counts: NDArray[np.int64],
 ) -> None:
-    """Serve until the time is over or ``latency`` is full.
+    """Fill in the latencies of those that were answered, in order of sending, and the counts.
 
-    ``settings`` are the seconds, hits, misses, warm share, warming and retries of
-    ``serve_clients``; ``current`` has each machine's next outage, the end of its outages, and one
-    to work in; ``outages`` has a row each. ``ready`` is when each client sends
-    next; ``machines`` has when each worker is free, and since when the memory is cold.
+    Every client sends to one of the machines in the balancer, waits for the answer and sends at
+    once again; after a failure, somewhat later. A machine has some workers, which take its requests
+    in order. Its memory is cold when it comes back: the share of requests that it answers from
+    there rises to the warm share with a time constant. It ends when the time is over or
+    ``latency`` is full.
+
+    ``settings`` are seconds: how long it lasts, a hit, a miss, the warm share, the time constant,
+    and until a client tries again. ``current`` has each machine's next outage, the end of its
+    outages, and one to work in; ``outages`` rows of when each closes, has left, is gone and is
+    back. ``ready`` is when each client sends next; ``machines`` has when each worker is free, and
+    since when the memory is cold.
     """
     seconds, hit_seconds, miss_seconds = settings[0], settings[1], settings[2]
     warm_share, warming_seconds, retry_seconds = settings[3], settings[4], settings[5]
