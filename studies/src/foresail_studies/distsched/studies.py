@@ -49,7 +49,9 @@ MAIN: Final = (DIST, ACTUAL, POINT, REQUEST)
 
 
 @dataclass(frozen=True, slots=True)
-class DistSchedStudyParameters(StudyParameters, quick="seeds=5 machines=100 jobs=100"):
+class DistSchedStudyParameters(
+    StudyParameters, quick="seeds=5 machines=100 jobs=100", minutes=(3, 600)
+):
     """Parameters that the studies of DistSched share; the defaults are as published."""
 
     POSITIVE: ClassVar[tuple[str, ...]] = (
@@ -247,13 +249,8 @@ _SLOWEST: Final = Measure("cycle_cpu_milliseconds_max", "slowest cycle (ms)")
 _BY_CLOCK: Final = Measure("cycle_milliseconds_p99", "99 % of cycles below, by the clock (ms)")
 
 
-@dataclass(frozen=True, slots=True)
-class CycleTimeParameters(DistSchedStudyParameters, minutes=(2, 600)):
-    """Parameters of ``distsched-cycle-time``."""
-
-
-@register("study", "distsched-cycle-time", parameters=CycleTimeParameters)
-def cycle_time(parameters: CycleTimeParameters) -> Study:
+@register("study", "distsched-cycle-time", parameters=DistSchedStudyParameters)
+def cycle_time(parameters: DistSchedStudyParameters) -> Study:
     """Measure the cost of planning with distributions of use (figure 5.10)."""
     slow = Mean(_SLOW.name, DIST)
     return study_of(
@@ -279,13 +276,8 @@ def cycle_time(parameters: CycleTimeParameters) -> Study:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class DistSchedEndToEndParameters(DistSchedStudyParameters, minutes=(3, 600)):
-    """Parameters of ``distsched-end-to-end``."""
-
-
-@register("study", "distsched-end-to-end", parameters=DistSchedEndToEndParameters)
-def end_to_end(parameters: DistSchedEndToEndParameters) -> Study:
+@register("study", "distsched-end-to-end", parameters=DistSchedStudyParameters)
+def end_to_end(parameters: DistSchedStudyParameters) -> Study:
     """DistSched against points, requests and real averages (figures 5.5 and 5.6)."""
     return study_of(
         "Do distributions of use keep more deadlines on shared machines?",
@@ -324,13 +316,8 @@ def _end_to_end_claims() -> dict[str, Bound]:
 _MAXIMA_SYSTEMS: Final = (*(DIST, "dist-max", ACTUAL, "actual-max", POINT, "point-max"),)
 
 
-@dataclass(frozen=True, slots=True)
-class MaximaParameters(DistSchedStudyParameters, minutes=(3, 600)):
-    """Parameters of ``distsched-maxima``."""
-
-
-@register("study", "distsched-maxima", parameters=MaximaParameters)
-def maxima(parameters: MaximaParameters) -> Study:
+@register("study", "distsched-maxima", parameters=DistSchedStudyParameters)
+def maxima(parameters: DistSchedStudyParameters) -> Study:
     """Planning with what tasks use at most (figures 5.5 and 5.6, systems named Max)."""
     misses = Mean(MISSES.name, "actual-max")
     return study_of(
