@@ -14,7 +14,6 @@ import numpy as np
 from foresail.cloud.waiting.jobs import GIB, TraceJobs
 from foresail_studies.generators.university import (
     MEAN_RUNTIME_SECONDS,
-    Bursts,
     Runtimes,
     arrivals,
     cores_of,
@@ -53,12 +52,11 @@ def google_week(scale: float = 1.0, seed: int = 0) -> TraceJobs:
 
     Bursts are as large in a small cell as in a large one, so that its load is more uneven.
     """
-    shape = Bursts()
     random = np.random.default_rng(seed)
     count = round(scale * JOBS)
-    come = arrivals(random, count, count / WEEK_SECONDS, shape)
+    come = arrivals(random, count, count / WEEK_SECONDS)
     order = np.argsort(come.submit, kind="stable")
-    runtime = Runtimes().at(levels(random, come, shape.likeness))
+    runtime = Runtimes().at(levels(random, come))
     cores = cores_of(random, come.bursts, MEAN_CORES, _CORES)[come.burst]
     ratio = random.choice(_MEMORY_RATIOS, size=come.bursts, p=_RATIO_SHARES)[come.burst]
     gib = cores * ratio * (_MEAN_GIB_PER_CORE / float(_MEMORY_RATIOS @ _RATIO_SHARES))

@@ -25,21 +25,16 @@ from foresail.traces.generating import generator
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from foresail_studies.generators._demands import achieved
 
-
-@dataclass(frozen=True, slots=True)
-class Bursts:
-    """Bursts of jobs, which are not published; chosen so that waits are near."""
-
-    mean_jobs: float = 10.0
-    """Per burst: 10 make 90 % of gaps short."""
-    tail: float = 1.2
-    """Pareto exponent of the number of jobs in a burst; smaller is burstier."""
-    most_jobs: int = 20_000
-    """In one burst."""
-    likeness: float = 0.8
-    """Share of jobs that run about as long as the burst's first job."""
-    week_spread: float = 0.25
-    """Standard deviation of the logarithm of a week's submissions."""
+_BURST_JOBS: Final = 10.0
+"""Per burst, on average: 10 make 90 % of gaps short. Bursts are not published; chosen so that waits
+are near."""
+_BURST_TAIL: Final = 1.2
+"""Pareto exponent of the number of jobs in a burst; smaller is burstier."""
+_MOST_BURST_JOBS: Final = 20_000
+_LIKENESS: Final = 0.8
+"""Share of jobs that run about as long as the burst's first job."""
+_WEEK_SPREAD: Final = 0.25
+"""Standard deviation of the logarithm of a week's submissions."""
 
 
 class Arrivals(NamedTuple):
@@ -50,51 +45,47 @@ class Arrivals(NamedTuple):
     bursts: int
 
 
-def arrivals(
-    random: np.random.Generator, count: int, jobs_per_second: float, shape: Bursts
-) -> Arrivals:
+def arrivals(random: np.random.Generator, count: int, jobs_per_second: float) -> Arrivals:
     """So many jobs at such a rate."""
-    burst = _burst_of_jobs(random, count, shape)
+    burst = _burst_of_jobs(random, count)
     number = int(burst[-1]) + 1
-    begins = _busy_times(random, number, count / jobs_per_second, shape.week_spread)
+    begins = _busy_times(random, number, count / jobs_per_second)
     within = random.exponential(0.1, count)
     first = np.flatnonzero(np.diff(burst, prepend=-1))
     offset = np.cumsum(within)
     return Arrivals(begins[burst] + offset - offset[first][burst], burst, number)
 
 
-def levels(random: np.random.Generator, come: Arrivals, likeness: float) -> Floats:
+def levels(random: np.random.Generator, come: Arrivals) -> Floats:
     """By job, the share of all jobs that run for less: near the burst's, or one of its own."""
-    own = random.random(come.burst.size) >= likeness
+    own = random.random(come.burst.size) >= _LIKENESS
     level = np.where(own, random.random(come.burst.size), random.random(come.bursts)[come.burst])
     noisy = np.abs(level + random.normal(0.0, 0.01, level.size))
     reflected: Floats = 1.0 - np.abs(1.0 - noisy)  # at both ends, so that it stays uniform
     return reflected
 
 
-def _burst_of_jobs(random: np.random.Generator, count: int, shape: Bursts) -> NDArray[np.int64]:
+def _burst_of_jobs(random: np.random.Generator, count: int) -> NDArray[np.int64]:
     """Number of the burst that each job belongs to."""
-    draws = int(2.0 * count / shape.mean_jobs) + 10
-    raw = np.minimum((1.0 - random.random(draws)) ** (-1.0 / shape.tail), shape.most_jobs)
+    draws = int(2.0 * count / _BURST_JOBS) + 10
+    raw = np.minimum((1.0 - random.random(draws)) ** (-1.0 / _BURST_TAIL), _MOST_BURST_JOBS)
     # Stretching the sizes moves their mean to where it is wanted; most are a few jobs.
-    sizes = np.maximum(np.rint(raw * shape.mean_jobs / raw.mean()), 1).astype(np.int64)
+    sizes = np.maximum(np.rint(raw * _BURST_JOBS / raw.mean()), 1).astype(np.int64)
     while sizes.sum() < count:
         sizes = np.concatenate((sizes, sizes))
     return np.repeat(np.arange(sizes.size), sizes)[:count]
 
 
-def _busy_times(
-    random: np.random.Generator, number: int, period_seconds: float, week_spread: float
-) -> NDArray[np.float64]:
+def _busy_times(random: np.random.Generator, number: int, period_seconds: float) -> Floats:
     """Ascending times of bursts: more by day and on workdays, and in busy weeks."""
     hours = np.arange(int(np.ceil(period_seconds / 3600.0)))
     by_day = 1.0 + 0.5 * np.sin(2.0 * np.pi * (hours % 24 - 9.0) / 24.0)
     by_week = np.where(hours // 24 % 7 < 5, 1.15, 0.625)
-    weeks = random.lognormal(0.0, week_spread, hours.size // 168 + 1)
+    weeks = random.lognormal(0.0, _WEEK_SPREAD, hours.size // 168 + 1)
     weight = by_day * by_week * weeks[hours // 168]
     edges = np.concatenate(([0.0], np.cumsum(weight)))
     at = np.sort(random.random(number)) * edges[-1]
-    times: NDArray[np.float64] = np.interp(at, edges, np.arange(edges.size) * 3600.0)
+    times: Floats = np.interp(at, edges, np.arange(edges.size) * 3600.0)
     return np.minimum(times, period_seconds)
 
 
@@ -183,18 +174,16 @@ class UniversityJobs(NamedTuple):
 def university_jobs(
     random: np.random.Generator,
     jobs: int | None = None,
-    bursts: Bursts | None = None,
     runtimes: Runtimes | None = None,
 ) -> UniversityJobs:
     """Jobs of a year, or so many of its first ones.
 
     Arrivals follow days and weeks; bursts are arrays of like jobs.
     """
-    shape = bursts or Bursts()
     count = round(YEAR_SECONDS * ARRIVALS_PER_SECOND) if jobs is None else jobs
-    come = arrivals(random, count, ARRIVALS_PER_SECOND, shape)
+    come = arrivals(random, count, ARRIVALS_PER_SECOND)
     order = np.argsort(come.submit, kind="stable")
-    runtime = (runtimes or Runtimes()).at(levels(random, come, shape.likeness))
+    runtime = (runtimes or Runtimes()).at(levels(random, come))
     cores = cores_of(random, come.bursts, MEAN_CORES, _CORES)[come.burst]
     return UniversityJobs(come.submit[order], runtime[order], cores[order])
 

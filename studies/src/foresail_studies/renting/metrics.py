@@ -35,16 +35,14 @@ TRIAL_COST: Final = 5
 WORK: Final = 6
 FIXED_WORK: Final = 7
 RENTED_JOBS: Final = 8
-TRIED_JOBS: Final = 9
-EXPIRED_JOBS: Final = 10
-DELAY_COST: Final = 11
-FIXED_CORE_SECONDS: Final = 12
-FIXED_GPU_SECONDS: Final = 13
-TOTALS: Final = 14
+EXPIRED_JOBS: Final = 9
+DELAY_COST: Final = 10
+FIXED_CORE_SECONDS: Final = 11
+FIXED_GPU_SECONDS: Final = 12
+TOTALS: Final = 13
 """Jobs; seconds waited, and jobs that waited; cost if all were rented; cost of rented runs and of
-trials; the work, and that on fixed machines; jobs rented to the end, tried first, and rented
-after a wait; what the delays were worth; and use of the fixed machines' cores and gpus
-(thousandths)."""
+trials; the work, and that on fixed machines; jobs rented to the end, and after a wait; what the
+delays were worth; and use of the fixed machines' cores and gpus (thousandths)."""
 
 _HOUR: Final = 3600.0
 
@@ -82,7 +80,6 @@ def add_up(
         totals[ON_DEMAND_COST] += runtime * hourly
         totals[WORK] += work
         if place >= TRIED:
-            totals[TRIED_JOBS] += 1.0
             tried = min(runtime, rules.speculation_seconds)
             lost = jobs.lost[job] if jobs.lost.size > 0 else 0.0
             if lost > 0.0:
@@ -120,10 +117,9 @@ class WaitingMetrics:
     on_demand_cost: float
     """Money if every job had been rented a machine at once."""
     rented_jobs: float
-    tried_jobs: float
     expired_jobs: float
-    """Shares of jobs that ended on rented machines, that were tried there, and that were rented one
-    after their wait timed out."""
+    """Shares of jobs that ended on rented machines, and that were rented one after their wait timed
+    out."""
     rented_work: float
     """Share of core-seconds that did not run on fixed machines; where jobs ask for gpus, a job's
     seconds count by the on-demand price of what it would be rented."""
@@ -189,7 +185,6 @@ def measured(
         trial_cost=float(totals[TRIAL_COST]),
         on_demand_cost=float(totals[ON_DEMAND_COST]),
         rented_jobs=float(totals[RENTED_JOBS] / jobs),
-        tried_jobs=float(totals[TRIED_JOBS] / jobs),
         expired_jobs=float(totals[EXPIRED_JOBS] / jobs),
         rented_work=float(1.0 - totals[FIXED_WORK] / work),
         fixed_utilisation=_used(totals, fixed, period),
