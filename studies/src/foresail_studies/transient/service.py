@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from foresail.model.arrays import Floats, Integers
+from foresail.model.distribution import Floats, Integers
 from foresail.model.errors import require_at_least, require_positive, require_share
 from foresail.model.registry import register
 from foresail_studies import cloud as cloud
