@@ -7,7 +7,6 @@ from foresail.cloud.waiting.jobs import GIB
 from foresail.model.errors import InputError
 from foresail_studies.generators.university import (
     MEAN_RUNTIME_SECONDS,
-    Bursts,
     Runtimes,
     university_jobs,
 )
@@ -42,18 +41,14 @@ def test_what_leaves_no_work_is_refused(seconds):
 
 
 def test_jobs_of_a_burst_are_alike():
-    """Without likeness, neighbours are no nearer to each other than anybody."""
-    alike, apart = (
-        university_jobs(
-            np.random.default_rng(1), 20_000, Bursts(likeness=each, mean_jobs=100.0)
-        ).runtime
-        for each in (1.0, 0.0)
-    )
+    """Neighbours are nearer to each other than anybody else."""
+    runtime = university_jobs(np.random.default_rng(1), 20_000).runtime
+    apart = np.random.default_rng(2).permutation(runtime)
 
     def apartness(seconds):
         return np.median(np.abs(np.diff(np.log(seconds + 1.0))))
 
-    assert apartness(alike) < 0.5 * apartness(apart)
+    assert apartness(runtime) < 0.5 * apartness(apart)
 
 
 def test_a_week_has_what_was_published():
