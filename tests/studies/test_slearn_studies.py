@@ -10,11 +10,11 @@ from foresail.control.policy import parse_policy
 from foresail.model.registry import entries
 from foresail.model.short_form import part_of
 from foresail_studies.slearn import _shared as slearn
-from foresail_studies.slearn.completion import BinTrial
-from foresail_studies.slearn.extensions import RegimeTrial
-from foresail_studies.slearn.knowledge import (
+from foresail_studies.slearn.studies import (
+    BinTrial,
     DistributionTrial,
     LoadTrial,
+    RegimeTrial,
     TimelineTrial,
     VariabilityTrial,
 )
@@ -74,19 +74,19 @@ def test_a_trial_measures_everything():
     }
     assert names == set(found)
     assert all(math.isfinite(value) for value in found.values())
-    queues = (found[each.name] for each in (slearn.RIGHT, slearn.TOO_LOW, slearn.TOO_HIGH))
+    queues = (found[name] for name in ("right_queue", "too_low", "too_high"))
     assert sum(queues) == pytest.approx(1.0)
     itself = slearn.TaskTrial(*TINY, slearn.ORACLE, slearn.ORACLE, slearn.ORACLE).measure()
-    assert itself[slearn.FASTER.name] == itself[slearn.MEDIAN.name] == 1.0
-    assert itself[slearn.LARGE_ERROR.name] == pytest.approx(0.0, abs=1e-9)
-    assert itself[slearn.RIGHT.name] == 1.0
+    assert itself["speedup"] == itself["median_speedup"] == 1.0
+    assert itself["error_p90"] == pytest.approx(0.0, abs=1e-9)
+    assert itself["right_queue"] == 1.0
 
 
 def test_a_policy_without_estimates_has_no_errors():
     """Arrival order estimates nothing."""
     found = slearn.TaskTrial(*TINY, slearn.FIFO, slearn.SLEARN, slearn.FIFO).measure()
-    assert slearn.ERROR.name not in found
-    assert found[slearn.COMPLETION.name] > 0.0
+    assert "error_median" not in found
+    assert found["completion_seconds"] > 0.0
 
 
 def test_errors_are_those_of_wide_jobs():
@@ -94,10 +94,10 @@ def test_errors_are_those_of_wide_jobs():
     estimate = np.array([110.0, 50.0, 2000.0, np.nan, 9.0])
     size = np.array([100.0, 100.0, 1000.0, 70.0, 1.0])
     found = slearn.estimates(estimate, size, np.array([True, True, True, True, False]))
-    assert found[slearn.ERROR.name] == pytest.approx(0.5)
-    assert found[slearn.LARGE_ERROR.name] == pytest.approx(0.9)
-    assert found[slearn.OVER.name] == pytest.approx(2 / 3)
-    assert found[slearn.RIGHT.name] == 1.0
+    assert found["error_median"] == pytest.approx(0.5)
+    assert found["error_p90"] == pytest.approx(0.9)
+    assert found["over_estimated"] == pytest.approx(2 / 3)
+    assert found["right_queue"] == 1.0
     assert slearn.estimates(estimate, size, np.zeros(5, dtype=bool)) == {}
 
 

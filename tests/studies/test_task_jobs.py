@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from foresail_studies.slearn import _shared as task_jobs
-from foresail_studies.slearn._shared import Speedup, speedup
+from foresail_studies.slearn._shared import speedup
+from foresail_studies.slearn.studies import in_bin
 
 
 def test_speedups():
@@ -43,9 +44,7 @@ def test_queues():
     found = task_jobs.queue_correctness(
         np.array([0, 1, 2, 0]), np.array([0, 0, 3, 9]), np.array([True, True, True, False])
     )
-    assert (found.right, found.too_low_priority, found.too_high_priority) == pytest.approx(
-        (100 / 3, 100 / 3, 100 / 3)
-    )
+    assert found == pytest.approx((1 / 3, 1 / 3, 1 / 3))
 
 
 def test_resistance():
@@ -64,12 +63,7 @@ def test_resistance():
 
 def test_bins():
     """Each job is in one of the four."""
-    found = task_jobs.bins(
-        np.array([1, 5, 2, 9]),
-        np.array([10.0, 90.0, 1900.0, 8000.0]),
-        np.array([2.0, 2.0, 2.0, 2.0]),
-        np.array([1.0, 2.0, 4.0, 2.0]),
-    )
-    assert [each.jobs_percent for each in found] == [25.0] * 4
-    assert [each.work_percent for each in found] == pytest.approx([0.1, 0.9, 19.0, 80.0])
-    assert [each.speedup for each in found] == [Speedup(x, x, x) for x in (2.0, 1.0, 0.5, 1.0)]
+    width, size = np.array([1, 5, 2, 9]), np.array([10.0, 90.0, 1900.0, 8000.0])
+    names = ("thin, small", "wide, small", "thin, large", "wide, large")
+    found = np.array([in_bin(name, width, size) for name in names])
+    assert np.array_equal(found, np.eye(4, dtype=bool))

@@ -3,7 +3,8 @@
 A file has ``title``, ``source``, perhaps ``axis``, names of ``measures`` and of those that are
 ``drawn``, ``notes`` (paragraphs) and ``claims``. Its ``groups`` have short names, for cases and for
 braces in texts; ``group`` is the short name of that of claims which say none. Claims of
-``for_each`` are made once for each row of what the code gives by that name.
+``for_each`` are made once for each row of what the code gives by that name. ``like`` names a file
+of what several studies share, among it ``words`` for names in braces.
 
 A claim is a sentence, and indented below it what that comes to in figures:
 
@@ -62,14 +63,18 @@ def declared(
     values
         For names in braces in all texts.
     """
-    told: dict[str, Any] = tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
+    told = _read(name)
+    told = {**_read(told["like"]), **told} if "like" in told else told
     groups: dict[str, str] = told.get("groups", {})
     known = {**groups, "group": groups.get(told.get("group", "")), **values}
+    for key, text in told.get("words", {}).items():
+        known[key] = text.format(**known)
     claims = list(claims_of(told.get("claims", ""), known))
     for part, text in told.get("for_each", {}).items():
         for row in (for_each or {}).get(part, ()):
-            full = {key: groups.get(str(value), value) for key, value in row.items()}
-            claims += claims_of(text, {**known, **full})
+            full = {**known, **row}
+            full["group"] = groups.get(str(full["group"]), full["group"])
+            claims += claims_of(text, full)
     by_name = {each.name: each for each in measures}
     paragraphs = told.get("notes", "").format(**known).split("\n\n")
     return Study(
@@ -82,6 +87,10 @@ def declared(
         claims=tuple(claims),
         notes=(*(" ".join(each.split()) for each in paragraphs if each.strip()), *notes),
     )
+
+
+def _read(name: str) -> dict[str, Any]:
+    return tomllib.loads((_FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def claims_of(text: str, values: Mapping[str, object]) -> Iterator[PublishedClaim]:

@@ -3,32 +3,95 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foresail.control.policy import parse_policy
 from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.simulator.task_replay import TasksReplayed, replay_task_arrays
-from foresail_studies.study import (
-    Bound,
-    GridPoint,
-    Measure,
-    PublishedClaim,
-    StudyParameters,
-    Task,
-    generated,
-    published,
-)
+from foresail_studies.study import Measure, StudyParameters, generated
 
 SMALL_SECONDS: Final = 1000.0
 THIN_BELOW: Final = 3
 WORK_SECONDS: Final = 1000.0
 _LARGEST_ERROR_PERCENT: Final = 1000.0
+
+MEASURES: Final = (
+    Measure("speedup", "speed-up (ratio of mean completion times)"),
+    Measure("median_speedup", "median of the jobs' speed-ups"),
+    Measure("p90_speedup", "90 % of the jobs' speed-ups below"),
+    Measure("completion_seconds", "mean completion time", "duration"),
+    Measure("normalised_waiting", "median normalised waiting time"),
+    Measure("error_median", "median error of the estimate", "share"),
+    Measure("error_p90", "90 % of errors below", "share"),
+    Measure("over_estimated", "jobs over-estimated", "share"),
+    Measure("right_queue", "wide jobs in the right queue", "share"),
+    Measure("too_low", "of too low a priority", "share"),
+    Measure("too_high", "of too high a priority", "share"),
+    Measure("signed_error", "error of the estimate, too long above 0", "share"),
+    Measure("resistance", "work ahead of a job, in 1000 s of the whole cluster"),
+    Measure("jobs_share", "of the jobs", "share"),
+    Measure("work_share", "of the work", "share"),
+    Measure("p50", "half of the jobs below"),
+    Measure("p90", "90 % of the jobs below"),
+    Measure("time_exceeds", "jobs that vary more over time", "share"),
+    Measure("load", "work submitted, over what all slots can do"),
+    Measure("of_better", "of the better of history and sampling (completion)", "share"),
+    Measure("misordered", "two jobs put in the wrong order (model)", "share"),
+)
+
+SLEARN: Final = "slearn"
+SIGMA: Final = "slearn-3sigma"
+SIGMA_THIN: Final = "slearn-3sigma-tl"
+POINT: Final = "slearn-point-est"
+ORACLE: Final = "slearn-oracle"
+JOINT: Final = "slearn-joint"
+LAS: Final = "las"
+FIFO: Final = "task_fifo"
+
+TRACES: Final = {"2strace": "2STrace", "gtrace11": "GTrace11", "gtrace19": "GTrace19"}
+"""The published traces by the name of their calibration."""
+
+
+@dataclass(frozen=True, slots=True)
+class SLearnStudyParameters(StudyParameters, quick="seeds=6", minutes=(2, 6)):
+    """Parameters that these studies share."""
+
+    POSITIVE: ClassVar[tuple[str, ...]] = ("median_tasks",)
+
+    seeds: int = 20
+
+    jobs: int = 1250
+    """Of a run."""
+    median_tasks: float = 60.0
+    """Of the traces whose jobs are wider than SLearn's section 5.3.5 says."""
+
+
+class Trace(NamedTuple):
+    """Short forms of the generators of a run and of its history, and what the trace is called."""
+
+    name: str
+    run: str
+    history: str
+
+
+def traces(parameters: SLearnStudyParameters) -> tuple[Trace, ...]:
+    """All three traces, with the widths of section 5.3.5 and with wider jobs."""
+    wide = f",median_tasks={parameters.median_tasks:g}"
+    return tuple(
+        made_by("slearn", name + called, f"calibration={trace},jobs={parameters.jobs}{extra}")
+        for called, extra in (("", ""), (", wider jobs", wide))
+        for trace, name in TRACES.items()
+    )
+
+
+def made_by(generator: str, name: str, settings: str) -> Trace:
+    """Generate a run with a history of its own."""
+    return Trace(name, f"{generator}({settings})", f"{generator}({settings},part=history)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,39 +132,31 @@ def normalised_waiting(
 
 
 def signed_error_percent(estimate: Floats, size: Floats) -> Floats:
-    """Return the errors of estimates of the true seconds of all tasks; at most 1000 %."""
+    """Errors of estimates of the true seconds of all tasks; at most 1000 %."""
     error = np.full(size.size, np.nan)
     np.divide(100.0 * (estimate - size), size, out=error, where=size > 0.0)
     capped: Floats = np.minimum(error, _LARGEST_ERROR_PERCENT)
     return capped
 
 
-@dataclass(frozen=True, slots=True)
-class QueueCorrectness:
-    """Shares of the wide jobs with an estimate, in percent: rightly placed, too low, too high."""
+def queue_correctness(
+    queue: Integers, right_queue: Integers, wide: Booleans
+) -> tuple[float, float, float]:
+    """Shares of the wide jobs: rightly placed, of too low a priority, and of too high a one.
 
-    right: float
-    too_low_priority: float
-    too_high_priority: float
-
-
-def queue_correctness(queue: Integers, right_queue: Integers, wide: Booleans) -> QueueCorrectness:
-    """Return whether wide jobs were in the queue of their true size; all nan without any."""
+    All nan without any.
+    """
     if not wide.any():
-        return QueueCorrectness(math.nan, math.nan, math.nan)
+        return math.nan, math.nan, math.nan
     off = queue[wide] - right_queue[wide]
-    right, low, high = (100.0 * float(part.mean()) for part in (off == 0, off > 0, off < 0))
-    return QueueCorrectness(right, low, high)
+    return float((off == 0).mean()), float((off > 0).mean()), float((off < 0).mean())
 
 
-def size_queues(
-    seconds: Floats, queues: int = 10, first_threshold_seconds: float = 1000.0, growth: float = 10.0
-) -> Integers:
+def size_queues(seconds: Floats) -> Integers:
     """The queue of each job by the seconds of its tasks; the first where these are unknown."""
-    thresholds = first_threshold_seconds * growth ** np.arange(queues - 1)
+    thresholds = SMALL_SECONDS * 10.0 ** np.arange(9)
     known = np.where(np.isnan(seconds), 0.0, seconds)
-    found: Integers = np.searchsorted(thresholds, known, side="right").astype(np.int64)
-    return found
+    return np.searchsorted(thresholds, known, side="right").astype(np.int64)
 
 
 def resistance(
@@ -118,18 +173,9 @@ def resistance(
     That is what is left, then, of jobs in higher queues, and of those in its own that entered it
     earlier; and what is left of any other task that already runs.
 
-    Parameters
-    ----------
-    when
-        When each job is looked at: its submission, or when it was estimated; shape (jobs,).
-    queue, entered
-        Of each job, from ``entered`` on; shape (jobs,).
-    start, seconds
-        Of each task; shape (tasks,).
-    first_task
-        Shape (jobs + 1,).
-    slots
-        Task slots of the cluster.
+    Jobs are looked at at ``when``: their submission, or when they were estimated; they are in
+    ``queue`` from ``entered`` on. ``start`` and ``seconds`` are those of tasks, ``first_task`` is
+    as above, ``slots`` are the cluster's.
     """
     end = start + seconds
     job_end = np.maximum.reduceat(end, first_task[:-1])
@@ -148,166 +194,6 @@ def resistance(
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
-    """Jobs of one kind: their share of jobs and work (percent), and how much faster they are."""
-
-    name: str
-    jobs_percent: float
-    work_percent: float
-    speedup: Speedup
-
-
-def bins(
-    width: Integers, size: Floats, baseline_seconds: Floats, seconds: Floats
-) -> tuple[Bin, ...]:
-    """Jobs by width (thin: fewer than 3 tasks) and size (small: below 1000 s), as in table 9."""
-    thin, small = width < THIN_BELOW, size < SMALL_SECONDS
-    parts = {
-        "thin, small": thin & small,
-        "wide, small": ~thin & small,
-        "thin, large": thin & ~small,
-        "wide, large": ~thin & ~small,
-    }
-    return tuple(
-        Bin(
-            name,
-            100.0 * float(part.mean()),
-            100.0 * float(size[part].sum() / size.sum()),
-            speedup(baseline_seconds[part], seconds[part]),
-        )
-        for name, part in parts.items()
-    )
-
-
-SOURCE: Final = "SLearn (A. Jajoo et al., The case for task sampling based learning)"
-FASTER: Final = Measure("speedup", "speed-up (ratio of mean completion times)")
-MEDIAN: Final = Measure("median_speedup", "median of the jobs' speed-ups")
-NINE_TENTHS: Final = Measure("p90_speedup", "90 % of the jobs' speed-ups below")
-COMPLETION: Final = Measure("completion_seconds", "mean completion time", "duration")
-WAITING: Final = Measure("normalised_waiting", "median normalised waiting time")
-ERROR: Final = Measure("error_median", "median error of the estimate", "share")
-LARGE_ERROR: Final = Measure("error_p90", "90 % of errors below", "share")
-OVER: Final = Measure("over_estimated", "jobs over-estimated", "share")
-RIGHT: Final = Measure("right_queue", "wide jobs in the right queue", "share")
-TOO_LOW: Final = Measure("too_low", "of too low a priority", "share")
-TOO_HIGH: Final = Measure("too_high", "of too high a priority", "share")
-SIGNED_ERROR: Final = Measure("signed_error", "error of the estimate, too long above 0", "share")
-AHEAD: Final = Measure("resistance", "work ahead of a job, in 1000 s of the whole cluster")
-AHEAD_IS: Final = (
-    "The work ahead (resistance) is what is left of tasks that run, and of jobs in higher queues "
-    "or earlier in the same, when a job is submitted, or, of a sampled one, when its pilots have "
-    "told. By then some of it is done, and of others that are being sampled only what runs counts: "
-    "so it may be less than under the oracle."
-)
-
-SLEARN: Final = "slearn"
-SIGMA: Final = "slearn-3sigma"
-SIGMA_THIN: Final = "slearn-3sigma-tl"
-POINT: Final = "slearn-point-est"
-ORACLE: Final = "slearn-oracle"
-JOINT: Final = "slearn-joint"
-LAS: Final = "las"
-FIFO: Final = "task_fifo"
-
-TRACES: Final = {"2strace": "2STrace", "gtrace11": "GTrace11", "gtrace19": "GTrace19"}
-"""The published traces by the name of their calibration."""
-WIDE_BEGINS: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class SLearnStudyParameters(StudyParameters, quick="seeds=6", minutes=(2, 6)):
-    """Parameters that these studies share."""
-
-    POSITIVE: ClassVar[tuple[str, ...]] = ("median_tasks",)
-
-    seeds: int = 20
-
-    jobs: int = 1250
-    """Of a run."""
-    median_tasks: float = 60.0
-    """Of the traces whose jobs are wider than SLearn's section 5.3.5 says."""
-
-
-class Traces(NamedTuple):
-    """Short forms of the generators of a run and of its history, and what the trace is called."""
-
-    name: str
-    run: str
-    history: str
-
-
-def narrow(trace: str) -> str:
-    """Return the name of a trace whose widths are those of section 5.3.5."""
-    return TRACES[trace]
-
-
-def wider(trace: str) -> str:
-    """Return the name of a trace whose jobs are wider."""
-    return f"{TRACES[trace]}, wider jobs"
-
-
-def traces(parameters: SLearnStudyParameters) -> tuple[Traces, ...]:
-    """All three traces, with the widths of section 5.3.5 and with wider jobs."""
-    wide = f",median_tasks={parameters.median_tasks:g}"
-    return tuple(
-        made_by("slearn", name(trace), f"calibration={trace},jobs={parameters.jobs}{extra}")
-        for name, extra in ((narrow, ""), (wider, wide))
-        for trace in TRACES
-    )
-
-
-def made_by(generator: str, name: str, settings: str) -> Traces:
-    """Generate a run with a history of its own."""
-    return Traces(name, f"{generator}({settings})", f"{generator}({settings},part=history)")
-
-
-def by_name(*policies: str) -> Mapping[str, str]:
-    """Systems that are called as their policies."""
-    return {policy: policy for policy in policies}
-
-
-def points(
-    places: Iterable[Traces],
-    seeds: int,
-    systems: Mapping[str, str],
-    task: Callable[[str, str, int, str], Task],
-) -> tuple[GridPoint, ...]:
-    """Every system on every trace; a task is made of run, history, seed and what systems has."""
-    return tuple(
-        GridPoint(place.name, None, system, seed, task(place.run, place.history, seed, told))
-        for place in places
-        for seed in range(seeds)
-        for system, told in systems.items()
-    )
-
-
-def cases(
-    places: Iterable[Traces],
-    seeds: int,
-    policies: Mapping[str, str],
-    *,
-    faster: str | None = None,
-    slower: str | None = None,
-) -> tuple[GridPoint, ...]:
-    """Every policy, by its system's name, on every trace.
-
-    The speed-up is that of ``faster`` over ``slower``: the system itself where none is given.
-    """
-
-    def trial(run: str, history: str, seed: int, policy: str) -> TaskTrial:
-        return TaskTrial(run, history, seed, policy, faster or policy, slower or policy)
-
-    return points(places, seeds, policies, trial)
-
-
-def claims(
-    about: Callable[[str, str], Mapping[str, Bound]],
-) -> tuple[PublishedClaim, ...]:
-    """Return the claims about each trace (its calibration and its group), wider jobs first."""
-    return published(*(about(trace, name(trace)) for name in (wider, narrow) for trace in TRACES))
-
-
-@dataclass(frozen=True, slots=True)
 class TaskTrial:
     """A replay of tasks, and how much faster one policy is than another on the same jobs."""
 
@@ -322,42 +208,40 @@ class TaskTrial:
     slower: str
     """Whose speed-up over whom; one of them is the policy, as a rule."""
 
-    def measure(self) -> dict[str, float]:
+    def measure(self) -> Mapping[str, float]:
         """The measures of this module, as far as the policy has estimates."""
-        found = self._replay(self.policy)
-        stages = found.stages
+        of_trace = (self.workload, self.history, self.seed)
+        found, faster, slower = (
+            replayed(*of_trace, policy) for policy in (self.policy, self.faster, self.slower)
+        )
         first_task = first_tasks(found)
-        size = np.add.reduceat(stages.runtime_seconds, first_task[:-1])
-        waits = normalised_waiting(found.submit, found.start, stages.runtime_seconds, first_task)
-        gain = speedup(completion(self._replay(self.slower)), completion(self._replay(self.faster)))
+        runtime = found.stages.runtime_seconds
+        size = np.add.reduceat(runtime, first_task[:-1])
+        waits = normalised_waiting(found.submit, found.start, runtime, first_task)
+        gain = speedup(completion(slower), completion(faster))
         return {
-            FASTER.name: gain.average,
-            MEDIAN.name: gain.median,
-            NINE_TENTHS.name: gain.p90,
-            COMPLETION.name: float(completion(found).mean()),
-            WAITING.name: float(np.nanmedian(waits)),
-            **estimates(found.estimate, size, np.diff(first_task) >= WIDE_BEGINS),
+            "speedup": gain.average,
+            "median_speedup": gain.median,
+            "p90_speedup": gain.p90,
+            "completion_seconds": float(completion(found).mean()),
+            "normalised_waiting": float(np.nanmedian(waits)),
+            **estimates(found.estimate, size, np.diff(first_task) >= THIN_BELOW),
         }
 
-    def _replay(self, policy: str) -> TasksReplayed:
-        return replayed(self.workload, self.history, self.seed, policy)
 
-
-def completion(found: TasksReplayed) -> NDArray[np.float64]:
+def completion(found: TasksReplayed) -> Floats:
     """Seconds from each job's submission to the end of its last task; shape (jobs,)."""
     return found.job_end - found.submit
 
 
-def first_tasks(found: TasksReplayed) -> NDArray[np.int64]:
+def first_tasks(found: TasksReplayed) -> Integers:
     """Return where each job's tasks begin, and where the last one's end; shape (jobs + 1,)."""
-    begins: NDArray[np.int64] = found.stages.first_task[found.stages.first_stage]
+    begins: Integers = found.stages.first_task[found.stages.first_stage]
     return begins
 
 
 @lru_cache(maxsize=4)
-def by_job(
-    workload: str, history: str, seed: int, policy: str
-) -> Mapping[str, NDArray[np.float64]]:
+def by_job(workload: str, history: str, seed: int, policy: str) -> Mapping[str, Floats]:
     """Waits, signed errors of wide jobs and work ahead of each job; nan where it has none.
 
     Shape (jobs,) each.
@@ -367,37 +251,28 @@ def by_job(
     runtime = found.stages.runtime_seconds
     known = np.where(found.pilots > 0, found.estimated, found.submit)
     error = signed_error_percent(found.estimate, found.stages.job_seconds) / 100.0
+    queues, slots = size_queues(found.estimate), generated(workload, seed).processors
     return {
-        WAITING.name: normalised_waiting(found.submit, found.start, runtime, first_task),
-        SIGNED_ERROR.name: np.where(np.diff(first_task) >= WIDE_BEGINS, error, np.nan),
-        AHEAD.name: resistance(
-            known,
-            size_queues(found.estimate),
-            known,
-            found.start,
-            runtime,
-            first_task,
-            generated(workload, seed).processors,
-        ),
+        "normalised_waiting": normalised_waiting(found.submit, found.start, runtime, first_task),
+        "signed_error": np.where(np.diff(first_task) >= THIN_BELOW, error, np.nan),
+        "resistance": resistance(known, queues, known, found.start, runtime, first_task, slots),
     }
 
 
-def estimates(
-    estimate: NDArray[np.float64], size: NDArray[np.float64], wide: NDArray[np.bool_]
-) -> dict[str, float]:
+def estimates(estimate: Floats, size: Floats, wide: Booleans) -> Mapping[str, float]:
     """Errors and queues of the wide jobs with an estimate; nothing without any."""
     known = wide & np.isfinite(estimate) & (size > 0.0)
     if not known.any():
         return {}
     error = np.abs(estimate[known] - size[known]) / size[known]
-    queues = queue_correctness(size_queues(estimate), size_queues(size), known)
+    right, low, high = queue_correctness(size_queues(estimate), size_queues(size), known)
     return {
-        ERROR.name: float(np.quantile(error, 0.5)),
-        LARGE_ERROR.name: float(np.quantile(error, 0.9)),
-        OVER.name: float((estimate[known] > size[known]).mean()),
-        RIGHT.name: queues.right / 100.0,
-        TOO_LOW.name: queues.too_low_priority / 100.0,
-        TOO_HIGH.name: queues.too_high_priority / 100.0,
+        "error_median": float(np.quantile(error, 0.5)),
+        "error_p90": float(np.quantile(error, 0.9)),
+        "over_estimated": float((estimate[known] > size[known]).mean()),
+        "right_queue": right,
+        "too_low": low,
+        "too_high": high,
     }
 
 
@@ -406,27 +281,4 @@ def replayed(workload: str, history: str, seed: int, policy: str) -> TasksReplay
     """Replay the run under a policy that has learned the history; kept for other cases."""
     return replay_task_arrays(
         generated(workload, seed), parse_policy(policy), generated(history, seed)
-    )
-
-
-def notes(parameters: SLearnStudyParameters) -> tuple[str, ...]:
-    """Return where these studies differ from the published ones."""
-    return (
-        "The traces are generated, since 2Sigma's is not public: with the published coefficients "
-        "of variation over time and over space (table 4), loads (table 5), and shares of jobs and "
-        "work by width and size (table 9, published for 2STrace and taken for all).",
-        "Widths are not published but for two statements that contradict each other (section "
-        "5.3.5 and table 9: 58.5 % of the jobs have four tasks or fewer, which table 8 does not "
-        "bear out). With them most large jobs are a few long tasks: 70 to 94 % of the mean "
-        "completion time is the longest task itself, which no scheduler shortens. Traces with "
-        f"wider jobs take a median of {parameters.median_tasks:g} tasks and none of three or four; "
-        "all else is the same.",
-        "What table 4 measures over time is the least variation over the features of a job, in a "
-        "window. The generator gives the published values to the jobs of a name. By the measure "
-        "itself that is too low where two similar jobs count (0.58 for 1.00, 0.17 for 0.20, 0.73 "
-        "for 1.35), and about right or too high where ten are needed (1.09, 0.46, 1.36): these "
-        "traces have too few jobs a day to tell (study slearn-variability).",
-        "Within a name runtimes are log-normal. A utility of 1 / t ** 2 then makes 3Sigma's "
-        "estimates too short for most jobs (published: too long for 60 %).",
-        "Every seed is another trace; the history is what the paper's first half is.",
     )
