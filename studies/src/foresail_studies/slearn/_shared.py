@@ -71,7 +71,7 @@ class SLearnStudyParameters(StudyParameters, quick="seeds=6", minutes=(2, 6)):
     """Of the traces whose jobs are wider than SLearn's section 5.3.5 says."""
 
 
-class Trace(NamedTuple):
+class Traces(NamedTuple):
     """Short forms of the generators of a run and of its history, and what the trace is called."""
 
     name: str
@@ -79,7 +79,7 @@ class Trace(NamedTuple):
     history: str
 
 
-def traces(parameters: SLearnStudyParameters) -> tuple[Trace, ...]:
+def traces(parameters: SLearnStudyParameters) -> tuple[Traces, ...]:
     """All three traces, with the widths of section 5.3.5 and with wider jobs."""
     wide = f",median_tasks={parameters.median_tasks:g}"
     return tuple(
@@ -89,9 +89,9 @@ def traces(parameters: SLearnStudyParameters) -> tuple[Trace, ...]:
     )
 
 
-def made_by(generator: str, name: str, settings: str) -> Trace:
+def made_by(generator: str, name: str, settings: str) -> Traces:
     """Generate a run with a history of its own."""
-    return Trace(name, f"{generator}({settings})", f"{generator}({settings},part=history)")
+    return Traces(name, f"{generator}({settings})", f"{generator}({settings},part=history)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from foresail.analysis.finding import Finding
-from foresail.model.arrays import Booleans, Floats, Integers
+from foresail.model.distribution import Booleans, Floats, Integers
 from foresail.model.registry import register
 from foresail.simulator.task_replay import TasksReplayed
 from foresail_studies.analyses.misordering import MISORDERED_BY_HISTORY, misordered_by_sampling
@@ -34,7 +34,7 @@ from foresail_studies.slearn._shared import (
     TRACES,
     SLearnStudyParameters,
     TaskTrial,
-    Trace,
+    Traces,
     by_job,
     completion,
     estimates,
@@ -65,7 +65,7 @@ def _study(
 
 
 def _cases(
-    places: Iterable[Trace],
+    places: Iterable[Traces],
     seeds: int,
     systems: Iterable[str],
     task: Callable[[str, str, int, str], Task],
