@@ -4,14 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
+import pytest
+
+from foresail.cli._service import start_cell
+from foresail.control.loop import Controller
+from foresail.control.policy import parse_policy
 from foresail.explain.forecast import Range, WaitingForecast
+from foresail.explain.outlook import outlook_of
+from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.cluster import Cluster
+from foresail.model.event import Submitted
 from foresail.model.job import Job
+from foresail.record.log_text import MemoryLog
+from foresail.record.records import Manifest
 from foresail.service import slow_answers as module
-from foresail.service.api.service import plan
-from foresail.service.slow_answers import Forecasts, PastForecasts, QueueForecaster, horizon, slowly
+from foresail.service.api.forecasts import forecast_answer
+from foresail.service.api.service import plan, waiting_bar
+from foresail.service.slow_answers import (
+    Forecasts,
+    PastForecasts,
+    QueueForecaster,
+    StandInRecord,
+    drawn_forecasts,
+    horizon,
+    slowly,
+)
 from foresail.service.store.protocol import ForecastKind, ForecastOutcome, ForecastRow
 
 SOON = Range(1.0, 2.0, 3.0)
@@ -175,6 +195,8 @@ def test_ends_of_all_that_runs_are_drawn_once(monkeypatch):
 def test_who_waits_no_more_is_not_in_the_plan():
     """Forecasts are some seconds old, of a long queue more: what has ended since is not to come."""
     forecasts = SimpleNamespace(
+        unknown=(),
+        doubt=lambda job_id: None,
         soonest={job_id: Job.gang(job_id, 0.0, 1) for job_id in "12"},
         waiting=dict.fromkeys("12", WaitingForecast(SOON, SOON, 0.0, None)),
     )
@@ -285,6 +307,44 @@ def test_nothing_is_drawn_while_nothing_is_to_be_kept(monkeypatch):
     assert asyncio.run(ask()) == 1
 
 
+@pytest.fixture
+def doubtful():
+    """One waits, of ranges of which only 43 % have held, by a rule that stands in."""
+    cluster, policy = Cluster.of_processors(4), "easy,requested"
+    log = MemoryLog(Manifest(policy, cluster))
+    controller = Controller(cluster, *parse_policy(policy).build(), log=log)
+    jobs = [Job.gang(job_id, 0.0, 4, 6_000.0, "ann") for job_id in ("runs", "waits")]
+    controller.step(0.0, [Submitted(0.0, job) for job in jobs])
+    record = StandInRecord.from_ends([(True, 60.0)] * 80 + [(False, 600.0)] * 20)
+    past = replace(PastForecasts.from_outcomes(()), held=dict.fromkeys(range(5), 0.43))
+    past = replace(past, stood_in=record)
+    made = drawn_forecasts(outlook_of(controller), StartForecaster(), past)
+    return replace(made, unknown=frozenset(), stand_in="several partitions")
+
+
+def test_no_range_is_printed_that_the_record_contradicts(doubtful):
+    """In tables, of the plan and before a job too; where too little is known none is printed."""
+    answer, job = forecast_answer(doubtful, "waits"), doubtful.soonest["waits"]
+    bar = waiting_bar(doubtful, job)
+    assert answer.held == bar.held == 0.43
+    assert "only 43 % were within" in " ".join(answer.remarks)
+    for each in (answer, bar):
+        assert start_cell(each.model_dump(), 0.0).endswith("), only 43 % held")
+    unknown = waiting_bar(replace(doubtful, unknown=frozenset({"waits"})), job)
+    assert start_cell(unknown.model_dump(), 0.0) == "too little is known yet"
+    sure = waiting_bar(replace(doubtful, held={}), job)
+    assert start_cell(sure.model_dump(), 0.0).endswith(")")
+
+
+def test_where_a_rule_stands_in_it_is_said_by_how_much_it_may_be_off(doubtful):
+    remark = forecast_answer(doubtful, "waits").remarks[-1]
+    said = "of the last 100 such starts 80 % were within their range, and half of them within 60 s"
+    assert said in remark
+    assert remark.endswith("not carried on with several partitions")
+    new = replace(doubtful, stood_in=StandInRecord())
+    assert "is not known yet, after 0 such starts" in forecast_answer(new, "waits").remarks[-1]
+
+
 def test_of_the_last_of_each_horizon_is_known_how_they_held():
     def outcome(made, seconds, *, has_started=True, kind=ForecastKind.SUBMISSION):
         row = ForecastRow("1", made, kind, 1, *(made + each for each in (5, 10, 20) * 2))
@@ -297,4 +357,7 @@ def test_of_the_last_of_each_horizon_is_known_how_they_held():
     assert PastForecasts.from_outcomes([*held, *late, *open_yet, *unknown]).held == {0: 2 / 3}
     assert PastForecasts.from_outcomes(held * 3 + late * 4).held == {0: 0.0}
     assert PastForecasts.from_outcomes(held[:20]).held == {}
+    stood = [replace(each, forecast=replace(each.forecast, stood_in=True)) for each in held]
+    assert PastForecasts.from_outcomes([*held, *stood]).stood_in == StandInRecord(100, 1.0, 0.0)
+    assert PastForecasts.from_outcomes(late).stood_in == StandInRecord()
     assert [horizon(each) for each in (0.0, 59.0, 60.0, 1e9)] == [0, 0, 1, 4]

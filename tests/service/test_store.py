@@ -228,11 +228,17 @@ def test_tables_are_as_they_are_declared_whatever_version_has_made_them(opening)
     assert differences(store) == []
     with store.database.reading() as connection:
         kept = connection.execute(select(FORECASTS)).one()
-    assert kept == ("1", 1.0, "submission", 0, 2.0, 3.0, 4.0, 2.5, 3.0, 3.5)
+    assert kept == ("1", 1.0, "submission", 0, 2.0, 3.0, 4.0, 2.5, 3.0, 3.5, False)
     with store.database.reading() as connection:
         subjects = connection.scalars(select(RECORDS.c.about).order_by(RECORDS.c.number))
         assert subjects.all() == ["7", ""]
     assert store.identity
+    with store.database.engine.begin() as connection:
+        connection.execute(text("ALTER TABLE start_forecasts DROP COLUMN stood_in"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0005'"))
+    store.close()
+    store = opening()
+    assert differences(store) == []
     store.close()
 
 

@@ -14,7 +14,7 @@ from foresail.cli.formats import print_table
 from foresail.client.connection import find_connection, together
 from foresail.explain.start_words import UNKNOWN, Moments, range_cell, range_words
 from foresail.model.errors import ForesailError, InputError
-from foresail.model.words import count, duration, listed, memory_size
+from foresail.model.words import count, duration, listed, memory_size, percent
 
 if TYPE_CHECKING:
     from foresail.client.service_client import ServiceClient
@@ -108,8 +108,12 @@ def in_use(cluster: Mapping[str, Any]) -> str:
 
 
 def start_cell(forecast: Mapping[str, Any] | None, now: float) -> str:
-    """Format when a job should start, in a table: ``15:00 (14:10 to 16:30)``; or nothing."""
-    return _start(forecast, now, range_cell)
+    """Format when a job should start, in a table: ``15:00 (14:10 to 16:30)``; or nothing.
+
+    Where few such ranges have held, that is said.
+    """
+    said, held = _start(forecast, now, range_cell), (forecast or {}).get("held")
+    return said if held is None or said == UNKNOWN else f"{said}, only {percent(held)} held"
 
 
 def start_words(forecast: Mapping[str, Any] | None, now: float) -> str:
@@ -276,4 +280,5 @@ def _planned(plan: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for each in plan["running"]:
         yield {**each, "state": "running", "start_seconds": each["start"]["p50"]}
     for each in plan["waiting"]:
-        yield {**each, "state": "pending", "forecast": {"start": each["start"]}}
+        forecast = {key: each[key] for key in ("start", "is_known", "held")}
+        yield {**each, "state": "pending", "forecast": forecast}

@@ -215,7 +215,7 @@ def _print_jobs(
         (
             _ANOTHERS if each["job_id"] is None else f"{each['job_id']} ({each['name']})",
             f"{each['cpus']:g}",
-            start_cell({"start": each[key]}, wait["now_seconds"]),
+            start_cell({**each, "start": each[key]}, wait["now_seconds"]),
         )
         for each in shown
     ]

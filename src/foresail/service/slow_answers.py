@@ -37,6 +37,7 @@ from foresail.model.distribution import Floats
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.job import Job
 from foresail.model.view import RunningJob
+from foresail.model.words import count, duration, percent
 from foresail.record.job_life import JobHistory
 from foresail.service.metrics import give_back_free_memory
 from foresail.service.snapshots import DaemonBusy, SnapshotCache
@@ -273,6 +274,9 @@ _SHORT_SECONDS: Final = 60.0
 many times its shortest one, some time added to both."""
 
 _MOST_OUTCOMES: Final = 4 * MOST
+_DOUBTFUL: Final = 0.6
+"""Where fewer of the last ranges of a kind held, that is said with the next ones."""
+
 _LAST: Final = 200
 _FEWEST_LAST: Final = 30
 """Of so many forecasts of a kind it is said how they held; of fewer than the latter nothing."""
@@ -282,18 +286,50 @@ _DRAWING: Final = ThreadPoolExecutor(2, thread_name_prefix="forecasts")
 
 
 @dataclass(frozen=True, slots=True)
+class StandInRecord:
+    """Record of the last forecasts in which a simpler rule stood in for the policy's own.
+
+    How many there are, the share of ranges that held, and by how much half of the middles were off.
+    """
+
+    starts: int = 0
+    held: float = 0.0
+    off_seconds: float = 0.0
+
+    @classmethod
+    def from_ends(cls, ends: Sequence[tuple[bool, float]]) -> StandInRecord:
+        """Make it of which ranges held, and by how much (seconds) their middles were off."""
+        if not ends:
+            return cls()
+        held, off = np.array(ends, dtype=np.float64).T
+        return cls(len(ends), float(held.mean()), float(np.median(off)))
+
+    @property
+    def sentence(self) -> str:
+        """By how much such forecasts may be off."""
+        if self.starts < _FEWEST_LAST:
+            return f"by how much is not known yet, after {count(self.starts, 'such start')}"
+        return (
+            f"of the last {count(self.starts, 'such start')} {percent(self.held)} were within "
+            f"their range, and half of them within {duration(self.off_seconds)} of its middle"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class PastForecasts:
     """Forecasts of which something is known by now."""
 
     calibration: StartCalibration
     held: Mapping[int, float]
     """Share of the last ones that held, by horizon."""
+    stood_in: StandInRecord
 
     @classmethod
     def from_outcomes(cls, outcomes: Sequence[ForecastOutcome]) -> PastForecasts:
         """Compare forecasts, in the order in which they were made, with what came about."""
         asked: list[AskedStart] = []
         held: dict[int, list[bool]] = {}
+        stood_in: list[tuple[bool, float]] = []
         for each in outcomes:
             row, seconds = each.forecast, each.seconds
             drawn = Range(row.drawn_low_seconds, row.drawn_median_seconds, row.drawn_high_seconds)
@@ -302,9 +338,10 @@ class PastForecasts:
             is_known = each.has_started or seconds > row.high_seconds
             if is_known and row.kind is not ForecastKind.UNKNOWN:
                 is_within = row.low_seconds <= seconds <= row.high_seconds
-                held.setdefault(horizon(row.median_seconds - row.made_seconds), []).append(
-                    is_within
-                )
+                ahead = horizon(row.median_seconds - row.made_seconds)
+                held.setdefault(ahead, []).append(is_within)
+                if row.stood_in:
+                    stood_in.append((is_within, abs(seconds - row.median_seconds)))
         return cls(
             StartCalibration(asked[-MOST:]),
             {
@@ -312,6 +349,7 @@ class PastForecasts:
                 for which, some in held.items()
                 if len(some) >= _FEWEST_LAST
             },
+            StandInRecord.from_ends(stood_in[-_LAST:]),
         )
 
 
@@ -336,8 +374,15 @@ class Forecasts:
     """Jobs of which too little is known for a range."""
     held: Mapping[int, float]
     """Share of the last forecasts that held, by horizon."""
+    stood_in: StandInRecord = StandInRecord()
     stand_in: str | None = None
     """Why a simpler rule than the policy's own starts jobs in the futures; None if none does."""
+
+    def doubt(self, job_id: str) -> float | None:
+        """Return the share of ranges so far ahead that held, where these were too few."""
+        wait = self.waiting[job_id].start.median - self.outlook.now
+        held = self.held.get(horizon(wait), 1.0) if math.isfinite(wait) else 1.0
+        return held if held < _DOUBTFUL else None
 
     def cause(self, job_id: str) -> Job | None:
         """Return the job that runs on whose end most of what is open of a start depends."""
@@ -567,6 +612,7 @@ def _due_rows(made: Forecasts, kept: Mapping[str, float]) -> Iterator[ForecastRo
             len(made.waiting),
             *(stated.low, stated.median, stated.high),
             *(drawn.low, drawn.median, drawn.high),
+            stood_in=made.stand_in is not None,
         )
 
 
@@ -591,4 +637,4 @@ def drawn_forecasts(
     unknown = frozenset(job.job_id for job in some if starts.ended_alike(job) < _FEWEST_ENDED)
     stood = replace(outlook, rule=None, recent=())
     stand_in = stand_in_reason(outlook)
-    return Forecasts(stood, drawn, waiting, soonest, unknown, past.held, stand_in)
+    return Forecasts(stood, drawn, waiting, soonest, unknown, past.held, past.stood_in, stand_in)

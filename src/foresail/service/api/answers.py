@@ -15,6 +15,9 @@ JobState = Literal[
 """Where a job is in its life."""
 
 
+_HELD = "Share of the last starts forecast so far ahead within their range, where these are few."
+
+
 class RangeAnswer(BaseModel):
     """Quantiles at 10, 50 and 90 %; null where it is not to be expected at all."""
 
@@ -60,6 +63,7 @@ class ForecastAnswer(BaseModel):
     is_known: bool = Field(
         default=True, description="False: too little is known yet for its ranges to say anything."
     )
+    held: float | None = Field(default=None, description=_HELD, examples=[0.43])
     remarks: list[str] = Field(
         default_factory=list,
         examples=[["mostly: how long job 17 runs"]],
@@ -91,6 +95,8 @@ class PlannedJobAnswer(BaseModel):
     cpus: float
     start: RangeAnswer
     end: RangeAnswer
+    is_known: bool = Field(default=True, description="Whether enough is known for its ranges.")
+    held: float | None = Field(default=None, description=_HELD)
     deadline_seconds: float | None
     misses: float | None = Field(description="Probability that it misses its deadline.")
 

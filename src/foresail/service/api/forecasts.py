@@ -48,7 +48,7 @@ from foresail.service.api.callers import (
 from foresail.service.api.problems import CallRefused, api_router
 from foresail.service.api.service import running_bar, seen_by, waiting_bar
 from foresail.service.api.submissions import JobChecks, JobRequest
-from foresail.service.slow_answers import Forecasts, horizon
+from foresail.service.slow_answers import Forecasts
 from foresail.service.snapshots import ClusterSnapshot
 from foresail.service.store.protocol import HORIZONS_SECONDS, Judged, Row
 
@@ -208,9 +208,6 @@ async def predictions(caller: AnyCaller, parts: Parts) -> PredictionsAnswer:  # 
 _WIDE: Final = 0.2
 """Share of the wait that a range is wide whose cause is said."""
 
-_DOUBTFUL: Final = 0.6
-"""Where fewer of the last ranges of a kind held, that is said with the next ones."""
-
 
 def forecast_answer(
     forecasts: Forecasts, job_id: str, before: float | None = None
@@ -233,6 +230,7 @@ def forecast_answer(
         made_seconds=now,
         sentence=f"starts {range_words(moments, now)}" if is_known else UNKNOWN,
         is_known=is_known,
+        held=forecasts.doubt(job_id),
         remarks=[*_remarks(forecasts, job_id)] if is_known else [],
         chances=ChancesAnswer(
             within_hour=chance(now + 3_600.0),
@@ -258,17 +256,18 @@ def _remarks(forecasts: Forecasts, job_id: str) -> Iterator[str]:
         is_own = (cause.user or "").partition("/")[0] == (job.user or "").partition("/")[0]
         whose = f"job {cause.job_id}" if is_own else "another user's job"
         yield f"mostly: how long {whose} runs"
-    held = forecasts.held.get(horizon(start.median - now), 1.0)
-    if held < _DOUBTFUL:
+    doubt = forecasts.doubt(job_id)
+    if doubt is not None:
         yield (
-            f"of the last starts that were forecast so far ahead only {percent(held)} were within "
+            f"of the last starts that were forecast so far ahead only {percent(doubt)} were within "
             "their range"
         )
+    off = f"may be off, {forecasts.stood_in.sentence}"
     if not forecasts.outlook.has_order:
-        yield "may be off: this policy plans by no order of a queue that could be carried on"
+        yield f"{off}: this policy plans by no order of a queue that could be carried on"
     elif forecasts.stand_in is not None:
         yield (
-            "may be off: jobs start in the queue's order and by backfilling in the futures; the "
+            f"{off}: jobs start in the queue's order and by backfilling in the futures; the "
             f"policy's own passes are not carried on with {forecasts.stand_in}"
         )
 
@@ -382,8 +381,8 @@ async def wait(job_id: JobId, caller: AnyCaller, parts: Parts) -> WaitAnswer:
         ],
         running_in_all=len(runs),
         before=[
-            seen_by(caller, waiting_bar(each.pending.job, forecasts.waiting[job]))
-            for each, job in zip(before, ids, strict=False)
+            seen_by(caller, waiting_bar(forecasts, each.pending.job))
+            for each in before
             if forecasts is not None
         ],
         forecast=None if forecasts is None else forecast_answer(forecasts, job_id),

@@ -30,7 +30,7 @@ from foresail.service.api.callers import (
     current_snapshot,
 )
 from foresail.service.api.problems import CallRefused, api_router
-from foresail.service.slow_answers import Overview
+from foresail.service.slow_answers import Forecasts, Overview
 from foresail.service.snapshots import ClusterSnapshot, DaemonBusy
 from foresail.service.store.protocol import Command, CommandRequest, JobsWanted
 from foresail.service.tokens import AccessToken, Role
@@ -258,9 +258,7 @@ async def plan(
         rows = await asyncio.to_thread(parts.store.jobs, these)
         still = {row["job_id"] for row in rows} - {each.job.job_id for each in snapshot.running}
         waiting = [
-            waiting_bar(job, forecasts.waiting[job_id])
-            for job_id, job in soonest.items()
-            if job_id in still
+            waiting_bar(forecasts, job) for job_id, job in soonest.items() if job_id in still
         ]
     total = sum(each.total.cpus for each in snapshot.cluster.partitions)
     return answers.PlanAnswer(
@@ -298,9 +296,11 @@ def running_bar(running: RunningJob, found: RunningForecast) -> answers.PlannedJ
     return _bar(running.job, running.held.cpus, begun, found)
 
 
-def waiting_bar(job: Job, found: WaitingForecast) -> answers.PlannedJobAnswer:
+def waiting_bar(forecasts: Forecasts, job: Job) -> answers.PlannedJobAnswer:
     """Return a waiting job, and when it should start and end."""
-    return _bar(job, job.cpus, found.start, found)
+    found, is_known = forecasts.waiting[job.job_id], job.job_id not in forecasts.unknown
+    told = {"is_known": is_known, "held": forecasts.doubt(job.job_id)}
+    return _bar(job, job.cpus, found.start, found).model_copy(update=told)
 
 
 def _bar(

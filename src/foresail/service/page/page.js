@@ -251,6 +251,7 @@ function row(job, now, horizon) {
   if (start && job.state !== "running" && LIVING.includes(job.state)) {
     if (job.forecast.is_known) starts.append(startRange(start, now, horizon), " ");
     starts.append(startWords(job.forecast, now));
+    if (job.forecast.held !== null) starts.append(`; only ${percent(job.forecast.held)} of such ranges held`);
   } else if (job.state === "pending") starts.append(element("span", { class: "note" }, "being forecast"));
   else if (job.state === "running") starts.append("runs");
   return element("tr", {},

@@ -129,7 +129,9 @@ function barWords(bar, now) {
   const range = `(${duration((bar.job.end.p10 ?? Infinity) - now)} to ${duration((bar.job.end.p90 ?? Infinity) - now)})`;
   const starts = bar.runs ? "runs" : `starts in ${duration(bar.job.start.p50 - now)}`;
   const misses = bar.job.misses === null ? "" : `, misses its deadline with ${percent(bar.job.misses)}`;
-  return `${who}: ${bar.job.cpus} cpus, ${starts}, ${ends} ${range}${misses}`;
+  if (!bar.job.is_known) return `${who}: ${bar.job.cpus} cpus, too little is known yet${misses}`;
+  const held = bar.job.held === null ? "" : `, only ${percent(bar.job.held)} of such ranges held`;
+  return `${who}: ${bar.job.cpus} cpus, ${starts}, ${ends} ${range}${held}${misses}`;
 }
 
 export function planWords(plan) {

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     Connection,
     Engine,
@@ -26,6 +27,7 @@ from sqlalchemy import (
     Table,
     Text,
     bindparam,
+    false,
     func,
     insert,
     inspect,
@@ -119,10 +121,12 @@ FORECASTS: Final = Table(
     *_columns(Integer, "waiting"),
     *_floats("low_seconds median_seconds high_seconds"),
     *_floats("drawn_low_seconds drawn_median_seconds drawn_high_seconds"),
+    *_columns(Boolean, "stood_in", server_default=false()),
 )
 """Forecasts of each job's start, of ``kind`` ``submission`` when it came, ``waiting`` at each
 doubling of its wait, ``unknown`` where too little was known then: quantiles (10, 50, 90 %) in Unix
-seconds, and these as they were drawn, before they were corrected; and how many jobs waited."""
+seconds, and these as they were drawn, before they were corrected; how many jobs waited; and if a
+simpler rule stood in for the policy's own."""
 
 SAMPLES: Final = Table(
     "samples",
@@ -180,7 +184,7 @@ AUDIT: Final = Table(
 """What was done to tokens and to the policy, and who was refused."""
 
 
-LATEST: Final = "0005"
+LATEST: Final = "0006"
 """The version that this Foresail reads and writes."""
 
 _VERSIONS: Final = Table(
@@ -281,9 +285,18 @@ def _add_later_forecasts(connection: Connection) -> None:
     ranges = "low_seconds, median_seconds, high_seconds"
     connection.exec_driver_sql(
         f"INSERT INTO {FORECASTS.name} SELECT job_id, made_seconds, 'submission', 0, {ranges}, "
-        "drawn_low_seconds, median_seconds, drawn_high_seconds FROM forecasts"
+        "drawn_low_seconds, median_seconds, drawn_high_seconds, FALSE FROM forecasts"
     )
     connection.exec_driver_sql("DROP TABLE forecasts")
+
+
+def _add_stand_ins(connection: Connection) -> None:
+    """Let forecasts say if a simpler rule stood in; tables that were just made have the column."""
+    columns = inspect(connection).get_columns(FORECASTS.name)
+    if not any(each["name"] == "stood_in" for each in columns):
+        connection.exec_driver_sql(
+            f"ALTER TABLE {FORECASTS.name} ADD COLUMN stood_in BOOLEAN NOT NULL DEFAULT FALSE"
+        )
 
 
 _CHANGES: Final[Mapping[str, Callable[[Connection], None]]] = MappingProxyType(
@@ -292,6 +305,7 @@ _CHANGES: Final[Mapping[str, Callable[[Connection], None]]] = MappingProxyType(
         "0002": _add_subjects,
         "0003": _add_records_left,
         "0004": _add_later_forecasts,
+        "0005": _add_stand_ins,
     }
 )
 """By version: what makes the next one of it."""
@@ -440,7 +454,8 @@ class ForecastKind(StrEnum):
 class ForecastRow:
     """Forecast of a start: Unix seconds at 10, 50 and 90 %, as of ``made_seconds``.
 
-    The ``drawn`` ones are those before it was corrected; ``waiting`` is how many jobs waited.
+    The ``drawn`` ones are those before it was corrected; ``waiting`` is how many jobs waited;
+    ``stood_in``: a simpler rule than the policy's own started jobs in the futures.
     """
 
     job_id: str
@@ -453,6 +468,7 @@ class ForecastRow:
     drawn_low_seconds: float
     drawn_median_seconds: float
     drawn_high_seconds: float
+    stood_in: bool = False
 
 
 @dataclass(frozen=True, slots=True)
