@@ -157,40 +157,9 @@ def _write_json(folder: Path) -> Path:
     return folder
 
 
-def _flat(one: dict[str, Any], joint: str) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in one.items():
-        inner = value.items() if isinstance(value, dict) else ()
-        flat |= {f"{name}{joint}{part}": of for part, of in inner} or {name: value}
-    return flat
-
-
-def _write_csv(folder: Path, joint: str = ".") -> Path:
-    """As exports have them: sub-folders of CSV files with a header line."""
-    for table, objects in _objects_2019().items():
-        rows = [_flat(one, joint) for one in objects]
-        lines = _line(list(rows[0])) + "".join(_line(list(row.values())) for row in rows)
-        _gzipped(folder / table / "000.csv.gz", lines)
-    return folder
-
-
-def _write_parquet(folder: Path) -> Path:
-    """Numbers are numbers there, resources are structs."""
-    whole = ("time", "type", "start_time", "end_time", "instance_index", "collection_id")
-    folder.mkdir(exist_ok=True)
-    for table, objects in _objects_2019().items():
-        frame = pl.DataFrame(objects, infer_schema_length=None)
-        present = [name for name in whole if name in frame.columns]
-        frame.cast(dict.fromkeys(present, pl.Int64())).write_parquet(folder / f"{table}.parquet")
-    return folder
-
-
 LAYOUTS: dict[str, Callable[[Path], Path]] = {
     "2011": _write_2011,
     "2019_json": _write_json,
-    "2019_csv": _write_csv,
-    "2019_csv_underscored": lambda folder: _write_csv(folder, "_"),
-    "2019_parquet": _write_parquet,
 }
 
 
@@ -358,19 +327,12 @@ def test_bad_json_lines(tmp_path, bad):
 
 
 def test_folders_that_are_no_trace(tmp_path):
-    """A folder without events, a damaged Parquet file, a table without a column: InputError."""
+    """A folder without events: InputError."""
     with pytest.raises(InputError, match="no reader knows"):
         read(tmp_path)
     for reader in ("google_2011", "google_2019"):
         with pytest.raises(InputError, match="events"):
             read(tmp_path, reader)
-    (tmp_path / "collection_events.parquet").write_bytes(b"no parquet at all")
-    with pytest.raises(InputError, match="Parquet"):
-        read(tmp_path)
-    (tmp_path / "collection_events.parquet").unlink()
-    (tmp_path / "collection_events.csv").write_text("time,type\n1,0\n")
-    with pytest.raises(InputError, match="collection_id"):
-        read(tmp_path)
 
 
 def test_each_layout_has_one_reader(tmp_path):

@@ -1,13 +1,12 @@
-"""Google's cluster-usage traces of 2011 (CSV parts) and of 2019 (JSON lines, CSV or Parquet)."""
+"""Google's cluster-usage traces of 2011 (CSV parts) and of 2019 (JSON lines)."""
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import polars as pl
@@ -18,7 +17,6 @@ from foresail.model.errors import InputError, require_positive
 from foresail.model.registry import Example, register
 from foresail.traces.delimited import read_delimited
 from foresail.traces.measured import task_keys, tasks_table, usage_table
-from foresail.traces.parquet import parquet_of, require_possible_pages_of
 from foresail.traces.reading import LINE, Notes, Sample
 from foresail.traces.source import LogFile, head
 from foresail.traces.text_values import with_numbers
@@ -62,34 +60,11 @@ class GoogleParameters:
         require_positive(self, "cores_per_machine")
 
 
-def part_files(folder: Path, table: str, endings: tuple[str, ...]) -> list[Path]:
+def part_files(folder: Path, table: str, ending: str) -> list[Path]:
     """The files of one table, by name: in a sub-folder of its name, or named after it."""
     inside = folder / table
     names = inside.iterdir() if inside.is_dir() else folder.glob(f"{table}*")
-    return sorted(
-        path for path in names if path.is_file() and any(end in path.name for end in endings)
-    )
-
-
-def all_rows(
-    files: Iterable[Path],
-    chunks_of: Callable[[Path, Notes], Iterator[pl.DataFrame]],
-    columns: tuple[str, ...],
-    notes: Notes,
-) -> pl.DataFrame:
-    """The files' chunks as one table, its numeric columns turned to numbers, the others text.
-
-    Rows with a bad number, or without a job, task or time, are dropped and counted. Times become
-    seconds, null after the end of the trace.
-    """
-    numbers = tuple(name for name in columns if name in _NUMBERS)
-    kinds = {name: pl.Float64() if name in numbers else pl.String() for name in columns}
-    parts = [pl.DataFrame(schema=kinds)]
-    for file in files:
-        of_part = Notes(file, notes.strict, notes.advance)
-        parts += [_checked(chunk, numbers, of_part) for chunk in chunks_of(file, of_part)]
-        notes.repairs.update(of_part.repairs)
-    return pl.concat(parts)
+    return sorted(path for path in names if path.is_file() and ending in path.name)
 
 
 def _checked(chunk: pl.DataFrame, numbers: tuple[str, ...], notes: Notes) -> pl.DataFrame:
@@ -106,7 +81,7 @@ def _seconds(name: str) -> pl.Expr:
     return pl.when(pl.col(name) < _AFTER_THE_END).then(pl.col(name) * _MICROSECOND).alias(name)
 
 
-def with_event_names(chunk: pl.DataFrame, names: dict[str, str], notes: Notes) -> pl.DataFrame:
+def with_event_names(chunk: pl.DataFrame, names: tuple[str, ...], notes: Notes) -> pl.DataFrame:
     """The chunk with names of events in ``type``, where there are codes (or the names themselves).
 
     Raises
@@ -115,10 +90,11 @@ def with_event_names(chunk: pl.DataFrame, names: dict[str, str], notes: Notes) -
         When strict and there are unknown codes; else their rows are dropped and counted.
     """
     code = pl.col("type").str.strip_suffix(".0").str.to_lowercase()
-    known = names | {name: name for name in names.values()}
+    codes = {str(code): name for code, name in enumerate(names)}
+    known = codes | {name: name for name in names}
     named = chunk.with_columns(code.replace_strict(known, default=None, return_dtype=pl.String))
     strange = named["type"].is_null()
-    notes.repair_rows("dropped_unknown_event", chunk, strange, "type", ", ".join(names))
+    notes.repair_rows("dropped_unknown_event", chunk, strange, "type", ", ".join(codes))
     return named.filter(~strange)
 
 
@@ -128,8 +104,8 @@ def tables(
     usage: pl.DataFrame,
     parameters: GoogleParameters,
     notes: Notes,
-) -> Iterator[pl.DataFrame]:
-    """The jobs, as one chunk; tasks and usage go to the notes, where there are any.
+) -> pl.DataFrame:
+    """The jobs; tasks and usage go to the notes, where there are any.
 
     Columns are those of ``JOB_EVENT``, ``TASK_EVENT`` (with names in ``type``) and ``USAGE``,
     times in seconds, cpus and memory normalised.
@@ -137,28 +113,24 @@ def tables(
     cores = parameters.cores_per_machine
     notes.header["memory_unit"] = MEMORY_UNIT
     notes.header["cores_per_machine"] = f"{cores:g}"
-    jobs = _jobs(job_events)
-    if task_events.height:
-        tasks = _tasks(task_events, cores)
+    tasks = _tasks(task_events, cores)
+    per_job = tasks.group_by("job_id").agg(
+        tasks=pl.len(),
+        cpus_per_task=pl.col("cpus").mean(),
+        memory_bytes_per_task=pl.col("memory_bytes").mean(),
+        priority=pl.col("priority").drop_nulls().last(),
+    )
+    if tasks.height:
         notes.tasks = tasks_table(tasks)
-        per_job = tasks.group_by("job_id").agg(
-            tasks=pl.len(),
-            cpus_per_task=pl.col("cpus").mean(),
-            memory_bytes_per_task=pl.col("memory_bytes").mean(),
-            priority=pl.col("priority").drop_nulls().last(),
-        )
-        jobs = jobs.join(per_job, on="job_id", how="left", maintain_order="left")
+    elif usage.height:
+        per_job = usage.group_by("job_id").agg(tasks=pl.col("task").n_unique())
+    jobs = _jobs(job_events).join(per_job, on="job_id", how="left", maintain_order="left")
+    absent = [pl.lit(None, pl.Float64).alias("cpus_per_task")]
+    jobs = jobs.with_columns(pl.col("tasks").fill_null(1), *absent[: "cpus_per_task" not in jobs])
     if usage.height:
         notes.usage = _usage(usage, cores)
-        if "tasks" not in jobs.columns:
-            widths = notes.usage.group_by("job_id").agg(tasks=pl.col("task").n_unique())
-            jobs = jobs.join(widths, on="job_id", how="left", maintain_order="left")
-    absent = [name for name in ("tasks", "cpus_per_task") if name not in jobs.columns]
-    jobs = jobs.with_columns(pl.lit(None).alias(name) for name in absent)
-    jobs = jobs.with_columns(pl.col("tasks").fill_null(1))
-    if notes.usage is not None:
         jobs = with_use(jobs, notes.usage)
-    yield jobs.sort("submit_seconds", maintain_order=True)
+    return jobs.sort("submit_seconds", maintain_order=True)
 
 
 def _jobs(events: pl.DataFrame) -> pl.DataFrame:
@@ -274,50 +246,128 @@ def _known(values: pl.Series) -> NDArray[np.float64]:
     return values.fill_null(0.0).to_numpy()
 
 
-_ENDINGS_2011: Final = (".csv",)
-_ORIGIN_UNIX_SECONDS_2011: Final = 1_304_290_800.0 - 600.0
-"""2011-05-01 19:00 in New York is second 600 of the trace."""
-
-_EVENTS_2011: Final = {
-    "0": "submit",
-    "1": "schedule",
-    "2": "evict",
-    "3": "fail",
-    "4": "finish",
-    "5": "kill",
-    "6": "lost",
-    "7": "update_pending",
-    "8": "update_running",
+_EVENTS_2011: Final = (
+    *("submit", "schedule", "evict", "fail", "finish", "kill", "lost"),
+    *("update_pending", "update_running"),
+)
+_EVENTS_2019: Final = (
+    *("submit", "queue", "enable", "schedule", "evict", "fail", "finish", "kill", "lost"),
+    *("update_pending", "update_running"),
+)
+"""Events by their codes, from 0 on."""
+_COLUMNS_2011: Final = {
+    "job_events": (
+        *("time", "missing_info", "job_id", "type", "user", "scheduling_class"),
+        *("name", "logical_name"),
+    ),
+    "task_events": (
+        *("time", "missing_info", "job_id", "task", "machine_id", "type", "user"),
+        *("scheduling_class", "priority", "cpus", "memory", "disk_space", "different_machines"),
+    ),
+    "task_usage": (
+        *("start_time", "end_time", "job_id", "task", "machine_id", "average_cpus"),
+        *("average_memory", "assigned_memory", "unmapped_page_cache", "total_page_cache"),
+        *("maximum_memory", "disk_io_time", "local_disk_space", "maximum_cpus"),
+        *("maximum_disk_io_time", "cycles_per_instruction", "memory_accesses_per_instruction"),
+        *("sample_portion", "aggregation_type", "sampled_cpus"),
+    ),
 }
-_JOB_EVENTS: Final = (
-    *("time", "missing_info", "job_id", "type", "user", "scheduling_class"),
-    *("name", "logical_name"),
-)
-_TASK_EVENTS: Final = (
-    *("time", "missing_info", "job_id", "task", "machine_id", "type", "user"),
-    *("scheduling_class", "priority", "cpus", "memory", "disk_space", "different_machines"),
-)
-_TASK_USAGE: Final = (
-    *("start_time", "end_time", "job_id", "task", "machine_id", "average_cpus", "average_memory"),
-    *("assigned_memory", "unmapped_page_cache", "total_page_cache", "maximum_memory"),
-    *("disk_io_time", "local_disk_space", "maximum_cpus", "maximum_disk_io_time"),
-    *("cycles_per_instruction", "memory_accesses_per_instruction", "sample_portion"),
-    *("aggregation_type", "sampled_cpus"),
-)
-"""Columns of ``task_usage``; the first release has no ``sampled_cpus``."""
-_EXAMPLE_2011: Final = (
-    "700000000,,100,0,bob,0,run-8,sort\n705000000,,100,1,bob,0,run-8,sort\n"
-    "1005000000,,100,4,bob,0,run-8,sort\n800000000,,200,0,bob,1,,sort\n",
-    "700000000,,100,0,7,0,u,0,1,0.0625,0.125,0.001,0\n"
-    "705000000,,100,0,7,1,u,0,1,0.0625,0.125,0.001,0\n"
-    "1005000000,,100,0,7,4,u,0,1,0.0625,0.125,0.001,0\n",
-    "705000000,805000000,100,0,7,0.03125,0.0625,0.1,0,0,0.125,0.01,0,0.0625,0.02,1.5,0.01,1,0,0.03\n",
-)
-"""Job events, task events and task usage."""
+"""Columns of each table; the first release has no ``sampled_cpus``."""
+_EVENT_2019: Final = {
+    "time": "time",
+    "type": "type",
+    "job_id": "collection_id",
+    "collection_type": "collection_type",
+}
+_FIELDS_2019: Final = {
+    "collection_events": {
+        **_EVENT_2019,
+        "user": "user",
+        "scheduling_class": "scheduling_class",
+        "name": "collection_name",
+        "logical_name": "collection_logical_name",
+    },
+    "instance_events": {
+        **_EVENT_2019,
+        "task": "instance_index",
+        "priority": "priority",
+        "cpus": "resource_request.cpus",
+        "memory": "resource_request.memory",
+    },
+    "instance_usage": {
+        "start_time": "start_time",
+        "end_time": "end_time",
+        "job_id": "collection_id",
+        "task": "instance_index",
+        "average_cpus": "average_usage.cpus",
+        "average_memory": "average_usage.memory",
+        "maximum_cpus": "maximum_usage.cpus",
+        "maximum_memory": "maximum_usage.memory",
+        "sampled_cpus": "random_sample_usage.cpus",
+        "collection_type": "collection_type",
+    },
+}
+_JOB: Final = ("0", "job")
+_JSON_LINES_AT_ONCE: Final = 1 << 16
+
+
+class _GoogleReader:
+    """What the readers of both traces share: tables of job events, task events and usage."""
+
+    TABLES: ClassVar[Mapping[str, object]]
+    """Its tables by name, in this order."""
+    ENDING: ClassVar[str]
+    """Of the files' names, but for that of a compression."""
+    EVENTS: ClassVar[tuple[str, ...]]
+    ORIGIN_UNIX_SECONDS: ClassVar[float]
+    TIME_ZONE: ClassVar[str | None] = None
+
+    def __init__(self, parameters: GoogleParameters) -> None:
+        self._parameters = parameters
+
+    def chunks(self, notes: Notes) -> Iterator[pl.DataFrame]:
+        """All jobs at once: an event of a job may be in any part."""
+        first, *_ = self.TABLES
+        if not notes.path.is_dir() or not part_files(notes.path, first, self.ENDING):
+            name = first.replace("_", " ")
+            raise InputError(f"no {name}", source=notes.path, expected=f"{first}/*{self.ENDING}.gz")
+        notes.origin_unix_seconds = self.ORIGIN_UNIX_SECONDS
+        notes.time_zone = self.TIME_ZONE or notes.time_zone
+        jobs, tasks, usage = (
+            self._table(table, columns, notes)
+            for table, columns in zip(self.TABLES, (JOB_EVENT, TASK_EVENT, USAGE), strict=True)
+        )
+        yield tables(jobs, tasks, usage, self._parameters, notes)
+
+    def _table(self, table: str, columns: tuple[str, ...], notes: Notes) -> pl.DataFrame:
+        """A table as a whole, its numeric columns turned to numbers, the others text.
+
+        Rows with a bad number, or without a job, task or time, are dropped and counted. Times
+        become seconds, null after the end of the trace.
+        """
+        numbers = tuple(name for name in columns if name in _NUMBERS)
+        kinds = {name: pl.Float64() if name in numbers else pl.String() for name in columns}
+        parts = [pl.DataFrame(schema=kinds)]
+        for file in part_files(notes.path, table, self.ENDING):
+            of_part = Notes(file, notes.strict, notes.advance)
+            for rows in self._rows(table, LogFile(file, notes.advance), of_part):
+                absent = [
+                    pl.lit(None, pl.String).alias(each) for each in columns if each not in rows
+                ]
+                chunk = rows.with_columns(absent)
+                if "type" in columns:
+                    chunk = with_event_names(chunk, self.EVENTS, of_part)
+                parts.append(_checked(chunk.select(*columns, LINE), numbers, of_part))
+            notes.repairs.update(of_part.repairs)
+        return pl.concat(parts)
+
+    def _rows(self, table: str, file: LogFile, notes: Notes) -> Iterator[pl.DataFrame]:
+        """A file's rows as text, by canonical name."""
+        raise NotImplementedError
 
 
 @register("reader", "google_2011", parameters=GoogleParameters)
-class Google2011Reader:
+class Google2011Reader(_GoogleReader):
     """Google's trace of 2011: a folder with ``job_events``, ``task_events`` and ``task_usage``.
 
     Each is a sub-folder of part files; the latter two may be absent, and of each there may be some
@@ -328,301 +378,104 @@ class Google2011Reader:
     ``cores_per_machine``, memory stays a share of the largest machine.
     """
 
-    def __init__(self, parameters: GoogleParameters) -> None:
-        self._parameters = parameters
+    TABLES = _COLUMNS_2011
+    ENDING = ".csv"
+    EVENTS = _EVENTS_2011
+    ORIGIN_UNIX_SECONDS = 1_304_290_800.0 - 600.0
+    """2011-05-01 19:00 in New York is second 600 of the trace."""
+    TIME_ZONE = "America/New_York"
 
     @staticmethod
     def examples() -> tuple[Example, ...]:
         """Small files of the layout."""
-        jobs, tasks, usage = (text.encode() for text in _EXAMPLE_2011)
-        files = {
-            "job_events/part-00000-of-00500.csv": jobs,
-            "task_events/part-00000-of-00500.csv": tasks,
-            "task_usage/part-00000-of-00500.csv": usage,
+        texts = {
+            "job_events": "700000000,,100,0,bob,0,run-8,sort\n705000000,,100,1,bob,0,run-8,sort\n"
+            "1005000000,,100,4,bob,0,run-8,sort\n800000000,,200,0,bob,1,,sort\n",
+            "task_events": "700000000,,100,0,7,0,u,0,1,0.0625,0.125,0.001,0\n"
+            "705000000,,100,0,7,1,u,0,1,0.0625,0.125,0.001,0\n"
+            "1005000000,,100,0,7,4,u,0,1,0.0625,0.125,0.001,0\n",
+            "task_usage": "705000000,805000000,100,0,7,0.03125,0.0625,0.1,0,0,0.125,0.01,0,0.0625,"
+            "0.02,1.5,0.01,1,0,0.03\n",
         }
-        jobs_alone = dict(list(files.items())[:1])
-        return (Example(jobs_alone), Example(files))
+        files = {f"{name}/part-00000-of-00500.csv": text.encode() for name, text in texts.items()}
+        return (Example(dict(list(files.items())[:1])), Example(files))
 
     def recognises(self, sample: Sample) -> bool:
         """A folder with a sub-folder ``job_events``."""
         return (sample.path / "job_events").is_dir()
 
-    def chunks(self, notes: Notes) -> Iterator[pl.DataFrame]:
-        """All jobs at once: an event of a job may be in any part."""
-        files = part_files(notes.path, "job_events", _ENDINGS_2011) if notes.path.is_dir() else []
-        if not files:
-            raise InputError(
-                "no parts of job events", source=notes.path, expected="job_events/part-*.csv.gz"
-            )
-        notes.origin_unix_seconds = _ORIGIN_UNIX_SECONDS_2011
-        notes.time_zone = "America/New_York"
-        jobs = _read_2011(files, _JOB_EVENTS, JOB_EVENT, notes)
-        of_tasks = part_files(notes.path, "task_events", _ENDINGS_2011)
-        tasks = _read_2011(of_tasks, _TASK_EVENTS, TASK_EVENT, notes)
-        of_usage = part_files(notes.path, "task_usage", _ENDINGS_2011)
-        usage = _read_2011(of_usage, _TASK_USAGE, USAGE, notes)
-        yield from tables(jobs, tasks, usage, self._parameters, notes)
-
-
-def _read_2011(
-    files: list[Path],
-    layout: tuple[str, ...],
-    columns: tuple[str, ...],
-    notes: Notes,
-) -> pl.DataFrame:
-    def chunks_of(file: Path, of_part: Notes) -> Iterator[pl.DataFrame]:
-        return _chunks_2011(file, layout, columns, of_part)
-
-    return all_rows(files, chunks_of, columns, notes)
-
-
-def _chunks_2011(
-    file: Path, layout: tuple[str, ...], columns: tuple[str, ...], notes: Notes
-) -> Iterator[pl.DataFrame]:
-    """A part's rows; columns that an older release lacks are null."""
-    fields = head(file).partition(b"\n")[0].count(b",") + 1
-    header = layout[:-1] if layout is _TASK_USAGE and fields == len(layout) - 1 else layout
-    known = tuple(name for name in columns if name in header)
-    for chunk in read_delimited(LogFile(file, notes.advance), notes, known, header=header):
-        absent = [name for name in columns if name not in known]
-        whole = chunk.with_columns(pl.lit(None, pl.String).alias(name) for name in absent)
-        yield (with_event_names(whole, _EVENTS_2011, notes) if "type" in columns else whole).select(
-            *columns, LINE
-        )
-
-
-_ENDINGS_2019: Final = (".json", ".csv", ".parquet")
-_ORIGIN_UNIX_SECONDS_2019: Final = 1_556_694_000.0 - 600.0
-"""2019-05-01 00:00 in Los Angeles is second 600 of the traces."""
-
-_EVENTS_2019: Final = {
-    "0": "submit",
-    "1": "queue",
-    "2": "enable",
-    "3": "schedule",
-    "4": "evict",
-    "5": "fail",
-    "6": "finish",
-    "7": "kill",
-    "8": "lost",
-    "9": "update_pending",
-    "10": "update_running",
-}
-_COLLECTION_EVENTS: Final = {
-    "time": "time",
-    "type": "type",
-    "job_id": "collection_id",
-    "user": "user",
-    "scheduling_class": "scheduling_class",
-    "name": "collection_name",
-    "logical_name": "collection_logical_name",
-    "collection_type": "collection_type",
-}
-_INSTANCE_EVENTS: Final = {
-    "time": "time",
-    "type": "type",
-    "job_id": "collection_id",
-    "task": "instance_index",
-    "priority": "priority",
-    "cpus": "resource_request.cpus",
-    "memory": "resource_request.memory",
-    "collection_type": "collection_type",
-}
-_INSTANCE_USAGE: Final = {
-    "start_time": "start_time",
-    "end_time": "end_time",
-    "job_id": "collection_id",
-    "task": "instance_index",
-    "average_cpus": "average_usage.cpus",
-    "average_memory": "average_usage.memory",
-    "maximum_cpus": "maximum_usage.cpus",
-    "maximum_memory": "maximum_usage.memory",
-    "sampled_cpus": "random_sample_usage.cpus",
-    "collection_type": "collection_type",
-}
-_REQUIRED: Final = ("time", "type", "job_id", "start_time", "end_time", "task")
-_JOB: Final = ("0", "job")
-_JSON_LINES_AT_ONCE: Final = 1 << 16
-_JOB_EXAMPLE: Final = {
-    "collection_id": "100",
-    "collection_type": "0",
-    "user": "bob",
-    "scheduling_class": "1",
-    "collection_name": "run-8",
-    "collection_logical_name": "sort",
-}
-_TASK_EXAMPLE: Final = {
-    "collection_id": "100",
-    "instance_index": "0",
-    "collection_type": "0",
-    "priority": "103",
-    "resource_request": {"cpus": 0.0625, "memory": 0.125},
-}
-_TIMES: Final = {"0": "700000000", "3": "705000000", "6": "1005000000"}
-_EXAMPLE_2019: Final[dict[str, list[dict[str, Any]]]] = {
-    "collection_events": [{"time": at, "type": of, **_JOB_EXAMPLE} for of, at in _TIMES.items()],
-    "instance_events": [{"time": at, "type": of, **_TASK_EXAMPLE} for of, at in _TIMES.items()],
-    "instance_usage": [
-        {
-            "start_time": "705000000",
-            "end_time": "805000000",
-            "collection_id": "100",
-            "instance_index": "0",
-            "collection_type": "0",
-            "average_usage": {"cpus": 0.03125, "memory": 0.0625},
-            "maximum_usage": {"cpus": 0.0625, "memory": 0.125},
-            "random_sample_usage": {"cpus": 0.03125},
-        }
-    ],
-}
+    def _rows(self, table: str, file: LogFile, notes: Notes) -> Iterator[pl.DataFrame]:
+        header = _COLUMNS_2011[table]
+        fields = head(notes.path).partition(b"\n")[0].count(b",") + 1
+        if table == "task_usage" and fields == len(header) - 1:
+            header = header[:-1]
+        wanted = [name for name in header if name in {*JOB_EVENT, *TASK_EVENT, *USAGE}]
+        yield from read_delimited(file, notes, wanted, header=header)
 
 
 @register("reader", "google_2019", parameters=GoogleParameters)
-class Google2019Reader:
-    """Google's traces of 2019: a folder with exports of one cell's tables.
+class Google2019Reader(_GoogleReader):
+    """Google's traces of 2019: a folder with exports of one cell's tables as JSON lines.
 
     The tables ``collection_events``, ``instance_events`` and ``instance_usage`` are sub-folders or
-    files named after them, as JSON lines, CSV (nested columns as ``average_usage.cpus`` or
-    ``average_usage_cpus``) or Parquet; the latter two may be absent. Alloc sets and their instances
-    are left out. All else is as in ``google_2011``.
+    files named after them; the latter two may be absent. Alloc sets and their instances are left
+    out. All else is as in ``google_2011``.
     """
 
-    def __init__(self, parameters: GoogleParameters) -> None:
-        self._parameters = parameters
+    TABLES = _FIELDS_2019
+    ENDING = ".json"
+    EVENTS = _EVENTS_2019
+    ORIGIN_UNIX_SECONDS = 1_556_694_000.0 - 600.0
+    """2019-05-01 00:00 in Los Angeles is second 600 of the traces."""
 
     @staticmethod
     def examples() -> tuple[Example, ...]:
         """Small files of the layout."""
-        texts, tables, parquets = {}, {}, {}
-        for name, rows in _EXAMPLE_2019.items():
-            texts[f"{name}-0.json"] = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
-            table = pl.DataFrame(rows)
-            tables[f"{name}/000.csv"] = _flat(table).write_csv().encode()
-            content = io.BytesIO()
-            table.write_parquet(content)
-            parquets[f"{name}.parquet"] = content.getvalue()
-        return (Example(texts), Example(tables), Example(parquets))
+        job = {"collection_id": "100", "collection_type": "0"}
+        name = {"user": "bob", "scheduling_class": "1", "collection_name": "run-8"}
+        task = {"instance_index": "0", "resource_request": {"cpus": 0.0625, "memory": 0.125}}
+        use = {"start_time": "705000000", "end_time": "805000000", "instance_index": "0"}
+        average = {"average_usage": {"cpus": 0.03125, "memory": 0.0625}}
+        times = {"0": "700000000", "3": "705000000", "6": "1005000000"}
+        events = [{"time": at, "type": code, **job} for code, at in times.items()]
+        rows: dict[str, list[dict[str, Any]]] = {
+            "collection_events": [event | name for event in events],
+            "instance_events": [event | task for event in events],
+            "instance_usage": [job | use | average],
+        }
+        lines = {
+            f"{table}-0.json": "".join(f"{json.dumps(row)}\n" for row in each).encode()
+            for table, each in rows.items()
+        }
+        return (Example(lines),)
 
     def recognises(self, sample: Sample) -> bool:
         """A folder with a table of collection events."""
         return sample.path.is_dir() and bool(
-            part_files(sample.path, "collection_events", _ENDINGS_2019)
+            part_files(sample.path, "collection_events", self.ENDING)
         )
 
-    def chunks(self, notes: Notes) -> Iterator[pl.DataFrame]:
-        """All jobs at once: an event of a job may be in any part."""
-        folder = notes.path
-        if not folder.is_dir() or not part_files(folder, "collection_events", _ENDINGS_2019):
-            raise InputError(
-                "no collection events", source=folder, expected="collection_events-*.json.gz"
-            )
-        notes.origin_unix_seconds = _ORIGIN_UNIX_SECONDS_2019
-        jobs = _read_2019("collection_events", _COLLECTION_EVENTS, JOB_EVENT, notes)
-        tasks = _read_2019("instance_events", _INSTANCE_EVENTS, TASK_EVENT, notes)
-        usage = _read_2019("instance_usage", _INSTANCE_USAGE, USAGE, notes)
-        yield from tables(jobs, tasks, usage, self._parameters, notes)
-
-
-def _read_2019(
-    table: str,
-    fields: dict[str, str],
-    columns: tuple[str, ...],
-    notes: Notes,
-) -> pl.DataFrame:
-    """One table's rows about jobs, by canonical name."""
-
-    def chunks_of(file: Path, of_part: Notes) -> Iterator[pl.DataFrame]:
-        for chunk in _chunks_2019(file, fields, of_part):
-            of_jobs = _of_jobs(chunk)
-            named = (
-                with_event_names(of_jobs, _EVENTS_2019, of_part) if "type" in columns else of_jobs
-            )
-            yield named.select(*columns, LINE)
-
-    files = part_files(notes.path, table, _ENDINGS_2019)
-    return all_rows(files, chunks_of, columns, notes)
-
-
-def _of_jobs(chunk: pl.DataFrame) -> pl.DataFrame:
-    """Without alloc sets and their instances."""
-    kind = pl.col("collection_type").str.strip_suffix(".0").str.to_lowercase()
-    return chunk.filter(kind.is_in(_JOB) | kind.is_null())
-
-
-def _chunks_2019(file: Path, fields: dict[str, str], notes: Notes) -> Iterator[pl.DataFrame]:
-    if ".parquet" in file.name:
-        yield _parquet(file, fields, notes)
-    elif ".json" in file.name:
-        yield from _json_lines(file, fields, notes)
-    else:
-        yield from _csv(file, fields, notes)
-
-
-def _parquet(file: Path, fields: dict[str, str], notes: Notes) -> pl.DataFrame:
-    content = b"".join(LogFile(file, notes.advance).blocks())
-    require_possible_pages_of(content, file)
-    with parquet_of(file):
-        table = _flat(pl.read_parquet(io.BytesIO(content)))
-        known = _names(table.columns, fields, file)
-        chosen = [
-            (pl.lit(None) if at is None else pl.col(at)).cast(pl.String).alias(name)
-            for name, at in known.items()
-        ]
-        return table.select(chosen).with_row_index(LINE, offset=1)
-
-
-def _flat(table: pl.DataFrame) -> pl.DataFrame:
-    """The table with columns ``outer.inner`` for its structs."""
-    for name, kind in table.schema.items():
-        if isinstance(kind, pl.Struct):
-            inner = table[name].struct.unnest()
-            named = inner.rename({part: f"{name}.{part}" for part in inner.columns})
-            table = table.drop(name).hstack(named)
-    return table
-
-
-def _csv(file: Path, fields: dict[str, str], notes: Notes) -> Iterator[pl.DataFrame]:
-    first = head(file).decode("utf-8-sig", errors="replace").partition("\n")[0]
-    known = _names([name.strip().strip('"') for name in first.split(",")], fields, file)
-    wanted = [at for at in known.values() if at is not None]
-    for chunk in read_delimited(LogFile(file, notes.advance), notes, wanted):
-        chosen = [
-            (pl.lit(None, pl.String) if at is None else pl.col(at)).alias(name)
-            for name, at in known.items()
-        ]
-        yield chunk.select(*chosen, LINE)
-
-
-def _names(columns: list[str], fields: dict[str, str], file: Path) -> dict[str, str | None]:
-    """The file's column for each canonical name; nested ones may be joined by an underscore."""
-    found: dict[str, str | None] = {}
-    for name, field in fields.items():
-        candidates = (field, field.replace(".", "_"))
-        found[name] = next((one for one in candidates if one in columns), None)
-        if found[name] is None and name in _REQUIRED:
-            raise InputError("no such column", source=file, field=field)
-    return found
-
-
-def _json_lines(file: Path, fields: dict[str, str], notes: Notes) -> Iterator[pl.DataFrame]:
-    """A file's rows, some ten thousand at a time; lines that are no objects are counted."""
-    paths = {name: tuple(field.split(".")) for name, field in fields.items()}
-    kinds = dict.fromkeys(paths, pl.String()) | {LINE: pl.Int64()}
-    rows: list[tuple[Any, ...]] = []
-    for number, line in enumerate(_lines(LogFile(file, notes.advance)), start=1):
-        if not line.strip():
-            continue
-        found = _parsed(line)
-        if found is None:
-            notes.repair(
-                "dropped_malformed_line", line=number, value=line[:80], expected="a JSON object"
-            )
-            continue
-        rows.append((*(_text(found, path) for path in paths.values()), number))
-        if len(rows) >= _JSON_LINES_AT_ONCE:
-            yield pl.DataFrame(rows, kinds, orient="row")
-            rows = []
-    yield pl.DataFrame(rows, kinds, orient="row")
+    def _rows(self, table: str, file: LogFile, notes: Notes) -> Iterator[pl.DataFrame]:
+        """Some ten thousand at a time, of jobs alone; lines that are no objects are counted."""
+        fields = {name: tuple(path.split(".")) for name, path in _FIELDS_2019[table].items()}
+        kinds = dict.fromkeys(fields, pl.String()) | {LINE: pl.Int64()}
+        kind = pl.col("collection_type").str.strip_suffix(".0").str.to_lowercase()
+        of_jobs = kind.is_in(_JOB) | kind.is_null()
+        rows: list[tuple[Any, ...]] = []
+        for number, line in enumerate(_lines(file), start=1):
+            if not line.strip():
+                continue
+            found = _parsed(line)
+            if found is None:
+                notes.repair(
+                    "dropped_malformed_line", line=number, value=line[:80], expected="a JSON object"
+                )
+                continue
+            rows.append((*(_text(found, path) for path in fields.values()), number))
+            if len(rows) >= _JSON_LINES_AT_ONCE:
+                yield pl.DataFrame(rows, kinds, orient="row").filter(of_jobs)
+                rows = []
+        yield pl.DataFrame(rows, kinds, orient="row").filter(of_jobs)
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
