@@ -297,7 +297,6 @@ def test_cpu_spread_needs_usage():
         {"features": ()},
         {"window_days": ()},
         {"window_days": (0.0,)},
-        {"ratios": (-1.0,)},
         {"similar_jobs": 1},
     ],
     ids=lambda wrong: next(iter(wrong)) + str(len(str(wrong))),

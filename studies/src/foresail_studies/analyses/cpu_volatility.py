@@ -7,7 +7,7 @@ random (mu_1s); both in cores.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -30,8 +30,7 @@ _ROUNDING: Final = 1e-9
 _SECONDS: Final = pl.col("end_seconds") - pl.col("start_seconds")
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """Records kept by one filter, and how many of them are left."""
 
     name: str
@@ -40,8 +39,7 @@ class Kept:
     periods: int
 
 
-@dataclass(frozen=True, slots=True)
-class Filtered:
+class Filtered(NamedTuple):
     """The periods that are left of a usage table, and the count after every filter, in order."""
 
     periods: pl.DataFrame
@@ -77,16 +75,6 @@ def _with_names(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(named)
 
 
-def of_classes(
-    periods: pl.DataFrame, jobs: pl.DataFrame, classes: tuple[str, ...]
-) -> pl.DataFrame | None:
-    """Periods of jobs of these scheduling classes; None where jobs have no such feature."""
-    if SCHEDULING_CLASS not in jobs.columns:
-        return None
-    mine = jobs.filter(pl.col(SCHEDULING_CLASS).cast(pl.String).is_in(classes))
-    return periods.join(mine.select("job_id"), "job_id", how="semi")
-
-
 def covering(periods: pl.DataFrame, seconds: float) -> pl.DataFrame:
     """Periods of tasks that were measured during at least so many seconds."""
     keys = task_keys(periods)
@@ -109,25 +97,20 @@ def filtered(workload: Workload, classes: tuple[str, ...], coverage: float) -> F
     periods = periods_of(workload)
     counts = [_kept("all measured periods", periods)]
     skipped = []
-    span = _span(periods)
-    in_class = of_classes(periods, workload.jobs, classes)
-    if in_class is None:
-        skipped.append("The jobs have no scheduling class: that filter was skipped.")
-    else:
-        periods = in_class
+    begin, end = pl.col("start_seconds").min(), pl.col("end_seconds").max()
+    span = float(periods.select(end - begin).item()) if periods.height else 0.0
+    if SCHEDULING_CLASS in workload.jobs.columns:
+        in_class = pl.col(SCHEDULING_CLASS).cast(pl.String).is_in(classes)
+        mine = workload.jobs.filter(in_class).select("job_id")
+        periods = periods.join(mine, "job_id", how="semi")
         counts.append(_kept(f"scheduling class {' or '.join(classes)}", periods))
+    else:
+        skipped.append("The jobs have no scheduling class: that filter was skipped.")
     periods = covering(periods, coverage * span)
     counts.append(_kept(f"tasks measured {coverage:.0%} of the trace or more", periods))
     periods = measured(periods)
     counts.append(_kept("jobs that were sampled", periods))
     return Filtered(periods, tuple(counts), tuple(skipped))
-
-
-def _span(periods: pl.DataFrame) -> float:
-    if not periods.height:
-        return 0.0
-    extent = periods.select(pl.col("end_seconds").max() - pl.col("start_seconds").min())
-    return float(extent.item())
 
 
 def _kept(name: str, periods: pl.DataFrame) -> Kept:
@@ -139,9 +122,9 @@ def volatility_per_task(periods: pl.DataFrame) -> pl.DataFrame:
     """One row a task: variation of the averaged and of the sampled series, and their distance.
 
     ``cv_*`` are sample deviation (n - 1) over mean, ``mad_*`` the median absolute deviation over
-    the median, ``iqr_*`` the interquartile range over the median, each null where its denominator
-    is 0 or there are fewer than two values. ``distance`` is the mean of |d| over periods with an
-    average above 0, where d = (averaged - sampled) / averaged.
+    the median, each null where its denominator is 0 or there are fewer than two values.
+    ``distance`` is the mean of |d| over periods with an average above 0, where
+    d = (averaged - sampled) / averaged.
     """
     series = [one for name in ("averaged", "sampled") for one in _spreads(name)]
     return (
@@ -151,8 +134,6 @@ def volatility_per_task(periods: pl.DataFrame) -> pl.DataFrame:
         .agg(
             *series,
             distance=pl.col("d").abs().mean(),
-            averaged_mean=pl.col("averaged").mean(),
-            sampled_mean=pl.col("sampled").mean(),
         )
         .sort(task_keys(periods))
         .collect()
@@ -169,13 +150,10 @@ def _spreads(name: str) -> tuple[pl.Expr, ...]:
     value = pl.col(name)
     mean, median = value.mean(), value.median()
     several = value.count() >= 2
-    quartiles = value.quantile(0.75, "linear") - value.quantile(0.25, "linear")
+    apart = (value - median).abs().median()
     return (
         pl.when(several & (mean != 0)).then(value.std(ddof=1) / mean).alias(f"cv_{name}"),
-        pl.when(several & (median != 0))
-        .then((value - median).abs().median() / median)
-        .alias(f"mad_{name}"),
-        pl.when(several & (median != 0)).then(quartiles / median).alias(f"iqr_{name}"),
+        pl.when(several & (median != 0)).then(apart / median).alias(f"mad_{name}"),
     )
 
 
@@ -248,13 +226,14 @@ def _bin(share: pl.Expr, bins: int, highest: float) -> pl.Expr:
 _MEASURES: Final = {
     "cv": "deviation / mean",
     "mad": "median absolute deviation / median",
-    "iqr": "interquartile range / median",
 }
 _SERIES: Final = {"averaged": "mean of a period", "sampled": "one second of a period"}
 _LOWEST_D: Final = -3.0
 _GRID: Final = np.linspace(_LOWEST_D, 1.0, 401)
 _BIN: Final = 0.05
 _LAST_BIN: Final = 2.0
+_LEVELS: Final = (0.1, 0.2, 0.5, 1.0)
+"""For which x the share of periods is given that deviate by more than x."""
 _HEAT_BINS: Final = 100
 _HIGHEST_SHARE: Final = 1.5
 
@@ -265,8 +244,6 @@ class CpuVolatilityParameters:
 
     coverage: float = 0.95
     """Share of the trace that a long-running task must have been measured."""
-    levels: tuple[float, ...] = (0.1, 0.2, 0.5, 1.0)
-    """For which x the share of periods is given that deviate by more than x."""
 
     def __post_init__(self) -> None:
         require_share(self, "coverage")
@@ -286,42 +263,45 @@ def cpu_volatility(parameters: CpuVolatilityParameters, workload: Workload) -> A
         return "no period has a sampled second"
     left = filtered(workload, _SERVICES, parameters.coverage)
     if not left.periods.height:
-        return _nothing_left(left)
-    return _finding(left, with_requests(left.periods, workload), parameters)
+        counted = "; ".join(f"{kept.name}: {kept.tasks} tasks" for kept in left.counts)
+        return f"no task is left after the filters ({counted})"
+    return _finding(left, with_requests(left.periods, workload))
 
 
-def _nothing_left(left: Filtered) -> str:
-    counted = "; ".join(f"{kept.name}: {kept.tasks} tasks" for kept in left.counts)
-    return f"no task is left after the filters ({counted})"
-
-
-def _finding(left: Filtered, periods: pl.DataFrame, parameters: CpuVolatilityParameters) -> Answer:
+def _finding(left: Filtered, periods: pl.DataFrame) -> Answer:
     tasks = volatility_per_task(periods)
     deviations = periods.select(deviation().alias("d")).drop_nulls()["d"].to_numpy()
     distances = tasks["distance"].drop_nulls().to_numpy()
     scalars = _scalars(tasks, distances)
-    scalars |= {
-        f"share_of_periods_deviating_over_{level:g}": share_of(np.abs(deviations) > level)
-        for level in parameters.levels
+    for level in _LEVELS:
+        over = share_of(np.abs(deviations) > level)
+        scalars[f"share_of_periods_deviating_over_{level:g}"] = over
+    at_most = np.searchsorted(np.sort(deviations), _GRID, side="right")
+    tables = {
+        "filters": pl.DataFrame(left.counts, ["kept", "jobs", "tasks", "periods"], orient="row"),
+        **{f"variation_{measure}": _variation_curves(tasks, measure) for measure in _MEASURES},
+        "distances": _histogram(distances),
+        "deviations": pl.DataFrame({"d": _GRID, "share": at_most / max(deviations.size, 1)}),
     }
     asked = periods.filter(pl.col("request").is_not_null() & pl.col("sampled").is_not_null())
     if asked.height:
         above = (asked["sampled"] > asked["request"]).to_numpy()
         scalars["share_of_samples_above_request"] = share_of(above)
-    tables = {
-        "filters": pl.DataFrame(
-            [(kept.name, kept.jobs, kept.tasks, kept.periods) for kept in left.counts],
-            ["kept", "jobs", "tasks", "periods"],
-            orient="row",
-        ),
-        **{f"variation_{measure}": _variation_curves(tasks, measure) for measure in _MEASURES},
-        "distances": _histogram(distances),
-        "deviations": _deviation_curve(deviations),
-    }
-    if asked.height:
         tables["heat"] = _heat(asked)
-    verdict = _verdict(scalars)
-    return Answer(verdict, scalars, tables, _plots(tables, scalars), _notes(left))
+    verdict = (
+        f"Over {scalars['tasks']:.0f} long-running tasks the seconds vary by a median of "
+        f"{scalars['cv_sampled_median']:.2f} and the means of periods by "
+        f"{scalars['cv_averaged_median']:.2f}; a second is off its period's mean by "
+        f"{scalars['distance_median']:.0%} (median task)."
+    )
+    notes = (
+        *left.skipped,
+        "A job counts as sampled if one of its tasks that are left has a sample other than 0.",
+        "Measures are undefined, and left out, for a mean (median) of 0 or under two values.",
+        f"The last bin of distances holds all from {_LAST_BIN - _BIN:g} on, the last cells of the "
+        f"heat map all above {_HIGHEST_SHARE:g}.",
+    )
+    return Answer(verdict, scalars, tables, _plots(tables, scalars), notes)
 
 
 def _scalars(tasks: pl.DataFrame, distances: Floats) -> dict[str, float]:
@@ -338,15 +318,6 @@ def _scalars(tasks: pl.DataFrame, distances: Floats) -> dict[str, float]:
     scalars["distance_mean"] = float(distances.mean()) if distances.size else float("nan")
     scalars["distance_median"] = quantile(distances, 0.5)
     return scalars
-
-
-def _verdict(scalars: dict[str, float]) -> str:
-    return (
-        f"Over {scalars['tasks']:.0f} long-running tasks the seconds vary by a median of "
-        f"{scalars['cv_sampled_median']:.2f} and the means of periods by "
-        f"{scalars['cv_averaged_median']:.2f}; a second is off its period's mean by "
-        f"{scalars['distance_median']:.0%} (median task)."
-    )
 
 
 def _variation_curves(tasks: pl.DataFrame, measure: str) -> pl.DataFrame:
@@ -368,12 +339,6 @@ def _histogram(distances: Floats) -> pl.DataFrame:
     )
 
 
-def _deviation_curve(deviations: Floats) -> pl.DataFrame:
-    """Share of all periods with d at most each value of a grid; what is lower is in the first."""
-    at_most = np.searchsorted(np.sort(deviations), _GRID, side="right")
-    return pl.DataFrame({"d": _GRID, "share": at_most / max(deviations.size, 1)})
-
-
 def _heat(asked: pl.DataFrame) -> pl.DataFrame:
     counts = heat_cells(asked, _HEAT_BINS, _HIGHEST_SHARE)
     averaged, sampled = np.nonzero(counts)
@@ -392,12 +357,8 @@ def _heat(asked: pl.DataFrame) -> pl.DataFrame:
 def _plots(tables: dict[str, pl.DataFrame], scalars: dict[str, float]) -> tuple[Plot, ...]:
     curves = tuple(
         Plot(
-            "line",
-            f"variation_{measure}",
-            "variation",
-            "share",
-            f"{_MEASURES[measure]} over a task's periods",
-            "share of tasks up to this",
+            *("line", f"variation_{measure}", "variation", "share"),
+            *(f"{_MEASURES[measure]} over a task's periods", "share of tasks up to this"),
             f"Median task: {scalars[f'{measure}_averaged_median']:.2f} for means of periods, "
             f"{scalars[f'{measure}_sampled_median']:.2f} for single seconds.",
             series="series",
@@ -406,46 +367,24 @@ def _plots(tables: dict[str, pl.DataFrame], scalars: dict[str, float]) -> tuple[
         for measure in _MEASURES
     )
     distances = Plot(
-        "bars",
-        "distances",
-        "distance_from",
-        "share",
-        "mean |d| of a task, d = (mean - second) / mean",
-        "share of tasks",
+        *("bars", "distances", "distance_from", "share"),
+        *("mean |d| of a task, d = (mean - second) / mean", "share of tasks"),
         "How far single seconds are from the mean of their period, task by task.",
         y_kind="share",
     )
     deviations = Plot(
-        "line",
-        "deviations",
-        "d",
-        "share",
+        *("line", "deviations", "d", "share"),
         "d = (mean - second) / mean; negative: the second exceeds the mean",
-        "share of periods up to this",
-        "Distribution of the deviation over all periods.",
+        *("share of periods up to this", "Distribution of the deviation over all periods."),
         y_kind="share",
     )
     heat = Plot(
-        "heat",
-        "heat",
-        "averaged_share",
-        "sampled_share",
-        "mean of the period / request",
-        "one second / request",
+        *("heat", "heat", "averaged_share", "sampled_share"),
+        *("mean of the period / request", "one second / request"),
         "Periods by mean and by sampled second, both as a share of the request.",
         shade="log10_periods",
     )
     return (*curves, distances, deviations, *((heat,) if "heat" in tables else ()))
-
-
-def _notes(left: Filtered) -> tuple[str, ...]:
-    return (
-        *left.skipped,
-        "A job counts as sampled if one of its tasks that are left has a sample other than 0.",
-        "Measures are undefined, and left out, for a mean (median) of 0 or under two values.",
-        f"The last bin of distances holds all from {_LAST_BIN - _BIN:g} on, the last cells of the "
-        f"heat map all above {_HIGHEST_SHARE:g}.",
-    )
 
 
 _FEW: Final = (1, 2, 3, 4)
@@ -488,13 +427,8 @@ def usage_sampling(workload: Workload) -> Answer | str:
     step = -(-per_task.height // _MOST_POINTS)
     scatter = per_task.gather_every(step).select("job_id", "task", "averaged_mean", "sampled_mean")
     plot = Plot(
-        "points",
-        "tasks",
-        "averaged_mean",
-        "sampled_mean",
-        "mean over the periods, cores",
-        "mean sample, cores",
-        verdict,
+        *("points", "tasks", "averaged_mean", "sampled_mean"),
+        *("mean over the periods, cores", "mean sample, cores", verdict),
     )
     tables = {"tasks": scatter, "sampled_in_part": violators.head(_MOST_VIOLATORS)}
     notes = ["A sample of 0 and no sample are the same here."]

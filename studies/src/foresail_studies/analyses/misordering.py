@@ -47,8 +47,6 @@ class MisorderingParameters:
     of similar jobs."""
     samples: tuple[int, ...] = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 100)
     """Numbers of sampled tasks."""
-    seed: int = 1
-    """Of the draw of sampled tasks."""
 
     def __post_init__(self) -> None:
         if not self.features:
@@ -77,8 +75,7 @@ def misordering(parameters: MisorderingParameters, workload: Workload) -> Answer
     tasks = _scaled_tasks(workload.tasks, jobs, feature)
     if not tasks.height:
         return f"no {feature} has two jobs of two tasks or more with known runtimes"
-    job_deviation, task_deviation = _deviations(tasks)
-    return _finding(tasks, feature, job_deviation, task_deviation, parameters)
+    return _finding(tasks, feature, parameters.samples)
 
 
 def _scaled_tasks(tasks: pl.DataFrame, jobs: pl.DataFrame, feature: str) -> pl.DataFrame:
@@ -136,12 +133,12 @@ def _deviations(tasks: pl.DataFrame) -> tuple[float, float]:
     return math.sqrt(job_variance), math.sqrt(task_variance)
 
 
-def _observed(tasks: pl.DataFrame, samples: tuple[int, ...], seed: int) -> dict[int, float]:
+def _observed(tasks: pl.DataFrame, samples: tuple[int, ...]) -> dict[int, float]:
     """Share of jobs whose first m tasks, in random order, lie on the wrong side of the mean.
 
     Only jobs with more than m tasks count; numbers of tasks that no job exceeds are absent.
     """
-    random = np.random.default_rng(seed).random(tasks.height)
+    random = np.random.default_rng(1).random(tasks.height)
     ordered = tasks.with_columns(at=pl.Series(random)).sort("job_id", "at")
     drawn = pl.int_range(1, pl.len() + 1).over("job_id")
     running = ordered.with_columns(
@@ -157,16 +154,11 @@ def _observed(tasks: pl.DataFrame, samples: tuple[int, ...], seed: int) -> dict[
     return dict(shares)
 
 
-def _finding(
-    tasks: pl.DataFrame,
-    feature: str,
-    job_deviation: float,
-    task_deviation: float,
-    parameters: MisorderingParameters,
-) -> Answer:
-    samples = tuple(sorted(set(parameters.samples)))
+def _finding(tasks: pl.DataFrame, feature: str, asked: tuple[int, ...]) -> Answer:
+    job_deviation, task_deviation = _deviations(tasks)
+    samples = tuple(sorted(set(asked)))
     model = {m: misordered_by_sampling(job_deviation, task_deviation, m) for m in samples}
-    observed = _observed(tasks, samples, parameters.seed)
+    observed = _observed(tasks, samples)
     history = dict.fromkeys(samples, MISORDERED_BY_HISTORY)
     rows = [
         (m, said, share)
@@ -183,10 +175,14 @@ def _finding(
         **{f"misordered_after_{m}_model": share for m, share in model.items()},
         **{f"misordered_after_{m}_observed": share for m, share in sorted(observed.items())},
     }
+    wins = "history is not beaten by any number of samples"
+    if math.isfinite(needed):
+        fewest = math.floor(needed) + 1
+        wins = f"sampling errs less than history from {fewest} task{'s' * (fewest > 1)} on"
     least = samples[0]
     verdict = (
         f"Jobs of one {feature} differ by {job_deviation:.2f} of their mean and tasks of one job "
-        f"by {task_deviation:.2f}: {_wins(needed)}."
+        f"by {task_deviation:.2f}: {wins}."
     )
     if least in observed:
         verdict += (
@@ -195,13 +191,8 @@ def _finding(
         )
     table = pl.DataFrame(rows, ["samples", "estimate", "misordered"], orient="row")
     plot = Plot(
-        "line",
-        "misordering",
-        "samples",
-        "misordered",
-        "sampled tasks",
-        "share of jobs in the wrong order",
-        verdict,
+        *("line", "misordering", "samples", "misordered"),
+        *("sampled tasks", "share of jobs in the wrong order", verdict),
         series="estimate",
         y_kind="share",
         log_x=True,
@@ -213,10 +204,3 @@ def _finding(
         "replacement, of jobs that have more than were drawn.",
     )
     return Answer(verdict, scalars, {"misordering": table}, (plot,), notes)
-
-
-def _wins(needed: float) -> str:
-    if math.isinf(needed):
-        return "history is not beaten by any number of samples"
-    tasks = math.floor(needed) + 1
-    return f"sampling errs less than history from {tasks} task{'s' * (tasks > 1)} on"

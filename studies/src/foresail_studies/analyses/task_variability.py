@@ -42,28 +42,13 @@ def window_variation(
 ) -> Floats:
     """Coefficient of variation of earlier similar jobs' values, as each job asks for it.
 
-    Parameters
-    ----------
-    codes
-        Jobs of one code (from 0 on) are similar; -1 is similar to none. Shape (jobs,).
-    values
-        What varies; finite, shape (jobs,).
-    asked_seconds
-        When each job asks; shape (jobs,).
-    asked_order
-        Jobs by the time they ask, the earliest first.
-    known_seconds
-        When each job's value became known; shape (jobs,).
-    known_order
-        Jobs by the time their value became known; jobs to leave out are absent.
-    window_seconds
-        Values count that became known so long before the question, or later, but not after it.
-    least
-        Similar jobs needed for an answer, at least 1.
+    Jobs of one code (from 0 on) are similar, -1 is similar to none; ``values`` are what varies,
+    finite. Jobs are in ``asked_order`` by when they ask, and in ``known_order`` by when their value
+    became known, without those to leave out. Values count that became known in the window before
+    the question; ``least`` of them are needed, 1 or more.
 
-    Returns
-    -------
-    Population deviation over mean, shape (jobs,); nan with too few similar jobs or a mean of 0.
+    Returns the population deviation over the mean, shape (jobs,); nan with too few similar jobs or
+    a mean of 0.
     """
     jobs = np.stack((values, asked_seconds, known_seconds))
     sums = np.zeros((int(codes.max(initial=-1)) + 1, _SUMS))
@@ -136,6 +121,8 @@ _LEAST_PERIOD_DAYS: Final = 7.0
 """Windows that leave less than this to judge on are left out."""
 _SCATTERED_JOBS: Final = 70
 """Jobs of the scatter plot, drawn at random."""
+_RATIOS: Final = (1.0, 2.0, 5.0, 10.0, 20.0)
+"""For which k the share of jobs is given that vary k times as much over time as over space."""
 SAMPLED_SHARE: Final = 0.03
 """Share of a job's tasks that the study takes as sampled."""
 
@@ -301,15 +288,11 @@ class TaskVariabilityParameters:
     longest one is full."""
     similar_jobs: int = 2
     """How many similar jobs a feature needs to count, two at least: one never varies."""
-    ratios: tuple[float, ...] = (1.0, 2.0, 5.0, 10.0, 20.0)
-    """For which k the share of jobs is given that vary k times as much over time as over space."""
-    seed: int = 1
-    """Of that draw."""
 
     def __post_init__(self) -> None:
         if not self.features:
             raise InputError("no features", field="features", expected="at least one")
-        require_each_positive(self, "window_days", "ratios")
+        require_each_positive(self, "window_days")
         require_at_least(self, 2, "similar_jobs")
 
 
@@ -355,33 +338,35 @@ def task_variability(parameters: TaskVariabilityParameters, workload: Workload) 
     if not windows:
         return f"submissions span {span_days:.1f} days: no window leaves {least:g} days to judge"
     judged = submit >= submit.min() + max(windows) * DAY_SECONDS
-    spreads = {"runtime": runtime_spread(workload)}
-    cpu = cpu_spread(workload)
-    if cpu is not None:
-        spreads["cpu"] = cpu
+    spreads = {"runtime": runtime_spread(workload), "cpu": cpu_spread(workload)}
+    similar = parameters.similar_jobs
     varied = {
-        name: _variation(workload, spread, features, windows, judged, parameters.similar_jobs)
+        name: one
         for name, spread in spreads.items()
+        if (one := _variation(workload, spread, features, windows, judged, similar))
     }
-    varied = {name: one for name, one in varied.items() if _judgeable(one)}
     if not varied:
-        return f"no job has {parameters.similar_jobs} similar jobs before it"
-    notes = _notes(parameters, features, windows, judged, workload)
-    return _finding(varied, parameters, notes)
+        return f"no job has {similar} similar jobs before it"
+    return _finding(varied, _notes(parameters, features, windows, judged, workload))
 
 
 def _variation(
     workload: Workload,
-    spread: TaskSpread,
+    spread: TaskSpread | None,
     features: dict[str, NDArray[np.int64]],
     windows: list[float],
     judged: NDArray[np.bool_],
     similar_jobs: int,
-) -> _Variation:
+) -> _Variation | None:
+    """Variation by window; None where nothing can be judged over time."""
+    if spread is None:
+        return None
     times = {
         days: over_time(workload, spread.mean, features, days, similar_jobs)[judged]
         for days in sorted(windows)
     }
+    if not all(np.isfinite(found).any() for found in times.values()):
+        return None
     within = spread.over_space()[judged]
     spaces = {
         _LITERAL: spread.of_sampled_mean(at_least_one=False)[judged],
@@ -390,32 +375,41 @@ def _variation(
     return _Variation(times, spaces if np.isfinite(within).any() else {}, within)
 
 
-def _judgeable(variation: _Variation) -> bool:
-    return all(np.isfinite(found).any() for found in variation.over_time.values())
-
-
-def _finding(
-    varied: dict[str, _Variation],
-    parameters: TaskVariabilityParameters,
-    notes: tuple[str, ...],
-) -> Answer:
+def _finding(varied: dict[str, _Variation], notes: tuple[str, ...]) -> Answer:
     scalars: dict[str, float] = {}
-    tables = {"quantiles": pl.concat(_quantiles(name, one) for name, one in varied.items())}
-    plots = []
+    quantiles, ratios, plots = [], [], []
+    tables = {}
     for name, variation in varied.items():
         scalars |= _scalars(name, variation)
+        quantiles += _quantiles(name, variation)
+        ratios += _ratios(name, variation)
         tables[f"distribution_{name}"] = pl.concat(
             _curve(label, values) for label, values in variation.curves().items()
         )
-        plots.append(_distribution_plot(name, variation))
-    spatial = {name: one for name, one in varied.items() if one.over_space}
-    if spatial:
-        tables["ratios"] = pl.concat(
-            _ratios(name, one, parameters.ratios) for name, one in spatial.items()
+        plots.append(
+            Plot(
+                *("line", f"distribution_{name}", "variation", "share"),
+                *(f"coefficient of variation ({_SAID[name].lower()})", "share of jobs up to this"),
+                _sentence(name, variation) + ".",
+                series="measured",
+                y_kind="share",
+            )
         )
-        first = next(iter(spatial))
-        tables["scatter"] = _scatter(spatial[first], parameters)
-        plots.append(_scatter_plot(first))
+    row = ["quantity", "measured", "jobs", "p50", "p90"]
+    tables["quantiles"] = pl.DataFrame(quantiles, row, orient="row")
+    if ratios:
+        row, share = ["quantity", "space", "ratio", "share"], {"share": pl.Float64}
+        tables["ratios"] = pl.DataFrame(ratios, row, orient="row", schema_overrides=share)
+        first = next(name for name, one in varied.items() if one.over_space)
+        tables["scatter"] = _scatter(varied[first])
+        plots.append(
+            Plot(
+                *("points", "scatter", "job", "variation", "job, in order of arrival"),
+                f"coefficient of variation ({_SAID[first].lower()})",
+                "Variation over time and within the job, for jobs drawn at random.",
+                series="measured",
+            )
+        )
     verdict = ". ".join(_sentence(name, one) for name, one in varied.items()) + "."
     return Answer(verdict, scalars, tables, tuple(plots), notes)
 
@@ -442,79 +436,40 @@ def _exceeding(time: Floats, space: Floats) -> float:
     return float((time[both] > space[both]).mean()) if both.any() else float("nan")
 
 
-def _quantiles(name: str, variation: _Variation) -> pl.DataFrame:
+def _quantiles(name: str, variation: _Variation) -> list[tuple[str, str, int, float, float]]:
     """Table 4: a row per window and for both ways to count the sampled tasks."""
-    rows = [
-        (
-            name,
-            label,
-            int(np.isfinite(values).sum()),
-            _quantile(values, 0.5),
-            _quantile(values, 0.9),
-        )
+    return [
+        (name, label, known(values).size, _quantile(values, 0.5), _quantile(values, 0.9))
         for label, values in variation.curves().items()
     ]
-    return pl.DataFrame(rows, ["quantity", "measured", "jobs", "p50", "p90"], orient="row")
 
 
-def _ratios(name: str, variation: _Variation, ratios: tuple[float, ...]) -> pl.DataFrame:
+def _ratios(name: str, variation: _Variation) -> list[tuple[str, str, float, float | None]]:
     """Share of the jobs with both that vary k times as much, or more, over time as over space."""
     time = variation.over_time[variation.best_window]
     rows = []
     for label, space in variation.over_space.items():
         both = np.isfinite(time) & np.isfinite(space)
-        for k in ratios:
+        for k in _RATIOS:
             above = (time[both] > 0) & (time[both] >= k * space[both])
             rows.append((name, label, k, float(above.mean()) if both.any() else None))
-    columns = {"quantity": pl.String, "space": pl.String, "ratio": pl.Float64, "share": pl.Float64}
-    return pl.DataFrame(rows, columns, orient="row")
+    return rows
 
 
-def _distribution_plot(name: str, variation: _Variation) -> Plot:
-    return Plot(
-        "line",
-        f"distribution_{name}",
-        "variation",
-        "share",
-        f"coefficient of variation ({_SAID[name].lower()})",
-        "share of jobs up to this",
-        _sentence(name, variation) + ".",
-        series="measured",
-        y_kind="share",
-    )
-
-
-def _scatter_plot(name: str) -> Plot:
-    return Plot(
-        "points",
-        "scatter",
-        "job",
-        "variation",
-        "job, in order of arrival",
-        f"coefficient of variation ({_SAID[name].lower()})",
-        "Variation over time and within the job, for jobs drawn at random.",
-        series="measured",
-    )
-
-
-def _scatter(variation: _Variation, parameters: TaskVariabilityParameters) -> pl.DataFrame:
+def _scatter(variation: _Variation) -> pl.DataFrame:
     """Figure 10: some jobs at random, in order of arrival, with the longest window."""
-    longest = variation.over_time[max(variation.over_time)]
-    known = np.flatnonzero(np.isfinite(longest) & np.isfinite(variation.within))
-    count = min(_SCATTERED_JOBS, known.size)
-    random = np.random.default_rng(parameters.seed)
-    chosen = np.sort(random.choice(known, count, replace=False))
-    sides = ((_window(max(variation.over_time)), longest), (_WITHIN, variation.within))
-    return pl.concat(
-        pl.DataFrame(
-            {
-                "job": np.arange(1, count + 1),
-                "measured": [label] * count,
-                "variation": values[chosen],
-            },
-            schema={"job": pl.Int64, "measured": pl.String, "variation": pl.Float64},
-        )
-        for label, values in sides
+    days = max(variation.over_time)
+    both = np.isfinite(variation.over_time[days]) & np.isfinite(variation.within)
+    count = min(_SCATTERED_JOBS, int(both.sum()))
+    chosen = np.sort(np.random.default_rng(1).choice(np.flatnonzero(both), count, replace=False))
+    sides = {_window(days): variation.over_time[days], _WITHIN: variation.within}
+    return pl.DataFrame(
+        {
+            "job": np.tile(np.arange(1, count + 1), len(sides)),
+            "measured": np.repeat(list(sides), count),
+            "variation": np.concatenate([values[chosen] for values in sides.values()]),
+        },
+        schema={"job": pl.Int64, "measured": pl.String, "variation": pl.Float64},
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -22,10 +22,10 @@ SHIFT_DEVIATION: Final = 0.1
 """Standard deviation of a job's shift about the one that is aimed at."""
 LEAST_SHARE: Final = 0.01
 """No distribution is centred below this share of the real runtime: shifts reach under -100 %."""
+_SHORTEST_SECONDS: Final = 1e-3
 
 
-@dataclass(frozen=True, slots=True)
-class PerturbedBeliefs:
+class PerturbedBeliefs(NamedTuple):
     """A normal belief for each job, to be truncated to positive values and renormalised."""
 
     mean_seconds: Floats
@@ -44,21 +44,11 @@ def perturbed(
 ) -> PerturbedBeliefs:
     """Beliefs N(runtime (1 + shift), runtime x spread), the shift drawn for each job.
 
+    ``runtime_seconds`` are above 0, of shape (jobs,). Shifts have a mean of ``shift_percent`` of
+    the runtime, and a standard deviation as a fraction; beliefs have one of ``spread_percent``.
+
     Raises ``InputError`` if a parameter is not a finite number, the spread is negative, or a
     runtime is not positive.
-
-    Parameters
-    ----------
-    runtime_seconds
-        Real runtimes, above 0; shape (jobs,).
-    shift_percent
-        Mean of the jobs' shifts, in percent of the runtime.
-    spread_percent
-        Standard deviation in percent of the runtime (the coefficient of variation); 0 for points.
-    random
-        Where chance comes from.
-    shift_deviation
-        Standard deviation of the jobs' shifts, as a fraction; 0: all are shifted alike.
     """
     if not math.isfinite(shift_percent):
         raise InputError("not a number", field="shift_percent", value=shift_percent)
@@ -72,9 +62,6 @@ def perturbed(
         deviation_seconds=runtime_seconds * (spread_percent / 100.0),
         shift=shift,
     )
-
-
-_SHORTEST_SECONDS = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
