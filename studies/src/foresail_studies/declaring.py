@@ -30,10 +30,11 @@ from foresail_studies.study import Bound, GridPoint, Mean, Measure, PublishedCla
 
 _FOLDER: Final = Path(__file__).with_name("declarations")
 _BOUND: Final = re.compile(
-    r"(?P<less>.+?) <= (?:(?P<factor>[\d./]+) \* )?(?P<more>.+?)(?: \+ (?P<margin>[\d.]+))?"
+    r"(?P<less>.+?) <= (?:(?P<factor>[\d./]+) \* )?(?P<more>.+?)(?: \+ (?P<margin>-?[\d.]+))?"
 )
 _MEAN: Final = re.compile(
-    r"(?:(?P<measure>\w+) of )?(?P<system>.+?)(?: at (?P<points>[\d.,e+-]+))?(?: in (?P<group>.+))?"
+    r"(?:(?P<measure>[\w-]+) of )?(?P<system>.+?)"
+    r"(?: at (?P<points>[\d.,e+-]+))?(?: in (?P<group>.+))?"
 )
 Rows = Iterable[Mapping[str, object]]
 
