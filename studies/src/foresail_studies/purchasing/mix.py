@@ -22,26 +22,13 @@ from foresail.cloud.purchasing.terms import ExponentialRevocation, TransientTerm
 from foresail.model.errors import require
 from foresail.model.registry import register
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-from foresail_studies import cloud as cloud
+from foresail_studies.declaring import declared
 from foresail_studies.generators.university import YEAR_SECONDS
 from foresail_studies.purchasing.practice import OnlineReport, practise
 from foresail_studies.purchasing.retired_offers import published_terms
 from foresail_studies.stand_ins import university_year
-from foresail_studies.study import (
-    Bound,
-    GridPoint,
-    Mean,
-    Measure,
-    Study,
-    StudyParameters,
-    log_of,
-    published,
-)
+from foresail_studies.study import GridPoint, Measure, Study, StudyParameters, log_of
 
-_OPTIMUM: Final = Measure("optimum", "optimum, of on-demand", "share")
-_POLICY: Final = Measure("policy", "policy, of on-demand", "share")
-_RATIO: Final = Measure("ratio", "policy / optimum")
-_TO_RESERVED: Final = Measure("to_reserved", "policy, of reserved only", "share")
 _NAMES: Final = {
     "reserved": "reserved",
     "transient": "transient",
@@ -49,10 +36,16 @@ _NAMES: Final = {
     "scheduled-reserved": "scheduled",
     "on-demand": "on demand",
 }
-_MIX: Final = tuple(
-    Measure(f"{where}_{option}", f"{where}: {said}", "share")
-    for where in ("optimum", "policy")
-    for option, said in _NAMES.items()
+_MEASURES: Final = (
+    Measure("optimum", "optimum, of on-demand", "share"),
+    Measure("policy", "policy, of on-demand", "share"),
+    Measure("ratio", "policy / optimum"),
+    Measure("to_reserved", "policy, of reserved only", "share"),
+    *(
+        Measure(f"{where}_{option}", f"{where}: {said}", "share")
+        for where in ("optimum", "policy")
+        for option, said in _NAMES.items()
+    ),
 )
 
 _PROVIDERS: Final = ("microsoft", "amazon", "google", "google-customised")
@@ -195,95 +188,14 @@ def purchasing_mix(parameters: PurchasingParameters) -> Study:
         for lives, hours in _LIVES.items()
         for provider in _PROVIDERS
     ]
-    return Study(
-        title="Which mix of purchasing options is cheapest?",
-        source=f"{cloud.SOURCE}, figures 5.4 to 5.8",
-        measures=(_OPTIMUM, _POLICY, _RATIO, _TO_RESERVED, *_MIX),
-        drawn=(
-            *(_OPTIMUM.name, _POLICY.name, _RATIO.name),
-            *("optimum_transient", "policy_transient"),
-        ),
-        cases=tuple(cases),
-        claims=published(*(_claims(called) for _, called in sources)),
-        notes=(
-            "The published log (four years, 60 million jobs, 4,380 cores on average) and the "
-            "lifetimes of transient machines are not public, and lifetimes decide most: hence a "
-            "day and a week. Prices are the published relative ones.",
-            "Demand is two generated years with the published figures of the same cluster, "
-            f"{100.0 * parameters.share:g} % of their jobs; the policy learns from the first and "
-            "is held to the second. A log's last two thirds are held to its first. Terms longer "
-            "than the demand repeat it. A log is the same in every seed, without an interval.",
-            "The generated jobs have no users or limits: the regression of runtimes knows the hour "
-            "and what they ask for. They ask for 1, 2, 4 or 8 GiB to a core, as many for each: "
-            "that is ours, for what is published does not say it, and it decides what customised "
-            "machines save. The optimum buys parts of machines with 4 GiB to a core, so that a job "
-            "of another ratio leaves cores or memory idle; customised machines have a job's own "
-            "sizes, for 5 % more. Both are relative to standard machines on demand.",
-            "Shares of options are of core hours used. All reserved is the highest demand of any "
-            "hour, at the cheapest term.",
-        ),
-    )
-
-
-def _claims(called: str) -> dict[str, Bound]:
-    week, never = _WEEK + called, _NEVER + called
-
-    def mean(measure: str, provider: str, group: str = week) -> Mean:
-        return Mean(measure, provider, group)
-
-    claims = {
-        f"In hindsight {provider} costs {100 * published:g} % of on-demand (figure 5.4; taken "
-        f"as: at most 5 points more).": Bound(mean("optimum", provider), published, margin=0.05)
-        for provider, published in (
-            ("amazon", 0.35),
-            ("microsoft", 0.35),
-            ("google", 0.41),
-            ("google-customised", 0.3362),
-        )
-    }
-    claims |= {
-        "Amazon and Microsoft are the same (taken as: within 0.1 points).": mean(
-            "optimum", "microsoft"
-        ).against("amazon", margin=0.001),
-        "Google's standard machines cost more.": mean("optimum", "amazon").against("google"),
-        "... its customised ones less.": mean("optimum", "google-customised").against("google"),
-    }
-    claims |= {
-        f"Where there are transient machines, {said} are never chosen {whose} (figure 5.5; taken "
-        f"as: for less "
-        f"than 0.1 % of the work).": Bound(mean(f"{where}_{option}", "amazon"), 0.0, margin=0.001)
-        for where, whose in (("optimum", "in hindsight"), ("policy", "by the policy"))
-        for option, said in (
-            ("spot-block", "spot blocks"),
-            ("scheduled-reserved", "scheduled reservations"),
-        )
-    }
-    claims |= {
-        f"The policy costs {100 * (more - 1):.0f} % more than hindsight "
-        f"at {provider} (figure 5.6; taken as: at most).": Bound(mean("ratio", provider), more)
-        for provider, more in (("amazon", 1.35), ("microsoft", 1.35), ("google", 1.55))
-    }
-    claims |= {
-        "... most at Google.": mean("ratio", "amazon").against("google"),
-        **{
-            f"It costs 50 % less than on-demand machines only, or saves more ({provider}).": Bound(
-                mean("policy", provider), 0.5
-            )
-            for provider in ("amazon", "google")
-        },
-        "... 79 % less than reserved machines only, or saves more.": Bound(
-            mean("to_reserved", "amazon"), 0.21
-        ),
-        "The policy uses transient machines less than hindsight (figure 5.7).": Bound(
-            mean("policy_transient", "amazon"), mean("optimum_transient", "amazon")
-        ),
-        "Without transient machines Amazon is cheapest in hindsight "
-        "(figure 5.8): cheaper than Google.": mean("optimum", "amazon", never).against("google"),
-        "... and than Microsoft.": mean("optimum", "amazon", never).against("microsoft"),
-        "... and Google with the policy.": mean("policy", "google-customised", never).against(
-            "amazon"
-        ),
-    }
-    if not called:
-        return claims
-    return {f"{words[:-1]} ({called[2:]}).": bound for words, bound in claims.items()}
+    sources_of_claims = [
+        {
+            "week": _WEEK + called,
+            "group": _WEEK + called,
+            "never": _NEVER + called,
+            "log": f" ({called[2:]})" if called else "",
+        }
+        for _, called in sources
+    ]
+    share = f"{100.0 * parameters.share:g}"
+    return declared("purchasing-mix", _MEASURES, cases, {"source": sources_of_claims}, share=share)

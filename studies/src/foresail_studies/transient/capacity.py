@@ -22,24 +22,19 @@ from foresail.cloud.transient.planning import UnreachableError, plan
 from foresail.model.errors import InputError, require_each_positive
 from foresail.model.registry import register
 from foresail_studies import cloud as cloud
-from foresail_studies.study import (
-    Bound,
-    GridPoint,
-    Mean,
-    Measure,
-    Study,
-    StudyParameters,
-    published,
+from foresail_studies.declaring import declared
+from foresail_studies.study import GridPoint, Measure, Study, StudyParameters
+
+_MEASURES: Final = (
+    Measure("on_demand_share", "cost, of on-demand", "share"),
+    Measure("surplus_share", "capacity beyond the need (1 = twice it)"),
+    Measure("reached", "targets that can be reached", "share"),
+    Measure("types", "types rented"),
+    Measure("short_minutes", "minutes a year without it"),
+    Measure("nines", "nines kept (5 at most)"),
+    Measure("planned", "periods with a plan", "share"),
 )
 
-_COST: Final = Measure("on_demand_share", "cost, of on-demand", "share")
-_SURPLUS: Final = Measure("surplus_share", "capacity beyond the need (1 = twice it)")
-_REACHED: Final = Measure("reached", "targets that can be reached", "share")
-_TYPES: Final = Measure("types", "types rented")
-_SHORT: Final = Measure("short_minutes", "minutes a year without it")
-
-_DRAWN: Final = "drawn types"
-_MARKETS: Final = "spot markets, all zones"
 _RULE: Final = "published rule"
 _REFINED: Final = "refined"
 _DOUBTING: Final = "refined, with doubt"
@@ -160,7 +155,7 @@ def transient_capacity(parameters: TransientCapacityParameters) -> Study:
     """Measure the cost of each further nine of a transient capacity (figure 3.7)."""
     cases = [
         GridPoint(
-            _DRAWN,
+            "drawn",
             nines,
             system,
             seed,
@@ -170,39 +165,22 @@ def transient_capacity(parameters: TransientCapacityParameters) -> Study:
         for system in (_RULE, _REFINED)
         for nines in (2.0, 3.0, 4.0, 5.0, 6.0)
     ]
-    groups = [_DRAWN]
+    pools = [{"group": "drawn", "system": system} for system in (_RULE, _REFINED)]
     left_out: tuple[str, ...] = (cloud.LEFT_OUT.format("spot markets"),)
     if parameters.prices is not None:
         cases += _market_cases(parameters, str(parameters.prices))
-        groups.append(_MARKETS)
+        pools += [{"group": "markets", "system": system} for system in (_RULE, _DOUBTING)]
         left_out = ()
-    return Study(
-        title="What does each further nine of a transient capacity cost?",
-        source=f"{cloud.SOURCE}, figure 3.7",
-        axis="availability (nines)",
-        measures=(_COST, _SURPLUS, _REACHED, _TYPES, _SHORT),
-        drawn=(_COST.name, _SURPLUS.name),
-        cases=tuple(cases),
-        claims=published(*(part for group in groups for part in _capacity_claims(group))),
-        notes=(
-            "The published markets are EC2's of late 2017 in 14 zones, each zone a repetition. "
-            "Drawn pools have availabilities of 0.9 to 0.999 and prices of 20 to 40 %, each pool "
-            "a repetition; of histories, equal stretches are.",
-            "The histories at hand are of 2015: five types in three zones, all zones together. In "
-            "a single zone six nines cannot be reached. A market that was up throughout a stretch "
-            "is taken for certain and is all of the pool, unless there is doubt "
-            f"({parameters.doubt_hours:g} h put to what was seen, half of them down).",
-            "Plans are made of the stretch that they are held to, as published. Minutes without "
-            "the capacity are those of the stretch, where markets may be down together.",
-            *left_out,
-        ),
+    doubt = f"{parameters.doubt_hours:g}"
+    return declared(
+        "transient-capacity", _MEASURES, cases, {"pool": pools}, left_out, doubt_hours=doubt
     )
 
 
 def _market_cases(parameters: TransientCapacityParameters, prices: str) -> list[GridPoint]:
     return [
         GridPoint(
-            _MARKETS,
+            "markets",
             nines,
             system,
             seed,
@@ -223,36 +201,7 @@ def _market_cases(parameters: TransientCapacityParameters, prices: str) -> list[
     ]
 
 
-def _capacity_claims(group: str) -> list[dict[str, Bound]]:
-    def cost(system: str, nines: float) -> Mean:
-        return Mean("on_demand_share", system, group, (nines,))
-
-    def surplus(system: str, nines: float) -> Mean:
-        return Mean("surplus_share", system, group, (nines,))
-
-    systems = (_RULE, _REFINED) if group == _DRAWN else (_RULE, _DOUBTING)
-    return [
-        {
-            f"Two nines cost 38 % of on-demand or less ({system}, {group}).": Bound(
-                cost(system, 2.0), 0.38
-            ),
-            "... six nines 53 % or less.": Bound(cost(system, 6.0), 0.53),
-            "... six nines cost more than two.": Bound(cost(system, 2.0), cost(system, 6.0)),
-            "... but less than on-demand machines.": Bound(cost(system, 6.0), 1.0),
-            "... five nines take 30 % more capacity than is needed, or less.": Bound(
-                surplus(system, 5.0), 0.30
-            ),
-            "... six nines 50 % more, or less.": Bound(surplus(system, 6.0), 0.50),
-        }
-        for system in systems
-    ]
-
-
-_NINES: Final = Measure("nines", "nines kept (5 at most)")
-_PLANNED: Final = Measure("planned", "periods with a plan", "share")
-
 _DAY: Final = 86_400.0
-_GROUP: Final = "spot markets"
 _NINE: Final = "published rule, a nine more"
 _ORACLE: Final = "published rule, oracle"
 _DOUBTING_NINE: Final = "refined, with doubt, a nine more"
@@ -364,32 +313,23 @@ class WindowParameters(
 @register("study", "transient-windows", parameters=WindowParameters)
 def transient_windows(parameters: WindowParameters) -> Study:
     """Check how well a transient capacity planned from the past is kept (figure 3.8)."""
-    return Study(
-        title="How well is a transient capacity kept that was planned from the past?",
-        source=f"{cloud.SOURCE}, figure 3.8",
-        axis="days that a plan looks back",
-        measures=(_NINES, _SHORT, _COST, _PLANNED),
-        drawn=(_NINES.name, _COST.name),
-        cases=tuple(
-            GridPoint(_GROUP, days, system, seed, _task(parameters, system, days, seed))
-            for seed in range(parameters.seeds)
-            for system in (_RULE, _NINE, _ORACLE, _DOUBTING, _DOUBTING_NINE)
-            for days in parameters.window_days
-        ),
-        claims=published(_window_claims(parameters.window_days)),
-        notes=(
-            "Four nines are 53 minutes a year, three nines 526, five nines 5. Nines kept are the "
-            "mean over stretches; minutes are dominated by the worst stretch.",
-            "The published markets are EC2's of late 2017. Each repetition is a stretch of the "
-            f"histories given; plans are held to {parameters.held_days:g} days. The oracle knows "
-            "how available each market will be, not which are down together.",
-            "By the published rule a market that was up throughout a window is taken for certain, "
-            "and is all of the pool: no further nine changes that, and when it goes, all is gone. "
-            f"Doubt, which is ours, puts {parameters.doubt_hours:g} h to what was seen, half of "
-            "them down.",
-            "Costs are what was paid while machines were up, of as much capacity on the cheapest "
-            "on-demand machines.",
-        ),
+    cases = [
+        GridPoint("markets", days, system, seed, _task(parameters, system, days, seed))
+        for seed in range(parameters.seeds)
+        for system in (_RULE, _NINE, _ORACLE, _DOUBTING, _DOUBTING_NINE)
+        for days in parameters.window_days
+    ]
+    allowed = (1.0 - cloud.target(_TARGET)) * cloud.YEAR_MINUTES
+    return declared(
+        "transient-windows",
+        _MEASURES,
+        cases,
+        allowed=allowed,
+        twenty=20.0 * allowed,
+        shortest=f"{min(parameters.window_days):g}",
+        longest=f"{max(parameters.window_days):g}",
+        held_days=f"{parameters.held_days:g}",
+        doubt_hours=f"{parameters.doubt_hours:g}",
     )
 
 
@@ -409,26 +349,3 @@ def _task(parameters: WindowParameters, system: str, days: float, seed: int) -> 
         seed,
         parameters.seeds,
     )
-
-
-def _window_claims(windows: tuple[float, ...]) -> dict[str, Bound]:
-    def short(system: str, *days: float) -> Mean:
-        return Mean("short_minutes", system, _GROUP, days)
-
-    allowed = (1.0 - cloud.target(_TARGET)) * cloud.YEAR_MINUTES
-    shortest, longest = min(windows), max(windows)
-    return {
-        "A plan for four nines does not keep them.": Bound(allowed, short(_RULE)),
-        "... but about three (taken as: at most twice "
-        "as long without it as three nines allow).": Bound(short(_RULE), 20.0 * allowed),
-        "... in the mean stretch as well (nines of each).": Bound(
-            Mean("nines", _RULE, _GROUP), _TARGET
-        ),
-        "A plan for a nine more keeps four.": Bound(short(_NINE), allowed),
-        "An oracle always keeps them.": Bound(short(_ORACLE), allowed),
-        f"The window hardly matters (taken as: {longest:g} days are short no less than half as "
-        f"long as {shortest:g}).": Bound(short(_RULE, shortest), short(_RULE, longest), factor=2.0),
-        "With doubt, a plan for a nine more keeps four as well.": Bound(
-            short(_DOUBTING_NINE), allowed
-        ),
-    }
