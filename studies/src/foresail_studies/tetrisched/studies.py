@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from foresail.model.registry import register
 from foresail_studies import trial as grid
@@ -137,7 +137,7 @@ def estimate_error(parameters: EstimateErrorsParameters) -> Study:
     )
 
 
-def _ends(values: Iterable[float]) -> dict[str, object]:
+def _ends(values: Iterable[float]) -> dict[str, Any]:
     return {"least": f"{min(values):g}", "most": f"{max(values):g}"}
 
 
