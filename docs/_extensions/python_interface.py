@@ -96,6 +96,7 @@ PAGES: Final[Mapping[str, Page]] = {
             "scenario.scenario",
             "scenario.beginning",
             "scenario.learned_before",
+            "scenario.engines",
             "scenario.running",
             "scenario.by_events",
             "simulator.replay",

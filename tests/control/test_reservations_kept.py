@@ -10,7 +10,6 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.explain.story import story
 from foresail.live.run_log import recover
-from foresail.live.session import table_of_run
 from foresail.live.twin import differences
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement, Preempt, Start, TickAt, WakeAt
@@ -19,6 +18,7 @@ from foresail.model.job import DeadlineValue, Job
 from foresail.model.view import Rejection, Reservation
 from foresail.record.log_text import JsonLinesLog, MemoryLog, parse_record, read_log, record_line
 from foresail.record.records import Manifest, ReservationAnswered
+from foresail.record.schedule import table_of_run
 from toys import Constant, Doubling, Fcfs, Requested
 
 

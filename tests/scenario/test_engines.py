@@ -11,8 +11,7 @@ from foresail.live.run_directory import RunDirectory
 from foresail.model.cluster import Cluster
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.model.event import PREDICTSIM, NodeRemoved
-from foresail.scenario.learned_before import HistoryWorkload, SavedState
-from foresail.scenario.running import (
+from foresail.scenario.engines import (
     COMPILED_REPLAY,
     ENGINES,
     EVENT_ENGINE,
@@ -20,9 +19,9 @@ from foresail.scenario.running import (
     TASK_REPLAY,
     Need,
     engine_of,
-    on_partitions,
-    run_scenario,
 )
+from foresail.scenario.learned_before import HistoryWorkload, SavedState
+from foresail.scenario.running import on_partitions, run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions, Outage
 from scenario.small_cluster import (

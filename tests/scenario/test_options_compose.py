@@ -11,8 +11,9 @@ from foresail.control.policy import parse_policy
 from foresail.model.errors import InputError
 from foresail.model.event import PREDICTSIM, STANDARD
 from foresail.record.log_text import read_log
+from foresail.scenario.engines import COMPILED_REPLAY, EVENT_ENGINE
 from foresail.scenario.learned_before import HistoryWorkload
-from foresail.scenario.running import COMPILED_REPLAY, EVENT_ENGINE, run_scenario
+from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions
 from foresail.traces.folder import write_folder

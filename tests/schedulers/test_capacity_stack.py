@@ -17,8 +17,7 @@ from foresail.model.cluster import Cluster, Resources
 from foresail.model.errors import ForesailError
 from foresail.model.event import IN_CYCLES, STANDARD
 from foresail.model.view import Rejection, Reservation
-from foresail.schedulers._planning.parameters import PlanAheadParameters
-from foresail.schedulers._planning.valuing import utility_decay
+from foresail.schedulers._planning.valuing import PlanAheadParameters, utility_decay
 from foresail.schedulers.plan_ahead import TetriSchedParameters
 from foresail.simulator.conditions import ClusterConditions, Outage
 from foresail.simulator.engine import simulate_events

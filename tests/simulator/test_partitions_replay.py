@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from foresail.control.policy import parse_policy
-from foresail.scenario.running import COMPILED_REPLAY, EVENT_ENGINE, engine_of, run_scenario
+from foresail.scenario.engines import COMPILED_REPLAY, EVENT_ENGINE, engine_of
+from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 

@@ -17,7 +17,8 @@ from foresail.model.errors import InputError
 from foresail.model.event import Ended, EndedBecause, Outcome, Part, Submitted
 from foresail.model.job import Stage
 from foresail.record.job_life import ImpossibleTransition, JobState
-from foresail.scenario.running import EVENT_ENGINE, TASK_REPLAY, engine_of, run_scenario
+from foresail.scenario.engines import EVENT_ENGINE, TASK_REPLAY, engine_of
+from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.conditions import ClusterConditions, Outage
 from foresail.simulator.driver import simulate_forward

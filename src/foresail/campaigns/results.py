@@ -32,7 +32,7 @@ from foresail.model.registry import loaded_plugins
 from foresail.model.short_form import part_of
 from foresail.model.whole_files import make_folder, write_whole
 from foresail.predictors.kernels.linear_model import SMALLEST_WEIGHT
-from foresail.scenario.running import starts_apart
+from foresail.scenario.engines import starts_apart
 from foresail.traces.schedule import Schedule
 
 QUANTILE_LEVELS: Final = tuple(float(level) for level in np.linspace(0.0, 1.0, 201))

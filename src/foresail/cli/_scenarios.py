@@ -88,7 +88,7 @@ class ScenarioOptions:
         """
         from foresail.control.policy import parse_policy
         from foresail.model.event import CONVENTIONS
-        from foresail.scenario.running import engine_of
+        from foresail.scenario.engines import engine_of
         from foresail.scenario.scenario import Scenario
         from foresail.simulator.conditions import ClusterConditions
 

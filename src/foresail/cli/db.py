@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +17,6 @@ from foresail.model.errors import InputError
 from foresail.model.words import count
 
 if TYPE_CHECKING:
-    from foresail.live.cluster_plugin import UseSample
     from foresail.service.configuration import ServiceConfiguration
     from foresail.service.session import StateFolder
     from foresail.service.store.database import Database
@@ -66,15 +66,14 @@ def export(
     DIR/events.jsonl is read by `foresail explain` and `replay`, DIR/workload by all that replays.
     """
     from foresail.cli._moments import log_of
-    from foresail.live.session import with_usage
     from foresail.model.whole_files import all_or_none, to_be_written
     from foresail.record.log_text import parse_record, read_log, record_line
-    from foresail.record.schedule import workload_of
+    from foresail.record.schedule import with_usage, workload_of
     from foresail.traces.folder import write_folder
 
     if source.resolve() == output.resolve():
         raise InputError("is the run itself", field="--output", value=output)
-    samples: list[UseSample] = []
+    samples: list[dict[str, Any]] = []
     with all_or_none(output) as drafts:
         log = drafts / "events.jsonl"
         with to_be_written(log), log.open("w", encoding="utf-8") as file:
@@ -86,7 +85,8 @@ def export(
                     for number, line in chain(archive.records(), store.records(after=archive.last)):
                         file.write(line)
                         parse_record(line, source, number)
-                    samples = [*archive.samples(), *store.samples()]
+                    every = chain(archive.samples(), store.samples())
+                    samples = [asdict(each) for each in every]
         workload = with_usage(workload_of(read_log(log), str(source.name)), samples)
         if not len(workload):
             raise InputError("no job has run to its end", source=source)

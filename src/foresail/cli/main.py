@@ -58,7 +58,7 @@ GROUPS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "cloud": ("cloud:app", "Advise what to own and rent, which jobs wait, and the cost."),
     },
     "Tools": {
-        "policies": ("compare:policies", "List what a policy can be made of, with parameters."),
+        "policies": ("policies:policies", "List what a policy can be made of, with parameters."),
         "strl": ("strl:app", "Check and solve requests in the language STRL."),
     },
 }

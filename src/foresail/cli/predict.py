@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
@@ -19,7 +18,6 @@ from foresail.model.words import count, number
 if TYPE_CHECKING:
     from foresail.evaluation.replaying import Evaluation
     from foresail.model.short_form import PlugIn
-    from foresail.predictors.saving import StateHeader
 
 
 app = CommandGroup("Evaluate predictors on logs; train, merge and show their state.")
@@ -166,14 +164,13 @@ def train(
         filters --filter NAME(PARAMETER=VALUE,...): Cleaning filters, in order [drop_no_processors,
             fill_processors, drop_no_runtime].
     """
-    from foresail import __version__
     from foresail.model.short_form import part_of
     from foresail.predictors.saving import StateHeader, require_savable, save_state
     from foresail.predictors.training import train
 
     part = part_of("predictor", predictor)
     built = part.build()
-    header = StateHeader(part.text, foresail=__version__)
+    header = StateHeader(part.text)
     require_savable(built, part.text)
     if not output.parent.is_dir():
         raise InputError("there is no such folder", source=output.parent)
@@ -196,7 +193,6 @@ def merge(
 ) -> None:
     """Put together what shards of one predictor learned from different jobs."""
     del plugins  # they are loaded
-    from foresail import __version__
     from foresail.model.short_form import part_of
     from foresail.predictors.saving import StateHeader, load_state, merged, read_header, save_state
 
@@ -209,7 +205,7 @@ def merge(
             parts.append(part.build())
             load_state(state, parts[-1], part.text)
         together = merged(parts, part.build())
-        save_state(output, together, StateHeader(part.text, foresail=__version__))
+        save_state(output, together, StateHeader(part.text))
     typer.echo(f"{output}: {part.text} of {len(states)} states")
 
 
@@ -222,33 +218,15 @@ def show(
     """Show which predictor a state belongs to, what it has learned and what memory that takes."""
     del plugins  # they are loaded
     from foresail.model.short_form import part_of
-    from foresail.predictors.saving import load_state, read_header
+    from foresail.predictors.saving import facts_of_state, read_header
 
-    header = read_header(state)
-    part = part_of("predictor", header.predictor)
-    predictor = part.build()
+    predictor = part_of("predictor", read_header(state).predictor).build()
     with doing(f"reading {state.name}"):
-        load_state(state, predictor, part.text)
-        told = _facts(state, header, predictor)
+        told = facts_of_state(state, predictor)
     if output_format is Format.JSON:
         print_json(told)
         return
     _print_facts(told)
-
-
-def _facts(state: Path, header: StateHeader, predictor: Any) -> dict[str, Any]:
-    from foresail.predictors.history import HistoryPredictor
-
-    told: dict[str, Any] = {
-        "predictor": header.predictor,
-        "written_with": header.foresail,
-        "file_bytes": state.stat().st_size,
-        "jobs_in_flight": len(predictor.snapshot().in_flight),
-    }
-    if isinstance(predictor, HistoryPredictor):
-        told |= asdict(predictor.memory())
-        told["best_experts"] = predictor.best_experts()
-    return told
 
 
 def _print_facts(told: dict[str, Any]) -> None:

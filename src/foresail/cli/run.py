@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import uuid
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -13,7 +11,6 @@ import typer
 
 from foresail.cli.log_options import Plugins
 from foresail.cli.progress import stop_showing
-from foresail.model.documents import bytes_of
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
 
 _POLICY: Final = "easy(order=shortest),recent,incremental"
 _GRACE: Final = "10s"
-_STANDARD_INPUT: Final = "-"
 
 
 def run(
@@ -67,7 +63,7 @@ def run(
     from foresail.cli.run_progress import observer_for, summarise
     from foresail.live.cluster_plugin import require_linux
     from foresail.live.run_directory import RunDirectory
-    from foresail.scenario.by_daemon import run_commands
+    from foresail.scenario.by_daemon import begin_commands, run_commands
 
     del plugins  # they are loaded
     require_linux()
@@ -83,7 +79,7 @@ def run(
     elif jobs is None:
         raise InputError("no jobs", expected="a jobs file, - for standard input, or --resume")
     else:
-        place, lines = _begin(
+        place, lines = begin_commands(
             jobs,
             policy=policy or _POLICY,
             cluster=_cluster(cluster, cpus, grace),
@@ -91,6 +87,8 @@ def run(
             history=None if no_history else _history_path(history),
             learned=None if learned is None else learned.absolute(),
         )
+        if lines is not None and sys.stdin.isatty():
+            typer.echo("one command a line, or a JSON object; Ctrl-D ends the list", err=True)
     stop_showing()
     with observer_for(place) as observer:
         result = run_commands(place, observer, lines)
@@ -98,53 +96,6 @@ def run(
     if report:
         _write_report(result.schedule, place)
     raise typer.Exit(result.exit_status)
-
-
-def _begin(
-    jobs: str,
-    *,
-    policy: str,
-    cluster: str,
-    directory: Path,
-    history: Path | None,
-    learned: Path | None,
-) -> tuple[RunDirectory, LineInput | None]:
-    """The directory of a new run, and where further jobs come from; nothing has started yet."""
-    from foresail.control.policy import parse_policy
-    from foresail.live.cluster_plugin import cluster_of
-    from foresail.live.jobs_file import JobLines, read_jobs
-    from foresail.live.run_directory import RunDirectory, RunSettings, require_learnable
-    from foresail.live.source import LineInput
-    from foresail.model.free_resources import FreeResources
-    from foresail.scenario.own_requests import places_of_requests
-    from foresail.scenario.running import engine_of
-    from foresail.scenario.scenario import Scenario
-
-    scenario = Scenario(None, parse_policy(policy), commands=RunDirectory(directory))
-    engine_of(scenario)
-    found = cluster_of(cluster)
-    from_input = jobs == _STANDARD_INPUT
-    source = "standard input" if from_input else jobs
-    settings = RunSettings(
-        source=source,
-        source_sha256=None if from_input else sha256(bytes_of(Path(jobs))).hexdigest(),
-        policy=scenario.policy.text,
-        cluster=cluster,
-        history=None if history is None else str(history),
-        learned=None if learned is None else str(learned),
-        learned_as="" if learned is None else uuid.uuid4().hex,
-    )
-    if learned is not None:
-        require_learnable(settings.policy, learned)
-    places = places_of_requests(scenario.policy, found)
-    room, here = FreeResources(found), Path.cwd()
-    accepted = [] if from_input else read_jobs(Path(jobs), room, here, places)
-    run = RunDirectory.create(directory.absolute(), settings, accepted)
-    if not from_input:
-        return run, None
-    if sys.stdin.isatty():
-        typer.echo("one command a line, or a JSON object; Ctrl-D ends the list", err=True)
-    return run, LineInput(sys.stdin.fileno(), JobLines(room, here, source, places))
 
 
 def _cluster(cluster: str | None, cpus: int | None, grace: str | None) -> str:

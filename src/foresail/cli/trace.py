@@ -293,8 +293,7 @@ def generate(
 ) -> None:
     """Generate a workload; without NAME, list the generators and their parameters."""
     del plugins  # they are loaded
-    from foresail.model.registry import find
-    from foresail.model.short_form import make_part, settings_of
+    from foresail.model.short_form import part_of, settings_of
 
     if name is None:
         print_plugins("generator", "what it makes")
@@ -304,7 +303,7 @@ def generate(
             "nowhere to write", field="--output", expected="a folder or FILE.swf[.gz|.zst]"
         )
     given = settings_of({"jobs": jobs, "processors": processors})
-    parameters = make_part(find("generator", name), [*given, *(settings or ())]).parameters
+    parameters = part_of("generator", name, [*given, *(settings or ())]).parameters
     _generate(name, parameters, seed, output)
 
 

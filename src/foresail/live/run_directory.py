@@ -17,7 +17,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from foresail import __version__
 from foresail.control.policy import parse_policy
 from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
@@ -321,7 +320,7 @@ class LearnedFile:
     def _write(self, path: Path, predictor: Predictor) -> None:
         """Into the file; beside it, which is an error, if another run has written it since."""
         learned_by = parse_policy(self._settings.policy).predictor.text
-        header = StateHeader(learned_by, self._settings.learned_as, __version__)
+        header = StateHeader(learned_by, self._settings.learned_as)
         if self._is_ours(path):
             save_state(path, predictor, header)
             return

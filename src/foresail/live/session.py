@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import TypeAlias
 
 import polars as pl
 
 from foresail.control.loop import Controller
-from foresail.live.cluster_plugin import ClusterPlugin, RunContext, UseSample
+from foresail.live.cluster_plugin import ClusterPlugin, RunContext
 from foresail.live.command_job import persons_environment
 from foresail.live.daemon import Daemon
 from foresail.live.run_directory import LearnedFile, RunDirectory, RunHistory
@@ -19,55 +19,10 @@ from foresail.live.source import LineInput, Observer, Submissions
 from foresail.model.cluster import Cluster
 from foresail.model.event import EndedBecause, Outcome
 from foresail.model.short_form import part_of
-from foresail.model.view import Reservation
-from foresail.record.job_life import EndedAttempt, JobHistory
 from foresail.record.log_text import EventLog
 from foresail.record.records import Manifest
-from foresail.record.schedule import ScheduleRow, attempt_row, schedule_table, with_eligibility
-from foresail.traces import schema
+from foresail.record.schedule import table_of_run
 from foresail.traces.schedule import Schedule, ScheduleMeta, write_schedule
-from foresail.traces.workload import Workload
-
-_OF_JOB: Final = (
-    "job_id",
-    "submit_seconds",
-    "cpus",
-    "user",
-    "requested_seconds",
-    "deadline_seconds",
-    "accepted",
-)
-
-
-def table_of_run(jobs: JobHistory) -> pl.DataFrame:
-    """One row per attempt that ended, by job in order of submission; as ``schema.SCHEDULE``."""
-    latest = {past.job.job_id: past for past in jobs.past}
-    specified = [_specified(latest[job_id]) for job_id in jobs.submitted if job_id in latest]
-    schemas = {name: schema.SCHEDULE[name] for name in _OF_JOB}
-    table = pl.DataFrame(specified, schema=schemas, orient="row")
-    waited = (each.job for each in latest.values() if each.job.after or each.job.conditions)
-    return with_eligibility(schedule_table(map(_row, jobs.past), table), waited, {})
-
-
-def _row(past: EndedAttempt) -> ScheduleRow:
-    ran, belief = past.running, past.running.prediction
-    predicted = belief.mean(), belief.quantile(0.10), belief.quantile(0.90)
-    return attempt_row(past.outcome, predicted, ran.corrections, ran.overtook, ran.placement)
-
-
-def _specified(past: EndedAttempt) -> tuple[Any, ...]:
-    """Return a job's fields that never change, as ``_OF_JOB`` has them."""
-    job, answer = past.job, past.running.reservation
-    return (
-        job.job_id,
-        job.submit_seconds,
-        job.cpus,
-        job.user,
-        job.requested_seconds,
-        job.deadline_seconds,
-        None if answer is None else isinstance(answer, Reservation),
-    )
-
 
 BuildController: TypeAlias = Callable[[EventLog], Controller]
 """Makes a run's controller, fresh, writing to a log."""
@@ -175,32 +130,4 @@ def _schedule(daemon: Daemon, run: RunDirectory, policy: str, engine: str) -> Sc
             manifest={"origin_unix_seconds": origin, "run_directory": run.path.name},
             engine=engine,
         ),
-    )
-
-
-def with_usage(workload: Workload, samples: Iterable[UseSample]) -> Workload:
-    """The workload with a usage table: a row a sample, each job as its one task.
-
-    What was used is divided evenly among the tasks of a job, for the table is per task; of jobs
-    that are not in the workload there are no rows. Without samples there is no table.
-    """
-    rows = [asdict(each) for each in samples]
-    if not rows:
-        return workload
-    tasks = workload.jobs.select("job_id", "tasks")
-    zero = workload.meta.origin_unix_seconds or 0.0
-    per_task = pl.DataFrame(rows).join(tasks, on="job_id")
-    known = {
-        "task": pl.lit(0),
-        "start_seconds": pl.col("start_seconds") - zero,
-        "end_seconds": pl.col("end_seconds") - zero,
-        "average_cpus": pl.col("average_cpus") / pl.col("tasks"),
-        "average_memory_bytes": pl.col("memory_bytes") / pl.col("tasks"),
-        "job_id": pl.col("job_id"),
-    }
-    table = per_task.select(
-        known.get(name, pl.lit(None)).cast(kind).alias(name) for name, kind in schema.USAGE.items()
-    )
-    return (
-        replace(workload, usage=table.sort("job_id", "start_seconds")) if len(table) else workload
     )

@@ -54,14 +54,14 @@ class PlugIn:
         return built
 
 
-def part_of(family: str, text: str) -> PlugIn:
-    """The plug-in of a family that a short form names.
+def part_of(family: str, text: str, further: Sequence[str] = ()) -> PlugIn:
+    """The plug-in of a family that a short form names, with these further settings.
 
     Raises ``InputError`` if the text is malformed, or a parameter's value does not fit;
     ``UnknownNameError`` if no such plug-in, or no such parameter, exists.
     """
     name, settings = name_and_settings(text)
-    return make_part(find(family, name), settings)
+    return make_part(find(family, name), [*settings, *further])
 
 
 def name_and_settings(text: str) -> tuple[str, list[str]]:

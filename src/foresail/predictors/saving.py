@@ -12,7 +12,7 @@ import io
 import json
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -20,6 +20,7 @@ import numpy as np
 import zstandard
 from numpy.typing import NDArray
 
+from foresail import __version__
 from foresail.kernels.columns import USER
 from foresail.model.documents import require_end
 from foresail.model.errors import InputError
@@ -50,7 +51,7 @@ class StateHeader:
     """Short form of the predictor, with the parameters that differ from their defaults."""
     written_by: str = ""
     """Who wrote it, for whoever shares the file; empty if that does not matter."""
-    foresail: str = ""
+    foresail: str = __version__
     """Version of Foresail that wrote it."""
 
 
@@ -211,3 +212,21 @@ def _demand_ours(plain: dict[str, Any], path: Path) -> None:
             value=plain["version"],
             expected=f"version {VERSION} of the format, as `foresail predict train` writes it",
         )
+
+
+def facts_of_state(path: Path, predictor: SteppedPredictor) -> dict[str, Any]:
+    """Return what a file holds, by name, once the fresh predictor that it is of has loaded it."""
+    from foresail.predictors.history import HistoryPredictor
+
+    header = read_header(path)
+    load_state(path, predictor, header.predictor)
+    found: dict[str, Any] = {
+        "predictor": header.predictor,
+        "written_with": header.foresail,
+        "file_bytes": path.stat().st_size,
+        "jobs_in_flight": len(predictor.snapshot().in_flight),
+    }
+    if isinstance(predictor, HistoryPredictor):
+        found |= asdict(predictor.memory())
+        found["best_experts"] = predictor.best_experts()
+    return found

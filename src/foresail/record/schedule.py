@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import polars as pl
@@ -11,6 +12,8 @@ from foresail.model.cluster import Cluster
 from foresail.model.decision import Placement
 from foresail.model.event import EndedBecause, Outcome
 from foresail.model.job import DeadlineValue, Job, StartConditions
+from foresail.model.view import Rejection, Reservation
+from foresail.record.job_life import EndedAttempt, JobHistory
 from foresail.record.log_text import LogClock
 from foresail.record.records import Record
 from foresail.record.run_fold import RunFold
@@ -68,6 +71,11 @@ def attempt_row(
 def part_columns(outcome: Outcome, cpus: float) -> ScheduleRow:
     """Return the last columns of the row of a part of a job; ``cpus`` are what it held."""
     return outcome.stage, ",".join(map(str, outcome.tasks)) or None, cpus
+
+
+def was_accepted(answer: Reservation | Rejection | None) -> bool | None:
+    """Return whether a job's request for a reservation was accepted; None where it made none."""
+    return None if answer is None else isinstance(answer, Reservation)
 
 
 def schedule_table(rows: Iterable[ScheduleRow], jobs: pl.DataFrame) -> pl.DataFrame:
@@ -234,3 +242,73 @@ def _row(job: Job, outcome: Outcome, ran: Mapping[str, Outcome]) -> dict[str, An
 
 def _share(amount: float | None, among: float) -> float | None:
     return None if amount is None else amount / among
+
+
+_OF_JOB: Final = (
+    "job_id",
+    "submit_seconds",
+    "cpus",
+    "user",
+    "requested_seconds",
+    "deadline_seconds",
+    "accepted",
+)
+
+
+def table_of_run(jobs: JobHistory) -> pl.DataFrame:
+    """One row per attempt that ended, by job in order of submission; as ``schema.SCHEDULE``."""
+    latest = {past.job.job_id: past for past in jobs.past}
+    specified = [_specified(latest[job_id]) for job_id in jobs.submitted if job_id in latest]
+    schemas = {name: schema.SCHEDULE[name] for name in _OF_JOB}
+    table = pl.DataFrame(specified, schema=schemas, orient="row")
+    waited = (each.job for each in latest.values() if each.job.after or each.job.conditions)
+    return with_eligibility(schedule_table(map(_ended_row, jobs.past), table), waited, {})
+
+
+def _ended_row(past: EndedAttempt) -> ScheduleRow:
+    ran, belief = past.running, past.running.prediction
+    predicted = belief.mean(), belief.quantile(0.10), belief.quantile(0.90)
+    return attempt_row(past.outcome, predicted, ran.corrections, ran.overtook, ran.placement)
+
+
+def _specified(past: EndedAttempt) -> tuple[Any, ...]:
+    """Return a job's fields that never change, as ``_OF_JOB`` has them."""
+    job, answer = past.job, past.running.reservation
+    return (
+        job.job_id,
+        job.submit_seconds,
+        job.cpus,
+        job.user,
+        job.requested_seconds,
+        job.deadline_seconds,
+        was_accepted(answer),
+    )
+
+
+def with_usage(workload: Workload, samples: Sequence[Mapping[str, Any]]) -> Workload:
+    """The workload with a usage table: a row a sample, each job as its one task.
+
+    A sample is what an attempt used from one moment to another (Unix seconds): ``job_id``,
+    ``start_seconds``, ``end_seconds``, ``average_cpus`` and ``memory_bytes``. It is divided evenly
+    among the tasks of a job, for the table is per task; of jobs that are not in the workload there
+    are no rows. Without samples there is no table.
+    """
+    if not samples:
+        return workload
+    tasks = workload.jobs.select("job_id", "tasks")
+    zero = workload.meta.origin_unix_seconds or 0.0
+    per_task = pl.DataFrame(samples).join(tasks, on="job_id")
+    known = {
+        "task": pl.lit(0),
+        "start_seconds": pl.col("start_seconds") - zero,
+        "end_seconds": pl.col("end_seconds") - zero,
+        "average_cpus": pl.col("average_cpus") / pl.col("tasks"),
+        "average_memory_bytes": pl.col("memory_bytes") / pl.col("tasks"),
+        "job_id": pl.col("job_id"),
+    }
+    table = per_task.select(
+        known.get(name, pl.lit(None)).cast(kind).alias(name) for name, kind in schema.USAGE.items()
+    )
+    return (
+        replace(workload, usage=table.sort("job_id", "start_seconds")) if len(table) else workload
+    )

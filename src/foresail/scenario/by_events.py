@@ -12,47 +12,20 @@ import polars as pl
 
 from foresail.control.loop import Controller
 from foresail.control.plug_ins import nothing_started
-from foresail.model.cluster import NamedPartitions
-from foresail.model.errors import InputError
 from foresail.model.event import Event
 from foresail.model.protocols import ProgressCallback
 from foresail.model.whole_files import make_folder, require_replaceable, to_be_written
 from foresail.record.log_text import EventLog, JsonLinesLog, NullLog
 from foresail.scenario.beginning import controller_of, manifest_of
-from foresail.scenario.own_requests import with_options
-from foresail.scenario.running import EVENT_ENGINE, task_queues_of
+from foresail.scenario.engines import EVENT_ENGINE
 from foresail.scenario.scenario import Scenario
 from foresail.simulator.engine import simulate_events
-from foresail.simulator.truth import known_runtimes, real_runtimes
-from foresail.traces.nodes import require_known_preferences, require_processors_bind
 from foresail.traces.parquet import write_whole_parquet
 from foresail.traces.schedule import Schedule, use_file
 
 
 def run_logged(scenario: Scenario, watch: ProgressCallback | None = None) -> Schedule:
-    """Run a scenario like ``foresail.scenario.running.run_scenario``, by the event engine."""
-    jobs = scenario.jobs
-    if jobs.has_own_requests:
-        jobs = with_options(jobs, scenario.cluster, scenario.conditions.node_changes)
-        scenario = replace(scenario, workload=jobs)
-    if scenario.place == "processors":
-        require_processors_bind(jobs)
-    if jobs.tasks is not None and scenario.policy.starts_tasks:
-        known_runtimes(jobs)  # what is wider than the machine starts in parts
-    else:
-        real_runtimes(jobs)
-    if scenario.place != "processors":
-        require_known_preferences(jobs.jobs, scenario.cluster, jobs.meta.source)
-    named = NamedPartitions(scenario.cluster)
-    first = next((each for each in jobs.jobs["partition"].unique() if named.asked(each)), None)
-    if first is not None and (scenario.policy.starts_tasks or task_queues_of(scenario.policy)):
-        raise InputError(
-            "policies that start tasks apart know no partitions, and jobs name some",
-            source=jobs.meta.source,
-            field="partition",
-            value=first,
-            expected="another policy, or a log that names none",
-        )
+    """Run a scenario that is ready for it by the event engine, and write its log."""
     with _event_log(scenario) as log:
         controller = controller_of(scenario, log)
         schedule = run_by_events(scenario, controller, watch=watch, used=_use_beside(scenario))

@@ -1,133 +1,28 @@
-"""Simulation of a scenario by the quickest engine that can: what each can, and what is needed."""
+"""Simulation of a scenario by the quickest engine that can."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from foresail.control.policy import Policy, is_compiled
 from foresail.model.cluster import Cluster, NamedPartitions
-from foresail.model.errors import InputError, UnknownNameError
-from foresail.model.event import STANDARD
+from foresail.model.errors import InputError
 from foresail.model.protocols import ProgressCallback
-from foresail.scenario.own_requests import require_places_by_options
-from foresail.scenario.scenario import Scenario, says_speeds
-from foresail.schedulers.of_tasks.scheduler import QueuesTasks
-from foresail.simulator.conditions import IDEAL
+from foresail.scenario.engines import (
+    COMPILED_REPLAY,
+    TASK_REPLAY,
+    ScenarioEngine,
+    engine_of,
+    starts_apart,
+)
+from foresail.scenario.own_requests import with_options
+from foresail.scenario.scenario import Scenario
 
-if TYPE_CHECKING:  # tables: a service, which asks here what it may run, has none
+if TYPE_CHECKING:  # tables: replays begin sooner
     from foresail.traces.schedule import Schedule
     from foresail.traces.workload import Workload
 
 _NO_PARTITIONS: Final = "policies that start tasks apart know none"
-
-
-class Need(StrEnum):
-    """Need of a scenario beyond a policy that learns, on one pool of processors."""
-
-    COMMANDS = "real commands"
-    WORKLOAD = "jobs of a log"
-    TRUTH = "predictors that know how long jobs will run"
-    PLACES = "places other than one pool of processors"
-    PARTITIONS = "partitions with processors of their own"
-    TOGETHER = "partitions that are decided about together"
-    SPEEDS = "processors of different speeds"
-    DEPENDENCIES = "jobs that wait for others"
-    OWN_REQUESTS = "jobs with STRL of their own"
-    ANY_POLICY = "policies with parts that are not compiled"
-    EVENT_LOG = "a file for an event log"
-    LEARNED_BEFORE = "predictors that have learned before"
-    CYCLES = "scheduling in cycles"
-    CONDITIONS = "delays, noise and outages"
-    NODE_CHANGES = "nodes that come, change and go"
-    CONVENTIONS = "conventions other than the standard"
-    SHARED_NODES = "tasks that share nodes"
-    LIMITS = "limits that end jobs"
-    GANGS = "jobs whose tasks start together"
-    TASKS = "tasks that start apart"
-    TASK_QUEUES = "queues of tasks"
-    TASK_BELIEFS = "predictors of tasks"
-    TASKS_OF_GANGS = "tasks made of jobs whose tasks are unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class ScenarioEngine:
-    """An engine, and what it can do."""
-
-    name: str
-    can: frozenset[Need]
-
-
-COMPILED_REPLAY: Final = ScenarioEngine(
-    "compiled-replay",
-    frozenset(
-        {
-            *(Need.GANGS, Need.LIMITS, Need.WORKLOAD, Need.TRUTH, Need.CONVENTIONS),
-            Need.PARTITIONS,
-        }
-    ),
-)
-_OF_TASKS: Final = frozenset({Need.TASKS, Need.TASK_QUEUES, Need.TASK_BELIEFS, Need.TASKS_OF_GANGS})
-TASK_REPLAY: Final = ScenarioEngine(
-    "task-replay",
-    frozenset({Need.WORKLOAD, Need.TRUTH, Need.LEARNED_BEFORE, Need.SPEEDS}) | _OF_TASKS,
-)
-EVENT_ENGINE: Final = ScenarioEngine(
-    "event-engine",
-    frozenset(Need) - {Need.COMMANDS, Need.TASK_BELIEFS, Need.TASKS_OF_GANGS},
-)
-LIVE: Final = ScenarioEngine(
-    "live",
-    frozenset(
-        {
-            *(Need.GANGS, Need.LIMITS, Need.COMMANDS, Need.DEPENDENCIES),
-            *(Need.OWN_REQUESTS, Need.ANY_POLICY, Need.LEARNED_BEFORE),
-        }
-    ),
-)
-ENGINES: Final = {each.name: each for each in (COMPILED_REPLAY, TASK_REPLAY, EVENT_ENGINE, LIVE)}
-"""The quickest first; those that simulate give the same schedule where they can give one."""
-
-
-def engine_of(scenario: Scenario) -> ScenarioEngine:
-    """The engine asked for by name, or the quickest that can what the scenario needs.
-
-    Raises ``UnknownNameError`` if there is no engine of this name; ``InputError`` if it cannot do
-    what is needed, or none can do all of it.
-    """
-    needs = frozenset(_needs(scenario))
-    able = [engine for engine in ENGINES.values() if needs <= engine.can]
-    if scenario.engine is not None and scenario.engine not in ENGINES:
-        raise UnknownNameError("engine", scenario.engine, ENGINES)
-    if not able and Need.COMMANDS in needs:
-        raise InputError(f"{Need.COMMANDS} cannot be run with {_words(needs - LIVE.can)}")
-    if not able:
-        words = _words(needs & _OF_TASKS), _words(needs - TASK_REPLAY.can)
-        raise InputError(f"{words[0]} cannot be simulated with {words[1]}")
-    if scenario.engine is None:
-        return able[0]
-    engine = ENGINES[scenario.engine]
-    if engine not in able:
-        raise InputError(
-            f"this engine does not have {_words(needs - engine.can)}",
-            field="engine",
-            value=engine.name,
-            expected=" or ".join(each.name for each in able),
-        )
-    return engine
-
-
-def task_queues_of(policy: Policy) -> QueuesTasks | None:
-    """The scheduler of a policy, if it has the queues of tasks that a replay has."""
-    scheduler = policy.build()[0]
-    return scheduler if isinstance(scheduler, QueuesTasks) else None
-
-
-def starts_apart(policy: Policy) -> bool:
-    """Return whether a policy starts tasks by themselves; none of these knows partitions."""
-    return policy.starts_tasks or task_queues_of(policy) is not None
 
 
 def on_partitions(workload: Workload, *, one_pool: bool) -> Workload:
@@ -145,75 +40,6 @@ def on_partitions(workload: Workload, *, one_pool: bool) -> Workload:
     if one_pool and named_partitions(workload):
         return in_one_pool(workload, _NO_PARTITIONS)
     return divided(workload)
-
-
-def _needs(scenario: Scenario) -> Iterator[Need]:
-    workload, conditions = scenario.workload, scenario.conditions
-    if scenario.commands is not None:
-        yield Need.COMMANDS
-    if scenario.commands is None or workload is not None:
-        yield Need.WORKLOAD
-    if scenario.policy.needs_truth:
-        yield Need.TRUTH
-    if scenario.place != "processors":
-        yield Need.PLACES
-    elif workload is not None and workload.partitions:
-        yield Need.PARTITIONS
-        from foresail.simulator.replay import replays_apart
-
-        if not replays_apart(workload, scenario.policy, scenario.conventions):
-            yield Need.TOGETHER
-    elif workload is not None and says_speeds(workload) and scenario.cluster.has_speeds:
-        yield Need.SPEEDS
-    if workload is not None and workload.has_dependencies:
-        yield Need.DEPENDENCIES
-    if workload is not None and workload.has_own_requests:
-        require_places_by_options(scenario.policy, workload.meta.source)
-        yield Need.OWN_REQUESTS
-    yield from _needs_of_tasks(scenario)
-    if scenario.enforce_limits:
-        yield Need.LIMITS
-    if scenario.event_log is not None:
-        yield Need.EVENT_LOG
-    if scenario.learned_before is not None:
-        yield Need.LEARNED_BEFORE
-    if conditions.cycle_seconds is not None:
-        yield Need.CYCLES
-    others = replace(
-        conditions, cycle_seconds=None, node_changes=(), share_nodes=False, seed=IDEAL.seed
-    )
-    if others != IDEAL:
-        yield Need.CONDITIONS
-    if conditions.node_changes:
-        yield Need.NODE_CHANGES
-    if scenario.conventions != STANDARD:
-        yield Need.CONVENTIONS
-    if conditions.share_nodes:
-        yield Need.SHARED_NODES
-
-
-def _needs_of_tasks(scenario: Scenario) -> Iterator[Need]:
-    workload = scenario.workload
-    scheduler = task_queues_of(scenario.policy)
-    if scheduler is None:
-        yield Need.GANGS
-        if not is_compiled(scenario.policy):
-            yield Need.ANY_POLICY
-        if workload is not None and workload.tasks is not None and scenario.policy.starts_tasks:
-            yield Need.TASKS
-        return
-    yield Need.TASK_QUEUES
-    if scheduler.compiled_tasks().asks_predictor:
-        yield Need.TASK_BELIEFS
-    if workload is not None:
-        starts_all = workload.has_tasks_of_all or (
-            workload.tasks is not None and scheduler.starts_gangs
-        )
-        yield Need.TASKS if starts_all else Need.TASKS_OF_GANGS
-
-
-def _words(needs: frozenset[Need]) -> str:
-    return ", ".join(need for need in Need if need in needs)
 
 
 def run_scenario(scenario: Scenario, watch: ProgressCallback | None = None) -> Schedule:
@@ -271,7 +97,37 @@ def _carried_out(scenario: Scenario, watch: ProgressCallback | None) -> Schedule
         return _named(schedule, engine)
     from foresail.scenario.by_events import run_logged  # imported here: replays begin sooner
 
-    return run_logged(scenario, watch)
+    return run_logged(_ready_for_events(scenario), watch)
+
+
+def _ready_for_events(scenario: Scenario) -> Scenario:
+    """Return the scenario with requests of its own read, once the event engine can carry it out."""
+    from foresail.simulator.truth import known_runtimes, real_runtimes
+    from foresail.traces.nodes import require_known_preferences, require_processors_bind
+
+    jobs = scenario.jobs
+    if jobs.has_own_requests:
+        jobs = with_options(jobs, scenario.cluster, scenario.conditions.node_changes)
+        scenario = replace(scenario, workload=jobs)
+    if scenario.place == "processors":
+        require_processors_bind(jobs)
+    if jobs.tasks is not None and scenario.policy.starts_tasks:
+        known_runtimes(jobs)  # what is wider than the machine starts in parts
+    else:
+        real_runtimes(jobs)
+    if scenario.place != "processors":
+        require_known_preferences(jobs.jobs, scenario.cluster, jobs.meta.source)
+    named = NamedPartitions(scenario.cluster)
+    first = next((each for each in jobs.jobs["partition"].unique() if named.asked(each)), None)
+    if first is not None and starts_apart(scenario.policy):
+        raise InputError(
+            "policies that start tasks apart know no partitions, and jobs name some",
+            source=jobs.meta.source,
+            field="partition",
+            value=first,
+            expected="another policy, or a log that names none",
+        )
+    return scenario
 
 
 def _run_tasks(scenario: Scenario, watch: ProgressCallback | None) -> Schedule:

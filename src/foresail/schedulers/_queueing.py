@@ -34,7 +34,6 @@ from foresail.model.decision import (
     Start,
 )
 from foresail.model.distribution import Floats
-from foresail.model.errors import InputError, require
 from foresail.model.protocols import Scheduler
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._beside_cpus import Passed
@@ -48,31 +47,10 @@ from foresail.schedulers.kernels.waiting_queue import (
     NO_ROOM,
     WOULD_DELAY,
 )
-from foresail.schedulers.order_expression import compile_expression
+from foresail.schedulers.order_expression import Orders, compile_expression
 
 _LIKELY_RUNTIME = "q50"
 """Runtime that a backfill candidate is tried with where backfilling is guarded."""
-
-
-@dataclass(frozen=True, slots=True)
-class Orders:
-    """The orders of a scheduler, as names or expressions, and its guard against starvation."""
-
-    queue: str = "fcfs"
-    candidates: str | None = None
-    plan: str = "predicted"
-    age_limit_seconds: float = math.inf
-
-    def __post_init__(self) -> None:
-        program = compile_expression(self.plan)
-        if program.changes_with_time or program.follows_probes:
-            raise InputError(
-                "a runtime does not depend on the moment",
-                field="plan",
-                value=self.plan,
-                expected="an expression without now, wait and probe",
-            )
-        require(self.age_limit_seconds > 0, self, "age_limit_seconds", "seconds above 0")
 
 
 class QueueScheduler(Scheduler):

@@ -22,7 +22,7 @@ from foresail.kernels.signatures import Shares
 from foresail.model.cluster import Cluster
 from foresail.model.errors import require, require_at_least
 from foresail.model.registry import NoParameters, register
-from foresail.schedulers._queueing import Orders, QueueScheduler
+from foresail.schedulers._queueing import QueueScheduler
 from foresail.schedulers._reference import EasyReference
 from foresail.schedulers.kernels.backfill import (
     conservative_pass,
@@ -31,6 +31,7 @@ from foresail.schedulers.kernels.backfill import (
     in_order_pass,
     reserving_pass,
 )
+from foresail.schedulers.order_expression import Orders
 
 
 @dataclass(frozen=True, slots=True)

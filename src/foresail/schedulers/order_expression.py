@@ -11,7 +11,9 @@ functions ``min max log exp sqrt abs``.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -22,7 +24,7 @@ from foresail.kernels import expression as machine
 from foresail.kernels.columns import CPUS, REQUESTED, SUBMIT, SUMMARY_NAMES
 from foresail.kernels.expression import OrderProgram
 from foresail.model.distribution import Floats
-from foresail.model.errors import InputError, UnknownNameError
+from foresail.model.errors import InputError, UnknownNameError, require
 from foresail.model.registry import todays_name
 
 NAMED_ORDERS: Mapping[str, str] = MappingProxyType(
@@ -241,3 +243,24 @@ class _Compiler:
 
     def _refused(self, part: str) -> InputError:
         return InputError(f"cannot use {part!r}", value=self.text, expected=_EXPECTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """The orders of a scheduler, as names or expressions, and its guard against starvation."""
+
+    queue: str = "fcfs"
+    candidates: str | None = None
+    plan: str = "predicted"
+    age_limit_seconds: float = math.inf
+
+    def __post_init__(self) -> None:
+        program = compile_expression(self.plan)
+        if program.changes_with_time or program.follows_probes:
+            raise InputError(
+                "a runtime does not depend on the moment",
+                field="plan",
+                value=self.plan,
+                expected="an expression without now, wait and probe",
+            )
+        require(self.age_limit_seconds > 0, self, "age_limit_seconds", "seconds above 0")

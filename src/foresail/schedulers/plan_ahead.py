@@ -7,7 +7,7 @@ from typing import Literal
 
 from foresail.model.registry import register
 from foresail.schedulers._planning.core import PlanAhead
-from foresail.schedulers._planning.parameters import OverEstimates, PlanAheadParameters
+from foresail.schedulers._planning.valuing import OverEstimates, PlanAheadParameters
 
 
 @register("scheduler", "3sigma", parameters=PlanAheadParameters)

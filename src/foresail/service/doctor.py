@@ -18,7 +18,7 @@ from foresail.live.adapters.local.machine import permitted_cgroups
 from foresail.model.errors import ForesailError
 from foresail.model.short_form import part_of
 from foresail.model.words import duration, memory_size
-from foresail.scenario.running import engine_of
+from foresail.scenario.engines import engine_of
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.session import ServedAccounts, StateFolder, passage_mode, scenario_of_service
 from foresail.service.store.sql_store import SqlStore

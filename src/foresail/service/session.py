@@ -25,7 +25,7 @@ from foresail.model.whole_files import to_be_written, write_durably
 from foresail.record.records import Manifest, PolicyChanged
 from foresail.record.run_fold import RunFold
 from foresail.scenario.beginning import controller_of, manifest_of
-from foresail.scenario.running import engine_of
+from foresail.scenario.engines import engine_of
 from foresail.scenario.scenario import Scenario
 from foresail.service.configuration import ServiceConfiguration
 from foresail.service.exchange import Inbox, StoreLog, recovered

@@ -17,74 +17,23 @@ from foresail.model.errors import InputError
 from foresail.model.event import Allocation, EndedBecause, Event, NodeRemoved, Outcome, unit_of
 from foresail.model.job import Job
 from foresail.model.protocols import Progress, ProgressCallback
-from foresail.model.view import Reservation
 from foresail.record.schedule import (
     ScheduleRow,
     attempt_row,
     part_columns,
     schedule_table,
+    was_accepted,
     with_eligibility,
 )
 from foresail.record.state import State
 from foresail.simulator.conditions import IDEAL, ClusterConditions
 from foresail.simulator.driver import Driver
-from foresail.simulator.kernels import shared_machines as kernel
 from foresail.simulator.real_use import real_use
 from foresail.simulator.shared_machines import SharedMachines
 from foresail.simulator.simulated_cluster import FixedRuntimes, SimulatedCluster, capacity_over_time
-from foresail.simulator.truth import runtimes_of_allocations
-from foresail.traces.measured import used_by_job
-from foresail.traces.schedule import GONE, USE, Schedule, ScheduleMeta
+from foresail.simulator.truth import reveal, runtimes_of_allocations
+from foresail.traces.schedule import Schedule, ScheduleMeta
 from foresail.traces.workload import Workload
-
-
-def use_over_time(
-    news: Sequence[NDArray[np.float64]],
-    tasks: Sequence[tuple[Allocation, int]],
-    machines: Sequence[str],
-    ends: Mapping[Allocation, float],
-) -> pl.DataFrame:
-    """The table (``foresail.traces.schedule.USE``) of a run, from rows of news in order.
-
-    ``tasks`` and ``machines`` are the names of the numbers in these (``kernels.shared_machines``),
-    ``ends`` says when allocations ended (seconds): their tasks left then, if they had not before.
-    """
-    rows = np.concatenate((np.empty((0, kernel.NEWS_COLUMNS)), *news))
-    whole = {
-        "kind": rows[:, kernel.NEWS_KIND].astype(np.int64),
-        "run": rows[:, kernel.NEWS_TASK].astype(np.int64),
-        "machine": rows[:, kernel.NEWS_MACHINE].astype(np.int64),
-    }
-    told = pl.DataFrame(
-        {
-            "seconds": rows[:, kernel.NEWS_TIME],
-            "what": np.array(kernel.KIND_NAMES, dtype=object)[whole["kind"]],
-            "node": np.array([*machines, ""], dtype=object)[whole["machine"]],
-            "run": whole["run"],
-            "cpus_needed": rows[:, kernel.NEWS_DEMAND],
-            "cpus_given": rows[:, kernel.NEWS_ALLOCATED],
-            "memory_bytes": rows[:, kernel.NEWS_MEMORY],
-        },
-        schema_overrides={"what": pl.String, "node": pl.String},
-    )
-    last = told.group_by("run", maintain_order=True).last()
-    stayed = last.filter(~pl.col("what").is_in(GONE))
-    left = stayed.with_columns(
-        seconds=pl.Series([ends[tasks[run][0]] for run in stayed["run"]], dtype=pl.Float64),
-        what=pl.lit("left"),
-    )
-    names = pl.DataFrame(
-        {
-            "run": range(len(tasks)),
-            "job_id": [allocation.job_id for allocation, _ in tasks],
-            "stage": [allocation.stage or None for allocation, _ in tasks],
-            "task": [task for _, task in tasks],
-        },
-        schema={"run": pl.Int64, "job_id": pl.String, "stage": pl.String, "task": pl.Int64},
-    )
-    every = pl.concat([told, left.select(told.columns)]).sort("seconds", maintain_order=True)
-    return every.join(names, on="run", maintain_order="left").select(USE.names()).cast(USE)
-
 
 _OBJECTS_PER_COLLECTION: Final = 100_000
 
@@ -124,9 +73,7 @@ def simulate_events(
     """
     began = time.perf_counter()
     truth = workload.truth()
-    controller.predictor.reveal(truth)
-    if controller.predictor.needs_real_use:
-        controller.predictor.reveal_use(used_by_job(workload))
+    reveal(workload, controller.predictor)
     capacity = capacity_over_time(controller.cluster, conditions)
 
     def job_of(job_id: str) -> Job:
@@ -142,13 +89,6 @@ def simulate_events(
     news: list[NDArray[np.float64]] = []
     execution: FixedRuntimes | SharedMachines
     if conditions.share_nodes:
-        if controller.cluster.has_speeds:
-            raise InputError(
-                "tasks cannot share nodes of different speeds: what they use is known at speed 1",
-                source=workload.meta.source,
-                field="speed",
-                expected="1 for all nodes",
-            )
         use = real_use(workload, controller.cluster)
         execution = SharedMachines(
             use,
@@ -193,7 +133,7 @@ def simulate_events(
             if used is not None:
                 ends[outcome.allocation] = outcome.end_seconds
     if used is not None and isinstance(execution, SharedMachines):
-        used(use_over_time(news, execution.task_names, execution.machine_names, ends))
+        used(execution.use_over_time(news, ends))
     jobs = with_eligibility(
         schedule_table(rows, _jobs(workload, cpus, controller)),
         dependent,
@@ -245,7 +185,7 @@ def _row(outcome: Outcome, state: State) -> ScheduleRow:
 def _jobs(workload: Workload, cpus: Sequence[float], controller: Controller) -> pl.DataFrame:
     """Return the schedule's columns on each job, whatever has become of it."""
     answers = controller.reservations.items()
-    accepted = {job_id: isinstance(answer, Reservation) for job_id, answer in answers}
+    accepted = {job_id: was_accepted(answer) for job_id, answer in answers}
     ids = workload.jobs["job_id"]
     return workload.jobs.select(
         "job_id",

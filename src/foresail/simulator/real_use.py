@@ -73,6 +73,13 @@ def real_use(workload: Workload, cluster: Cluster) -> RealUse:
     periods are not one after the other, end before the task does, or are missing, are of a stage
     that the job does not have, or no machine of the cluster can hold what a task asks for or uses.
     """
+    if cluster.has_speeds:
+        raise InputError(
+            "tasks cannot share nodes of different speeds: what they use is known at speed 1",
+            source=workload.meta.source,
+            field="speed",
+            expected="1 for all nodes",
+        )
     usage = workload.usage
     if usage is None or not usage.height:
         raise InputError(

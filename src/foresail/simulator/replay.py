@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -13,7 +13,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.control.policy import Policy, is_compiled
-from foresail.kernels.borrowed import Places
 from foresail.kernels.calling import step_address
 from foresail.kernels.columns import CPUS, PREDICTED, Q10, Q90, SUBMIT, whole_grains
 from foresail.kernels.compile import Step
@@ -25,7 +24,6 @@ from foresail.schedulers.kernels.waiting_queue import SLOTS, follows_probes
 from foresail.simulator.kernels import partitions_loop
 from foresail.simulator.kernels import replay_loop as _loop
 from foresail.simulator.truth import real_runtimes
-from foresail.traces import schema
 from foresail.traces.nodes import require_processors_bind
 from foresail.traces.schedule import Schedule, ScheduleMeta
 from foresail.traces.workload import Workload
@@ -136,7 +134,7 @@ def replay_arrays(
         _loop.partition_of(tables, rows, compiled, machine(processors))
         for rows, processors in _jobs_by_partition(workload)
     ] or [tables]
-    run = _prepared(every)
+    run = partitions_loop.prepared(every)
     if watch is not None:
         watch(submitted(specs[:, SUBMIT], [each.queue.counters for each in every], SLOTS))
     begin = time.perf_counter()
@@ -188,17 +186,6 @@ def _jobs_by_partition(workload: Workload) -> Iterator[tuple[NDArray[np.int64], 
             yield rows, processors
 
 
-def _prepared(every: Sequence[_loop.Replay]) -> Callable[[], None]:
-    """Return a function that runs all jobs; compiled beforehand, outside of what is measured."""
-    if len(every) == 1:
-        step_address(_loop.replay_loop)
-        return lambda: _loop.replay_loop(every[0])
-    step_address(partitions_loop.replay_partitions)
-    places = [Places(*at.queue, *at[1:3], *at.reference, *at[4:]).numbers for at in every]
-    upcoming = np.zeros((len(every), partitions_loop.NEXT_COLUMNS))
-    return lambda: partitions_loop.replay_partitions(np.stack(places), upcoming)
-
-
 def submitted(
     submit: NDArray[np.float64], counters: Sequence[NDArray[Any]], place: int
 ) -> Progress:
@@ -224,7 +211,7 @@ def _schedule(
     jobs = workload.jobs
     limited = runtime < workload.runtime_seconds
     because = np.where(limited, EndedBecause.LIMIT.value, EndedBecause.COMPLETED.value)
-    table = pl.DataFrame(
+    return Schedule.from_columns(
         {
             "job_id": jobs["job_id"],
             "attempt": np.ones(len(workload), dtype=np.int64),
@@ -245,21 +232,17 @@ def _schedule(
             "ended_because": because,
             "deadline_seconds": jobs["deadline_seconds"],
             "nominal_runtime_seconds": workload.runtime_seconds,
-            "accepted": pl.Series([None]).new_from_index(0, len(workload)),
-            "eligible_seconds": pl.Series([None]).new_from_index(0, len(workload)),
         },
-        schema_overrides=schema.SCHEDULE,
+        ScheduleMeta(
+            policy=policy.label,
+            processors=workload.processors,
+            workload=workload.meta.source,
+            conventions=conventions.name,
+            counters=result.counters,
+            replay_seconds=result.seconds,
+            manifest={"policy": policy.text},
+        ),
     )
-    meta = ScheduleMeta(
-        policy=policy.label,
-        processors=workload.processors,
-        workload=workload.meta.source,
-        conventions=conventions.name,
-        counters=result.counters,
-        replay_seconds=result.seconds,
-        manifest={"policy": policy.text},
-    )
-    return Schedule(table, meta)
 
 
 def _finite(seconds: NDArray[np.float64]) -> pl.Series:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from foresail.kernels.borrowed import Places
@@ -20,6 +21,7 @@ from foresail.simulator.conditions import ClusterConditions
 from foresail.simulator.kernels import shared_machines as kernel
 from foresail.simulator.real_use import EVICTION_SHARE, RealUse
 from foresail.simulator.simulated_cluster import ComingEnd
+from foresail.traces.schedule import GONE, USE
 
 _FIRST_ROWS: Final = 64
 
@@ -85,6 +87,50 @@ class SharedMachines:
             "cpu_throttles": float(self._at.totals[kernel.THROTTLES]),
             "memory_evictions": float(self._at.totals[kernel.EVICTIONS]),
         }
+
+    def use_over_time(
+        self, news: Sequence[NDArray[np.float64]], ends: Mapping[Allocation, float]
+    ) -> pl.DataFrame:
+        """Return the table (``foresail.traces.schedule.USE``) of a run, from its news in order.
+
+        ``ends`` says when allocations ended (seconds): their tasks left then, if not before.
+        """
+        tasks, machines = self.task_names, self.machine_names
+        rows = np.concatenate((np.empty((0, kernel.NEWS_COLUMNS)), *news))
+        whole = {
+            "kind": rows[:, kernel.NEWS_KIND].astype(np.int64),
+            "run": rows[:, kernel.NEWS_TASK].astype(np.int64),
+            "machine": rows[:, kernel.NEWS_MACHINE].astype(np.int64),
+        }
+        known = pl.DataFrame(
+            {
+                "seconds": rows[:, kernel.NEWS_TIME],
+                "what": np.array(kernel.KIND_NAMES, dtype=object)[whole["kind"]],
+                "node": np.array([*machines, ""], dtype=object)[whole["machine"]],
+                "run": whole["run"],
+                "cpus_needed": rows[:, kernel.NEWS_DEMAND],
+                "cpus_given": rows[:, kernel.NEWS_ALLOCATED],
+                "memory_bytes": rows[:, kernel.NEWS_MEMORY],
+            },
+            schema_overrides={"what": pl.String, "node": pl.String},
+        )
+        last = known.group_by("run", maintain_order=True).last()
+        stayed = last.filter(~pl.col("what").is_in(GONE))
+        left = stayed.with_columns(
+            seconds=pl.Series([ends[tasks[run][0]] for run in stayed["run"]], dtype=pl.Float64),
+            what=pl.lit("left"),
+        )
+        names = pl.DataFrame(
+            {
+                "run": range(len(tasks)),
+                "job_id": [allocation.job_id for allocation, _ in tasks],
+                "stage": [allocation.stage or None for allocation, _ in tasks],
+                "task": [task for _, task in tasks],
+            },
+            schema={"run": pl.Int64, "job_id": pl.String, "stage": pl.String, "task": pl.Int64},
+        )
+        every = pl.concat([known, left.select(known.columns)]).sort("seconds", maintain_order=True)
+        return every.join(names, on="run", maintain_order="left").select(USE.names()).cast(USE)
 
     def started(
         self, allocation: Allocation, placement: Placement, now: float

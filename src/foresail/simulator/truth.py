@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from foresail.model.errors import InputError
 from foresail.model.event import Allocation
+from foresail.model.protocols import Predictor
+from foresail.traces.measured import used_by_job
 from foresail.traces.partitions import largest_partitions
 from foresail.traces.workload import LONGEST_RUNTIME_SECONDS, ONLY_STAGE, Workload
 
@@ -35,6 +37,13 @@ def real_runtimes(workload: Workload, *, enforce_limits: bool = False) -> NDArra
         requested = workload.jobs["requested_seconds"].fill_null(np.inf).to_numpy()
         runtime = np.minimum(runtime, requested)
     return runtime
+
+
+def reveal(workload: Workload, predictor: Predictor) -> None:
+    """Hand an oracle among predictors the truth: runtimes, and what tasks use if it needs that."""
+    predictor.reveal(workload.truth())
+    if predictor.needs_real_use:
+        predictor.reveal_use(used_by_job(workload))
 
 
 def known_runtimes(workload: Workload) -> NDArray[np.float64]:

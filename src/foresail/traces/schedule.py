@@ -61,6 +61,16 @@ class Schedule:
     jobs: pl.DataFrame
     meta: ScheduleMeta
 
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Any], meta: ScheduleMeta) -> Schedule:
+        """Return the schedule of these columns, with those of parts where there are stages.
+
+        What a replay does not know, and gives no column for, is null.
+        """
+        every = schema.SCHEDULE | (schema.PARTS if "stage" in columns else {})
+        known = pl.DataFrame(columns, schema_overrides={name: every[name] for name in columns})
+        return cls(schema.laid_out(known, every), meta)
+
 
 def with_partitions(
     schedule: Schedule, jobs: pl.DataFrame, partitions: Mapping[str, float], said: str

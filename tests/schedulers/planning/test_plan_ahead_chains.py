@@ -11,7 +11,7 @@ from foresail.distributions.basic import Uniform
 from foresail.distributions.empirical import Empirical
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.model.registry import find
-from foresail.schedulers._planning.parameters import PlanAheadParameters
+from foresail.schedulers._planning.valuing import PlanAheadParameters
 from foresail.schedulers._planning.weighing import claims_of
 from foresail.simulator.conditions import ClusterConditions
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table

@@ -9,7 +9,7 @@ import pytest
 from foresail.milp.highs import Highs
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.schedulers._planning import solving
-from foresail.schedulers._planning.core import require_numbers
+from foresail.schedulers._planning.demands import require_numbers
 from foresail.schedulers._planning.problem import fitting, left_by, value_of
 from foresail.schedulers._planning.triage import Turn, carried_from, hint_from, moved_on
 from planning_problems import built, crowd, job, racks, view_of, waiting

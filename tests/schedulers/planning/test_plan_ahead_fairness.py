@@ -7,7 +7,7 @@ import pytest
 
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Point
-from foresail.schedulers._planning.parameters import PlanAheadParameters
+from foresail.schedulers._planning.valuing import PlanAheadParameters
 from foresail.schedulers._planning.weighing import Ledger
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
 from made_scenarios import simulate

@@ -13,7 +13,7 @@ from foresail.model.job import DecayingValue
 from foresail.model.preference import Preference, PreferenceKind, option_of
 from foresail.record.log_text import parse_record, record_line
 from foresail.record.records import EventTaken
-from foresail.schedulers._planning.parameters import PlanAheadParameters
+from foresail.schedulers._planning.valuing import PlanAheadParameters
 from foresail.strl.expression import (
     Barrier,
     LinearNChooseK,

@@ -12,9 +12,9 @@ from foresail.model.decision import ReasonCode
 from foresail.model.preference import Preference, PreferenceKind
 from foresail.schedulers._planning import assigning, demands, pricing, triage
 from foresail.schedulers._planning.cell_map import CellMap, most_asked
-from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.schedulers._planning.problem import credits_within, groups_within
 from foresail.schedulers._planning.triage import Turn, triaged
+from foresail.schedulers._planning.valuing import PlanAheadParameters
 from planning_problems import built, crowd, job, racks, running, view_of, waiting
 
 SLOTS = "window_slots=6,slot_seconds=10,cycle_seconds=600"

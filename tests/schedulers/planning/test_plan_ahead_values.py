@@ -10,7 +10,7 @@ import pytest
 from foresail.distributions.basic import Uniform
 from foresail.model.errors import InputError
 from foresail.schedulers._planning.core import PlanAhead
-from foresail.schedulers._planning.parameters import PlanAheadParameters
+from foresail.schedulers._planning.valuing import PlanAheadParameters
 from planning_problems import job, racks, view_of, waiting
 
 PARAMETERS = PlanAheadParameters(window_slots=6, slot_seconds=10.0, hopeless_jobs="drop")

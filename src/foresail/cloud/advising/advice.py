@@ -23,7 +23,7 @@ from foresail.cloud.advising.choosing import (
     recommend,
     within_risk,
 )
-from foresail.cloud.advising.question import AdviceQuestion, Market, market_of
+from foresail.cloud.advising.question import AdviceQuestion, Market, countable, market_of
 from foresail.cloud.advising.searching import Compared, HeldOut, Progress, Search, Sensitivity
 from foresail.cloud.advising.trying import (
     Demand,
@@ -32,7 +32,6 @@ from foresail.cloud.advising.trying import (
     fitted_waits,
     try_rule,
 )
-from foresail.cloud.over_time import require_within_horizon
 from foresail.cloud.prices import PriceCatalogue
 from foresail.cloud.purchasing.demand import expected_costs, transient_cost
 from foresail.cloud.purchasing.forecast import ForecastSettings
@@ -166,8 +165,7 @@ def advise(
             value=TRUTH,
             expected="runtimes as they are believed on submission",
         )
-    counted = _countable(workload)
-    require_within_horizon(counted.workload)
+    counted = countable(workload)
     jobs = TraceJobs.of_workload(counted.workload)
     believed = jobs.runtime_seconds
     if believed_seconds is not None:
@@ -250,29 +248,6 @@ def _unwaited(
             ),
         ),
     )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Counted:
-    workload: Workload
-    kept: np.ndarray[tuple[int], np.dtype[np.bool_]]
-
-
-def _countable(workload: Workload) -> _Counted:
-    """Jobs with a submit time, a runtime and cores."""
-    table = workload.jobs
-    kept = (
-        table["runtime_seconds"].is_not_null()
-        & (table["runtime_seconds"].fill_null(-1.0) >= 0.0)
-        & table["submit_seconds"].is_finite()
-        & (table["tasks"] > 0)
-        & (table["cpus_per_task"] > 0.0)
-    ).fill_null(False)
-    if not kept.any():
-        raise workload.meta.nothing_left(
-            "no jobs to advise on", "jobs with a submit time, a runtime and cpus above 0"
-        )
-    return _Counted(workload.with_jobs(table.filter(kept)), kept.to_numpy())
 
 
 def _span(jobs: TraceJobs) -> float:

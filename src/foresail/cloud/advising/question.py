@@ -10,7 +10,7 @@ from typing import Final, Literal
 import numpy as np
 import polars as pl
 
-from foresail.cloud.over_time import use_over_time
+from foresail.cloud.over_time import require_within_horizon, use_over_time
 from foresail.cloud.prices import Commitment, InstanceType, Offer, PriceCatalogue, checked_price
 from foresail.cloud.purchasing.resources import running_commitments
 from foresail.cloud.waiting.jobs import FixedMachines, RentedType, TraceJobs, rented_family, rents
@@ -23,6 +23,7 @@ from foresail.model.errors import (
     require_each_at_least,
     require_positive,
 )
+from foresail.traces.workload import Workload
 
 _MANY_NODES: Final = 20
 _FEW_NODES: Final = 4
@@ -358,3 +359,33 @@ class AdviceQuestion:
             for short in self.short_seconds:
                 for waiting in self.waiting_seconds:
                     yield WaitingRule(name, waiting, short, self.queue)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedJobs:
+    """Jobs of a log that advice counts, and which of its rows they are."""
+
+    workload: Workload
+    kept: np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+def countable(workload: Workload) -> CountedJobs:
+    """Return the jobs with a submit time, a runtime and cpus.
+
+    Raises ``InputError`` if there are none, or the log lasts for more than a century.
+    """
+    table = workload.jobs
+    kept = (
+        table["runtime_seconds"].is_not_null()
+        & (table["runtime_seconds"].fill_null(-1.0) >= 0.0)
+        & table["submit_seconds"].is_finite()
+        & (table["tasks"] > 0)
+        & (table["cpus_per_task"] > 0.0)
+    ).fill_null(False)
+    if not kept.any():
+        raise workload.meta.nothing_left(
+            "no jobs to advise on", "jobs with a submit time, a runtime and cpus above 0"
+        )
+    counted = CountedJobs(workload.with_jobs(table.filter(kept)), kept.to_numpy())
+    require_within_horizon(counted.workload)
+    return counted

@@ -22,14 +22,16 @@ from foresail.model.decision import (
     TickAt,
     Withdraw,
 )
-from foresail.model.distribution import Booleans, Floats
-from foresail.model.errors import InputError
 from foresail.model.job import Job
 from foresail.model.view import ClusterView, PendingJob
 from foresail.schedulers._planning.assigning import Starting, likely_placement, starting
 from foresail.schedulers._planning.cell_map import CellMap
-from foresail.schedulers._planning.demands import Demands, demands_of
-from foresail.schedulers._planning.parameters import PlanAheadParameters
+from foresail.schedulers._planning.demands import (
+    Demands,
+    demands_of,
+    require_numbers,
+    require_runtimes,
+)
 from foresail.schedulers._planning.problem import PlanChoice, filled, value_of
 from foresail.schedulers._planning.solving import Effort, SolvedChoice, SolveRecord, solve_problem
 from foresail.schedulers._planning.triage import (
@@ -42,7 +44,7 @@ from foresail.schedulers._planning.triage import (
     moved_on,
     triaged,
 )
-from foresail.schedulers._planning.valuing import longest_seconds
+from foresail.schedulers._planning.valuing import PlanAheadParameters, longest_seconds
 from foresail.schedulers._planning.weighing import Ledger
 from foresail.schedulers._reserving import CapacityAdmission, ReservingScheduler
 
@@ -61,42 +63,6 @@ class CycleRecord(SolveRecord):
     """Starts that were worth something."""
     cycle_seconds: float
     """Of the whole decision, on the wall."""
-
-
-def require_runtimes(view: ClusterView) -> None:
-    """Every waiting job has a runtime to plan with.
-
-    Raises ``InputError`` if one is not a number; the message names the job.
-    """
-    seconds = np.array([each.planned_seconds for each in view.pending])
-    job_ids = [each.job.job_id for each in view.pending]
-    _require("predicted runtime", ~np.isnan(seconds), seconds, job_ids)
-
-
-def require_numbers(demands: Demands) -> None:
-    """Every expected worth and consumption is a finite number.
-
-    Raises ``InputError`` if one is not; the message names the job.
-    """
-    problem = demands.problem
-    job_ids = [demands.pending[at].job.job_id for at in problem.group_job]
-    for what, numbers in (
-        ("expected worth", problem.worth),
-        ("expected consumption", problem.consumption),
-    ):
-        _require(what, np.isfinite(numbers), numbers, job_ids)
-
-
-def _require(what: str, are_right: Booleans, numbers: Floats, job_ids: Sequence[str]) -> None:
-    """Require numbers to be right, of which the first axis is of jobs or their groups."""
-    if not are_right.all():
-        first = np.argwhere(~are_right)[0]
-        raise InputError(
-            f"nothing can be planned for job {job_ids[first[0]]}",
-            field=what,
-            value=float(numbers[tuple(first)]),
-            expected="a finite number",
-        )
 
 
 _HOPELESS: Final = "it can gain nothing any more, and hopeless_jobs=drop"

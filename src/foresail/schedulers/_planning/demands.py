@@ -16,6 +16,7 @@ import numpy as np
 
 from foresail.model.cluster import Resources
 from foresail.model.distribution import Booleans, Distribution, Floats, Integers
+from foresail.model.errors import InputError
 from foresail.model.job import Job
 from foresail.model.preference import PreferenceKind, option_of
 from foresail.model.view import ClusterView, PendingJob, RunningJob
@@ -31,9 +32,9 @@ from foresail.schedulers._planning.cell_map import (
     spread_spaces,
     unions_of,
 )
-from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.schedulers._planning.problem import Problem, credits_within
 from foresail.schedulers._planning.valuing import (
+    PlanAheadParameters,
     RuntimeBeliefs,
     UtilityDecay,
     as_point,
@@ -399,3 +400,39 @@ def _easiest(gives_back: Floats, cost: Floats, most: int) -> Integers:
     """Places of so many victims that give back most for what stopping them costs, in order."""
     easiest = np.argsort(-gives_back / np.maximum(cost, 1e-300), kind="stable")
     return np.sort(easiest[:most])
+
+
+def require_runtimes(view: ClusterView) -> None:
+    """Every waiting job has a runtime to plan with.
+
+    Raises ``InputError`` if one is not a number; the message names the job.
+    """
+    seconds = np.array([each.planned_seconds for each in view.pending])
+    job_ids = [each.job.job_id for each in view.pending]
+    _require("predicted runtime", ~np.isnan(seconds), seconds, job_ids)
+
+
+def require_numbers(demands: Demands) -> None:
+    """Every expected worth and consumption is a finite number.
+
+    Raises ``InputError`` if one is not; the message names the job.
+    """
+    problem = demands.problem
+    job_ids = [demands.pending[at].job.job_id for at in problem.group_job]
+    for what, numbers in (
+        ("expected worth", problem.worth),
+        ("expected consumption", problem.consumption),
+    ):
+        _require(what, np.isfinite(numbers), numbers, job_ids)
+
+
+def _require(what: str, are_right: Booleans, numbers: Floats, job_ids: Sequence[str]) -> None:
+    """Require numbers to be right, of which the first axis is of jobs or their groups."""
+    if not are_right.all():
+        first = np.argwhere(~are_right)[0]
+        raise InputError(
+            f"nothing can be planned for job {job_ids[first[0]]}",
+            field=what,
+            value=float(numbers[tuple(first)]),
+            expected="a finite number",
+        )

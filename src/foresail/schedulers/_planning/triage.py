@@ -20,7 +20,6 @@ from foresail.model.job import DeadlineValue
 from foresail.model.view import ClusterView, PendingJob, Rejection
 from foresail.schedulers._planning.cell_map import CellMap, most_spaces
 from foresail.schedulers._planning.demands import Demands
-from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.schedulers._planning.problem import (
     PlanChoice,
     Problem,
@@ -30,7 +29,7 @@ from foresail.schedulers._planning.problem import (
     improved,
 )
 from foresail.schedulers._planning.solving import Hint, SolvedChoice
-from foresail.schedulers._planning.valuing import least_worth, utility_decay
+from foresail.schedulers._planning.valuing import PlanAheadParameters, least_worth, utility_decay
 
 _PLANNED_UP_TO: Final = 0.25
 _WORTHIEST_UP_TO: Final = 0.75

@@ -26,8 +26,8 @@ from foresail.distributions.operations import convolved, largest
 from foresail.model.distribution import Distribution, Floats
 from foresail.model.job import DeadlineValue, Job
 from foresail.model.view import ClusterView, PendingJob
-from foresail.schedulers._planning.parameters import PlanAheadParameters
 from foresail.schedulers._planning.valuing import (
+    PlanAheadParameters,
     RuntimeBeliefs,
     UtilityDecay,
     as_point,
