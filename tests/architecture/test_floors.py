@@ -15,7 +15,17 @@ import foresail
 import foresail_studies
 from architecture import floors
 
-HEAVY = ("numpy", "numba", "polars", "plotly", "pydantic", "psutil", "zstandard", "httpx")
+HEAVY = (
+    "importlib.metadata",
+    "numpy",
+    "numba",
+    "polars",
+    "plotly",
+    "pydantic",
+    "psutil",
+    "zstandard",
+    "httpx",
+)
 
 
 def test_picture_is_the_code() -> None:

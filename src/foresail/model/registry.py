@@ -9,11 +9,9 @@ modules to import in ``foresail.plugins``; single files come in through ``load_p
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import importlib.util
 import inspect
-import pkgutil
 import re
 import sys
 import warnings
@@ -22,7 +20,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.machinery import FileFinder
-from importlib.metadata import entry_points
 from pathlib import Path
 from traceback import walk_tb
 from types import FrameType, MappingProxyType
@@ -160,6 +157,8 @@ def installed_packages(family: str) -> tuple[str, ...]:
 
     Not those of which nothing but the metadata is there.
     """
+    from importlib.metadata import entry_points  # imported here: the help is shown sooner
+
     named = sorted(each.value for each in entry_points(group=f"foresail.{family}"))
     return tuple(each for each in named if importlib.util.find_spec(each.partition(".")[0]))
 
@@ -167,6 +166,8 @@ def installed_packages(family: str) -> tuple[str, ...]:
 @cache
 def _modules(family: str, packages: tuple[str, ...]) -> Mapping[str, Path]:
     """Files of a family in some packages by the dotted name of their module."""
+    import pkgutil
+
     found = {}
     for name in packages:
         for module in pkgutil.iter_modules(importlib.import_module(name).__path__):
@@ -199,6 +200,8 @@ def _named_in_text(family: str, packages: tuple[str, ...]) -> Mapping[str, str]:
 
 @cache
 def _load_entry_points() -> None:
+    from importlib.metadata import entry_points
+
     for point in entry_points(group="foresail.plugins"):
         point.load()
 
@@ -225,7 +228,9 @@ def load_plugin(path: Path) -> None:
     for entry in _ENTRIES.values():
         if entry.build.__module__ == spec.name:
             _require_takes_parameters(entry, path)
-    _PLUGINS[path] = hashlib.sha256(path.read_bytes()).hexdigest()
+    from hashlib import sha256
+
+    _PLUGINS[path] = sha256(path.read_bytes()).hexdigest()
 
 
 def loaded_plugins() -> Mapping[Path, str]:
