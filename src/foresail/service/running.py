@@ -26,7 +26,7 @@ from foresail.live.daemon import Daemon
 from foresail.live.run_clock import RunClock
 from foresail.model.errors import ForesailError
 from foresail.scenario.beginning import controller_of, rehearse
-from foresail.scenario.running import engine_of
+from foresail.scenario.engines import engine_of
 from foresail.scenario.scenario import Scenario
 from foresail.service.api.app import application
 from foresail.service.api.callers import Condition, LimitsCache, ServiceParts
