@@ -14,6 +14,7 @@ from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
 from foresail.distributions.basic import Uniform
 from foresail.explain import futures as module
+from foresail.explain.arrivals import draw_arrivals
 from foresail.explain.forecast import (
     Range,
     forecast_running,
@@ -323,24 +324,44 @@ def test_what_if_it_asked_for_less_and_what_if_it_came_later():
     assert {each.job.job_id for each in controller.pending} == {"wide"}
 
 
-def test_arrivals_make_waits_no_shorter_and_come_as_they_came():
-    """A steady stream of short jobs, each of which goes first under this order."""
+def steady(seconds, count):
+    """A stream of short jobs, each of which goes first under this order."""
     log = MemoryLog(Manifest("easy", Cluster.of_processors(8)))
     controller = standing("easy(queue=requested,plan=requested)", [], log=log)
-    for number in range(400):
-        now = 50.0 * number
+    for number in range(count):
+        now = seconds * number
         job = Job.gang(f"s{number}", now, 8, 40.0, "ann")
         controller.step(now, [Submitted(now, job)])
         controller.step(now + 40.0, [Ended(now + 40.0, Outcome(job.job_id, now, now + 40.0))])
-    controller.step(19_999.0, [Submitted(19_999.0, Job.gang("r", 19_999.0, 8, 60.0, "ann"))])
-    long = Job.gang("long", 19_999.5, 8, 4_000.0, "ann")
-    controller.step(19_999.5, [Submitted(19_999.5, long)])
+    last = seconds * count - 1.0
+    controller.step(last, [Submitted(last, Job.gang("r", last, 8, 60.0, "ann"))])
+    long = Job.gang("long", last + 0.5, 8, 4_000.0, "ann")
+    controller.step(last + 0.5, [Submitted(last + 0.5, long)])
+    return controller
+
+
+def test_arrivals_make_waits_no_shorter_and_come_as_they_came():
+    controller = steady(50.0, 400)
     alone = forecast_waiting(outlook_of(controller))["long"]
     crowd = outlook_of(controller, history=controller.state.history)
     assert len(crowd.recent) == 402
     crowded = forecast_waiting(crowd)["long"]
     assert crowded.start.median >= alone.start.median
     assert crowded.start.high > alone.start.high
+
+
+def test_arrivals_of_a_young_run_vary_and_may_end():
+    """In half of the futures when they have gone on for as long again."""
+    controller = steady(50.0, 20)
+    outlook = outlook_of(controller, history=controller.state.history)
+    drawn = draw_arrivals(outlook, 400, 1e6, np.random.default_rng(1))
+    comes = np.isfinite(drawn.seconds)
+    latest = np.where(comes, drawn.seconds, outlook.now).max(axis=1)
+    assert (latest - outlook.now < 1_000.0).mean() == pytest.approx(0.5, abs=0.1)
+    going_on = latest > outlook.now + 1_000.0
+    at_first = (drawn.seconds < outlook.now + 1_000.0)[going_on].sum(axis=1)
+    assert at_first.mean() == pytest.approx(21.0, rel=0.1)
+    assert at_first.std() > 1.0
 
 
 def test_how_a_running_job_goes_on():

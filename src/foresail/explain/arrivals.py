@@ -20,6 +20,9 @@ _SAME_DAY_WEIGHT: Final = 3.0
 _FURTHEST: Final = 10.0
 """Jobs are drawn for so many times as long as there have been any."""
 
+_FEWEST_BLOCKS: Final = 8
+"""A young run is cut into so many stretches, shorter than an hour, to be drawn from."""
+
 _MOST_ARRIVALS: Final = 2_000
 _SESSION_SECONDS: Final = 1_200.0
 """A job that a user submits so soon after another is of the same session, of an hour at most."""
@@ -43,8 +46,10 @@ def draw_arrivals(
     """Draw the jobs that come up to a horizon.
 
     For every hour to come, the sessions that users began in the same hour of a past day, that of
-    the same day of the week more likely; while the run is young, all that there has been takes the
-    place of the hours. Jobs that can go before none that waits are left out.
+    the same day of the week more likely; while the run is young, jobs of shorter stretches of all
+    that there has been take their place. What has gone on for so long goes on for as long again in
+    half of the futures: no more come from then on. Jobs that can go before none that waits are left
+    out.
     """
     now, past_seconds = outlook.now, outlook.now - outlook.begin_seconds
     last = math.inf
@@ -53,15 +58,17 @@ def draw_arrivals(
     numbers = np.array([at for at, each in enumerate(outlook.recent) if each.place < last])
     if not numbers.size or past_seconds <= 0.0:
         return DrawnArrivals(np.zeros((futures, 0)), np.zeros((futures, 0), np.int64))
-    block_seconds = min(HOUR, past_seconds)
-    blocks = math.floor(past_seconds / block_seconds)
+    block_seconds = min(HOUR, past_seconds / _FEWEST_BLOCKS)
+    blocks = math.floor(past_seconds / block_seconds + 1e-9)
     submitted, begun = _sessions(outlook)
+    if block_seconds < HOUR:
+        begun = submitted
     block = np.ceil((now - begun[numbers]) / block_seconds).astype(np.int64) - 1
     since = submitted[numbers] - (now - (block + 1) * block_seconds)
     order = np.lexsort((since, block))
     first = np.searchsorted(block[order], np.arange(blocks + 1))
     horizon_seconds = min(horizon_seconds, _FURTHEST * past_seconds)
-    longest = math.ceil(since.max() / block_seconds) - 1 if blocks > 1 else 0
+    longest = math.floor(since.max() / block_seconds)
     ahead = np.arange(-longest, math.ceil(horizon_seconds / block_seconds))
     drawn = np.stack([_drawn(each, blocks, futures, random) for each in ahead.tolist()], axis=1)
     counts = first[drawn + 1] - first[drawn]
@@ -70,7 +77,9 @@ def draw_arrivals(
     rows = order[np.repeat(first[drawn].ravel(), counts.ravel()) + np.arange(total) - before]
     in_future = np.repeat(np.arange(futures), counts.sum(axis=1))
     seconds = now + np.repeat(np.tile(ahead, futures), counts.ravel()) * block_seconds + since[rows]
-    comes = (seconds >= now) & (seconds < now + horizon_seconds)
+    goes_on_seconds = past_seconds * random.pareto(1.0, size=futures)
+    last_seconds = now + np.minimum(horizon_seconds, goes_on_seconds)
+    comes = (seconds >= now) & (seconds < last_seconds[in_future])
     rows, in_future, seconds = rows[comes], in_future[comes], seconds[comes]
     return _by_future(futures, in_future, seconds, numbers[rows])
 
@@ -98,7 +107,7 @@ def _drawn(ahead: int, blocks: int, futures: int, random: np.random.Generator) -
     alike = np.arange(_DAY_HOURS - 1 - ahead % _DAY_HOURS, blocks, _DAY_HOURS)
     over = min(max(0, -ahead), blocks - 1)
     alike = alike[alike >= over]
-    if not alike.size:
+    if not alike.size or blocks <= _FEWEST_BLOCKS:
         return random.integers(over, blocks, size=futures)
     weights = np.where((alike + 1 + ahead) % _WEEK_HOURS == 0, _SAME_DAY_WEIGHT, 1.0)
     return random.choice(alike, size=futures, p=weights / weights.sum())
