@@ -33,13 +33,9 @@ _PASSED_BANDWIDTH: Final = 0.2
 """Of one over the share of the wait that has passed: who has just come knows less of it."""
 
 _PRIOR: Final = 5.0
-_PRIOR_SPREADS: Final = (1.15, 0.95)
+_PRIOR_SPREADS: Final = (1.2, 0.85)
 """So many starts count as seen, scattered so many times as far as was forecast: more of jobs that
 have just come than of those at half of their wait, whom less can go ahead of that is not drawn."""
-
-_NEW_SPREAD: Final = 0.4
-"""So much further while nothing has started; half of it once as many separate stretches of time
-have been seen as the starts above."""
 
 _MEDIAN_KEPT: Final = 0.5
 """The median moves less far than starts say, by the share of the wait that has passed, up to this:
@@ -126,9 +122,7 @@ class StartCalibration:
         submitted = np.array([each.submitted_seconds for each in known])
         self._passed = _passed(submitted, made, drawn.reshape(-1, 3)[:, 1])
         recency = 0.5 ** (np.arange(len(known))[::-1] / _HALF_LIFE)
-        counted = _times_counted(made, seconds)
-        self._weights = recency / np.sqrt(counted)
-        self._new = 1.0 + _NEW_SPREAD * _PRIOR / (_PRIOR + float((1.0 / counted).sum()))
+        self._weights = recency / np.sqrt(_times_counted(made, seconds))
 
     def corrected(self, made_seconds: float, drawn: WaitingForecasts) -> WaitingForecasts:
         """Return corrected forecasts; of the ends as of the starts."""
@@ -162,7 +156,7 @@ class StartCalibration:
         prior = np.full((len(_KNOTS), _POINTS), _PRIOR / _POINTS)
         come = max(0.0, 1.0 - 2.0 * passed)
         spread = come * _PRIOR_SPREADS[0] + (1.0 - come) * _PRIOR_SPREADS[1]
-        places = np.append(self._places, self._new * spread * _NORMAL)
+        places = np.append(self._places, spread * _NORMAL)
         started = np.append(self._started, np.ones(_POINTS, dtype=bool))
         order = np.lexsort((~started, places))
         weights = np.concatenate((weights, prior), axis=1)[:, order]
