@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 import numpy as np
@@ -241,19 +241,8 @@ def cumulative_plot(
 
     ``said`` is the finding in a sentence.
     """
-    return Plot(
-        kind="steps",
-        table=table,
-        x=column,
-        y="share",
-        x_label=x_label,
-        y_label=y_label,
-        alternative=said,
-        series=series,
-        x_kind=x_kind,
-        log_x=log_x,
-        y_kind="share",
-    )
+    plot = Plot("steps", table, column, "share", x_label, y_label, said, series, y_kind="share")
+    return replace(plot, x_kind=x_kind, log_x=log_x)
 
 
 def _informative(distinct: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -104,3 +104,18 @@ def test_prediction_errors_by_factor():
     assert {at: share for at, share in shares.items() if share} == {0.0: 0.5, 1.0: 0.25, -2.0: 0.25}
     assert "25 % are too short" in figure.findings[0].replace("\u00a0", " ")
     assert figure.table["jobs"].sum() == 4
+
+
+def test_few_curves_are_named_where_they_are_drawn():
+    """Two that are apart have their names at them and no key; of two alike, a key."""
+    far = [schedule_of([0, 10, 100], [100] * 3), schedule_of([900] * 3, [100] * 3, policy="fcfs")]
+    figure = wait_distribution(view_of(far))
+    high, low = figure.layout["annotations"]
+    assert (high["text"], high["yanchor"]) == ("easy", "bottom")
+    assert (low["text"], low["yanchor"]) == ("fcfs", "top")
+    assert high["y"] > low["y"]
+    assert not any(trace["showlegend"] for trace in figure.traces)
+    alike = [schedule_of([0, 10, 100], [100] * 3, policy=name) for name in ("easy", "fcfs")]
+    figure = wait_distribution(view_of(alike))
+    assert figure.layout["annotations"] == []
+    assert all(trace["showlegend"] for trace in figure.traces)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -17,9 +18,12 @@ from foresail.model.words import count, duration, number, percent
 from foresail.reports.comparison.view import ReportView
 from foresail.reports.figure import Figure, MissingFigure
 from foresail.reports.plots import PlottedTable, drawn, plot_of, stacked
-from foresail.reports.style import end_note, mark_at
+from foresail.reports.style import PolicyStyle, caption, end_note, mark_at
 
 _POINTS: Final = 400
+_NAMED_CURVES: Final = 4
+_LEAST_APART: Final = 0.05
+"""Most curves that are named where they are drawn, and how far they must be from each other."""
 
 _WAITS: Final = plot_of(
     "steps",
@@ -109,8 +113,37 @@ def _distribution(
         for style, values in zip(view.styles, samples, strict=True)
         if values.size
     ]
+    names = names_at(grid, [part.table["share_of_jobs"].to_numpy() for part in parts], view.styles)
     table = stacked(parts, "policy")
-    return drawn(name, title, findings, [parts], table=table, note=note)
+    figure = drawn(name, title, findings, [parts], table=table, note=note, annotations=names)
+    if not names:
+        return figure
+    return replace(figure, traces=[{**trace, "showlegend": False} for trace in figure.traces])
+
+
+def names_at(
+    x: Floats, curves: Sequence[Floats], styles: Sequence[PolicyStyle]
+) -> list[dict[str, Any]]:
+    """Names at curves that rise along a logarithmic axis, each where it is farthest from others.
+
+    The highest is named above it, the others below. Nothing where there are too many curves, two
+    are nowhere apart, or a name has to be cut: these have a key.
+    """
+    if not 2 <= len(curves) <= _NAMED_CURVES or any(style.is_cut for style in styles):
+        return []
+    names = []
+    for own, style in zip(curves, styles, strict=True):
+        apart = np.min([np.abs(own - other) for other in curves if other is not own], axis=0)
+        above = all((own >= other)[apart.argmax()] for other in curves)
+        sides = ("right", "bottom", 0.3, 0.95) if above else ("left", "top", 0.05, 0.7)
+        begin, end = (int(share * x.size) for share in sides[2:])
+        at = begin + int(apart[begin:end].argmax())
+        if apart[at] < _LEAST_APART:
+            return []
+        place = {"xref": "x", "x": math.log10(x[at]), "y": float(own[at]), "yref": "y"}
+        anchors = {"xanchor": sides[0], "yanchor": sides[1]}
+        names.append(caption(style.drawn, 0.0, style.colour) | place | anchors)
+    return names
 
 
 def _said_waits(waits: Floats) -> str:
