@@ -268,11 +268,7 @@ def _buying() -> None:
     from foresail.cli.cloud import app
     from foresail.cloud.waiting.kernels.placing import machines_of, timetable
     from foresail.traces.swf_writer import write_swf
-    from foresail_studies.purchasing.kernels.reserved_placement import (
-        Pieces,
-        best_intervals,
-        place_jobs,
-    )
+    from foresail_studies.purchasing.kernels.reserved_placement import best_intervals, place_jobs
 
     workload = logs.generated(300)
     day = 86_400.0
@@ -286,10 +282,9 @@ def _buying() -> None:
     if result.exit_code:
         raise RuntimeError(result.output)
     best_intervals(np.array([0, 1]), np.ones(2))
-    one, none = np.ones(1, np.int64), np.zeros(1)
-    pieces = Pieces(one, one, none, none, one, none, none)
     machines = machines_of(np.array([4]), np.ones(1), np.ones(1))
-    place_jobs(none, np.ones(1), pieces, machines, timetable(1))
+    times, asked = np.array([[0.0], [1.0]]), np.ones((1, 2, 3))
+    place_jobs(times, np.array([[1, 2]]), asked, machines, timetable(1))
 
 
 def _packing() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from foresail_studies.study import GridPoint, Mean, Measure, PublishedClaim, Study, published
+from foresail_studies.study import Bound, GridPoint, Mean, Measure, PublishedClaim, Study
 
 LEVEL = {"low": 1.0, "high": 2.0}
 
@@ -41,7 +41,8 @@ def made_study(
         measures=(SUM, SHARE),
         drawn=("sum", "nothing"),
         cases=cases,
-        claims=claims or published({"Low is less.": Mean("sum", "low").against("high")}),
+        claims=claims
+        or (PublishedClaim("Low is less.", Bound(Mean("sum", "low"), Mean("sum", "high"))),),
         notes=("A note.",),
     )
 

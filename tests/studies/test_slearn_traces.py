@@ -388,19 +388,3 @@ def test_a_population_may_be_wider():
     assert many.size / width.size == pytest.approx(0.8116, abs=0.05)
     with pytest.raises(InputError, match="out of range"):
         SLearnTracesParameters(median_tasks=0.0)
-
-
-def test_deadlines_leave_a_job_its_slack_beyond_what_it_takes_alone():
-    """Its longest task, and the rest of the work over all slots; the jobs are the same."""
-    run = slearn(jobs=300, slack_percent=(50.0,), deadline_share=0.5)
-    plain = slearn(jobs=300)
-    assert run.jobs.drop("deadline_seconds").equals(plain.jobs.drop("deadline_seconds"))
-    assert plain.jobs["deadline_seconds"].is_null().all()
-    sizes = plain.tasks.group_by("job_id").agg(pl.col("runtime_seconds").sum().alias("size"))
-    rows = run.jobs.join(sizes, on="job_id").drop_nulls("deadline_seconds")
-    assert 100 < rows.height < 200
-    alone = rows["runtime_seconds"] + (rows["size"] - rows["runtime_seconds"]) / 150
-    given = rows["deadline_seconds"] - rows["submit_seconds"]
-    np.testing.assert_allclose(given.to_numpy(), (1.5 * alone).to_numpy(), rtol=1e-6)
-    with pytest.raises(InputError, match="slack_percent"):
-        slearn(slack_percent=(-1.0,))

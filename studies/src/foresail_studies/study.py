@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, Final, Literal, Protocol
@@ -57,10 +57,6 @@ class Measure:
     kind: Literal["share", "duration", "number"] = "number"
     """``share`` of one, ``duration`` in seconds, or a plain ``number``."""
 
-    def of(self, system: str, *x: float, group: str | None = None) -> Mean:
-        """The mean of it over runs of a system, at some points or all."""
-        return Mean(self.name, system, group, x)
-
     def said(self, value: float | None) -> str:
         """A value in words."""
         return {"share": percent, "duration": duration, "number": number}[self.kind](value)
@@ -77,10 +73,6 @@ class Mean:
     """In which group; None for all of them."""
     x: tuple[float, ...] = ()
     """At which points; none for all of them."""
-
-    def against(self, system: str, *, factor: float = 1.0, margin: float = 0.0) -> Bound:
-        """Itself as the less, the same of another system as the more."""
-        return Bound(self, replace(self, system=system), factor, margin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +93,6 @@ class PublishedClaim:
 
     published: str
     bound: Bound
-
-
-def published(*claims: Mapping[str, Bound]) -> tuple[PublishedClaim, ...]:
-    """Claims from what they say in words and what that comes to."""
-    return tuple(PublishedClaim(*claim) for part in claims for claim in part.items())
 
 
 @dataclass(frozen=True, slots=True)

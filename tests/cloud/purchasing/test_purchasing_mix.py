@@ -32,7 +32,7 @@ from foresail.cloud.waiting.kernels.placing import machines_of, timetable
 from foresail.model.errors import InputError, UnknownNameError
 from foresail.traces.reading import read
 from foresail.traces.workload import Workload, WorkloadMeta, jobs_table
-from foresail_studies.purchasing.kernels.reserved_placement import Pieces, place_jobs
+from foresail_studies.purchasing.kernels.reserved_placement import place_jobs
 from foresail_studies.purchasing.practice import (
     by_month,
     pieces_of,
@@ -273,9 +273,12 @@ def test_reserved_machines_hold_what_a_slow_placement_holds(drawn):
     end, memory, gpus = start + hours, memory.astype(float), gpus.astype(float)
     full, rest = cores // 4, cores % 4
     size = cores.size
-    pieces = Pieces(full, np.full(size, 4), memory, gpus, rest, memory / 2, gpus / 2)
+    whole = np.column_stack((np.full(size, 4), memory, gpus))
+    asked = np.stack((whole, np.column_stack((rest, memory / 2, gpus / 2))), axis=1)
+    counts = np.stack((full, full + (rest > 0)), axis=1)
     fleet = np.array([4, 8, 6]), np.array([6.0, 8.0, 5.0]), np.array([0.0, 2.0, 3.0])
-    fast = place_jobs(start, end, pieces, machines_of(*fleet), timetable(size))
+    times, machines = np.stack((start, end)), machines_of(*fleet)
+    fast = place_jobs(times, counts, asked, machines, timetable(size))
     slow_pieces = [
         [(4, memory[at], gpus[at])] * int(full[at])
         + [(rest[at], memory[at] / 2, gpus[at] / 2)] * int(rest[at] > 0)

@@ -13,15 +13,13 @@ from foresail.model.errors import (
     InputError,
     require_at_least,
     require_choice,
-    require_each_at_least,
     require_positive,
-    require_share,
 )
 from foresail.model.registry import register
 from foresail.traces.generating import gangs, generator
 from foresail.traces.workload import Workload, WorkloadMeta
 from foresail_studies.generators import _preparation as preparation
-from foresail_studies.generators._demands import achieved, deadline_seconds, draw_slacks
+from foresail_studies.generators._demands import achieved
 from foresail_studies.generators._preparation import (
     JobsWithTasks,
     rescaled_times,
@@ -40,25 +38,17 @@ class SLearnTracesParameters(preparation.PreparationParameters):
 
     jobs: int = 1250
     """Jobs of the run, drawn from the later half; fewer where it has fewer."""
-    slack_percent: tuple[float, ...] = ()
-    """Deadlines: how much longer than alone on all slots a job may take from its submission to its
-    end, in percent of that, each value as likely. None: no job has a deadline."""
-    deadline_share: float = 1.0
-    """Share of the jobs that have deadlines, if any have."""
 
     def __post_init__(self) -> None:
         preparation.PreparationParameters.__post_init__(self)
         require_at_least(self, 2, "jobs")
-        require_share(self, "deadline_share")
-        if self.slack_percent:
-            require_each_at_least(self, 0, "slack_percent")
 
 
 @register("generator", "slearn", parameters=SLearnTracesParameters)
 @generator
 def slearn(parameters: SLearnTracesParameters, random: np.random.Generator) -> Workload:
     """SLearn's traces: jobs with the runtime of every task, drawn from half a log or a model."""
-    making, drawing, promising = random.spawn(3)
+    making, drawing = random.spawn(2)
     halves = preparation.halves(parameters, _POPULATION * parameters.jobs, making)
     all_later = halves.later.width.size
     rows = drawing.choice(all_later, min(parameters.jobs, all_later), replace=False)
@@ -69,22 +59,7 @@ def slearn(parameters: SLearnTracesParameters, random: np.random.Generator) -> W
     submit = rescaled_times(jobs.submit_seconds, jobs.size, parameters.slots, halves.load)
     jobs = replace(jobs, submit_seconds=submit)
     header = preparation.figures(submit, jobs.size, jobs.width, parameters.slots)
-    made = workload_of(jobs, parameters.slots, header, letter)
-    if not parameters.slack_percent:
-        return made
-    return _with_deadlines(made, jobs.size, parameters, promising)
-
-
-def _with_deadlines(
-    made: Workload, size: Floats, parameters: SLearnTracesParameters, random: np.random.Generator
-) -> Workload:
-    longest = made.jobs["runtime_seconds"].to_numpy()
-    alone = longest + (size - longest) / parameters.slots
-    slack = draw_slacks(parameters.slack_percent, alone.size, random)
-    deadline = deadline_seconds(made.jobs["submit_seconds"].to_numpy(), alone, slack)
-    has_one = random.random(alone.size) < parameters.deadline_share
-    known = pl.Series(np.where(has_one, deadline, np.nan)).fill_nan(None)
-    return made.with_jobs(made.jobs.with_columns(deadline_seconds=known))
+    return workload_of(jobs, parameters.slots, header, letter)
 
 
 _DAG_POPULATION: Final = 12

@@ -49,7 +49,7 @@ from foresail.cloud.waiting.kernels.placing import machines_of, timetable
 from foresail.model.distribution import Booleans, Floats
 from foresail.model.errors import InputError
 from foresail.traces.workload import Workload
-from foresail_studies.purchasing.kernels.reserved_placement import Pieces, place_jobs
+from foresail_studies.purchasing.kernels.reserved_placement import place_jobs
 from foresail_studies.purchasing.retired_offers import (
     KINDS,
     SPOT_BLOCK,
@@ -220,7 +220,9 @@ def _fitting(jobs: BoughtJobs, hours: Floats, fleet: Fleet) -> Booleans:
         return np.zeros(0, np.bool_)
     split = pieces_of(jobs, _sizes(fleet))
     # A task that no machine of the fleet holds is a rest, which finds no room.
-    pieces = Pieces(split.full, *_asked(split.of_full()), *_asked(split.of_rest()))
+    asked = np.stack((split.of_full(), split.of_rest()), axis=1)
+    asked[:, :, 1] = np.rint(asked[:, :, 1] * GIB)
+    asked[:, :, 2] = np.ceil(asked[:, :, 2] * _PARTS_OF_GPU - 1e-6)
     kinds = [each.instance for each in fleet.machines for _ in range(each.count)]
     machines = machines_of(
         np.array([int(kind.cores) for kind in kinds], np.int64),
@@ -228,18 +230,12 @@ def _fitting(jobs: BoughtJobs, hours: Floats, fleet: Fleet) -> Booleans:
         np.array([kind.gpus for kind in kinds]) * _PARTS_OF_GPU,
     )
     return place_jobs(
-        jobs.start_hours,
-        jobs.start_hours + hours,
-        pieces,
+        np.stack((jobs.start_hours, jobs.start_hours + hours)),
+        np.stack((split.full, split.full + (asked[:, 1, 0] > 0.0)), axis=1),
+        asked,
         machines,
         timetable(jobs.hours.size),
     )
-
-
-def _asked(asked: Floats) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """Cores, bytes and thousandths of GPUs, whole numbers, so that none is lost on the way."""
-    cores, gib, gpus = asked.T
-    return cores.astype(np.int64), np.rint(gib * GIB), np.ceil(gpus * _PARTS_OF_GPU - 1e-6)
 
 
 def _sizes(fleet: Fleet) -> MachineSizes:

@@ -73,7 +73,7 @@ def study_of(
     parameters: TetriSchedStudyParameters,
     cases: Iterable[GridPoint],
     for_each: dict[str, Rows] | None = None,
-    **values: object,
+    **values: Any,
 ) -> Study:
     """The study of this name, with what its words say of the parameters."""
     beginning = beginning_of(parameters)

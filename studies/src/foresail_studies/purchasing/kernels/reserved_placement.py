@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -45,43 +43,25 @@ def _choose_intervals(
             at = predecessor[at - 1]
 
 
-class Pieces(NamedTuple):
-    """Pieces of jobs: ``full`` equal pieces and one ``rest`` (no cores: there is none).
-
-    Per job: cores (whole ones), memory and gpus of a full piece and of the rest, the last two in
-    the machines' units.
-    """
-
-    full: NDArray[np.int64]
-    full_cores: NDArray[np.int64]
-    full_memory: NDArray[np.float64]
-    full_gpus: NDArray[np.float64]
-    rest_cores: NDArray[np.int64]
-    rest_memory: NDArray[np.float64]
-    rest_gpus: NDArray[np.float64]
-
-
 def place_jobs(
-    start: NDArray[np.float64],
-    end: NDArray[np.float64],
-    pieces: Pieces,
+    times: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    asked: NDArray[np.float64],
     machines: Machines,
     running: Timetable,
 ) -> NDArray[np.bool_]:
     """Return whether each job, in order of start, runs on the machines: every piece best fit.
 
-    ``running`` is an empty timetable with room for all jobs.
+    Parameters are starts and ends, shape (2, jobs); each job's full pieces and all of its pieces,
+    shape (jobs, 2); what a full piece and the rest ask for of cores, memory and gpus in the
+    machines' units, shape (jobs, 2, 3); and an empty timetable with room for all jobs.
     """
-    full = np.stack((pieces.full_cores, pieces.full_memory, pieces.full_gpus), axis=1)
-    rest = np.stack((pieces.rest_cores, pieces.rest_memory, pieces.rest_gpus), axis=1)
-    asked: NDArray[np.float64] = np.stack((full, rest), axis=1)
-    counts = np.stack((pieces.full, pieces.full + (pieces.rest_cores > 0)), axis=1)
-    begin = np.zeros(start.size + 1, np.int64)
-    placed = np.zeros(start.size, np.bool_)
+    count = times.shape[1]
+    begin = np.zeros(count + 1, np.int64)
+    placed = np.zeros(count, np.bool_)
     where = np.empty(1024, np.int64)
-    times = np.stack((start, end))
     job = _place(0, times, counts, asked, machines, running, begin, where, placed)
-    while job < start.size:
+    while job < count:
         where = np.concatenate((where, np.empty(where.size + counts[job, 1], np.int64)))
         job = _place(job, times, counts, asked, machines, running, begin, where, placed)
     return placed
@@ -101,9 +81,8 @@ def _place(
 ) -> int:
     """Place jobs from the first on; the first for which ``where`` has no room, or their number.
 
-    ``counts`` are each job's full pieces and all of its pieces; ``asked`` what a full piece and the
-    rest ask for, shape (jobs, 2, 3); ``where`` the machines of the pieces of each job that was
-    placed, one job after the other, and ``begin`` where those of each job begin.
+    ``where`` has the machines of the pieces of each job that was placed, one job after the other,
+    and ``begin`` where those of each job begin; the others are as for ``place_jobs``.
     """
     for job in range(first, placed.size):
         while first_time(running) <= times[0, job]:
