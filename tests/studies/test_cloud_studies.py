@@ -8,13 +8,12 @@ import pytest
 
 from declared import require_claims_about_cases
 from foresail.model.errors import InputError
-from foresail_studies.cloud import target
 from foresail_studies.purchasing.mix import Purchase
 from foresail_studies.report import judge
 from foresail_studies.results import StudyResults, carry_out_study
 from foresail_studies.study import study_part
 from foresail_studies.synchronization.models import BarrierFormula, Draw
-from foresail_studies.transient.capacity import DrawnPool, MarketPool, TrailingWindows
+from foresail_studies.transient.capacity import DrawnPool, MarketPool, TrailingWindows, target
 from foresail_studies.transient.service import Minutes
 from foresail_studies.waiting import _shared as _waiting
 from foresail_studies.waiting.logs import Below, Means, TraceRun

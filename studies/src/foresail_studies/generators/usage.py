@@ -130,8 +130,7 @@ def regime_factors(
 _GIBIBYTE: Final = 2.0**30
 _CPU_REQUESTS: Final = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
 _MEMORY_REQUESTS: Final = np.array([0.25, 0.5, 1.0, 2.0, 4.0, 8.0]) * _GIBIBYTE
-_SHORTEST_MEDIAN_SECONDS: Final = 300.0
-_LONGEST_MEDIAN_SECONDS: Final = 6 * 3600.0
+_MEDIAN_SECONDS: Final = (300.0, 6 * 3600.0)
 _UTILISATION: Final = 0.4
 _UTILISATION_LOG_DEVIATION: Final = 0.6
 _MEMORY_SHARES: Final = (0.3, 0.9)
@@ -204,21 +203,6 @@ class UsageParameters:
         return self.days * _DAY_SECONDS
 
 
-@dataclass(frozen=True, slots=True)
-class _UsageJobs:
-    """The drawn jobs; every array has shape (jobs,)."""
-
-    service: NDArray[np.bool_]
-    application: Integers
-    tasks: Integers
-    cpus: Floats
-    memory_bytes: Floats
-    runtime_level: Floats
-    cpu_level: Floats
-    memory_level: Floats
-    second_log_deviation: Floats
-
-
 @register("generator", "usage", parameters=UsageParameters)
 @generator
 def usage(parameters: UsageParameters, random: np.random.Generator) -> Workload:
@@ -231,128 +215,98 @@ def usage(parameters: UsageParameters, random: np.random.Generator) -> Workload:
     Services run throughout the trace, batch jobs begin and end within it. Second zero is midnight
     of the first day.
     """
-    jobs = _draw_jobs(parameters, random)
-    of = np.repeat(np.arange(parameters.jobs), jobs.tasks)
-    runtimes = _task_runtimes(jobs, of, parameters, random)
-    first = np.cumsum(jobs.tasks) - jobs.tasks
+    count, length = parameters.jobs, parameters.seconds
+    service = _exactly(parameters.service_share, count, random)
+    kinds = 2 * parameters.users * _APPLICATIONS_PER_USER
+    application = random.integers(0, kinds // 2, count) * 2 + service
+    cpus, memory = random.choice(_CPU_REQUESTS, kinds), random.choice(_MEMORY_REQUESTS, kinds)
+    median = np.exp(random.uniform(*np.log(_MEDIAN_SECONDS), kinds))
+    used_cpus = cpus * _UTILISATION * _scatter(kinds, _UTILISATION_LOG_DEVIATION, random)
+    used_memory = memory * random.uniform(*_MEMORY_SHARES, kinds)
+    second = parameters.second_log_deviation * _scatter(kinds, parameters.second_scatter, random)
+    several = random.random(count) >= parameters.single_task_share
+    widths = np.exp(random.uniform(np.log(2.0), np.log(parameters.most_tasks + 1.0), count))
+    tasks = np.where(several, np.floor(widths), 1.0).astype(np.int64)
+    level = median[application] * _scatter(count, _JOB_LOG_DEVIATION, random)
+    cpu_level = used_cpus[application] * _scatter(count, _JOB_LOG_DEVIATION, random)
+
+    of = np.repeat(np.arange(count), tasks)
+    batch = np.round(level[of] * _scatter(of.size, _TASK_LOG_DEVIATION, random))
+    runtimes = np.where(service[of], length, np.clip(batch, 1.0, length / 2.0))
+    first = np.cumsum(tasks) - tasks
     longest = np.maximum.reduceat(runtimes, first)
-    wait, submit = _arrivals(jobs, longest, parameters, random)
-    order = np.argsort(submit, kind="stable")
-    number = np.empty(parameters.jobs, dtype=np.int64)
-    number[order] = np.arange(1, parameters.jobs + 1)
+    # Jobs end within the trace.
+    waited = np.round(random.exponential(1.0, count) * _MEAN_WAIT_SECONDS)
+    wait = np.where(service, 0.0, np.minimum(waited, np.floor(length - longest)))
+    submit = np.floor(random.random(count) * (length - longest - wait))
+    number = np.empty(count, dtype=np.int64)
+    number[np.argsort(submit, kind="stable")] = np.arange(1, count + 1)
     ids = np.char.mod("%d", number)
     start = (submit + wait)[of]
-    corrupt = _exactly(parameters.corrupt_share, parameters.jobs, random)
+    corrupt = _exactly(parameters.corrupt_share, count, random)
     task = np.arange(of.size) - first[of]
-    usage = measure(
+    measured = measure(
         MeasuredTasks(
             job_id=ids[of],
             task=task,
             start_seconds=start,
             end_seconds=start + runtimes,
-            cpus=jobs.cpu_level[of] * _scatter(of.size, _TASK_LOG_DEVIATION, random),
-            memory_bytes=jobs.memory_level[of],
-            second_log_deviation=jobs.second_log_deviation[of],
-            day_phase=random.normal(0.4, 0.05, parameters.jobs)[of],
+            cpus=cpu_level[of] * _scatter(of.size, _TASK_LOG_DEVIATION, random),
+            memory_bytes=used_memory[application][of],
+            second_log_deviation=second[application][of],
+            day_phase=random.normal(0.4, 0.05, count)[of],
             sampled=~corrupt[of],
         ),
         SWINGS,
         random,
     )
-    tasks = tasks_table(
+
+    def in_turn(of_services: NDArray[np.str_], of_batch: NDArray[np.str_]) -> NDArray[np.str_]:
+        turn = application // 2
+        of_both = of_services[turn % of_services.size], of_batch[turn % of_batch.size]
+        return np.where(service, *of_both)
+
+    asked, asked_memory = cpus[application], memory[application]
+    table = jobs_table(
+        {
+            "job_id": ids,
+            "submit_seconds": submit,
+            "recorded_wait_seconds": wait,
+            "runtime_seconds": longest,
+            "tasks": tasks,
+            "cpus_per_task": asked,
+            "memory_bytes_per_task": asked_memory,
+            "allocated_cpus": tasks * asked,
+            "status": ["completed"] * count,
+            "user": np.char.mod("user%d", application // (2 * _APPLICATIONS_PER_USER) + 1),
+            "executable": np.char.mod("application%d", application + 1),
+            "scheduling_class": in_turn(_SERVICE_CLASSES, _BATCH_CLASSES),
+            "priority": in_turn(_SERVICE_PRIORITIES, _BATCH_PRIORITIES),
+        }
+    )
+    of_tasks = tasks_table(
         {
             "job_id": ids[of],
             "task": task,
             "runtime_seconds": runtimes,
-            "cpus": jobs.cpus[of],
-            "memory_bytes": jobs.memory_bytes[of],
+            "cpus": asked[of],
+            "memory_bytes": asked_memory[of],
         }
     )
-    table = _table(jobs, ids, submit, wait, longest)
-    return Workload(
-        with_use(table, usage),
-        WorkloadMeta(
-            "",
-            "",
-            processors=parameters.processors,
-            header=_achieved(jobs, runtimes, of, usage, corrupt, parameters),
-        ),
-        tasks=tasks,
-        usage=usage,
-    )
-
-
-def _draw_jobs(parameters: UsageParameters, random: np.random.Generator) -> _UsageJobs:
-    applications = parameters.users * _APPLICATIONS_PER_USER
-    service = _exactly(parameters.service_share, parameters.jobs, random)
-    application = random.integers(0, applications, parameters.jobs) * 2 + service
-    kinds = 2 * applications
-    cpus = random.choice(_CPU_REQUESTS, kinds)
-    memory = random.choice(_MEMORY_REQUESTS, kinds)
-    spread = random.uniform(
-        np.log(_SHORTEST_MEDIAN_SECONDS), np.log(_LONGEST_MEDIAN_SECONDS), kinds
-    )
-    utilisation = _UTILISATION * _scatter(kinds, _UTILISATION_LOG_DEVIATION, random)
-    share = random.uniform(*_MEMORY_SHARES, kinds)
-    second = parameters.second_log_deviation * _scatter(kinds, parameters.second_scatter, random)
-    several = random.random(parameters.jobs) >= parameters.single_task_share
-    widths = np.exp(random.uniform(np.log(2.0), np.log(parameters.most_tasks + 1.0), several.size))
-    scatter = _scatter(parameters.jobs, _JOB_LOG_DEVIATION, random)
-    return _UsageJobs(
-        service=service,
-        application=application,
-        tasks=np.where(several, np.floor(widths), 1.0).astype(np.int64),
-        cpus=cpus[application],
-        memory_bytes=memory[application],
-        runtime_level=np.exp(spread)[application] * scatter,
-        cpu_level=(cpus * utilisation)[application]
-        * _scatter(parameters.jobs, _JOB_LOG_DEVIATION, random),
-        memory_level=(memory * share)[application],
-        second_log_deviation=second[application],
-    )
-
-
-def _task_runtimes(
-    jobs: _UsageJobs, of: Integers, parameters: UsageParameters, random: np.random.Generator
-) -> Floats:
-    """Runtime of each task, shape (tasks,); services run throughout, others half of it at most."""
-    batch = jobs.runtime_level[of] * _scatter(of.size, _TASK_LOG_DEVIATION, random)
-    batch = np.clip(np.round(batch), 1.0, parameters.seconds / 2.0)
-    return np.where(jobs.service[of], parameters.seconds, batch)
-
-
-def _arrivals(
-    jobs: _UsageJobs, longest: Floats, parameters: UsageParameters, random: np.random.Generator
-) -> tuple[Floats, Floats]:
-    """Wait and submission of each job, so that it ends within the trace."""
-    waited = np.round(random.exponential(1.0, longest.size) * _MEAN_WAIT_SECONDS)
-    room = parameters.seconds - longest
-    wait = np.where(jobs.service, 0.0, np.minimum(waited, np.floor(room)))
-    submit = np.floor(random.random(longest.size) * (room - wait))
-    return wait, submit
-
-
-def _achieved(
-    jobs: _UsageJobs,
-    runtimes: Floats,
-    of: Integers,
-    usage: pl.DataFrame,
-    corrupt: NDArray[np.bool_],
-    parameters: UsageParameters,
-) -> dict[str, str]:
-    """Load by request and by use, and the mix of jobs."""
     seconds = pl.col("end_seconds") - pl.col("start_seconds")
-    used = float(usage.select((pl.col("average_cpus") * seconds).sum()).item())
-    capacity = parameters.processors * parameters.seconds
-    return achieved(
-        load=float(jobs.cpus[of] @ runtimes) / capacity,
+    used = float(measured.select((pl.col("average_cpus") * seconds).sum()).item())
+    capacity = parameters.processors * length
+    header = achieved(
+        load=float(asked[of] @ runtimes) / capacity,
         used_load=used / capacity,
-        services=float(jobs.service.sum()),
-        single_task_jobs=float((jobs.tasks == 1).sum()),
+        services=float(service.sum()),
+        single_task_jobs=float((tasks == 1).sum()),
         tasks=float(of.size),
-        periods=float(usage.height),
+        periods=float(measured.height),
         corrupt_jobs=float(corrupt.sum()),
     )
+    meta = WorkloadMeta("", "", processors=parameters.processors, header=header)
+    return Workload(with_use(table, measured), meta, tasks=of_tasks, usage=measured)
 
 
 def _exactly(share: float, count: int, random: np.random.Generator) -> NDArray[np.bool_]:
@@ -363,36 +317,3 @@ def _exactly(share: float, count: int, random: np.random.Generator) -> NDArray[n
 
 def _scatter(count: int, log_deviation: float, random: np.random.Generator) -> Floats:
     return np.exp(random.normal(0.0, log_deviation, count))
-
-
-def _table(
-    jobs: _UsageJobs,
-    ids: NDArray[np.str_],
-    submit: Floats,
-    wait: Floats,
-    runtime: Floats,
-) -> pl.DataFrame:
-    per_user = 2 * _APPLICATIONS_PER_USER
-
-    def in_turn(of_services: NDArray[np.str_], of_batch: NDArray[np.str_]) -> NDArray[np.str_]:
-        turn = jobs.application // 2
-        service, batch = of_services[turn % of_services.size], of_batch[turn % of_batch.size]
-        return np.where(jobs.service, service, batch)
-
-    return jobs_table(
-        {
-            "job_id": ids,
-            "submit_seconds": submit,
-            "recorded_wait_seconds": wait,
-            "runtime_seconds": runtime,
-            "tasks": jobs.tasks,
-            "cpus_per_task": jobs.cpus,
-            "memory_bytes_per_task": jobs.memory_bytes,
-            "allocated_cpus": jobs.tasks * jobs.cpus,
-            "status": ["completed"] * ids.size,
-            "user": np.char.mod("user%d", jobs.application // per_user + 1),
-            "executable": np.char.mod("application%d", jobs.application + 1),
-            "scheduling_class": in_turn(_SERVICE_CLASSES, _BATCH_CLASSES),
-            "priority": in_turn(_SERVICE_PRIORITIES, _BATCH_PRIORITIES),
-        }
-    )

@@ -15,7 +15,6 @@ from foresail.cloud.prices_reading import load_histories
 from foresail.distributions.empirical import Empirical
 from foresail.model.errors import InputError
 from foresail.model.registry import register
-from foresail_studies import cloud as cloud
 from foresail_studies.declaring import Rows, declared
 from foresail_studies.renting.barriers import (
     BarrierProgram,
@@ -56,6 +55,9 @@ _WORKERS: Final = (1, 2, 4, 6, 8, 9, 10, 13, 16, 24, 32, 40)
 _FEWER: Final = (1, 2, 4, 8, 10, 14, 16, 18, 32)
 """Where one technique's settings are compared."""
 _SIMULATED: Final = (2, 4, 8, 16, 32)
+_LEFT_OUT: Final = (
+    "Left out for want of price histories (`--set prices=FILE`): speeds of real markets."
+)
 _BASELINE: Final = BarrierProgram()
 _INTERVAL_SECONDS: Final = 600.0
 """Between two barriers, where speeds are those of markets: long enough to meet a revocation."""
@@ -200,7 +202,7 @@ def synchronization_models(parameters: SynchronizationParameters) -> Study:
         "drawn": [{"system": system, "group": group} for group in groups for system in others],
         "staleness": [{"group": group} for group in groups],
     }
-    left_out = () if parameters.prices else (cloud.LEFT_OUT.format("speeds of real markets"),)
+    left_out = () if parameters.prices else (_LEFT_OUT,)
     name, lowest = "synchronization-models", parameters.lowest
     return declared(name, _MEASURES, cases, rows, left_out, lowest=lowest)
 

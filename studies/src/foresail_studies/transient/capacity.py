@@ -5,23 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar, Final
+from types import MappingProxyType
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 
+from foresail.cloud.histories import JointHistory, joined
+from foresail.cloud.prices_reading import load_histories
 from foresail.cloud.transient.estimating import (
     estimated_offers,
     mean_availability,
     realised,
     rolled,
 )
-from foresail.cloud.transient.offers import Offers, TransientType
-from foresail.cloud.transient.plan import CapacityPlan
-from foresail.cloud.transient.planning import UnreachableError, plan
+from foresail.cloud.transient.offers import MachineKind, Offers, TransientType
+from foresail.cloud.transient.plan import CapacityPlan, kinds_of_markets, read_kinds
+from foresail.cloud.transient.planning import (
+    PoolRule,
+    UnreachableError,
+    best_of_scales,
+    chosen,
+    gained_nines,
+    plan,
+)
+from foresail.model.distribution import Integers
 from foresail.model.errors import InputError, require_each_positive
 from foresail.model.registry import register
-from foresail_studies import cloud as cloud
 from foresail_studies.declaring import declared
 from foresail_studies.study import GridPoint, Measure, Study, StudyParameters
 
@@ -35,11 +46,58 @@ _MEASURES: Final = (
     Measure("planned", "periods with a plan", "share"),
 )
 
+YEAR_MINUTES: Final = 525_600.0
+_ECU: Final[Mapping[str, float]] = MappingProxyType(
+    {"c3.xlarge": 14.0, "d2.8xlarge": 116.0, "g2.2xlarge": 26.0, "m3.medium": 3.0, "r3.large": 6.5}
+)
+"""Compute units of EC2's types as they were published in 2015."""
+
+Rule = Literal["published", "refined"]
+"""Name of a way to choose a pool of transient machines."""
+
+
+def published_rule(offers: Offers, needed: int, allowed: float, dearest: float) -> Integers | None:
+    """The published way to choose a pool: one machine after the other, by gains in nines."""
+    return chosen(offers, needed, allowed, gained_nines, dearest=dearest)
+
+
+RULES: Final[Mapping[Rule, PoolRule]] = {"published": published_rule, "refined": best_of_scales}
+
+
+def target(nines: float) -> float:
+    """An availability of so many whole nines, with the digits that people write."""
+    return float(f"0.{'9' * round(nines)}")
+
+
+@lru_cache(maxsize=1)
+def markets(prices: str, machines: str) -> tuple[JointHistory, Mapping[str, MachineKind]]:
+    """Histories of markets on one axis, and what each market's machines are.
+
+    ``machines`` is a file with the capacity of each instance type; empty: those of 2015 that are
+    known here.
+
+    Raises ``InputError`` if a file cannot be read, or the capacity of a type is not known.
+    """
+    histories = load_histories(prices)
+    known = (
+        read_kinds(Path(machines))
+        if machines
+        else {name: MachineKind(capacity) for name, capacity in _ECU.items()}
+    )
+    return joined(histories), kinds_of_markets(histories, known, machines or prices)
+
+
+def stretch(history: JointHistory, place: int, of: int, begin: float) -> tuple[float, float]:
+    """Begin and end of one of so many equal stretches of a history from ``begin`` on (seconds)."""
+    length = (history.end - begin) / of
+    return begin + place * length, begin + (place + 1) * length
+
+
 _RULE: Final = "published rule"
 _REFINED: Final = "refined"
 _DOUBTING: Final = "refined, with doubt"
 _SIZES: Final = (8.0, 16.0, 32.0, 64.0, 128.0)
-_RULES: Final[Mapping[str, cloud.Rule]] = {
+_RULE_OF: Final[Mapping[str, Rule]] = {
     _RULE: "published",
     _REFINED: "refined",
     _DOUBTING: "refined",
@@ -54,7 +112,7 @@ class DrawnPool:
     are 20 to 40 % of on-demand, the published range.
     """
 
-    rule: cloud.Rule
+    rule: Rule
     nines: float
     capacity: float
     types: int
@@ -62,9 +120,7 @@ class DrawnPool:
 
     def measure(self) -> Mapping[str, float]:
         """Measure what the plan costs and rents."""
-        return _figures(
-            _planned(self._offers(), self.capacity, cloud.target(self.nines), self.rule)
-        )
+        return _figures(_planned(self._offers(), self.capacity, target(self.nines), self.rule))
 
     def _offers(self) -> Offers:
         random = np.random.default_rng(self.seed)
@@ -85,7 +141,7 @@ class MarketPool:
 
     prices: str
     machines: str
-    rule: cloud.Rule
+    rule: Rule
     nines: float
     capacity: float
 
@@ -97,23 +153,23 @@ class MarketPool:
 
     def measure(self) -> Mapping[str, float]:
         """Measure what the plan costs and rents, and how much of the same time it is short."""
-        history, kinds = cloud.markets(self.prices, self.machines)
-        begin, end = cloud.stretch(history, self.place, self.stretches, history.begin)
+        history, kinds = markets(self.prices, self.machines)
+        begin, end = stretch(history, self.place, self.stretches, history.begin)
         seen = history.between(begin, end)
         offers = estimated_offers(seen, kinds, doubt_hours=self.doubt_hours)
-        planned = _planned(offers, self.capacity, cloud.target(self.nines), self.rule)
+        planned = _planned(offers, self.capacity, target(self.nines), self.rule)
         figures = dict(_figures(planned))
         if planned is not None:
             short = 1.0 - realised(seen, planned).availability
-            figures["short_minutes"] = max(short, 0.0) * cloud.YEAR_MINUTES
+            figures["short_minutes"] = max(short, 0.0) * YEAR_MINUTES
         return figures
 
 
 def _planned(
-    offers: Offers, capacity: float, availability: float, rule: cloud.Rule
+    offers: Offers, capacity: float, availability: float, rule: Rule
 ) -> CapacityPlan | None:
     try:
-        return plan(offers, capacity, availability, choose=cloud.RULES[rule])
+        return plan(offers, capacity, availability, choose=RULES[rule])
     except UnreachableError:
         return None
 
@@ -131,23 +187,31 @@ def _figures(planned: CapacityPlan | None) -> Mapping[str, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class TransientCapacityParameters(StudyParameters, quick="seeds=6 types=16", minutes=(1.5, 8)):
-    """Parameters of ``transient-capacity``."""
+class MarketParameters(StudyParameters):
+    """Parameters that the studies of spot markets share."""
 
     FILES: ClassVar[tuple[str, ...]] = ("prices", "machines")
 
-    seeds: int = 12
-    """How many pools of types are drawn, and stretches a history is cut into."""
+    seeds: int = 6
+    """How many equal stretches the histories are cut into."""
     capacity: float = 5000.0
     """That a service needs (ECU)."""
-    types: int = 24
-    """In a drawn pool."""
     doubt_hours: float = 3.0
     """Hours put to what was seen, half of them down, where there is doubt."""
     prices: Path | None = None
     """Price histories of spot markets."""
     machines: Path | None = None
     """Capacity of each instance type there; EC2's of 2015 by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransientCapacityParameters(MarketParameters, quick="seeds=6 types=16", minutes=(1.5, 8)):
+    """Parameters of ``transient-capacity``; as many pools of types are drawn as there are seeds."""
+
+    seeds: int = 12
+
+    types: int = 24
+    """In a drawn pool."""
 
 
 @register("study", "transient-capacity", parameters=TransientCapacityParameters)
@@ -159,18 +223,20 @@ def transient_capacity(parameters: TransientCapacityParameters) -> Study:
             nines,
             system,
             seed,
-            DrawnPool(_RULES[system], nines, parameters.capacity, parameters.types, seed),
+            DrawnPool(_RULE_OF[system], nines, parameters.capacity, parameters.types, seed),
         )
         for seed in range(parameters.seeds)
         for system in (_RULE, _REFINED)
         for nines in (2.0, 3.0, 4.0, 5.0, 6.0)
     ]
     pools = [{"group": "drawn", "system": system} for system in (_RULE, _REFINED)]
-    left_out: tuple[str, ...] = (cloud.LEFT_OUT.format("spot markets"),)
+    left_out: tuple[str, ...] = (
+        "Left out for want of price histories (`--set prices=FILE`): spot markets.",
+    )
     if parameters.prices is not None:
         cases += _market_cases(parameters, str(parameters.prices))
         pools += [{"group": "markets", "system": system} for system in (_RULE, _DOUBTING)]
-        left_out = ()
+        left_out = []
     doubt = f"{parameters.doubt_hours:g}"
     return declared(
         "transient-capacity", _MEASURES, cases, {"pool": pools}, left_out, doubt_hours=doubt
@@ -196,7 +262,7 @@ def _market_cases(parameters: TransientCapacityParameters, prices: str) -> list[
             ),
         )
         for seed in range(parameters.seeds)
-        for system, method in _RULES.items()
+        for system, method in _RULE_OF.items()
         for nines in (2.0, 3.0, 4.0, 5.0, 6.0)
     ]
 
@@ -216,7 +282,7 @@ class TrailingWindows:
 
     prices: str
     machines: str
-    rule: cloud.Rule
+    rule: Rule
     nines: float
     extra_nines: float
     doubt_hours: float
@@ -234,7 +300,7 @@ class TrailingWindows:
 
     def measure(self) -> Mapping[str, float]:
         """Time without the capacity, and what was paid."""
-        history, kinds = cloud.markets(self.prices, self.machines)
+        history, kinds = markets(self.prices, self.machines)
         first = history.begin + self.first_days * _DAY
         if first >= history.end:
             raise InputError(
@@ -244,16 +310,16 @@ class TrailingWindows:
                 value=self.first_days,
                 expected=f"less than the {history.total_seconds / _DAY:.0f} days that they cover",
             )
-        begin, end = cloud.stretch(history, self.place, self.stretches, first)
+        begin, end = stretch(history, self.place, self.stretches, first)
         back = (self.window_days or 0.0) * _DAY
         found = rolled(
             history.between(begin - back, end),
             lambda seen: plan(
                 estimated_offers(seen, kinds, doubt_hours=self.doubt_hours),
                 self.capacity,
-                cloud.target(self.nines),
+                target(self.nines),
                 extra_nines=self.extra_nines,
-                choose=cloud.RULES[self.rule],
+                choose=RULES[self.rule],
             ),
             window_seconds=None if self.window_days is None else back,
             step_seconds=self.held_days * _DAY,
@@ -268,7 +334,7 @@ class TrailingWindows:
         short = 1.0 - mean_availability(found)
         return {
             "nines": -math.log10(max(short, _LEAST_SHORT)),
-            "short_minutes": max(short, 0.0) * cloud.YEAR_MINUTES,
+            "short_minutes": max(short, 0.0) * YEAR_MINUTES,
             "on_demand_share": (
                 float(paid.mean()) / (cheapest * self.capacity) if paid.size else math.nan
             ),
@@ -278,26 +344,14 @@ class TrailingWindows:
 
 @dataclass(frozen=True, slots=True)
 class WindowParameters(
-    StudyParameters, quick="seeds=6 window_days=[7,28] capacity=500", minutes=(0.5, 8)
+    MarketParameters, quick="seeds=6 window_days=[7,28] capacity=500", minutes=(0.5, 8)
 ):
-    """Parameters of ``transient-windows``."""
+    """Parameters of ``transient-windows``; histories are cut after the longest window."""
 
-    FILES: ClassVar[tuple[str, ...]] = ("prices", "machines")
-
-    seeds: int = 6
-    """How many equal stretches the histories are cut into after the longest window."""
-    capacity: float = 5000.0
-    """That a service needs (ECU)."""
     window_days: tuple[float, ...] = (3.0, 7.0, 14.0, 28.0, 42.0)
     """How far back plans look."""
     held_days: float = 7.0
     """How long each plan is held to."""
-    doubt_hours: float = 3.0
-    """Hours put to what was seen, half of them down, where there is doubt."""
-    prices: Path | None = None
-    """Price histories of spot markets."""
-    machines: Path | None = None
-    """Capacity of each instance type there; EC2's of 2015 by default."""
 
     def __post_init__(self) -> None:
         StudyParameters.__post_init__(self)
@@ -319,7 +373,7 @@ def transient_windows(parameters: WindowParameters) -> Study:
         for system in (_RULE, _NINE, _ORACLE, _DOUBTING, _DOUBTING_NINE)
         for days in parameters.window_days
     ]
-    allowed = (1.0 - cloud.target(_TARGET)) * cloud.YEAR_MINUTES
+    allowed = (1.0 - target(_TARGET)) * YEAR_MINUTES
     return declared(
         "transient-windows",
         _MEASURES,
