@@ -45,6 +45,7 @@ def declared(
     cases: Iterable[GridPoint],
     for_each: Mapping[str, Rows] | None = None,
     notes: Iterable[str] = (),
+    /,
     **values: object,
 ) -> Study:
     """The study of this name.

@@ -137,9 +137,9 @@ def test_trees_foresee_long_waits(rows):
     assert learn.wait_seconds.size == int(0.7 * rows.wait_seconds.size)
     line = score_waits(linear_waits(learn), test, 600.0)
     forest = score_waits(forest_waits(learn, trees=10), test, 600.0)
-    assert forest.correlation > 0.5
-    assert forest.correlation > line.correlation
-    assert forest.percentage_error < line.percentage_error
+    assert forest["correlation"] > 0.5
+    assert forest["correlation"] > line["correlation"]
+    assert forest["percentage_error"] < line["percentage_error"]
 
 
 def test_variants_keep_their_order(jobs, rows):

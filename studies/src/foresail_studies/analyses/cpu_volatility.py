@@ -128,15 +128,10 @@ def volatility_per_task(periods: pl.DataFrame) -> pl.DataFrame:
     """
     series = [one for name in ("averaged", "sampled") for one in _spreads(name)]
     return (
-        periods.lazy()
-        .with_columns(d=deviation())
+        periods.with_columns(d=deviation())
         .group_by(task_keys(periods))
-        .agg(
-            *series,
-            distance=pl.col("d").abs().mean(),
-        )
+        .agg(*series, distance=pl.col("d").abs().mean())
         .sort(task_keys(periods))
-        .collect()
     )
 
 
@@ -160,8 +155,7 @@ def _spreads(name: str) -> tuple[pl.Expr, ...]:
 def sampling_per_task(periods: pl.DataFrame) -> pl.DataFrame:
     """One row a task: means of both series, number of samples, and of those that are not 0."""
     return (
-        periods.lazy()
-        .group_by(task_keys(periods))
+        periods.group_by(task_keys(periods))
         .agg(
             averaged_mean=pl.col("averaged").mean(),
             sampled_mean=pl.col("sampled").mean(),
@@ -169,7 +163,6 @@ def sampling_per_task(periods: pl.DataFrame) -> pl.DataFrame:
             samples_not_zero=(pl.col("sampled") > 0).sum(),
         )
         .sort(task_keys(periods))
-        .collect()
     )
 
 

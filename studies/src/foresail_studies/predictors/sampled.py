@@ -30,9 +30,6 @@ def as_text(samples: NDArray[np.float64]) -> list[str]:
 def samples_of(attributes: Mapping[str, str]) -> NDArray[np.float64]:
     """The samples, in seconds, that a job carries among its attributes; shape (samples,).
 
-    A scheduler with distributions takes their empirical distribution for the job's belief, one with
-    points their mean.
-
     Raises ``InputError`` if the job carries none, or something else than numbers.
     """
     text = attributes.get(FEATURE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -175,20 +174,6 @@ _POD_STATUS: Final = {
 }
 
 
-@dataclass(frozen=True)
-class AlibabaPodsParameters:
-    """Options of the reader.
-
-    Parameters
-    ----------
-    nodes
-        The node list. By default ``openb_node_list_all_node.csv`` (or .gz, .zst) beside the log,
-        where there is one.
-    """
-
-    nodes: Path | None = None
-
-
 _POD_EXAMPLE: Final = f"""\
 {",".join(_POD_COLUMNS)}
 pod-0,12000,16384,1,1000,,LS,Running,0,12537496,0
@@ -197,20 +182,18 @@ pod-2,6000,12288,1,460,,LS,Pending,427100,12902960,
 """
 
 
-@register("reader", "alibaba_pods", parameters=AlibabaPodsParameters)
+@register("reader", "alibaba_pods")
 class AlibabaPodsReader(TableFileReader):
     """Alibaba gpu pods of 2023: one pod is a job of one task, with fractions of gpus.
 
     Wait is scheduling minus creation, runtime deletion minus scheduling; a pod that was never
     scheduled has neither, and is cancelled. A fraction of a gpu is kept: gpus are
     ``num_gpu x gpu_milli / 1000``. The kinds of gpu a pod accepts are the partition, the quality of
-    service is the queue. Processors are the cores of the node list.
+    service is the queue. Processors are the cores of the node list
+    (``openb_node_list_all_node.csv``, or .gz, .zst) beside the log, where there is one.
     """
 
     columns = _POD_COLUMNS
-
-    def __init__(self, parameters: AlibabaPodsParameters) -> None:
-        self._nodes = parameters.nodes
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
@@ -221,7 +204,7 @@ class AlibabaPodsReader(TableFileReader):
 
     def chunks(self, notes: Notes) -> Iterator[pl.DataFrame]:
         """The jobs, some ten thousand lines at a time."""
-        nodes = self._nodes or _nodes_beside(notes.path)
+        nodes = _nodes_beside(notes.path)
         if nodes is not None:
             notes.nodes = _node_table(nodes, notes)
             notes.processors = int(notes.nodes["cpus"].sum()) or None

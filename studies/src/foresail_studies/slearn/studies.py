@@ -513,10 +513,10 @@ def regimes(parameters: RegimeParameters) -> Study:
         for width in widths
         for space in variations
     }
+    jobs = parameters.jobs
     cases = [
         GridPoint(group, time, system, seed, RegimeTrial(system, width, time, space, jobs, seed))
         for (width, space), group in groups.items()
-        for jobs in (parameters.jobs,)
         for seed in range(parameters.seeds)
         for time in variations
         for system in _POLICIES

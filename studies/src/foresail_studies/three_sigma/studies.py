@@ -103,7 +103,7 @@ def _study(
     **values: object,
 ) -> Study:
     beginning = beginning_of(parameters)
-    return declared(name, _MEASURES, cases, for_each, (), beginning=beginning, **values)
+    return declared(name, _MEASURES, cases, for_each, beginning=beginning, **values)
 
 
 def _systems(*names: str) -> Rows:

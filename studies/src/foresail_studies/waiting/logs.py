@@ -118,14 +118,7 @@ def _runs(trace: Trace, percent: float) -> dict[str, TraceRun]:
 class TraceQueuesParameters(YearParameters, quick="seeds=4 jobs=1000000", minutes=(1.5, 25)):
     """Parameters of ``waiting-trace-queues``."""
 
-    FILES: ClassVar[tuple[str, ...]] = ("log",)
-
     seeds: int = 3
-
-    log: Path | None = None
-    """A log to run instead of the year."""
-    machine_cores: int = 32
-    """Of a fixed machine, for the log."""
 
 
 @register("study", "waiting-trace-queues", parameters=TraceQueuesParameters)
@@ -142,11 +135,7 @@ def waiting_trace_queues(parameters: TraceQueuesParameters) -> Study:
 
 
 def _cases(parameters: TraceQueuesParameters, seed: int) -> list[GridPoint]:
-    trace = (
-        Trace("", parameters.jobs, seed)
-        if parameters.log is None
-        else Trace(str(parameters.log), 0, 0, parameters.machine_cores)
-    )
+    trace = Trace("", parameters.jobs, seed)
     cases = [
         GridPoint(group, percent, policy, seed, TraceRun(trace, percent, policy + queue, *_LIMITS))
         for group, queue in (("first", ""), ("shortest", " sjf"))

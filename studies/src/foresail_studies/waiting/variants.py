@@ -188,16 +188,6 @@ def _compared(here: Baseline, model: str, learned: Baseline) -> Mapping[str, Var
     }
 
 
-class WaitScore(NamedTuple):
-    """Score of predicted waits: against a threshold (MCC), and in seconds (MAPE).
-
-    The MAPE is that of jobs which waited, and whose whole wait is known.
-    """
-
-    correlation: float
-    percentage_error: float
-
-
 def split_rows(rows: WaitRows) -> tuple[WaitRows, WaitRows]:
     """Seven tenths of the rows at random, and the others."""
     order = np.random.default_rng(SEED).permutation(rows.wait_seconds.size)
@@ -209,13 +199,16 @@ def split_rows(rows: WaitRows) -> tuple[WaitRows, WaitRows]:
     return first, second
 
 
-def score_waits(model: WaitModel, rows: WaitRows, threshold_seconds: float) -> WaitScore:
-    """Score a model on rows that it has not seen."""
+def score_waits(model: WaitModel, rows: WaitRows, threshold_seconds: float) -> dict[str, float]:
+    """Score a model on rows that it has not seen: against a threshold (MCC), in seconds (MAPE).
+
+    The MAPE is that of jobs which waited, and whose whole wait is known.
+    """
     predicted = predicted_waits(model, rows.features).mean(axis=1)
     whole = ~rows.cut
     error = waiting.mean_absolute_percentage_error(predicted[whole], rows.wait_seconds[whole])
     beyond = predicted > threshold_seconds, rows.wait_seconds > threshold_seconds
-    return WaitScore(waiting.matthews_correlation(*beyond), error)
+    return {"correlation": waiting.matthews_correlation(*beyond), "percentage_error": error}
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +228,7 @@ class ModelScore:
         base, limit = self.baseline, self.threshold_seconds
         other = score_waits(_learned(base, self.model), _rows(base), limit)
         split = score_waits(_learned_split(base, self.model), split_rows(_rows(base))[1], limit)
-        return {**other._asdict(), "correlation_split": split.correlation}
+        return {**other, "correlation_split": split["correlation"]}
 
 
 _LEARN: Final[Mapping[str, Callable[[WaitRows], WaitModel]]] = {
