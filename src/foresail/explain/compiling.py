@@ -101,8 +101,7 @@ def _foresee(controller: Controller) -> None:
     if history is not None:
         starts.catch_up(history)
     starts.forecast(outlook_maker(controller, (), history)())
-    for each in controller.running.values():
-        forecast_running(each, controller.now)
+    forecast_running([*controller.running.values()], controller.now, starts.draw)
     float(controller.look_again_seconds)
 
 
