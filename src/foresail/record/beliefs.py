@@ -135,11 +135,11 @@ def belief_of(record: Predicted) -> Distribution:
     values = record.belief
     if not values and low < high:
         values = (low, low, median, high, high)
-    return _belief(record.mean_seconds, (low, median, high), values)
+    return shared_belief(record.mean_seconds, (low, median, high), values)
 
 
 @lru_cache(maxsize=4_096)
-def _belief(
+def shared_belief(
     mean: float, exact: tuple[float, ...], values: tuple[float, ...]
 ) -> LoggedBelief | Point:
     """One belief for all jobs of which a log records the same, as of thousands that wait."""

@@ -40,6 +40,7 @@ from foresail.model.event import Outcome, Submitted
 from foresail.model.job import DeadlineValue, DecayingValue, Job, JobSize, Stage, StartConditions
 from foresail.model.preference import PlacementOption, Preference
 from foresail.record import records
+from foresail.record.beliefs import shared_belief
 from foresail.record.records import Committed, EventTaken, Manifest, Predicted, Record
 
 NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
@@ -145,6 +146,12 @@ def _submission(found: _Event) -> EventTaken:
 def shared(value: Any) -> Any:
     """One for all that are equal, as much is of thousands of jobs."""
     return value
+
+
+def forget_shared() -> None:
+    """Let go of what is kept so that equal values are one: a long log has been read."""
+    for known in (_kept, _staged, shared, shared_belief):
+        known.cache_clear()
 
 
 _NAMES: Final = (

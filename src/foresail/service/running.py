@@ -25,6 +25,7 @@ from foresail.explain.compiling import compile_apart
 from foresail.live.daemon import Daemon
 from foresail.live.run_clock import RunClock
 from foresail.model.errors import ForesailError
+from foresail.record.log_text import forget_shared
 from foresail.scenario.beginning import controller_of, rehearse
 from foresail.scenario.engines import engine_of
 from foresail.scenario.scenario import Scenario
@@ -274,6 +275,7 @@ class RunningService:
             threading.Thread(target=self._rehearse, args=(scenario,), daemon=True).start()
             return daemon
         finally:
+            forget_shared()
             give_back_free_memory()  # that reading the log took
             let_go_of_libraries()
             gc.freeze()  # of what was recovered, little is garbage
