@@ -14,7 +14,6 @@ from foresail.explain.kernels.replayed import (
     ToCome,
     enter_queue,
     fill_replayed,
-    keep_belief,
 )
 from foresail.explain.outlook import Outlook, QueueRule
 from foresail.kernels.calling import step_address
@@ -207,7 +206,8 @@ class ReplayedFutures:
             reference = _with_room(rule.references[0][0], count)
             reference.counters[easy.ENTERED] = self._first - later
             at = at._replace(reference=reference)
-        return at._replace(arrivals=np.zeros(self._submissions.seconds.shape[1], np.int64))
+        to_come = np.zeros(self._submissions.seconds.shape[1], np.int64)
+        return loop.placed(at._replace(arrivals=to_come))
 
     def starts(self, lasting: Floats, running_ends: Floats, first: int, last: int) -> Floats:
         """Return when waiting jobs start in the futures from ``first`` to before ``last``."""
@@ -231,9 +231,8 @@ class ReplayedFutures:
 
 
 def _machine(rule: QueueRule, free: float) -> Floats:
-    keeps = step_address(keep_belief)
     correct, parameters = rule.correction.compiled()
-    steps = loop.Steps(keeps, keeps, keeps, 0.0, step_address(correct))
+    steps = loop.Steps(0.0, 0.0, 0.0, 0.0, step_address(correct))
     return loop.machine_numbers(free, steps, rule.conventions, parameters, rule.scheduler.shares)
 
 
@@ -290,10 +289,11 @@ def _copied(at: loop.Replay) -> loop.Replay:
     )
     tables = at.reference._asdict().items()
     reference = at.reference._replace(**{name: table.copy("K") for name, table in tables})
-    return at._replace(
+    own = at._replace(
         queue=queue,
         reference=reference,
         machine=at.machine.copy(),
         ends=at.ends.copy(),
         arrivals=at.arrivals.copy(),
     )
+    return loop.placed(own)

@@ -63,7 +63,8 @@ ORDER_COLUMNS: Final = 10
 """A row of the order table is a place: key and slot of the job at this place of the queue, and of
 the one at this place among the candidates for backfilling. Keys ascend; a key's column is the one
 before its slot's. Behind that are the job's cpus, its planned and its hoped-for runtime (of one
-that is due, as it was then), so that many places are looked over at once."""
+that is due, as it was then), so that many places are looked over at once. A place that a job has
+left may stay as a gap, with its key and slot, and infinitely many cpus."""
 
 _WIDTH, _PLANNED, _LIKELY = 1, 2, 3
 _PLACE_COLUMNS = 5
@@ -157,8 +158,49 @@ def first_to_fit(
 
 
 @part
+def is_gap(order: Floats, column: int, place: int) -> bool:
+    """Return whether nobody is at a place."""
+    return bool(order[place, column + _WIDTH] == np.inf)
+
+
+@part
+def next_job(order: Floats, column: int, first: int, last: int) -> int:
+    """Return the first place of a job from ``first`` to before ``last``, or ``last``."""
+    place = first
+    while place < last and order[place, column + _WIDTH] == np.inf:
+        place += 1
+    return place
+
+
+@part
+def next_gap(order: Floats, column: int, first: int, last: int) -> int:
+    """Return the first gap from ``first`` to before ``last``, or ``last``."""
+    place = first
+    while place < last and order[place, column + _WIDTH] != np.inf:
+        place += 1
+    return place
+
+
+@part
+def leave_gap(order: Floats, column: int, place: int) -> None:
+    """Take the job at a place out, and leave a gap."""
+    order[place, column + _WIDTH] = np.inf
+
+
+@part
+def close_gaps(order: Floats, column: int, last: int) -> None:
+    """Let jobs before ``last`` move up."""
+    for moved in (column - 1, column, column + _PLANNED, column + _LIKELY, column + _WIDTH):
+        kept = 0
+        for i in range(last):
+            if order[i, column + _WIDTH] != np.inf:
+                order[kept, moved] = order[i, moved]
+                kept += 1
+
+
+@part
 def enter(order: Floats, column: int, last: int, place: int, key: float, slot: int) -> None:
-    """Put a job at a place; the table has room for one more behind ``last`` rows."""
+    """Put a job at a place; there is a gap, or room behind the rows, at ``last``."""
     for moved in columns_of(order, column):
         for i in range(np.uint64(last), np.uint64(place), np.int64(-1)):
             order[i, moved] = order[i - _ONE, moved]
@@ -175,17 +217,21 @@ def leave(order: Floats, column: int, place: int, last: int) -> None:
 
 
 @part
-def advance(order: Floats, column: int, place: int, key: float, slot: int) -> None:
-    """Move a job forward to a place, with a key of those there."""
-    at = place
-    while order[at, column] != slot:
-        at += 1
-    for moved in columns_of(order, column):
-        value = order[at, moved]
-        for i in range(np.uint64(at), np.uint64(place), np.int64(-1)):
-            order[i, moved] = order[i - _ONE, moved]
-        order[place, moved] = value
-    order[place, column - 1] = key
+def advance(order: Floats, column: int, at: int, place: int, key: float) -> int:
+    """Move the job at a place forward to another, with a key of those there.
+
+    Returns the gap that others are moved into: the nearest one, at last the job's own.
+    """
+    slot = int(order[at, column])
+    width, planned = order[at, column + _WIDTH], order[at, column + _PLANNED]
+    likely = order[at, column + _LIKELY]
+    leave_gap(order, column, at)
+    gap = next_gap(order, column, place, at)
+    enter(order, column, gap, place, key, slot)
+    order[place, column + _WIDTH] = width
+    order[place, column + _PLANNED] = planned
+    order[place, column + _LIKELY] = likely
+    return gap
 
 
 @part

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.kernels.columns import SUBMIT
-from foresail.kernels.compile import bare_kernel, bare_step, part, unlocked_kernel
+from foresail.kernels.compile import bare_kernel, part, unlocked_kernel
 from foresail.kernels.heaps import heap_push
-from foresail.kernels.signatures import PREDICTOR_STEP, PredictorInputs
 from foresail.kernels.waiting_jobs import DUE, LIKELY, SUBMITTED, WIDTH, hold
 from foresail.schedulers.kernels.waiting_queue import (
     KIND,
@@ -57,11 +56,6 @@ class ToCome(NamedTuple):
     summaries: Floats
     widths: Floats
     kinds: Integers
-
-
-@bare_step(PREDICTOR_STEP)
-def keep_belief(inputs: PredictorInputs) -> None:
-    """Leave all as it is believed now, whatever happens."""
 
 
 @bare_kernel

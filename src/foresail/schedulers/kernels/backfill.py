@@ -26,6 +26,7 @@ from foresail.kernels.waiting_jobs import (
     WIDTH,
     first_to_fit,
     hold,
+    is_gap,
 )
 from foresail.model.distribution import Floats
 
@@ -114,22 +115,25 @@ def start(inputs: PassInputs, slot: int, count: int) -> None:
 
 
 @merged_part
-def start_in_order(inputs: PassInputs) -> tuple[int, float]:
+def start_in_order(inputs: PassInputs) -> tuple[int, int, float]:
     """Start from the front of the queue while the head fits.
 
-    Returns how many were started, and how many cpus are left.
+    Returns the place of the first job that does not, how many were started, and how many cpus are
+    left.
     """
     free = inputs.free
-    count = 0
-    while count < inputs.waiting:
-        slot = int(inputs.order[count, QUEUE])
-        needed = inputs.jobs[slot, WIDTH]
-        if needed > free:
-            break
-        free -= needed
-        start(inputs, slot, count)
-        count += 1
-    return count, free
+    count = place = 0
+    while place < inputs.waiting:
+        if not is_gap(inputs.order, QUEUE, place):
+            slot = int(inputs.order[place, QUEUE])
+            needed = inputs.jobs[slot, WIDTH]
+            if needed > free:
+                break
+            free -= needed
+            start(inputs, slot, count)
+            count += 1
+        place += 1
+    return place, count, free
 
 
 @part
@@ -152,17 +156,17 @@ def shadow_of(free: float, needed: float, release: Floats, releases: int) -> tup
 @bare_step(PASS_STEP)
 def in_order_pass(inputs: PassInputs) -> int:
     """Start from the front of the queue; no job overtakes."""
-    return start_in_order(inputs)[0]
+    return start_in_order(inputs)[1]
 
 
 @bare_step(PASS_STEP)
 def easy_pass(inputs: PassInputs) -> int:
     """Start in order; reserve for the head; start candidates that do not delay it."""
-    count, free = start_in_order(inputs)
-    if count == inputs.waiting:
+    first, count, free = start_in_order(inputs)
+    if first == inputs.waiting:
         return count
     jobs, release = inputs.jobs, inputs.release
-    head = int(inputs.order[count, QUEUE])
+    head = int(inputs.order[first, QUEUE])
     shadow, extra = shadow_of(free, jobs[head, WIDTH], release, inputs.releases + count)
     jobs[head, RESERVATION] = shadow
     order, column, now, place = inputs.order, inputs.candidates, inputs.now, 0
@@ -223,7 +227,7 @@ def reserving_pass(inputs: PassInputs) -> int:
 
     With one reservation this is EASY; with more, a candidate may delay none of them.
     """
-    count, free = start_in_order(inputs)
+    _, count, free = start_in_order(inputs)
     if count == inputs.waiting:
         return count
     jobs = inputs.jobs
@@ -381,6 +385,8 @@ def guarded_pass(inputs: PassInputs) -> int:
             if place == until:
                 continue
         i, place = place, place + 1
+        if is_gap(inputs.order, QUEUE, i):
+            continue
         slot = int(inputs.order[i, QUEUE])
         needed = jobs[slot, WIDTH]
         if needed > free:

@@ -44,11 +44,15 @@ from foresail.kernels.waiting_jobs import (
     SUBMITTED,
     WIDTH,
     advance,
+    close_gaps,
     columns_of,
     enter,
     hold,
+    is_gap,
     leave,
+    leave_gap,
     let_go,
+    next_gap,
     place_after,
     show,
     sort,
@@ -89,11 +93,15 @@ TOUCHED: Final = 6
 GONE: Final = 7
 ROOM_CAME: Final = 8
 RESERVED: Final = 9
-COUNTERS: Final = 10
-"""How many wait, hold cpus, and have ever come; how many of those that wait go first because they
-are due; the rows of ``dues`` that are still to come; how many kinds are to be looked at again; how
+EVER_AGED: Final = 10
+GAPS: Final = 11
+LEAVES_GAPS: Final = 12
+COUNTERS: Final = 13
+"""How many wait, hold cpus, and have ever come; how many places in front are of those that go first
+because they are due; the rows of ``dues`` that are still to come; how many kinds are to be looked at again; how
 many that hold cpus are expected to have ended; 1 if room may have come since the last pass; how
-many reservations that made, where it is taken back. Further counters are the engine's."""
+many reservations that made, where it is taken back; how many have ever been due; how many places
+are gaps; 1 where there may be some, in the only order. Further counters are the engine's."""
 
 DUE_COLUMNS: Final = 2
 """A row of the dues, in order of time: QUEUE_KEY is when (seconds), QUEUE the slot."""
@@ -175,27 +183,59 @@ def _key(at: WaitingQueue, column: int, slot: int, now: float) -> float:
 
 
 @part
+def places_of(counters: Integers) -> int:
+    """Return how many places there are, gaps among them."""
+    return int(counters[WAITING] + counters[GAPS])
+
+
+@part
+def move_up(order: Floats, counters: Integers) -> None:
+    """Close all gaps."""
+    aged = 0
+    for i in range(counters[AGED_FIRST]):
+        aged += not is_gap(order, QUEUE, i)
+    close_gaps(order, QUEUE, places_of(counters))
+    counters[AGED_FIRST] = aged
+    counters[GAPS] = 0
+
+
+@part
+def _place_behind_aged(
+    jobs: Floats, order: Floats, counters: Integers, column: int, slot: int
+) -> int:
+    """Return where a job is that has not aged."""
+    key = jobs[slot, QUEUE_RANK if column == QUEUE else CANDIDATE_RANK]
+    return place_after(order, column, counters[AGED_FIRST], places_of(counters), key, slot)
+
+
+@part
 def _put(
     jobs: Floats, order: Floats, counters: Integers, column: int, slot: int, key: float
 ) -> None:
     """Put a job into its place behind the aged ones."""
-    waiting = counters[WAITING]
+    if counters[GAPS] > 0 and places_of(counters) + 1 == order.shape[0]:
+        move_up(order, counters)
+    gap = places = places_of(counters)
     jobs[slot, QUEUE_RANK if column == QUEUE else CANDIDATE_RANK] = key
-    place = place_after(order, column, counters[AGED_FIRST], waiting, key, slot)
-    enter(order, column, waiting, place, key, slot)
+    place = place_after(order, column, counters[AGED_FIRST], places, key, slot)
+    if counters[GAPS] > 0:
+        gap = next_gap(order, column, place, places)
+        counters[GAPS] -= gap < places
+    enter(order, column, gap, place, key, slot)
     show(order, column, place, jobs)
 
 
 @part
 def _take(jobs: Floats, order: Floats, counters: Integers, column: int, slot: int) -> None:
     """Take a job out of its place."""
-    aged = counters[AGED_FIRST]
+    place = _place_behind_aged(jobs, order, counters, column, slot)
     if jobs[slot, AGED] != 0.0:
-        place = place_after(order, column, 0, aged, jobs[slot, DUE], slot)
+        place = place_after(order, column, 0, counters[AGED_FIRST], jobs[slot, DUE], slot)
+    if counters[LEAVES_GAPS] != 0:
+        leave_gap(order, column, place)
+        counters[GAPS] += 1
     else:
-        key = jobs[slot, QUEUE_RANK if column == QUEUE else CANDIDATE_RANK]
-        place = place_after(order, column, aged, counters[WAITING], key, slot)
-    leave(order, column, place, counters[WAITING])
+        leave(order, column, place, counters[WAITING])
 
 
 @merged_part
@@ -215,7 +255,7 @@ def give_up_place(
     _take(jobs, order, counters, QUEUE, slot)
     if numbers[ONE_ORDER] == 0.0:
         _take(jobs, order, counters, CANDIDATE, slot)
-    if jobs[slot, AGED] != 0.0:
+    if jobs[slot, AGED] != 0.0 and counters[LEAVES_GAPS] == 0:
         counters[AGED_FIRST] -= 1
     counters[WAITING] -= 1
 
@@ -314,6 +354,8 @@ def _sort_again(at: WaitingQueue, column: int, now: float) -> None:
 @part
 def sort_all(at: WaitingQueue, now: float) -> None:
     """Evaluate all orders anew."""
+    if at.counters[GAPS] > 0:
+        move_up(at.order, at.counters)
     _sort_again(at, QUEUE, now)
     if at.numbers[ONE_ORDER] == 0.0:
         _sort_again(at, CANDIDATE, now)
@@ -411,11 +453,14 @@ def take_due(at: WaitingQueue, now: float) -> None:
         counters[DUE_FROM] += 1
         due, aged = jobs[slot, DUE], counters[AGED_FIRST]
         place = place_after(at.order, QUEUE, 0, aged, due, slot)
-        advance(at.order, QUEUE, place, due, slot)
+        own = _place_behind_aged(jobs, at.order, counters, QUEUE, slot)
+        gap = advance(at.order, QUEUE, own, place, due)
         if at.numbers[ONE_ORDER] == 0.0:
-            advance(at.order, CANDIDATE, place, due, slot)
+            own = _place_behind_aged(jobs, at.order, counters, CANDIDATE, slot)
+            gap = advance(at.order, CANDIDATE, own, place, due)
         jobs[slot, AGED] = 1.0
-        counters[AGED_FIRST] += 1
+        counters[EVER_AGED] += 1
+        counters[AGED_FIRST] += gap >= aged
         touch(at.kinds, counters, int(jobs[slot, KIND]))
 
 
@@ -441,7 +486,7 @@ def run_pass(at: WaitingQueue, now: float, free: float) -> int:
     inputs = PassInputs(
         now,
         free,
-        at.counters[WAITING],
+        places_of(at.counters),
         at.counters[RELEASES] - gone,
         at.order,
         QUEUE if numbers[ONE_ORDER] != 0.0 else CANDIDATE,

@@ -14,7 +14,6 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from foresail.kernels.borrowed import Places, arrays_at
 from foresail.kernels.calling import step_address
 from foresail.kernels.compile import entry, merged_part
 from foresail.kernels.heaps import SEQUENCE
@@ -23,12 +22,12 @@ from foresail.simulator.kernels.replay_loop import (
     ENDS,
     PASSING,
     PAST,
-    REPLAY,
     STARTED,
     SUBMISSIONS,
     Replay,
     act,
     look_ahead,
+    replay_at,
     replay_loop,
 )
 
@@ -43,13 +42,10 @@ NEXT_COLUMNS: Final = 4
 many passes at that time, what, and of equal things the first: by start, or by arrival."""
 
 
-_replay_at: Final = arrays_at(REPLAY)
-
-
 @merged_part
 def _note_next(places: Floats, row: Floats, started: float) -> float:
     """Do what is next in a partition, and note what is then; returns how many have ever started."""
-    at = _replay_at(places, 0)
+    at = replay_at(places, 0)
     counters = at.queue.counters
     if row[WHAT] != PAST:
         counters[STARTED] = int(started)
@@ -96,6 +92,6 @@ def prepared(every: Sequence[Replay]) -> Callable[[], None]:
         step_address(replay_loop)
         return lambda: replay_loop(every[0])
     step_address(replay_partitions)
-    places = [Places(*at.queue, *at[1:3], *at.reference, *at[4:]).numbers for at in every]
+    places = np.stack([at.places for at in every])
     upcoming = np.zeros((len(every), NEXT_COLUMNS))
-    return lambda: replay_partitions(np.stack(places), upcoming)
+    return lambda: replay_partitions(places, upcoming)

@@ -13,6 +13,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
+from foresail.kernels.borrowed import PLACE, Places, arrays_at
 from foresail.kernels.calling import (
     call_correction_step,
     call_predictor_step,
@@ -46,10 +47,13 @@ from foresail.kernels.waiting_jobs import (
     WIDTH,
     drop_started,
     hold,
+    is_gap,
     let_go,
+    next_job,
 )
 from foresail.model.event import Conventions
 from foresail.schedulers.kernels import reference as easy
+from foresail.schedulers.kernels.backfill import easy_pass, guarded_pass, in_order_pass
 from foresail.schedulers.kernels.reference import (
     REFERENCE,
     ReferenceTables,
@@ -63,10 +67,13 @@ from foresail.schedulers.kernels.waiting_queue import (
     AGED_FIRST,
     DUE_COLUMNS,
     DUE_FROM,
+    EVER_AGED,
+    GAPS,
     GONE,
     INFORMS,
     IS_GUARDED,
     KIND,
+    LEAVES_GAPS,
     LIKELY_PROGRAM,
     MOST_RESERVED,
     NOW,
@@ -88,7 +95,9 @@ from foresail.schedulers.kernels.waiting_queue import (
     count_running,
     fall_due,
     give_up_place,
+    move_up,
     next_due,
+    places_of,
     policy_numbers,
     run_pass,
     sort_all,
@@ -134,8 +143,8 @@ LAST_GUARDED: Final = QUEUE_COUNTERS + 15
 COUNTERS: Final = QUEUE_COUNTERS + 16
 """TICK: whether a pass is to be the last of all at this instant, because time has come for it.
 SETTLED: whether another pass after the last one would have started nothing, and nothing that fits
-has come, nor anything changed of what runs, since; then how many were due, who came first of the
-others, and who was guarded (-1 for nobody)."""
+has come, nor anything changed of what runs, since; then how many had been due, who came first of
+the others, and who was guarded (-1 for nobody)."""
 
 ENDS: Final = 0
 EXPIRATIONS: Final = 1
@@ -169,13 +178,18 @@ from there on the parameters of the correction."""
 FEW: Final = 8
 """As many waiting jobs are put into their new places one by one; more are sorted again."""
 
+_FEWEST_GAPS: Final = 32
+_PLACES_PER_GAP: Final = 32
+"""So many gaps, and one more for so many that wait, are left in the order."""
+
 
 class Replay(NamedTuple):
     """All that a replay works on.
 
     ``submitted`` keeps the summaries as they were at submission; ``learned`` has for each user (row
     0: unknown) the number of the pass before which a job of theirs ended last; ``arrivals`` are the
-    slots of those that are submitted here, in order: all, but for partitions.
+    slots of those that are submitted here, in order: all, but for partitions. ``places`` describes
+    all of these (``foresail.kernels.borrowed.Places``).
     """
 
     queue: WaitingQueue
@@ -188,22 +202,28 @@ class Replay(NamedTuple):
     users: Floats
     predictions: Floats
     arrivals: Integers
+    places: Floats
 
 
 _M = types.float64[:, ::1]
 _F = types.float64[::1]
 REPLAY = types.NamedTuple(
-    (WAITING_QUEUE, _F, _M, REFERENCE, types.int64[::1], _M, _F, _M, _M, types.int64[::1]), Replay
+    (WAITING_QUEUE, _F, _M, REFERENCE, types.int64[::1], _M, _F, _M, _M, types.int64[::1], _F),
+    Replay,
 )
-REPLAY_STEP = types.void(REPLAY)
-"""What only some policies need of the loop, compiled when one of these is replayed."""
+REPLAY_STEP = types.void(types.float64[::1])
+"""What only some policies need of the loop, compiled when one of these is replayed; it is handed
+the ``places``, for the tables themselves are hundreds of words."""
 
 _call_replay_step = step_caller(REPLAY_STEP)
+replay_at: Final = arrays_at(REPLAY)
 
 
 @merged_part
 def _tell(at: Replay, step: int, slot: int, now: float, runtime: float) -> None:
-    """Let the predictor take one of its steps."""
+    """Let the predictor take one of its steps, if it has it."""
+    if at.machine[step] == 0.0:
+        return
     specs, summaries = at.queue.specs, at.queue.summaries
     inputs = PredictorInputs(
         slot, now, runtime, specs, at.model, at.users, at.predictions, summaries
@@ -215,8 +235,10 @@ def _tell(at: Replay, step: int, slot: int, now: float, runtime: float) -> None:
 def _find_to_refresh(at: Replay) -> int:
     """Put waiting jobs of users whose jobs have ended into ``starts``; returns how many."""
     queue, found = at.queue, 0
-    for i in range(queue.counters[WAITING]):
+    for i in range(places_of(queue.counters)):
         slot = int(queue.order[i, QUEUE])
+        if is_gap(queue.order, QUEUE, i):
+            continue
         if at.learned[int(queue.specs[slot, USER]) + 1] == queue.counters[PASSES]:
             queue.starts[found] = slot
             found += 1
@@ -225,8 +247,9 @@ def _find_to_refresh(at: Replay) -> int:
 
 
 @bare_step(REPLAY_STEP)
-def refresh_predictions(at: Replay) -> None:
+def refresh_predictions(places: Floats) -> None:
     """Let the predictor change its mind about waiting jobs of users whose jobs have ended."""
+    at = replay_at(places, 0)
     queue = at.queue
     jobs, numbers, counters = queue.jobs, queue.numbers, queue.counters
     now = numbers[NOW]
@@ -253,8 +276,9 @@ def refresh_predictions(at: Replay) -> None:
 
 
 @bare_step(REPLAY_STEP)
-def follow_reference(at: Replay) -> None:
+def follow_reference(places: Floats) -> None:
     """Find out whose turn would have come by now under EASY, and when they are due."""
+    at = replay_at(places, 0)
     queue, reference = at.queue, at.reference
     settle(reference, queue.numbers[NOW])
     for i in range(reference.counters[easy.FOUND]):
@@ -264,14 +288,6 @@ def follow_reference(at: Replay) -> None:
             queue.jobs[slot, LATEST] = reference.jobs[slot, easy.LATEST_SECONDS]
             fall_due(queue.jobs, queue.dues, queue.counters, slot)
     reference.counters[easy.FOUND] = 0
-
-
-@bare_step(REPLAY_STEP)
-def ask_reference(at: Replay) -> None:
-    """Find out when it may be known next that a job is due."""
-    at.machine[LOOK_AGAIN] = math.inf
-    if at.queue.counters[WAITING] > 0:
-        at.machine[LOOK_AGAIN] = next_turn(at.reference)
 
 
 @part
@@ -313,9 +329,11 @@ def _drop_started(
     jobs: Floats, order: Floats, counters: Integers, numbers: Floats, started: Integers
 ) -> None:
     """Take what a pass has started out of the orders."""
-    if started.size <= FEW:
+    if started.size <= FEW or counters[LEAVES_GAPS] != 0:
         for slot in started:
             give_up_place(jobs, order, counters, numbers, slot)
+        if counters[GAPS] > _FEWEST_GAPS + counters[WAITING] // _PLACES_PER_GAP:
+            move_up(order, counters)
         return
     aged = 0
     for i in range(counters[AGED_FIRST]):
@@ -329,6 +347,14 @@ def _drop_started(
 
 
 @part
+def _first_of(order: Floats, counters: Integers, place: int) -> int:
+    """Return the slot of the first job from a place on, or -1."""
+    places = places_of(counters)
+    place = next_job(order, QUEUE, place, places)
+    return int(order[place, QUEUE]) if place < places else -1
+
+
+@part
 def _note_plan(
     jobs: Floats, order: Floats, counters: Integers, last_head: int, last_reservation: float
 ) -> None:
@@ -336,7 +362,7 @@ def _note_plan(
     if counters[WAITING] == 0:
         counters[LAST_HEAD] = -1
         return
-    head = int(order[0, QUEUE])
+    head = _first_of(order, counters, 0)
     if head == last_head and jobs[head, RESERVATION] > last_reservation:
         counters[DELAYED_HEADS] += 1
     counters[LAST_HEAD] = head
@@ -354,8 +380,7 @@ def _expected_gone(release: Floats, counters: Integers, now: float) -> int:
 @part
 def _behind_aged(order: Floats, counters: Integers) -> int:
     """Return the slot that comes first of those that are not due, or -1."""
-    aged = counters[AGED_FIRST]
-    return int(order[aged, QUEUE]) if aged < counters[WAITING] else -1
+    return _first_of(order, counters, counters[AGED_FIRST])
 
 
 @merged_part
@@ -366,14 +391,14 @@ def _would_start_nothing(at: Replay) -> bool:
     is guarded. So it still is, whatever its place behind these.
     """
     queue, counters, free = at.queue, at.queue.counters, at.machine[FREE]
-    jobs, head = queue.jobs, int(queue.order[0, QUEUE])
+    jobs, head = queue.jobs, _first_of(queue.order, counters, 0)
     if counters[SETTLED] == 0 or head != counters[LAST_HEAD] or jobs[head, WIDTH] <= free:
         return False
     if queue.numbers[IS_GUARDED] == 0.0:
         return True
     behind = _behind_aged(queue.order, counters)
     return bool(
-        counters[AGED_FIRST] == counters[LAST_AGED]
+        counters[EVER_AGED] == counters[LAST_AGED]
         and behind == counters[LAST_BEHIND]
         and (behind < 0 or jobs[behind, WIDTH] > free)
         and next_due(jobs, queue.dues, counters) == counters[LAST_GUARDED]
@@ -396,9 +421,47 @@ def _note_settled(at: Replay, started: int) -> None:
         and not (guards and started > 0)
     )
     if guards and counters[SETTLED] != 0:
-        counters[LAST_AGED] = counters[AGED_FIRST]
+        counters[LAST_AGED] = counters[EVER_AGED]
         counters[LAST_BEHIND] = _behind_aged(queue.order, counters)
         counters[LAST_GUARDED] = next_due(queue.jobs, queue.dues, counters)
+
+
+@part
+def _next_event(
+    specs: Floats, arrivals: Integers, ends: Floats, release: Floats, counters: Integers
+) -> float:
+    """Return when something happens to a job next (seconds); infinite at the end."""
+    now = math.inf
+    if counters[SLOTS] < arrivals.shape[0]:
+        now = specs[arrivals[counters[SLOTS]], SUBMIT]
+    if counters[RUNNING] > 0:
+        now = min(now, ends[0, TIME], release[0, EXPECTED_END])
+    return now
+
+
+@bare_step(REPLAY_STEP)
+def ask_reference(places: Floats) -> None:
+    """Find out when it may be known next that a job is due.
+
+    Passes before anything else happens, which find nobody whose turn has come, are counted alone.
+    """
+    at = replay_at(places, 0)
+    queue, reference, counters = at.queue, at.reference, at.queue.counters
+    at.machine[LOOK_AGAIN] = math.inf
+    if counters[WAITING] == 0:
+        return
+    again = next_turn(reference)
+    if _would_start_nothing(at):
+        until = _next_event(queue.specs, at.arrivals, at.ends, queue.release, counters)
+        if next_due(queue.jobs, queue.dues, counters) >= 0:
+            until = min(until, queue.dues[counters[DUE_FROM], QUEUE_KEY])
+        while again < until:
+            settle(reference, again)
+            if reference.counters[easy.FOUND] > 0:
+                break
+            counters[PASSES] += 1
+            again = next_turn(reference)
+    at.machine[LOOK_AGAIN] = again
 
 
 @merged_part
@@ -411,16 +474,16 @@ def _schedule(at: Replay, now: float) -> None:
     if machine[EXPECTED_IS_FREE] != 0.0:
         counters[GONE] = _expected_gone(queue.release, counters, now)
     if machine[FOLLOW_REFERENCE] != 0.0:
-        _call_replay_step(machine[FOLLOW_REFERENCE], at)
+        _call_replay_step(machine[FOLLOW_REFERENCE], at.places)
     if counters[LEARNED] > 0:
         counters[SETTLED] = 0
-        _call_replay_step(machine[REFRESH_ALL], at)
+        _call_replay_step(machine[REFRESH_ALL], at.places)
     bring_into_order(queue, now)
     if not _would_start_nothing(at):
         _pass(at, now)
     counters[ROOM_CAME] = 0
     if machine[ASK_REFERENCE] != 0.0:
-        _call_replay_step(machine[ASK_REFERENCE], at)
+        _call_replay_step(machine[ASK_REFERENCE], at.places)
 
 
 @merged_part
@@ -428,7 +491,7 @@ def _pass(at: Replay, now: float) -> None:
     """Let the scheduler decide, and book what it starts."""
     queue, machine = at.queue, at.machine
     jobs, counters = queue.jobs, queue.counters
-    head = int(queue.order[0, QUEUE])
+    head = _first_of(queue.order, counters, 0)
     last_head = head if head == counters[LAST_HEAD] else -1
     last_reservation = jobs[head, RESERVATION]
     # Jobs expected to have ended by now count as gone where the conventions say so.
@@ -574,19 +637,6 @@ def _next_tick(queue: WaitingQueue, machine: Floats) -> float:
 
 
 @part
-def _next_event(
-    specs: Floats, arrivals: Integers, ends: Floats, release: Floats, counters: Integers
-) -> float:
-    """Return when something happens to a job next (seconds); infinite at the end."""
-    now = math.inf
-    if counters[SLOTS] < arrivals.shape[0]:
-        now = specs[arrivals[counters[SLOTS]], SUBMIT]
-    if counters[RUNNING] > 0:
-        now = min(now, ends[0, TIME], release[0, EXPECTED_END])
-    return now
-
-
-@part
 def _phase_of(machine: Floats, counters: Integers) -> int:
     """Return what is looked at in the present phase of an instant, by the conventions."""
     phase = counters[PHASE]
@@ -673,7 +723,7 @@ def act(at: Replay, action: int) -> None:
         _submit(at, now)
 
 
-@entry(REPLAY_STEP)
+@entry(types.void(REPLAY))
 def replay_loop(at: Replay) -> None:
     """Run all jobs to their end; the results are in the tables."""
     while True:
@@ -751,7 +801,7 @@ def idle(
     summaries = np.zeros((count, SUMMARY_COLUMNS))
     every_kind = int(kinds.max(initial=0)) + 1
     queue = _empty_queue((jobs, specs, summaries), every_kind, count, scheduler)
-    return Replay(
+    at = Replay(
         queue=queue,
         machine=machine,
         ends=np.empty((count + 1, HEAP_COLUMNS)),
@@ -762,7 +812,16 @@ def idle(
         users=state.users,
         predictions=state.jobs,
         arrivals=np.arange(count),
+        places=machine,
     )
+    return placed(at)
+
+
+def placed(at: Replay) -> Replay:
+    """Describe where the tables are, after some were made."""
+    places = np.zeros(PLACE * (len(at) + len(at.queue) + len(at.reference) - 2))
+    places[:] = Places(*at.queue, *at[1:3], *at.reference, *at[4:-1], places).numbers
+    return at._replace(places=places)
 
 
 def _empty_queue(
@@ -772,6 +831,9 @@ def _empty_queue(
     counters = np.zeros(COUNTERS, np.int64)
     counters[LAST_HEAD] = -1
     counters[PHASE] = PAST
+    skips_gaps = scheduler.one_pass in (in_order_pass, easy_pass, guarded_pass)
+    one_order = scheduler.candidates is scheduler.queue
+    counters[LEAVES_GAPS] = skips_gaps and one_order and not scheduler.queue.changes_with_time
     numbers = policy_numbers(scheduler)
     numbers[NOW] = -math.inf
     return WaitingQueue(
@@ -793,7 +855,7 @@ def partition_of(
     most, queue = len(arrivals), whole.queue
     own = _empty_queue(queue[:3], len(queue.kinds), most, scheduler)
     ends = np.empty((most + 1, HEAP_COLUMNS))
-    return whole._replace(queue=own, machine=machine, ends=ends, arrivals=arrivals)
+    return placed(whole._replace(queue=own, machine=machine, ends=ends, arrivals=arrivals))
 
 
 def _blank_reference(count: int, cpus: float, shares: Shares | None) -> ReferenceTables:
