@@ -101,7 +101,7 @@ def place_after(order: Floats, column: int, first: int, last: int, key: float, s
 @part
 def columns_of(order: Floats, column: int) -> range:
     """The columns that go together with that of the slots."""
-    return range(column - 1, min(column - 1 + _PLACE_COLUMNS, order.shape[1]))
+    return range(max(column - 1, 0), min(column - 1 + _PLACE_COLUMNS, order.shape[1]))
 
 
 @part
@@ -133,22 +133,29 @@ def first_to_fit(
     """
     place, end, size = np.uint64(first), np.uint64(last), _MANY
     width, planned, likely = column + _WIDTH, column + _PLANNED, column + _LIKELY
+    bold = bold_shadow < np.inf
     while True:
         while place < end:
             # Those of a block are counted without a branch; one that bars all of them is skipped.
             until = min(place + size, end)
             barred = 0
-            for i in range(place, until):
-                late = now + order[i, planned]
-                barred += (
-                    (order[i, width] > free)
-                    | ((late > shadow) & (order[i, width] > extra))
-                    | (
-                        (late > bold_shadow)
-                        & (now + order[i, likely] > bold_shadow)
-                        & (order[i, width] > bold_extra)
+            if bold:
+                for i in range(place, until):
+                    late = now + order[i, planned]
+                    barred += (
+                        (order[i, width] > free)
+                        | ((late > shadow) & (order[i, width] > extra))
+                        | (
+                            (late > bold_shadow)
+                            & (now + order[i, likely] > bold_shadow)
+                            & (order[i, width] > bold_extra)
+                        )
                     )
-                )
+            else:
+                for i in range(place, until):
+                    barred += (order[i, width] > free) | (
+                        (now + order[i, planned] > shadow) & (order[i, width] > extra)
+                    )
             if barred < np.int64(until - place):
                 break
             place = until
@@ -188,14 +195,15 @@ def leave_gap(order: Floats, column: int, place: int) -> None:
 
 
 @part
-def close_gaps(order: Floats, column: int, last: int) -> None:
-    """Let jobs before ``last`` move up."""
-    for moved in (column - 1, column, column + _PLANNED, column + _LIKELY, column + _WIDTH):
-        kept = 0
-        for i in range(last):
-            if order[i, column + _WIDTH] != np.inf:
+def close_gaps(order: Floats, column: int, first: int, last: int) -> None:
+    """Let jobs from ``first`` to before ``last`` move up."""
+    width = column + _WIDTH
+    kept = next_gap(order, column, first, last)
+    for i in range(kept, last):
+        if order[i, width] != np.inf:
+            for moved in columns_of(order, column):
                 order[kept, moved] = order[i, moved]
-                kept += 1
+            kept += 1
 
 
 @part

@@ -257,7 +257,8 @@ class _PartitionReference:
         at = self._at
         passages = at.passages[at.counters[tables.TAKEN] : at.counters[tables.PASSAGES]]
         front = at.counters[tables.FRONT]
-        queue = at.queue[front : front + at.counters[tables.WAITING], tables.WHO]
+        places = at.counters[tables.WAITING] + at.counters[tables.GAPS]
+        queue = at.queue[front : front + places, tables.WHO]
         ends = at.ends[: at.counters[tables.RUNNING]]
         holders = at.releases[: at.counters[tables.RUNNING], HOLDER]
         found = at.found[: at.counters[tables.FOUND]]

@@ -168,7 +168,7 @@ class Guarded(QueueScheduler):
             require(getattr(parameters, name) >= 0, parameters, name, "0 or more")
         orders = Orders(queue=parameters.queue, plan=parameters.plan)
         shares = Shares(parameters.patience, parameters.bound)
-        super().__init__(guarded_pass, orders, most_reserved=1, shares=shares)
+        super().__init__(guarded_pass, orders, 0.0, most_reserved=1, shares=shares)
 
     def reference(self, cluster: Cluster) -> EasyReference:
         """Return what EASY would have done with the same jobs, as it becomes known."""

@@ -363,6 +363,8 @@ def guarded_pass(inputs: PassInputs) -> int:
     """Start in queue order, boldly behind the first job that does not fit, if none is due.
 
     A job that would put off the one that is due next is skipped; it does not become the head.
+    ``parameters[0]`` is set to 1 where another pass might find room for more: one that has started
+    puts off the head, or was the one to guard, or one was skipped that may be the head then.
     """
     now, free, guarded = inputs.now, inputs.free, inputs.guarded
     jobs, release = inputs.jobs, inputs.release
@@ -374,6 +376,7 @@ def guarded_pass(inputs: PassInputs) -> int:
     due_shadow, due_extra = math.inf, 0.0
     shadow, extra = math.inf, 0.0
     count = place = 0
+    moved = False
     while place < inputs.waiting:
         if free <= 0 and (due_head >= 0 or place >= inputs.first):
             break
@@ -405,8 +408,10 @@ def guarded_pass(inputs: PassInputs) -> int:
         end = now + jobs[slot, PLANNED]
         from_due_extra = due_head >= 0 and end > due_shadow
         if from_due_extra and needed > due_extra:
+            moved = moved or head < 0
             continue
-        from_extra = head >= 0 and end > shadow and now + jobs[slot, LIKELY] > shadow
+        late = head >= 0 and end > shadow
+        from_extra = late and now + jobs[slot, LIKELY] > shadow
         if from_extra and needed > extra:
             continue
         puts_off = i >= inputs.first and slot != guarded and end > latest
@@ -416,6 +421,7 @@ def guarded_pass(inputs: PassInputs) -> int:
                 latest, spare = latest_start(latest, free, jobs[guarded, WIDTH], release, releases)
                 puts_off = end > latest
             if puts_off and needed > spare:
+                moved = moved or head < 0
                 continue
         if from_due_extra:
             due_extra -= needed
@@ -424,8 +430,10 @@ def guarded_pass(inputs: PassInputs) -> int:
         if puts_off:
             spare -= needed
         if slot == guarded:
-            latest, guarded = math.inf, -1
+            latest, guarded, moved = math.inf, -1, True
+        moved = moved or (late and not from_extra)
         free -= needed
         start(inputs, slot, count)
         count += 1
+    inputs.parameters[0] = moved or free <= 0
     return count

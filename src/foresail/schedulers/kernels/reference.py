@@ -21,7 +21,15 @@ from numba import types
 from foresail.kernels.compile import bare_kernel, merged_part, part, unlocked_kernel
 from foresail.kernels.heaps import drop, move, put
 from foresail.kernels.signatures import Shares
-from foresail.kernels.waiting_jobs import RELEASE_COLUMNS, first_to_fit, hold, let_go
+from foresail.kernels.waiting_jobs import (
+    RELEASE_COLUMNS,
+    close_gaps,
+    first_to_fit,
+    hold,
+    is_gap,
+    leave_gap,
+    let_go,
+)
 from foresail.model.distribution import Floats, Integers
 from foresail.schedulers.kernels.backfill import shadow_of
 
@@ -74,16 +82,22 @@ FOUND: Final = 4
 ENTERED: Final = 5
 PASSED_OVER: Final = 6
 FRONT: Final = 7
-COUNTERS: Final = 8
+GAPS: Final = 8
+COUNTERS: Final = 9
 """How many passages there are and how many of them are taken; how many wait and run here; how many
-have had their turn; how many have entered, where rows are numbered so; how many that wait in front
-cannot start until a job leaves or ends; where in ``queue`` the first one is that waits."""
+have had their turn; how many have entered, where rows are numbered so; of how many places in front
+none can start until a job leaves or ends; where in ``queue`` the first one is that waits, and how
+many places between it and the last one are gaps."""
+
+_FEWEST_GAPS: Final = 32
+_PLACES_PER_GAP: Final = 8
+"""So many gaps, and one more for so many that wait, are left in the queue."""
 
 
 class ReferenceTables(NamedTuple):
     """The tables of the schedule.
 
-    ``queue`` has those that wait here, in order, from ``FRONT`` on; ``releases`` are those that run
+    ``queue`` has those that wait here, in order, from ``FRONT`` on, with gaps; ``releases`` are those that run
     here by request (columns of ``foresail.kernels.waiting_jobs``), ``ends`` a heap of them by
     likely end; ``found`` lists the rows whose turn has come.
     """
@@ -134,7 +148,7 @@ def _longest_wait(at: ReferenceTables, now: float) -> float:
     """
     front = at.counters[FRONT]
     first = at.jobs[int(at.queue[front, WHO])]
-    last = at.jobs[int(at.queue[front + at.counters[WAITING] - 1, WHO])]
+    last = at.jobs[int(at.queue[front + _places(at.counters) - 1, WHO])]
     ahead = (at.numbers[WORK] - _likely_work(last)) / at.numbers[CPUS]
     return float(max(at.numbers[LONGEST], now - first[SINCE], now - last[SINCE] + ahead))
 
@@ -188,14 +202,12 @@ def _leave(at: ReferenceTables, number: int, now: float) -> None:
         if job[ENDS] != math.inf:
             _move_end(at, number, max(now, job[BEGUN] + job[RUNTIME]))
     elif gone:
-        front, kept = at.counters[FRONT], 0
-        for i in range(front, front + at.counters[WAITING]):
-            if at.queue[i, WHO] != number:
-                _move(at.queue, i, i + 1, front + kept)
-                kept += 1
-        if kept < at.counters[WAITING]:
-            at.numbers[WORK] -= _likely_work(job)
-        at.counters[WAITING] = kept
+        front = at.counters[FRONT]
+        for place in range(front, front + _places(at.counters)):
+            if at.queue[place, WHO] == number and not is_gap(at.queue, WHO, place):
+                _leave_gap(at, place)
+                at.numbers[WORK] -= _likely_work(job)
+        _trim(at)
         at.counters[PASSED_OVER] = 0
 
 
@@ -232,31 +244,22 @@ def _pass(at: ReferenceTables, now: float) -> None:
 
     Those that were skipped since room was last freed are again: nothing is more for them.
     """
-    jobs, numbers, waiting, begun = at.jobs, at.numbers, at.counters[WAITING], 0
-    kept, front = at.counters[PASSED_OVER], at.counters[FRONT]
-    while kept == 0 and begun < waiting:  # none of those behind has to move up
-        number = int(at.queue[front + begun, WHO])
-        if jobs[number, CPUS_HELD] > numbers[FREE]:
-            break
-        _start(at, number, now)
-        begun += 1
-    at.counters[FRONT] += begun
-    waiting -= begun
-    at.counters[WAITING] = waiting
-    queue, first = at.queue, front + begun
-    place, last = first + kept, first + waiting
-    head = int(queue[first, WHO]) if kept > 0 else -1
+    jobs, numbers, counters, queue = at.jobs, at.numbers, at.counters, at.queue
+    front = counters[FRONT]
+    last = front + _places(counters)
+    place = front + counters[PASSED_OVER]
+    head = int(queue[front, WHO]) if place > front else -1
     shadow, extra = math.inf, 0.0
     while place < last:
         if head >= 0:
-            skipped = first_to_fit(
+            place = first_to_fit(
                 queue, WHO, place, last, numbers[FREE], now, shadow, extra, math.inf, 0.0
             )
-            _move(queue, place, skipped, first + kept)
-            kept += skipped - place
-            place = skipped
             if place == last:
                 break
+        if is_gap(queue, WHO, place):
+            place += 1
+            continue
         number = int(queue[place, WHO])
         needed = jobs[number, CPUS_HELD]
         fits = needed <= numbers[FREE]
@@ -266,7 +269,7 @@ def _pass(at: ReferenceTables, now: float) -> None:
         elif fits and head >= 0:
             if shadow == math.inf:
                 shadow, extra = shadow_of(
-                    numbers[FREE], jobs[head, CPUS_HELD], at.releases, at.counters[RUNNING]
+                    numbers[FREE], jobs[head, CPUS_HELD], at.releases, counters[RUNNING]
                 )
                 shadow = max(shadow, now + 1.0)  # whatever runs on is about to end
             if now + jobs[number, REQUEST] > shadow:
@@ -275,35 +278,64 @@ def _pass(at: ReferenceTables, now: float) -> None:
                     extra -= needed
         if fits:
             _start(at, number, now)
-        else:
-            _move(queue, place, place + 1, first + kept)
-            kept += 1
+            _leave_gap(at, place)
         place += 1
-    at.counters[WAITING] = at.counters[PASSED_OVER] = kept
+    _trim(at)
+    counters[PASSED_OVER] = _places(counters)
+    if counters[GAPS] > _FEWEST_GAPS + counters[WAITING] // _PLACES_PER_GAP:
+        _close(at)
 
 
 @part
-def _move(queue: Floats, first: int, last: int, place: int) -> None:
-    """Move up those from ``first`` to before ``last``."""
-    if first == place:
-        return
-    away = np.uint64(first - place)
-    for column in range(queue.shape[1]):
-        for i in range(np.uint64(place), np.uint64(place + last - first)):
-            queue[i, column] = queue[i + away, column]
+def _places(counters: Integers) -> int:
+    """Return how many places there are from the first that waits to the last, gaps among them."""
+    return int(counters[WAITING] + counters[GAPS])
+
+
+@part
+def _leave_gap(at: ReferenceTables, place: int) -> None:
+    """Take the job at a place out of the queue."""
+    leave_gap(at.queue, WHO, place)
+    at.counters[WAITING] -= 1
+    at.counters[GAPS] += 1
+
+
+@part
+def _trim(at: ReferenceTables) -> None:
+    """Let the queue begin and end with jobs."""
+    counters = at.counters
+    while counters[GAPS] > 0 and is_gap(at.queue, WHO, counters[FRONT]):
+        counters[FRONT] += 1
+        counters[GAPS] -= 1
+    while counters[GAPS] > 0 and is_gap(at.queue, WHO, counters[FRONT] + _places(counters) - 1):
+        counters[GAPS] -= 1
+
+
+@part
+def _close(at: ReferenceTables) -> None:
+    """Close all gaps."""
+    front, passed = at.counters[FRONT], 0
+    for place in range(front, front + at.counters[PASSED_OVER]):
+        passed += not is_gap(at.queue, WHO, place)
+    close_gaps(at.queue, WHO, front, front + _places(at.counters))
+    at.counters[PASSED_OVER], at.counters[GAPS] = passed, 0
 
 
 @part
 def _enter(at: ReferenceTables, number: int) -> None:
     """Put a job behind all that wait."""
-    front, waiting = at.counters[FRONT], at.counters[WAITING]
-    if front > 0 and front + waiting == len(at.queue):
-        _move(at.queue, front, front + waiting, 0)
-        front = at.counters[FRONT] = 0
-    job, place = at.jobs[number], at.queue[front + waiting]
+    counters = at.counters
+    if counters[FRONT] + _places(counters) == len(at.queue):
+        for place in range(counters[FRONT]):
+            leave_gap(at.queue, WHO, place)
+        counters[GAPS] += counters[FRONT]
+        counters[PASSED_OVER] += counters[FRONT]
+        counters[FRONT] = 0
+        _close(at)
+    job, place = at.jobs[number], at.queue[counters[FRONT] + _places(counters)]
     place[WHO] = number
     place[1:] = job[CPUS_HELD], job[REQUEST], job[LIKELY_SECONDS]
-    at.counters[WAITING] += 1
+    counters[WAITING] += 1
 
 
 @part
@@ -339,7 +371,7 @@ def settle(at: ReferenceTables, now: float) -> None:
         _take_passages(at, LEAVES, time)
         _end_jobs(at, time)
         counters[TAKEN] = _take_passages(at, ENTERS, time)
-        if counters[PASSED_OVER] < counters[WAITING]:
+        if counters[PASSED_OVER] < _places(counters):
             _pass(at, time)
 
 
@@ -358,12 +390,14 @@ def next_turn(at: ReferenceTables) -> float:
     and dues are known a second later (see ``_take_turn``).
     """
     taken, passages = at.counters[TAKEN], at.counters[PASSAGES]
-    waiting, running = at.counters[WAITING], at.counters[RUNNING]
+    waiting, running = _places(at.counters), at.counters[RUNNING]
     time = at.passages[taken, TIME] if taken < passages else math.inf
     if running > 0:
         time = min(time, at.jobs[at.ends[0], ENDS])
     for i in range(waiting + passages - taken):
         if i < waiting:
+            if is_gap(at.queue, WHO, at.counters[FRONT] + i):
+                continue
             number = int(at.queue[at.counters[FRONT] + i, WHO])
         elif at.passages[taken + i - waiting, WHAT] == ENTERS:
             number = int(at.passages[taken + i - waiting, NUMBER])

@@ -194,7 +194,7 @@ def move_up(order: Floats, counters: Integers) -> None:
     aged = 0
     for i in range(counters[AGED_FIRST]):
         aged += not is_gap(order, QUEUE, i)
-    close_gaps(order, QUEUE, places_of(counters))
+    close_gaps(order, QUEUE, 0, places_of(counters))
     counters[AGED_FIRST] = aged
     counters[GAPS] = 0
 

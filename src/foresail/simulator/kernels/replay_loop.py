@@ -78,6 +78,7 @@ from foresail.schedulers.kernels.waiting_queue import (
     MOST_RESERVED,
     NOW,
     ONE_ORDER,
+    PASS_PARAMETERS,
     PLAN_PROGRAM,
     RELEASES,
     ROOM_CAME,
@@ -281,6 +282,12 @@ def follow_reference(places: Floats) -> None:
     at = replay_at(places, 0)
     queue, reference = at.queue, at.reference
     settle(reference, queue.numbers[NOW])
+    _take_found(queue, reference)
+
+
+@part
+def _take_found(queue: WaitingQueue, reference: ReferenceTables) -> None:
+    """Note when jobs are due whose turn has come."""
     for i in range(reference.counters[easy.FOUND]):
         slot = int(reference.found[i])
         if queue.jobs[slot, WAITS] != 0.0:
@@ -288,6 +295,16 @@ def follow_reference(places: Floats) -> None:
             queue.jobs[slot, LATEST] = reference.jobs[slot, easy.LATEST_SECONDS]
             fall_due(queue.jobs, queue.dues, queue.counters, slot)
     reference.counters[easy.FOUND] = 0
+
+
+@part
+def _is_next(jobs: Floats, reference: ReferenceTables, due: float) -> bool:
+    """Return whether one whose turn has come waits, and is due by then."""
+    for i in range(reference.counters[easy.FOUND]):
+        slot = int(reference.found[i])
+        if jobs[slot, WAITS] != 0.0 and not reference.jobs[slot, easy.DUE_SECONDS] > due:
+            return True
+    return False
 
 
 @part
@@ -409,8 +426,8 @@ def _would_start_nothing(at: Replay) -> bool:
 def _note_settled(at: Replay, started: int) -> None:
     """Note whether a pass that has started so many leaves nothing to another one.
 
-    One that makes a reservation at most, and lets nobody put it off, does not; a guarded one may
-    have started boldly what moves the planned start that others look at.
+    One that makes a reservation at most, and lets nobody put it off, does not; a guarded one says
+    whether it has started what moves the planned start that others look at.
     """
     queue, counters, numbers = at.queue, at.queue.counters, at.queue.numbers
     guards = numbers[IS_GUARDED] != 0.0
@@ -418,7 +435,7 @@ def _note_settled(at: Replay, started: int) -> None:
         numbers[MOST_RESERVED] <= 1.0
         and numbers[SORT_MOVING] == 0.0
         and at.machine[EXPECTED_IS_FREE] == 0.0
-        and not (guards and started > 0)
+        and not (guards and started > 0 and numbers[int(numbers[PASS_PARAMETERS])] != 0.0)
     )
     if guards and counters[SETTLED] != 0:
         counters[LAST_AGED] = counters[EVER_AGED]
@@ -443,7 +460,8 @@ def _next_event(
 def ask_reference(places: Floats) -> None:
     """Find out when it may be known next that a job is due.
 
-    Passes before anything else happens, which find nobody whose turn has come, are counted alone.
+    Passes before anything else happens, none of which would start a job, are only counted: they
+    find nobody who is due before the one that is guarded.
     """
     at = replay_at(places, 0)
     queue, reference, counters = at.queue, at.reference, at.queue.counters
@@ -453,12 +471,15 @@ def ask_reference(places: Floats) -> None:
     again = next_turn(reference)
     if _would_start_nothing(at):
         until = _next_event(queue.specs, at.arrivals, at.ends, queue.release, counters)
+        due = math.inf
         if next_due(queue.jobs, queue.dues, counters) >= 0:
-            until = min(until, queue.dues[counters[DUE_FROM], QUEUE_KEY])
+            due = queue.dues[counters[DUE_FROM], QUEUE_KEY]
+            until = min(until, due)
         while again < until:
             settle(reference, again)
-            if reference.counters[easy.FOUND] > 0:
+            if _is_next(queue.jobs, reference, due):
                 break
+            _take_found(queue, reference)
             counters[PASSES] += 1
             again = next_turn(reference)
     at.machine[LOOK_AGAIN] = again
