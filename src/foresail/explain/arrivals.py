@@ -114,13 +114,13 @@ def _drawn(ahead: int, blocks: int, futures: int, random: np.random.Generator) -
 
 
 def _by_future(futures: int, of: Integers, seconds: Floats, numbers: Integers) -> DrawnArrivals:
-    """Return a row of arrivals for each future, in order of time."""
-    order = np.lexsort((seconds, of))
+    """Return a row of arrivals for each future, in order of time; ``of`` ascends."""
     counts = np.bincount(of, minlength=futures)
-    place = np.arange(of.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    most = min(int(counts.max(initial=0)), _MOST_ARRIVALS)
-    kept = order[place < most]
-    found = DrawnArrivals(np.full((futures, most), math.inf), np.zeros((futures, most), np.int64))
-    at = of[kept], place[place < most]
-    found.seconds[at], found.numbers[at] = seconds[kept], numbers[kept]
-    return found
+    at = of, np.arange(of.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    table = np.full((futures, int(counts.max(initial=0))), math.inf)
+    rows = np.zeros(table.shape, np.int64)
+    table[at], rows[at] = seconds, numbers
+    order = np.argsort(table, axis=1, kind="stable")[:, :_MOST_ARRIVALS]
+    return DrawnArrivals(
+        np.take_along_axis(table, order, axis=1), np.take_along_axis(rows, order, axis=1)
+    )

@@ -32,6 +32,10 @@ enter = compiled(waiting_jobs.enter)
 leave = compiled(waiting_jobs.leave)
 show = compiled(waiting_jobs.show)
 first_to_fit = compiled(waiting_jobs.first_to_fit)
+leave_gap = compiled(waiting_jobs.leave_gap)
+next_gap = compiled(waiting_jobs.next_gap)
+next_job = compiled(waiting_jobs.next_job)
+close_gaps = compiled(waiting_jobs.close_gaps)
 advance = compiled(waiting_jobs.advance)
 sort = compiled(waiting_jobs.sort)
 drop_started = compiled(waiting_jobs.drop_started)
@@ -73,6 +77,49 @@ def test_entering_and_leaving_keep_keys_and_arrivals_in_order(column, keys, data
             leave(order, column, place_after(order, column, 0, len(model), *gone), len(model))
             model.remove(gone)
             assert rows(order, column, len(model)) == model
+
+
+@given(keys=st.lists(TIMES, max_size=30), data=st.data())
+def test_what_leaves_gaps_keeps_the_others_in_order(keys, data):
+    """Who comes takes the next gap; closed up, the places are a sorted list of (key, slot)."""
+    order = filled(QUEUE, [], room=len(keys))
+    jobs = np.ones((len(keys), PASS_COLUMNS))
+    model: list[tuple[float, int]] = []
+    places = 0
+    for slot, key in enumerate(keys):
+        place = place_after(order, QUEUE, 0, places, key, slot)
+        gap = next_gap(order, QUEUE, place, places)
+        enter(order, QUEUE, gap, place, key, slot)
+        show(order, QUEUE, place, jobs)
+        places = max(places, gap + 1)
+        model = sorted([*model, (key, slot)])
+        while model and data.draw(st.booleans()):
+            gone = data.draw(st.sampled_from(model))
+            leave_gap(order, QUEUE, place_after(order, QUEUE, 0, places, *gone))
+            model.remove(gone)
+        if model:
+            first = next_job(order, QUEUE, 0, places)
+            assert rows(order[first:], QUEUE, 1) == model[:1]
+    close_gaps(order, QUEUE, 0, places)
+    assert rows(order, QUEUE, len(model)) == model
+
+
+@given(st.sets(st.integers(0, 9)), st.integers(0, 9), st.integers(0, 9))
+def test_who_advances_moves_others_into_the_nearest_gap(gone, one, other):
+    """A job's own place is a gap once it has moved."""
+    place, at = sorted((one, other))
+    order = filled(QUEUE, [(float(slot), slot) for slot in range(10)])
+    for slot in range(10):
+        show(order, QUEUE, slot, np.ones((10, PASS_COLUMNS)))
+    for slot in gone - {at}:
+        leave_gap(order, QUEUE, slot)
+    gap = min([slot for slot in gone if slot >= place] + [at])
+    assert advance(order, QUEUE, at, place, -1.0) == min(gap, at)
+    close_gaps(order, QUEUE, 0, 10)
+    left = [slot for slot in range(10) if slot not in gone or slot == at]
+    model = [slot for slot in left if slot != at]
+    model.insert(sum(slot < place for slot in model), at)
+    assert [slot for _, slot in rows(order, QUEUE, len(model))] == model
 
 
 @pytest.mark.parametrize("column", [QUEUE, CANDIDATE])
@@ -123,7 +170,7 @@ def test_advanced_and_started_jobs_leave_the_others_as_they_were(started, data):
     slot = data.draw(st.integers(0, count - 1))
     place = data.draw(st.integers(0, slot))
     order = filled(CANDIDATE, pairs)
-    advance(order, CANDIDATE, place, -math.inf, slot)
+    assert advance(order, CANDIDATE, slot, place, -math.inf) == slot
     model = [pair for pair in pairs if pair[1] != slot]
     model.insert(place, (-math.inf, slot))
     assert rows(order, CANDIDATE, count) == model

@@ -97,9 +97,9 @@ _PLACES_PER_GAP: Final = 8
 class ReferenceTables(NamedTuple):
     """The tables of the schedule.
 
-    ``queue`` has those that wait here, in order, from ``FRONT`` on, with gaps; ``releases`` are those that run
-    here by request (columns of ``foresail.kernels.waiting_jobs``), ``ends`` a heap of them by
-    likely end; ``found`` lists the rows whose turn has come.
+    ``queue`` has those that wait here, in order, from ``FRONT`` on, with gaps; ``releases`` are
+    those that run here by request (columns of ``foresail.kernels.waiting_jobs``), ``ends`` a heap
+    of them by likely end; ``found`` lists the rows whose turn has come.
     """
 
     jobs: Floats

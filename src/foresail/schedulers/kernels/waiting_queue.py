@@ -97,11 +97,12 @@ EVER_AGED: Final = 10
 GAPS: Final = 11
 LEAVES_GAPS: Final = 12
 COUNTERS: Final = 13
-"""How many wait, hold cpus, and have ever come; how many places in front are of those that go first
-because they are due; the rows of ``dues`` that are still to come; how many kinds are to be looked at again; how
-many that hold cpus are expected to have ended; 1 if room may have come since the last pass; how
-many reservations that made, where it is taken back; how many have ever been due; how many places
-are gaps; 1 where there may be some, in the only order. Further counters are the engine's."""
+"""How many wait, hold cpus, and have ever come; how many places in front are of those that go
+first because they are due; the rows of ``dues`` that are still to come; how many kinds are to be
+looked at again; how many that hold cpus are expected to have ended; 1 if room may have come since
+the last pass; how many reservations that made, where it is taken back; how many have ever been due;
+how many places are gaps; 1 where there may be some, in the only order. Further counters are the
+engine's."""
 
 DUE_COLUMNS: Final = 2
 """A row of the dues, in order of time: QUEUE_KEY is when (seconds), QUEUE the slot."""
