@@ -39,8 +39,8 @@ _MOST_WITH_RESERVATIONS: Final = 100
 """Of more jobs that wait, reservations for all of them would take minutes."""
 
 _PROCESSOR_SECONDS: Final = 1.2
-_PAIR_SECONDS: Final = 4e-10
-_GUARDED_PAIR_SECONDS: Final = 2e-9
+_PAIR_SECONDS: Final = 3e-10
+_GUARDED_PAIR_SECONDS: Final = 1.4e-9
 _FEWEST: Final = 30
 """Futures may take so long, by what they take for each pair of jobs that wait or come, for passes
 look at all that wait; where that is enough for fewer than the last, none is replayed."""
