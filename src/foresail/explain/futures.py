@@ -59,7 +59,7 @@ def starts_in_futures(
     """
     horizon = _horizon(outlook, lasting, running_ends)
     arrivals = draw_arrivals(outlook, len(lasting), horizon, random)
-    come = arrivals.seconds.shape[1]
+    come = math.ceil(np.isfinite(arrivals.seconds).sum() / len(lasting))
     if stand_in_reason(outlook, come) is None:
         count = affordable_futures(outlook, come)
         lasting, running_ends = lasting[:count], running_ends[:count]
@@ -69,14 +69,15 @@ def starts_in_futures(
         return _in_threads(
             len(lasting), lambda first, last: replayed.starts(lasting, running_ends, first, last)
         )
-    predecessors = _predecessors(outlook.waiting, outlook.running, len(outlook.waiting) + come)
+    jobs = len(outlook.waiting) + arrivals.seconds.shape[1]
+    predecessors = _predecessors(outlook.waiting, outlook.running, jobs)
     return _Simulated(outlook, lasting, running_ends, arrivals, predecessors).starts()
 
 
 def stand_in_reason(outlook: Outlook, to_come: int = 0) -> str | None:
     """Return why jobs start by their places and backfilling; None: by the scheduler's own passes.
 
-    ``to_come`` is how many jobs come in a future.
+    ``to_come`` is how many jobs come in a future, in the mean.
     """
     if not affordable_futures(outlook, to_come):
         return "so many jobs"
