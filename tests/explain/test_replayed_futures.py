@@ -184,7 +184,7 @@ def test_of_more_work_fewer_futures_are_replayed_which_are_the_first(monkeypatch
     lasting, ends = (np.repeat(each[:1], 100, axis=0) for each in drawn(outlook))
     lasting *= np.linspace(0.5, 1.0, 100)[:, None]
     whole = starts_in_futures(outlook, lasting, ends, np.random.default_rng(0))
-    seconds = 40.5 * module._GUARDED_PAIR_SECONDS * (len(outlook.waiting) + 1) ** 2
+    seconds = 40.5 * module._future_seconds(outlook, 0)
     monkeypatch.setattr(module, "_PROCESSOR_SECONDS", seconds)
     some = starts_in_futures(outlook, lasting, ends, np.random.default_rng(0))
     assert len(whole) == 100

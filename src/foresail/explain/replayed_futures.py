@@ -39,11 +39,13 @@ _MOST_WITH_RESERVATIONS: Final = 100
 """Of more jobs that wait, reservations for all of them would take minutes."""
 
 _PROCESSOR_SECONDS: Final = 1.2
-_PAIR_SECONDS: Final = 3e-10
-_GUARDED_PAIR_SECONDS: Final = 1.4e-9
+_JOB_SECONDS: Final = 7e-7
+_PAIR_SECONDS: Final = 1.6e-10
+_GUARDED: Final = 3.1
 _FEWEST: Final = 30
-"""Futures may take so long, by what they take for each pair of jobs that wait or come, for passes
-look at all that wait; where that is enough for fewer than the last, none is replayed."""
+"""Futures may take so long, by what they take for each job that waits or comes and for each pair of
+these, for passes look at all that wait, and so many times that where the scheduler compares with
+another schedule; where that is enough for fewer than the last, none is replayed."""
 
 
 def unknown_to_replay(outlook: Outlook) -> str | None:
@@ -73,10 +75,15 @@ def affordable_futures(outlook: Outlook, arrivals: int) -> int:
 
     It depends on nothing but how much there is to do, so that equal questions get equal answers.
     """
-    guards = outlook.rule is not None and outlook.rule.references
-    each = _GUARDED_PAIR_SECONDS if guards else _PAIR_SECONDS
-    count = _PROCESSOR_SECONDS / (each * (len(outlook.waiting) + arrivals + 1) ** 2)
+    count = _PROCESSOR_SECONDS / _future_seconds(outlook, arrivals)
     return int(count) if count >= _FEWEST else 0
+
+
+def _future_seconds(outlook: Outlook, arrivals: int) -> float:
+    """Return about how long a future takes of a processor."""
+    jobs = len(outlook.waiting) + arrivals + 1
+    seconds = _JOB_SECONDS * jobs + _PAIR_SECONDS * jobs**2
+    return seconds * (_GUARDED if outlook.rule is not None and outlook.rule.references else 1.0)
 
 
 class ReplayedFutures:
