@@ -114,8 +114,7 @@ class StartCalibration:
         made = np.array([each.made_seconds for each in known])
         low, middle, high = _scaled(drawn.reshape(-1, 3).T - made)
         seconds = np.array([each.seconds for each in known])
-        waited = _scaled(seconds - made)
-        self._places = _places(waited, low, middle, high)
+        self._places = _places(_scaled(seconds - made), low, middle, high)
         self._started = np.array([each.has_started for each in known], dtype=bool)
         self._expected = middle
         self._line = np.log1p([each.waiting for each in known])
@@ -139,10 +138,9 @@ class StartCalibration:
             points[:, some] = [np.interp(middle[some], _KNOTS, column) for column in table.T]
         bounds = low - math.log(_MOST_FACTOR), high + math.log(_MOST_FACTOR)
         found = [np.clip(_at(place, low, middle, high), *bounds) for place in points]
-        earliest, likely, latest = (made_seconds + _seconds(each) for each in found)
         starts, ends = drawn.starts.copy(), drawn.ends.copy()
         moved = starts[:, known]
-        starts[:, known] = earliest, likely, latest
+        starts[:, known] = [made_seconds + _seconds(each) for each in found]
         ends[:, known] += starts[:, known] - moved
         ends[:, known] = np.maximum.accumulate(ends[:, known], axis=0)
         columns = drawn.never, drawn.misses, drawn.causes, drawn.submitted
@@ -154,8 +152,7 @@ class StartCalibration:
         apart = apart / _BANDWIDTH**2 + ((passed - self._passed) / _PASSED_BANDWIDTH) ** 2
         weights = self._weights * np.exp(-0.5 * apart)
         prior = np.full((len(_KNOTS), _POINTS), _PRIOR / _POINTS)
-        come = max(0.0, 1.0 - 2.0 * passed)
-        spread = come * _PRIOR_SPREADS[0] + (1.0 - come) * _PRIOR_SPREADS[1]
+        spread = np.interp(passed, (0.0, 0.5), _PRIOR_SPREADS)
         places = np.append(self._places, spread * _NORMAL)
         started = np.append(self._started, np.ones(_POINTS, dtype=bool))
         order = np.lexsort((~started, places))
