@@ -23,7 +23,7 @@ from foresail.explain.forecast import (
 )
 from foresail.explain.outlook import front_of, outlook_of
 from foresail.model.cluster import Cluster, Node, Partition, Resources
-from foresail.model.event import Ended, Held, NodeDrained, Outcome, Submitted
+from foresail.model.event import Ended, EndedBecause, Held, NodeDrained, Outcome, Submitted
 from foresail.model.job import (
     DeadlineValue,
     Dependency,
@@ -32,6 +32,7 @@ from foresail.model.job import (
     Stage,
     StartConditions,
 )
+from foresail.record.job_life import EndedAttempt
 from foresail.record.log_text import MemoryLog
 from foresail.record.records import Manifest
 from foresail.simulator.driver import draw_runtimes, simulate_forward
@@ -283,6 +284,40 @@ def test_what_ends_on_a_drained_node_makes_room_for_nobody():
     found = forecast_waiting(outlook_of(controller), scenarios=60)
     ends = forecast_running([controller.running["two"]], 10.0)["two"].end
     assert found["waits"].start.median == pytest.approx(ends.median, rel=0.25)
+
+
+@pytest.mark.parametrize("policy", ["easy", "guarded_backfilling", "priority"])
+def test_what_is_out_of_use_until_some_time_is_there_from_then_on(policy):
+    """Of two nodes one is drained: who needs both begins when it should be used again."""
+    nodes = tuple(Node(f"n{number}", Resources(4.0, 2.0)) for number in range(2))
+    cluster = Cluster((Partition("all", Resources(8.0, 4.0), nodes),))
+    jobs = [Job.gang("narrow", 0.0, 4, 50.0, "ann"), Job.gang("wide", 0.0, 8, 60.0, "ann")]
+    drained = NodeDrained(0.0, "n1", "op", 500.0)
+    found = {}
+    for until in (None, 500.0):
+        controller = standing(policy, [replace(drained, until_seconds=until)], cluster=cluster)
+        controller.step(1.0, [Submitted(1.0, job) for job in jobs])
+        found[until] = forecast_waiting(outlook_of(controller), scenarios=20)["wide"]
+    assert (found[None].never, found[None].start.low) == (1.0, math.inf)
+    assert found[500.0].start == Range(500.0, 500.0, 500.0)
+
+
+def test_how_long_starts_take_and_nodes_that_fail_make_jobs_hold_their_place_for_longer():
+    """Of twenty attempts that began 2 s late half were lost: what runs and waits runs in vain."""
+    jobs = [Submitted(0.0, Job.gang(each, 0.0, 8, 100.0)) for each in "ab"]
+    log = MemoryLog(Manifest("easy", Cluster.of_processors(8)))
+    controller = standing("easy", jobs, log=log)
+    (running,) = controller.running.values()
+    outlook = outlook_of(controller)
+    plain = forecast_waiting(outlook)["b"].start.median
+    found = {}
+    for because in (EndedBecause.COMPLETED, EndedBecause.LOST):
+        ends = [EndedBecause.COMPLETED, because] * 10
+        outcomes = [Outcome("a", 2.0, 102.0, each) for each in ends]
+        controller.state.history.past[:] = [EndedAttempt(running, each, 1.0) for each in outcomes]
+        found[because] = forecast_waiting(outlook_of(controller))["b"].start
+    assert found[EndedBecause.COMPLETED].median == plain + 2.0 + 2.0
+    assert found[EndedBecause.LOST].high > plain + 50.0
 
 
 def test_what_is_held_or_too_wide_never_starts():

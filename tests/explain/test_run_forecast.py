@@ -15,7 +15,7 @@ from foresail.explain.forecast import draw_believed, forecast_waiting
 from foresail.explain.outlook import outlook_of
 from foresail.explain.run_forecast import controller_at, forecast_in_run, scenario_at
 from foresail.model.errors import InputError
-from foresail.model.event import IN_CYCLES
+from foresail.model.event import IN_CYCLES, NodeRemoved
 from foresail.record.log_text import read_log
 from foresail.record.records import Manifest
 from foresail.scenario.running import run_scenario
@@ -89,6 +89,26 @@ def test_it_is_what_a_planner_on_nodes_does_in_its_cycles(tmp_path):
     assert scenario.conventions_in_force == IN_CYCLES
     by_order = forecast_waiting(outlook_of(controller_at(records, 20.0, scenario)[0]), scenarios=1)
     assert starts(by_order) != pytest.approx(happened)
+
+
+def test_nodes_that_were_known_to_go_go_in_what_follows(tmp_path):
+    """Jobs start as they did, around a maintenance that was known, and otherwise not."""
+    made = random_workload(3, 30)
+    table = made.jobs.with_columns(submit_seconds=0.0 * made.jobs["submit_seconds"])
+    made = made.with_jobs(table.with_columns(requested_seconds=table["runtime_seconds"]))
+    node = next(name for name, *_ in made.nodes.rows())
+    removed = NodeRemoved(60.0, node, known_from_seconds=5.0)
+    goes = ClusterConditions(cycle_seconds=10.0, node_changes=(removed,))
+    policy = "priority,requested,exponential_increment"
+    options = {"place": "nodes", "conditions": goes, "enforce_limits": True}
+    records, spans = lived(tmp_path, made, policy, **options)
+    found = starts(forecasts(records, 20.0))
+    happened = {job_id: spans[job_id][0] for job_id in found if spans[job_id][0] is not None}
+    assert len(happened) > 5
+    assert {job_id: found[job_id] for job_id in happened} == pytest.approx(happened)
+    unknown = scenario_at(records, 4.0)
+    assert unknown.conditions == ClusterConditions(cycle_seconds=10.0)
+    assert scenario_at(records, 20.0).conditions.node_changes == (removed,)
 
 
 def test_another_policy_may_take_over(tmp_path):

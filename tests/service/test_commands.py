@@ -156,7 +156,7 @@ def test_a_job_is_held_forecast_released_and_cancelled(typed):
     assert "starts now" in typed("forecast", "--command", "true")
     assert "before then 100 %" in typed("forecast", "--command", "true", "--before", "tomorrow")
     tried = typed("forecast", "--command", "true", "--when-should-i-submit", "--time", "10min")
-    heading, *rows = tried.splitlines()
+    heading, *rows = (row for row in tried.splitlines() if not row.endswith("."))  # remarks
     assert heading.split()[:4] == ["SUBMIT", "CPUS", "LIMIT", "STARTS"]
     assert len(rows) == 10
     assert {"now", "in"} == {row.split()[0] for row in rows}
@@ -175,7 +175,15 @@ def test_nodes_are_drained_and_resumed(typed, service):
     job = typed("submit", "--", "true").strip()
     with service.client() as client:
         assert client.get(f"/v1/jobs/{job}").json()["state"] == "pending"
-    assert "drained" in typed("nodes")
+        assert "drained  " in typed("nodes")
+        typed("nodes", "--drain", node, "--until", "2h")
+        assert "drained until " in typed("nodes")
+        (known,) = client.get("/v1/nodes").json()["nodes"]
+        assert known["until_seconds"] == pytest.approx(time.time() + 7200.0, abs=60.0)
+        path, asked = f"/v1/jobs/{job}/forecast", {"arrivals": False}
+        start = client.get(path, params=asked).json()["start"]
+        assert start["p10"] == pytest.approx(known["until_seconds"], abs=60.0)
+    assert "--until" in typed("nodes", "--until", "2h", status=2)
     typed("nodes", "--resume", node)
     typed("wait", job)
     assert "no node" in typed("nodes", "--drain", "none", status=2)

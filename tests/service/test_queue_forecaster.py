@@ -319,7 +319,7 @@ def doubtful():
     past = replace(PastForecasts.from_outcomes(()), held=dict.fromkeys(range(5), 0.43))
     past = replace(past, stood_in=record)
     made = drawn_forecasts(outlook_of(controller), StartForecaster(), past)
-    return replace(made, unknown=frozenset(), stand_in="several partitions")
+    return replace(made, unknown=frozenset(), stand_in="not with several partitions")
 
 
 def test_no_range_is_printed_that_the_record_contradicts(doubtful):
@@ -340,7 +340,7 @@ def test_where_a_rule_stands_in_it_is_said_by_how_much_it_may_be_off(doubtful):
     remark = forecast_answer(doubtful, "waits").remarks[-1]
     said = "of the last 100 such starts 80 % were within their range, and half of them within 60 s"
     assert said in remark
-    assert remark.endswith("not carried on with several partitions")
+    assert remark.endswith("of its middle): not with several partitions")
     new = replace(doubtful, stood_in=StandInRecord())
     assert "is not known yet, after 0 such starts" in forecast_answer(new, "waits").remarks[-1]
 

@@ -35,6 +35,18 @@ def connected() -> ServiceClient:
     return ServiceClient(find_connection())
 
 
+def moment_of(words: str | None, option: str) -> float | None:
+    """Unix seconds of a moment to come, as people type it."""
+    if words is None:
+        return None
+    from foresail.client.job_options import moment
+
+    try:
+        return moment(words)
+    except ValueError as error:
+        raise InputError("no moment", field=option, value=words, expected=str(error)) from error
+
+
 def members_of(client: ServiceClient, words: Iterable[str]) -> list[str]:
     """The jobs that ids mean, of an array its members; ids that mean none, for a refusal."""
     from foresail.client.connection import job_ids

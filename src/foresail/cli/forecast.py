@@ -88,13 +88,13 @@ def forecast(
         told = forecast_of_run(Path(job_id), job_of_run, at, policy, futures)
         _say({"then": told}, told["made_seconds"], _of_run, as_json=as_json)
         return
-    from foresail.cli._service import connected
+    from foresail.cli._service import connected, moment_of
 
     refuse({"--at": at, "--policy": policy, "--futures": futures}, "is asked of a run", "RUN JOB")
     if (job_id is None) is (command is None):
         raise InputError("one is needed", field="JOB", expected="a job's id, or --command")
     changes = _changes(cpus, requested_time, submitted_in)
-    how: dict[str, Any] = {"arrivals": arrivals, "before": _moment(before)}
+    how: dict[str, Any] = {"arrivals": arrivals, "before": moment_of(before, "--before")}
     given = {"command": command, "name": name, **changes}
     job = {name: value for name, value in given.items() if value and name != "submitted_in"}
     asked = {"job": job} if job_id is None else {"job_id": job_id}
@@ -116,18 +116,6 @@ def forecast(
         if risk is not None and job_id is not None:
             answers["ask for"] = client.suggested_request(job_id, risk)
     _say(answers, time.time(), by_clock, as_json=as_json)
-
-
-def _moment(words: str | None) -> float | None:
-    """Unix seconds of a moment to come, as people type it."""
-    if words is None:
-        return None
-    from foresail.client.job_options import moment
-
-    try:
-        return moment(words)
-    except ValueError as error:
-        raise InputError("no moment", field="--before", value=words, expected=str(error)) from error
 
 
 _HOURS: Final = (1, 2, 4, 8, 12, 24)
@@ -158,6 +146,7 @@ def _tried_in_run(
     Futures are those of a service's forecasts, with no jobs to come.
     """
     from foresail.explain.forecast import SCENARIOS
+    from foresail.explain.futures import stand_in_words
     from foresail.explain.outlook import outlook_of
 
     controller, forecaster, _, now, zero = _standing(run, job_id, at, policy)
@@ -183,9 +172,11 @@ def _tried_in_run(
         found = forecaster.forecast(outlook, scenarios=scenarios, alike={job_id: known_as})[job_id]
         needed = forecaster.needed_seconds(known_as, now)
         limit = math.inf if asked.requested_seconds is None else asked.requested_seconds
+        off = stand_in_words(outlook)
         return {
             "start": _quantiles(found.start, zero),
             "end": _quantiles(found.end, zero),
+            "remarks": [] if off is None else [f"may be off: {off}"],
             "overruns": float((needed >= limit).mean()),
         }
 
@@ -242,6 +233,8 @@ def _show_tried(
         for each in tried
     ]
     print_table(("SUBMIT", "CPUS", "LIMIT", "STARTS", "ENDS", "NEEDS LONGER"), rows)
+    for remark in tried[0]["then"]["remarks"]:
+        typer.echo(f"{remark[0].upper()}{remark[1:]}.")
 
 
 _DAY_SECONDS: Final = 86_400.0

@@ -15,6 +15,7 @@ import typer
 from foresail.cli.formats import print_table
 from foresail.cli.log_options import CommandGroup
 from foresail.cli.progress import stop_showing
+from foresail.explain.start_words import by_clock
 from foresail.model.errors import InputError
 from foresail.model.words import duration, memory_size
 
@@ -190,17 +191,24 @@ def nodes(
     drain: Annotated[
         str | None, typer.Option(metavar="NODE", help="Let nothing new start on this node.")
     ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(metavar="MOMENT", help="With --drain: when it should be used again."),
+    ] = None,
     resume: Annotated[
         str | None, typer.Option(metavar="NODE", help="Let jobs start on this node again.")
     ] = None,
 ) -> None:
     """List nodes, or take one out of use and back."""
-    from foresail.cli._service import connected
+    from foresail.cli._service import connected, moment_of
 
+    if until is not None and drain is None:
+        raise InputError("only with --drain", field="--until")
     with connected() as client:
         if drain is not None:
-            client.drain(drain)
-            _wait_until(client, drain, {"drained", "down"})
+            moment = moment_of(until, "--until")
+            client.drain(drain, moment)
+            _wait_until(client, drain, {"drained", "down"}, moment)
         if resume is not None:
             client.resume(resume)
             _wait_until(client, resume, {"up", "down"})
@@ -208,19 +216,23 @@ def nodes(
         print_table(headings, [_row(node) for node in client.nodes()], right=6)
 
 
-def _wait_until(client: ServiceClient, name: str, states: Container[str]) -> None:
+def _wait_until(
+    client: ServiceClient, name: str, states: Container[str], until: float | None = None
+) -> None:
     """Give the service a moment to do what was asked."""
     for _ in range(_LOOKS):
-        if any(node["name"] == name and node["state"] in states for node in client.nodes()):
+        node = next(each for each in client.nodes() if each["name"] == name)
+        if node["state"] in states and until in (None, node["until_seconds"]):
             return
         time.sleep(_BETWEEN_LOOKS_SECONDS)
 
 
 def _row(node: Mapping[str, Any]) -> tuple[str, ...]:
+    until = node["until_seconds"] if node["state"] == "drained" else None
     return (
         node["name"],
         node["partition"],
-        node["state"],
+        node["state"] + (f" until {by_clock(until, time.time())}" if until else ""),
         f"{node['cpus']:g}",
         f"{node['free_cpus']:g}",
         memory_size(node["memory_bytes"]),

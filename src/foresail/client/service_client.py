@@ -223,9 +223,10 @@ class ServiceClient:
         nodes: list[Answer] = self._ask("GET", "/v1/nodes")["nodes"]
         return nodes
 
-    def drain(self, node: str) -> Answer:
-        """Let nothing new start on a node."""
-        return self._ask("POST", f"/v1/nodes/{quote(node)}/drain")
+    def drain(self, node: str, until: float | None = None) -> Answer:
+        """Let nothing new start on a node, which should be used again then (Unix seconds)."""
+        known = {} if until is None else {"until": until}
+        return self._ask("POST", f"/v1/nodes/{quote(node)}/drain", params=known)
 
     def resume(self, node: str) -> Answer:
         """Let jobs start on a node again."""

@@ -218,7 +218,14 @@ def _forecast_columns(
     jobs = [each.pending.job for each in outlook.waiting]
     lasting = np.minimum(lasting, _limits(jobs))
     running_ends = _running_ends(outlook.running, running)
-    starts = starts_in_futures(outlook, lasting, running_ends, random)
+    if outlook.losses:
+        widths = np.array([job.cpus for job in jobs])
+        lasting = lasting + _lost_seconds(lasting, widths * outlook.losses, random)
+        left = np.maximum(running_ends - outlook.now, 0.0)
+        widths = np.array([each.held.cpus for each in outlook.running], dtype=np.float64)
+        running_ends = running_ends + _lost_seconds(left, widths * outlook.losses, random)
+    late = outlook.latency_seconds  # a place is taken from the instruction on
+    starts = starts_in_futures(outlook, lasting + late, running_ends + late, random) + late
     lasting, running_ends = lasting[: len(starts)], running_ends[: len(starts)]
     ends = np.add(starts, lasting, out=lasting)
     due = np.array([each.deadline_seconds for each in jobs], dtype=np.float64)
@@ -226,6 +233,13 @@ def _forecast_columns(
     never = np.isinf(starts).mean(axis=0)
     causes = width_causes(starts - outlook.now, running_ends - outlook.now)
     return _quantiles(starts), _quantiles(ends), never, misses, causes
+
+
+def _lost_seconds(lasting: Floats, rates: Floats, random: np.random.Generator) -> Floats:
+    """Draw how long jobs run in vain that fail at such rates (per second), and then run anew."""
+    fails = random.poisson(lasting * rates)
+    lost: Floats = fails * random.random(lasting.shape) * lasting
+    return lost
 
 
 def width_causes(waits: Floats, lefts: Floats) -> Floats:

@@ -8,10 +8,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
+from foresail.distributions.basic import Point
 from foresail.explain.arrivals import HOUR, DrawnArrivals, draw_arrivals
 from foresail.explain.kernels.forward import ANYWHERE, Futures, blank_scratch, fill_starts
 from foresail.explain.outlook import Outlook, QueuedJob, RecentJob
@@ -21,8 +23,9 @@ from foresail.explain.replayed_futures import (
     unknown_to_replay,
 )
 from foresail.model.cluster import Resources
+from foresail.model.decision import Placement
 from foresail.model.distribution import Floats, Integers
-from foresail.model.job import DependencyKind
+from foresail.model.job import DependencyKind, Job, Stage
 from foresail.model.view import RunningJob
 
 _LONGEST_HORIZON: Final = 7 * 24 * HOUR
@@ -57,6 +60,7 @@ def starts_in_futures(
     random
         Jobs to come are drawn by it, if the outlook has any to draw from.
     """
+    outlook, running_ends = _with_returns(outlook, running_ends)
     horizon = _horizon(outlook, lasting, running_ends)
     arrivals = draw_arrivals(outlook, len(lasting), horizon, random)
     come = math.ceil(np.isfinite(arrivals.seconds).sum() / len(lasting))
@@ -72,6 +76,40 @@ def starts_in_futures(
     jobs = len(outlook.waiting) + arrivals.seconds.shape[1]
     predecessors = _predecessors(outlook.waiting, outlook.running, jobs)
     return _Simulated(outlook, lasting, running_ends, arrivals, predecessors).starts()
+
+
+def _with_returns(outlook: Outlook, running_ends: Floats) -> tuple[Outlook, Floats]:
+    """Let what is out of use until some time be there, and taken until then by a job of its own."""
+    room, now, runs = dict(outlook.room), outlook.now, []
+    for at, each in enumerate(outlook.returns):
+        room[each.partition] += each.total
+        out = Job(f"out of use {at}", now, (Stage(1, each.total),))
+        placement, left = Placement.whole(each.partition, 1), each.seconds - now
+        runs.append(RunningJob(out, now, at, placement, Point(left), each.seconds))
+    if not runs:
+        return outlook, running_ends
+    amounts, rule = tuple(each.total for each in outlook.returns), outlook.rule
+    ends = [each.expected_end_seconds for each in runs]
+    if rule is not None:
+        initial = (*rule.initial_seconds, *(end - now for end in ends))
+        rule = replace(rule, initial_seconds=initial)
+    running, taken = (*outlook.running, *runs), (*outlook.taken, *amounts)
+    whole = np.broadcast_to(ends, (len(running_ends), len(ends)))
+    outlook = replace(outlook, room=room, running=running, taken=taken, rule=rule)
+    return outlook, np.concatenate((running_ends, whole), axis=1)
+
+
+def stand_in_words(outlook: Outlook) -> str | None:
+    """Return why forecasts may be off: jobs do not start by the policy's own passes; or None."""
+    if not outlook.has_order:
+        return "this policy plans by no order of a queue that could be carried on"
+    reason = stand_in_reason(outlook)
+    if reason is None:
+        return None
+    return (
+        "jobs start in the queue's order and by backfilling in the futures; the policy's own "
+        f"passes are not carried on with {reason}"
+    )
 
 
 def stand_in_reason(outlook: Outlook, to_come: int = 0) -> str | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
 from foresail.control.loop import Controller
@@ -13,7 +14,7 @@ from foresail.kernels.signatures import CompiledCorrection, CompiledScheduler
 from foresail.model.cluster import Cluster, NamedPartitions, Resources
 from foresail.model.containers import quickly_made
 from foresail.model.errors import InputError
-from foresail.model.event import Conventions
+from foresail.model.event import Conventions, EndedBecause
 from foresail.model.job import Job
 from foresail.model.protocols import ReferenceSchedule, Scheduler
 from foresail.model.view import PendingJob, RunningJob
@@ -22,6 +23,11 @@ from foresail.schedulers.kernels.reference import ReferenceTables
 
 MOST_RECENT: Final = 2_000
 """Of how many of the latest jobs arrivals are drawn."""
+
+_LATEST: Final = 500
+_FEWEST_LATEST: Final = 10
+"""Attempts by which it is known how long starts take and how often nodes fail; by fewer it is not.
+"""
 
 _MOST_FORESEEN: Final = 5_000
 """Jobs that wait, up to which it is foreseen when each is due: with more, it would take seconds."""
@@ -114,6 +120,15 @@ class QueueRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Return:
+    """A node that an operator has taken out of use until some time (seconds)."""
+
+    partition: str
+    total: Resources
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Outlook:
     """State of a run at a moment, as far as what follows depends on it; never changes.
 
@@ -139,6 +154,12 @@ class Outlook:
         Jobs of which arrivals are drawn, in order of submission.
     rule
         By which jobs are started; None: by their places, as ``backfills`` says.
+    returns
+        What is out of use, and when it should be used again.
+    latency_seconds
+        Time from the instruction to start a job to its start, as it was of late.
+    losses
+        How often a cpu that ran something has been lost with it, per second.
     """
 
     now: float
@@ -152,6 +173,9 @@ class Outlook:
     recent: tuple[RecentJob, ...] = ()
     has_order: bool = True
     rule: QueueRule | None = None
+    returns: tuple[Return, ...] = ()
+    latency_seconds: float = 0.0
+    losses: float = 0.0
 
     @property
     def cpus(self) -> dict[str, float]:
@@ -214,7 +238,30 @@ def outlook_maker(
         is_foreseen=len(state.startable) <= _MOST_FORESEEN,
         rule=_rule(controller, initial),
         came=came,
+        latest=[] if state.history is None else state.history.past[-_LATEST:],
+        returns=tuple(_returns(controller)),
     ).outlook
+
+
+def _returns(controller: Controller) -> Iterator[Return]:
+    """Yield drained nodes that should be used again at a known time to come."""
+    state = controller.state
+    for partition in controller.cluster.partitions if state.drained else ():
+        for node in partition.nodes:
+            drained = state.drained.get(node.name)
+            until = None if drained is None else drained.until_seconds
+            if until is not None and until > controller.now and node.name not in state.down:
+                yield Return(partition.name, node.total, until)
+
+
+def _latency_and_losses(latest: Sequence[EndedAttempt]) -> tuple[float, float]:
+    """Return how long starts took (seconds), and how often a cpu was lost per second it ran."""
+    if len(latest) < _FEWEST_LATEST:
+        return 0.0, 0.0
+    late = [each.outcome.start_seconds - each.running.start_seconds for each in latest]
+    ran = sum(each.job.cpus * each.outcome.runtime_seconds for each in latest)
+    lost = sum(each.outcome.ended_because is EndedBecause.LOST for each in latest)
+    return max(0.0, median(late)), lost / ran if ran > 0.0 else 0.0
 
 
 def _room_and_taken(
@@ -272,11 +319,15 @@ class _Moment:
     """Whether so few wait that it can be foreseen when they are due."""
     rule: QueueRule | None
     came: _Came | None
+    latest: Sequence[EndedAttempt]
+    """Attempts that have ended, the last ones."""
+    returns: tuple[Return, ...]
 
     def outlook(self) -> Outlook:
         """Return the outlook."""
         home, waiting = _PartitionOf(self.cluster), self._waiting()
         begin, recent = self._recent(home, waiting)
+        latency, losses = _latency_and_losses(self.latest)
         return Outlook(
             now=self.now,
             begin_seconds=begin,
@@ -289,6 +340,9 @@ class _Moment:
             recent=recent,
             has_order=self.backfills is not None,
             rule=self._whole_rule(),
+            returns=self.returns,
+            latency_seconds=latency,
+            losses=losses,
         )
 
     def _waiting(self) -> list[PendingJob]:

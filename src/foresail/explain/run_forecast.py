@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import Final
@@ -22,10 +22,10 @@ from foresail.explain.forecast import Draw, WaitingForecast, ranges_of
 from foresail.explain.run_snapshot import misfit
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.errors import InputError
-from foresail.model.event import GOES_BACK, Outcome
+from foresail.model.event import GOES_BACK, NodeRemoved, Outcome
 from foresail.model.protocols import ProgressCallback
 from foresail.record.job_life import ImpossibleTransition, JobState
-from foresail.record.records import Manifest, PolicyChanged, Record
+from foresail.record.records import EventTaken, Manifest, PolicyChanged, Record
 from foresail.record.run_fold import folded
 from foresail.scenario.beginning import controller_of
 from foresail.scenario.scenario import Scenario
@@ -36,8 +36,10 @@ SCENARIOS: Final = 100
 """Futures that are drawn unless another number is asked for."""
 
 
-def scenario_at(records: Iterable[Record], now: float, policy: Policy | None = None) -> Scenario:
+def scenario_at(records: Sequence[Record], now: float, policy: Policy | None = None) -> Scenario:
     """Return the scenario at a time (seconds on the log's clock), or with another policy.
+
+    Nodes go in it that were known then to go later.
 
     Raises ``InputError`` if tasks share nodes, so that how long they take depends on each other; a
     policy knew how long jobs run, which its beliefs in the log depend on; or the run was in cycles,
@@ -67,7 +69,8 @@ def scenario_at(records: Iterable[Record], now: float, policy: Policy | None = N
                 expected="a policy whose predictor learns",
             )
     in_cycles = manifest.conventions.passes == "per_tick"
-    conditions = ClusterConditions(_cycle_seconds(decided) if in_cycles else None)
+    cycle_seconds = _cycle_seconds(decided) if in_cycles else None
+    conditions = ClusterConditions(cycle_seconds, node_changes=tuple(_known_to_go(records, now)))
     return Scenario(None, decides, manifest.cluster, manifest.conventions, conditions)
 
 
@@ -129,13 +132,14 @@ def forecast_in_run(
     of_waiting, of_running = draw(waiting, running, now, scenarios, seed)
     drawn = {each.job.job_id: of for each, of in zip(waiting, of_waiting.T, strict=True)}
     drawn |= {each.job.job_id: of for each, of in zip(running, of_running.T, strict=True)}
-    policy = scenario.policy_in_force
+    policy, goes = scenario.policy_in_force, scenario.conditions.node_changes
     spans: list[tuple[float, float]] = []
     if watch is not None:
         watch(lambda: (float(len(spans)), float(scenarios)))
     for future in range(scenarios):
         scheduler, _, correction = policy.build()
         fork = controller.fork(scheduler, copy.deepcopy(controller.predictor), correction)
+        fork.foresee(each for each in goes if isinstance(each, NodeRemoved))
         outcomes = simulate_forward(
             fork,
             {name: float(runtimes[future]) for name, runtimes in drawn.items()},
@@ -152,6 +156,15 @@ def forecast_in_run(
         float(np.isinf(times[:, 0]).mean()),
         None if deadline is None else float((times[:, 1] > deadline).mean()),
     )
+
+
+def _known_to_go(records: Iterable[Record], now: float) -> Iterator[NodeRemoved]:
+    """Yield which nodes go after a time, as was known by then."""
+    for record in records:
+        match record:
+            case EventTaken(event=NodeRemoved(time=time, known_from_seconds=float(known)) as goes):
+                if known <= now < time:
+                    yield goes
 
 
 def _until(records: Iterable[Record], now: float) -> Iterator[Record]:

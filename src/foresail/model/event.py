@@ -233,6 +233,8 @@ class NodeDrained:
     node: str
     by: str = ""
     """Who; empty where that is not known."""
+    until_seconds: float | None = None
+    """When it should be used again; None: nobody has said."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,7 +172,7 @@ _SILENT: Final[Mapping[type, Mapping[str, object]]] = {
     event.EstimateExpired: _WHOLE_JOB,
     event.Cancelled: _BY_NOBODY,
     event.Held: _BY_NOBODY,
-    event.NodeDrained: _BY_NOBODY,
+    event.NodeDrained: {**_BY_NOBODY, "until_seconds": None},
     event.NodeRemoved: {"known_from_seconds": None},
     Outcome: {**_WHOLE_JOB, "used": {}, "reason": ""},
     Cluster: {"shared": False},

@@ -562,7 +562,8 @@ class State:
         self._in_use = None
         match event:
             case NodeDrained():
-                self.drained.setdefault(node, event)
+                if node not in self.drained or event.until_seconds is not None:
+                    self.drained[node] = event
                 self.free.close(node)
             case NodeResumed():
                 self.drained.pop(node, None)

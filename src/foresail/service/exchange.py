@@ -89,7 +89,6 @@ _ONE: Final = (1).to_bytes(8, "little")
 _BY_SOMEBODY: Final[Mapping[Command, Callable[[float, str, str], events.Event]]] = {
     Command.CANCEL: events.Cancelled,
     Command.HOLD: events.Held,
-    Command.DRAIN: events.NodeDrained,
 }
 
 
@@ -199,6 +198,8 @@ class Inbox:
                     yield events.Released(now, subject)
                 case CommandRequest(Command.RESUME, subject):
                     yield events.NodeResumed(now, subject)
+                case CommandRequest(Command.DRAIN, subject, until):
+                    yield events.NodeDrained(now, subject, numbered.user, until)
                 case CommandRequest(command, subject):
                     yield _BY_SOMEBODY[command](now, subject, numbered.user)
             self.taken = numbered.number

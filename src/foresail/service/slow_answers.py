@@ -28,7 +28,7 @@ from foresail.explain.forecast import (
     WaitingForecasts,
     forecast_running,
 )
-from foresail.explain.futures import stand_in_reason
+from foresail.explain.futures import stand_in_words
 from foresail.explain.outlook import Outlook, front_of, outlook_maker
 from foresail.explain.start_calibration import MOST, AskedStart, StartCalibration
 from foresail.explain.start_forecaster import StartForecaster
@@ -636,5 +636,5 @@ def drawn_forecasts(
     some = (outlook.waiting[at].pending.job for at in wide if at < len(outlook.waiting))
     unknown = frozenset(job.job_id for job in some if starts.ended_alike(job) < _FEWEST_ENDED)
     stood = replace(outlook, rule=None, recent=())
-    stand_in = stand_in_reason(outlook)
+    stand_in = stand_in_words(outlook)
     return Forecasts(stood, drawn, waiting, soonest, unknown, past.held, past.stood_in, stand_in)

@@ -58,8 +58,8 @@ class ClusterSnapshot:
     free_nodes: Mapping[str, Resources]
 
     down: frozenset[str]
-    drained: frozenset[str]
-    """Names of nodes that are down, and of those that an operator takes out of use."""
+    drained: Mapping[str, float | None]
+    """Names of nodes that are down, and those that an operator takes out of use until some time."""
     is_draining: bool
     """Whether nothing new is started anywhere."""
     counters: Counters
@@ -79,7 +79,7 @@ def snapshot_of(controller: Controller) -> ClusterSnapshot:
         free=dict(state.free.by_partition()),
         free_nodes=dict(state.free.by_node()),
         down=frozenset(state.down),
-        drained=frozenset(state.drained),
+        drained={name: each.until_seconds for name, each in state.drained.items()},
         is_draining=controller.draining,
         counters=Counters(
             counters.passes, counters.corrections, counters.refusals, counters.delayed_heads

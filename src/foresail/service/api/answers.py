@@ -287,6 +287,9 @@ class NodeAnswer(BaseModel):
     name: str
     partition: str
     state: Literal["up", "down", "drained"]
+    until_seconds: float | None = Field(
+        default=None, description="When one that is drained should be used again, if that was said."
+    )
     cpus: float
     memory_bytes: float
     gpus: float

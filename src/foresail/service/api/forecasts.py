@@ -262,14 +262,8 @@ def _remarks(forecasts: Forecasts, job_id: str) -> Iterator[str]:
             f"of the last starts that were forecast so far ahead only {percent(doubt)} were within "
             "their range"
         )
-    off = f"may be off, {forecasts.stood_in.sentence}"
-    if not forecasts.outlook.has_order:
-        yield f"{off}: this policy plans by no order of a queue that could be carried on"
-    elif forecasts.stand_in is not None:
-        yield (
-            f"{off}: jobs start in the queue's order and by backfilling in the futures; the "
-            f"policy's own passes are not carried on with {forecasts.stand_in}"
-        )
+    if forecasts.stand_in is not None:
+        yield f"may be off ({forecasts.stood_in.sentence}): {forecasts.stand_in}"
 
 
 async def _of_running(parts: ServiceParts, job_id: str) -> ForecastAnswer | None:

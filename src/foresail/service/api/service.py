@@ -111,27 +111,38 @@ async def nodes(caller: AnyCaller, parts: Parts) -> answers.NodesAnswer:  # noqa
     return answers.NodesAnswer(nodes=_nodes(await current_snapshot(parts)))
 
 
+_Until = Annotated[
+    float | None, Query(ge=0, le=1e11, description="When it should be used again (Unix seconds).")
+]
+
+
 @router.post("/nodes/{node}/drain", status_code=202)
-async def drain(node: NodeName, caller: Operator, parts: Parts) -> answers.NodeAskedAnswer:
-    """Let nothing new start on a node; what runs there runs on."""
-    return await _command(Command.DRAIN, node, caller, parts)
+async def drain(
+    node: NodeName, caller: Operator, parts: Parts, until: _Until = None
+) -> answers.NodeAskedAnswer:
+    """Let nothing new start on a node; what runs there runs on.
+
+    It is used again when it is resumed: when that should be is only what forecasts reckon with.
+    """
+    return await _command(CommandRequest(Command.DRAIN, node, until), caller, parts)
 
 
 @router.post("/nodes/{node}/resume", status_code=202)
 async def resume(node: NodeName, caller: Operator, parts: Parts) -> answers.NodeAskedAnswer:
     """Use a node again that was drained."""
-    return await _command(Command.RESUME, node, caller, parts)
+    return await _command(CommandRequest(Command.RESUME, node), caller, parts)
 
 
 async def _command(
-    command: Command, node: str, caller: Caller, parts: ServiceParts
+    request: CommandRequest, caller: Caller, parts: ServiceParts
 ) -> answers.NodeAskedAnswer:
+    node = request.subject
     snapshot = await current_snapshot(parts)
     if node not in {each.name for each in _nodes(snapshot)}:
         raise CallRefused(HTTPStatus.NOT_FOUND, f"there is no node {node}")
-    asked = parts.acceptance.ask(caller.user, lambda _: [CommandRequest(command, node)])
+    asked = parts.acceptance.ask(caller.user, lambda _: [request])
     await parts.snapshots.heard(await asyncio.wrap_future(asked))
-    await asyncio.to_thread(caller.audit, parts, f"node: {command}", node)
+    await asyncio.to_thread(caller.audit, parts, f"node: {request.command}", node)
     return answers.NodeAskedAnswer(node=node)
 
 
@@ -203,6 +214,7 @@ def _nodes(snapshot: ClusterSnapshot) -> list[answers.NodeAnswer]:
             name=node.name,
             partition=partition.name,
             state=_state(node.name, snapshot),
+            until_seconds=snapshot.drained.get(node.name),
             **_amounts(node.total, _free(node.name, partition.name, snapshot)),
             attributes=dict(node.attributes),
         )

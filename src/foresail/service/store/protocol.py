@@ -75,7 +75,8 @@ REQUESTS: Final = Table(
     Index("requests_by_key", "user", "client_key"),
 )
 """What was asked for, in order: ``kind`` is ``submit``, ``submit held`` or a command;
-``subject`` the job or the node, and ``body`` the job of a submission."""
+``subject`` the job or the node, and ``body`` the job of a submission, or when a node that is
+drained should be used again."""
 
 RECORDS: Final = Table(
     "records",
@@ -335,6 +336,8 @@ class CommandRequest:
 
     command: Command
     subject: str
+    until_seconds: float | None = None
+    """When a node that is drained should be used again (Unix seconds)."""
 
 
 Request: TypeAlias = Submit | CommandRequest
@@ -568,7 +571,9 @@ def request_row(numbered: NumberedRequest, client_key: str | None) -> dict[str, 
         kind = "submit held" if request.held else "submit"
         asked = {"kind": kind, "subject": request.job.job_id, "body": request.job.to_json()}
     else:
-        asked = {"kind": request.command, "subject": request.subject, "body": None}
+        until = request.until_seconds
+        body = None if until is None else str(until)
+        asked = {"kind": request.command, "subject": request.subject, "body": body}
     return {
         "number": numbered.number,
         "unix_seconds": numbered.unix_seconds,
@@ -585,7 +590,8 @@ def request_of(row: Row) -> NumberedRequest:
     if kind.startswith("submit"):
         request = Submit(CommandJob.from_json(row["body"]), held=kind == "submit held")
     else:
-        request = CommandRequest(Command(kind), row["subject"])
+        until = None if row["body"] is None else float(row["body"])
+        request = CommandRequest(Command(kind), row["subject"], until)
     return NumberedRequest(row["number"], row["unix_seconds"], row["user"], request)
 
 
