@@ -16,7 +16,7 @@ from foresail_studies.synchronization.models import BarrierFormula, Draw
 from foresail_studies.transient.capacity import DrawnPool, MarketPool, TrailingWindows, target
 from foresail_studies.transient.service import Minutes
 from foresail_studies.waiting import _shared as _waiting
-from foresail_studies.waiting.logs import Below, Means, TraceRun
+from foresail_studies.waiting.logs import TraceRun
 from foresail_studies.waiting.models import Simulation
 
 WITH_PRICES = ("synchronization-models", "transient-capacity", "transient-windows")
@@ -27,7 +27,6 @@ NAMES = (
     "waiting-thresholds",
     "waiting-trace-queues",
     "waiting-practice",
-    "waiting-workload",
 )
 
 
@@ -220,21 +219,6 @@ def test_all_waits_predicted_too_long_leave_nobody_waiting():
     nobody = TraceRun(trace, 30.0, "njw", 3600.0, 0.0).measure()
     assert wrong["mean_wait_seconds"] == 0.0
     assert wrong["total_cost"] == pytest.approx(nobody["total_cost"])
-
-
-def test_workloads_are_looked_at():
-    """Shares rise with the limit, and the generated year is far from exponential."""
-    trace = _waiting.Trace("", 20_000, 0)
-    real, exponential = (
-        [Below(trace, "runtimes", limit, kind).measure() for limit in (180.0, 21_600.0)]
-        for kind in (False, True)
-    )
-    for found in (real, exponential):
-        assert 0.0 < found[0]["jobs"] < found[1]["jobs"] < 1.0
-        assert found[0]["work"] < found[0]["jobs"]
-    assert real[0]["jobs"] > 5.0 * exponential[0]["jobs"]
-    assert "work" not in Below(trace, "gaps", 1.0, exponential=True).measure()
-    assert Means(trace).measure()["per_second"] > 0.0
 
 
 def test_a_service_whose_replicas_are_taken():

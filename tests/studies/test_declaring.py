@@ -4,7 +4,8 @@ import pytest
 
 from foresail.model.registry import entries
 from foresail_studies.declaring import _FOLDER, bound_of, claims_of, declared
-from foresail_studies.study import Bound, GridPoint, Mean, Measure
+from foresail_studies.study import Bound, GridPoint, Mean
+from foresail_studies.waiting._shared import MEASURES
 
 
 @pytest.mark.parametrize(
@@ -57,10 +58,8 @@ def test_every_file_is_of_a_study():
 
 def test_groups_have_their_long_names():
     """In cases and in claims."""
-    case = GridPoint("gaps", 1.0, "generated year", 0, None)
-    measures = [Measure(name, name) for name in ("jobs", "work", "per_second")]
     study = declared(
-        "waiting-workload", [*measures, Measure("mean_runtime_seconds", "mean")], [case]
+        "waiting-trace", MEASURES, [GridPoint("wrong", 1.0, "runtimes under", 0, None)]
     )
-    assert study.groups == ("gaps between submissions (s), figure 6.12 a",)
-    assert study.claims[0].bound.more.group == study.groups[0]
+    assert study.groups == ("wrong predictions (compound, 100 % of the load)",)
+    assert study.groups[0] in {claim.bound.less.group for claim in study.claims}

@@ -79,6 +79,11 @@ def _cases(
     ]
 
 
+def _over(faster: str) -> Callable[[str, str, int, str], TaskTrial]:
+    """Trials of policies with the speed-up of one of them over each."""
+    return lambda run, history, seed, policy: TaskTrial(run, history, seed, policy, faster, policy)
+
+
 def _rows(*traces: str, **values: Mapping[str, object]) -> list[dict[str, object]]:
     """A row for each trace, wider jobs first, and what is known of it."""
     return [
@@ -100,10 +105,6 @@ _SPEEDUPS_OVER: Final = {
 @register("study", "slearn-speedups", parameters=SLearnStudyParameters)
 def speedups(parameters: SLearnStudyParameters) -> Study:
     """SLearn's speed-up over every baseline on three traces (figure 6)."""
-
-    def trial(run: str, history: str, seed: int, policy: str) -> TaskTrial:
-        return TaskTrial(run, history, seed, policy, SLEARN, policy)
-
     over = [
         {"group": row["group"], "system": system, "factor": factor}
         for trace, published in _SPEEDUPS_OVER.items()
@@ -114,7 +115,7 @@ def speedups(parameters: SLearnStudyParameters) -> Study:
     return _study(
         "slearn-speedups",
         parameters,
-        _cases(traces(parameters), parameters.seeds, _SPEEDUPS_SYSTEMS, trial),
+        _cases(traces(parameters), parameters.seeds, _SPEEDUPS_SYSTEMS, _over(SLEARN)),
         {"over": over, "trace": _rows(sigma=sigma), "two_sigma": _rows("2strace")},
     )
 
@@ -160,10 +161,6 @@ class DagParameters(SLearnStudyParameters):
 @register("study", "slearn-dags", parameters=DagParameters)
 def dags(parameters: DagParameters) -> Study:
     """SLearn-DAG's speed-ups on chains of two to five stages (figure 9)."""
-
-    def trial(run: str, history: str, seed: int, policy: str) -> TaskTrial:
-        return TaskTrial(run, history, seed, policy, _HYBRID, policy)
-
     size = f"dags={parameters.jobs}"
     wider = f"{size},median_tasks={parameters.median_tasks:g}"
     settings = {"GTrace19": size, "GTrace19, wider jobs": wider}
@@ -175,7 +172,7 @@ def dags(parameters: DagParameters) -> Study:
         for row in groups
         for system, factor in _DAGS_OVER.items()
     ]
-    cases = _cases(places, parameters.seeds, systems, trial)
+    cases = _cases(places, parameters.seeds, systems, _over(_HYBRID))
     return _study("slearn-dags", parameters, cases, {"over": over, "trace": groups})
 
 

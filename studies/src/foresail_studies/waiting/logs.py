@@ -1,21 +1,20 @@
-"""Studies ``waiting-trace``, ``waiting-trace-queues`` and ``waiting-workload``: a year of jobs."""
+"""Studies ``waiting-trace`` and ``waiting-trace-queues``: policies on a year of jobs, on logs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 
 from foresail.cloud.waiting.simulating import Beliefs, Foresight
 from foresail.model.registry import register
 from foresail_studies.declaring import declared
-from foresail_studies.study import GridPoint, Measure, Study, points_at
+from foresail_studies.study import GridPoint, Study, points_at
 from foresail_studies.waiting._shared import (
     MEASURES,
-    YEAR,
     Trace,
     YearParameters,
     figures_of,
@@ -160,93 +159,3 @@ def _cases(parameters: TraceQueuesParameters, seed: int) -> list[GridPoint]:
             run = TraceRun(trace, _LJW_PERCENT, "ljw", *_LIMITS, **{kind: wrong / 100.0})
             cases.append(GridPoint("runtimes", wrong, kind.replace("_", " "), seed, run))
     return cases
-
-
-_WORKLOAD_MEASURES: Final = (
-    Measure("jobs", "jobs below", "share"),
-    Measure("work", "work of the jobs below", "share"),
-    Measure("per_second", "jobs a second"),
-    Measure("mean_runtime_seconds", "mean runtime", "duration"),
-)
-_BELOW: Final = {
-    "gaps": (1.0, (0.01, 0.1, 1.0, 10.0, 100.0)),
-    "runtimes": (60.0, (0.1, 1.0, 3.0, 15.0, 60.0, 360.0, 1440.0, 5760.0)),
-}
-"""Seconds of the axis' unit, and points of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Below:
-    """Shares below a limit (seconds) of gaps or of runtimes; of jobs, or exponential ones."""
-
-    trace: Trace
-    of: str
-    limit_seconds: float
-    exponential: bool
-
-    def measure(self) -> Mapping[str, float]:
-        """Measure how many, and with runtimes how much work."""
-        jobs = jobs_of(self.trace)
-        runtimes = self.of == "runtimes"
-        values = jobs.runtime_seconds if runtimes else np.diff(jobs.submit_seconds)
-        if self.exponential:
-            limit = self.limit_seconds / float(values.mean())
-            share = float(-np.expm1(-limit))
-            work = share - limit * float(np.exp(-limit))
-        else:
-            below = values < self.limit_seconds
-            share, work = float(below.mean()), np.nan
-            if runtimes:
-                done = float(jobs.runtime_seconds[below] @ jobs.cores[below])
-                work = done / jobs.core_seconds
-        return {"jobs": share} | ({"work": work} if runtimes else {})
-
-
-@dataclass(frozen=True, slots=True)
-class Means:
-    """Rate and mean runtime of jobs."""
-
-    trace: Trace
-
-    def measure(self) -> Mapping[str, float]:
-        """Both."""
-        jobs = jobs_of(self.trace)
-        return {
-            "per_second": len(jobs) / jobs.span_seconds,
-            "mean_runtime_seconds": float(jobs.runtime_seconds.mean()),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class WorkloadParameters(YearParameters, quick="seeds=3 jobs=1000000", minutes=(0.2, 4)):
-    """Parameters of ``waiting-workload``."""
-
-    FILES: ClassVar[tuple[str, ...]] = ("log",)
-
-    seeds: int = 5
-
-    log: Path | None = None
-    """A log to look at as well."""
-
-
-@register("study", "waiting-workload", parameters=WorkloadParameters)
-def waiting_workload(parameters: WorkloadParameters) -> Study:
-    """Measure how jobs come and how long they run, beside exponential ones (6.12 and 7.3)."""
-    log, seeds = parameters.log, range(parameters.seeds)
-    places = [(Trace("", parameters.jobs, seed), YEAR, seed) for seed in seeds]
-    if log is not None:
-        places += [(Trace(str(log), 0, 0), log.name, seed) for seed in seeds]
-    cases = [case for place in places for case in _workload_cases(*place)]
-    return declared("waiting-workload", _WORKLOAD_MEASURES, cases)
-
-
-def _workload_cases(trace: Trace, called: str, seed: int) -> list[GridPoint]:
-    return [
-        GridPoint("means", None, called, seed, Means(trace)),
-        *(
-            GridPoint(of, limit, system, seed, Below(trace, of, limit * unit, exponential))
-            for of, (unit, limits) in _BELOW.items()
-            for system, exponential in ((called, False), (f"exponential, {called}", True))
-            for limit in limits
-        ),
-    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -149,9 +149,11 @@ def waiting_models(parameters: ModelParameters) -> Study:
     """Waiting policies by formula and by simulation (figures 6.2 to 6.11)."""
     cases = []
     for seed in range(parameters.seeds):
-        cases += _formulas(seed) + _simulations(seed, parameters.jobs)
+        cases += _formulas(seed)
+        for policy, servers, task in _simulations(seed, parameters.jobs, _POLICIES, _SIMULATED):
+            cases.append(GridPoint("fleets", servers, f"{policy} simulated", seed, task))
     checked = {"sww": 93, "ajw-t": 95, "njw": 108, "compound": 90}
-    rows = [{"policy": policy, "servers": servers} for policy, servers in checked.items()]
+    rows = [{"policy": policy, "servers": count} for policy, count in checked.items()]
     return declared("waiting-models", waiting.MEASURES, cases, {"simulated": rows})
 
 
@@ -183,19 +185,15 @@ def _formulas(seed: int) -> list[GridPoint]:
     return fleets + short + wrong
 
 
-def _simulations(seed: int, jobs: int) -> list[GridPoint]:
-    return [
-        GridPoint(
-            "fleets",
-            servers,
-            f"{policy} simulated",
-            seed,
-            Simulation(policy, servers, WAITING_SECONDS, SHORT_SECONDS, jobs, seed),
-        )
-        for policy in _POLICIES
-        for servers in _SIMULATED
-        if servers >= FEWEST.get(policy, 0)
-    ]
+def _simulations(
+    seed: int, jobs: int, policies: Iterable[str], servers: Iterable[int], queue: Queue = "fcfs"
+) -> Iterator[tuple[str, int, Simulation]]:
+    """Policy, servers and simulation, where its queue is steady soon enough."""
+    for policy in policies:
+        for count in servers:
+            if count >= FEWEST.get(policy, 0):
+                limits = WAITING_SECONDS, SHORT_SECONDS
+                yield policy, count, Simulation(policy, count, *limits, jobs, seed, queue)
 
 
 _MARGINAL: Final = Measure("marginal_use", "use of the last server", "share")
@@ -231,9 +229,8 @@ class Conserving:
 
     def measure(self) -> Mapping[str, float]:
         """Evaluate the formula."""
-        return _numbers(
-            short_waits_wait_conserving(LOAD, self.servers, self.waiting_seconds, self.over)
-        )
+        limits = self.servers, self.waiting_seconds, self.over
+        return _numbers(short_waits_wait_conserving(LOAD, *limits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,19 +250,15 @@ def waiting_thresholds(parameters: ThresholdParameters) -> Study:
     compound = [{"group": group, **each} for group in _QUEUES for each in steady[:-1]]
     cases = []
     for seed in range(parameters.seeds):
-        cases += _threshold_formulas(seed) + _threshold_simulations(seed, parameters.jobs)
+        for servers in _THRESHOLD_FLEETS:
+            for group, tasks in _formulas_of(servers).items():
+                cases += points_at(group, servers, seed, tasks)
+        for group, queue in _QUEUES.items():
+            fleets = _THRESHOLD_POLICIES, _THRESHOLD_SIMULATED, queue
+            for policy, servers, task in _simulations(seed, parameters.jobs, *fleets):
+                cases.append(GridPoint(group, servers, policy, seed, task))
     rows = {"compound": compound, "order": steady}
     return declared("waiting-thresholds", (*waiting.MEASURES, _MARGINAL), cases, rows)
-
-
-def _threshold_formulas(seed: int) -> list[GridPoint]:
-    """The same in every seed; run once."""
-    return [
-        point
-        for servers in _THRESHOLD_FLEETS
-        for group, tasks in _formulas_of(servers).items()
-        for point in points_at(group, servers, seed, tasks)
-    ]
 
 
 def _formulas_of(servers: int) -> dict[str, dict[str, Task]]:
@@ -294,16 +287,3 @@ def _formulas_of(servers: int) -> dict[str, dict[str, Task]]:
         "under": wrong((0, 30, 100), lambda share: formula("sww", under=share))
         | {"b=900 s": formula("ajw-t")},
     }
-
-
-def _threshold_simulations(seed: int, jobs: int) -> list[GridPoint]:
-    limits = WAITING_SECONDS, SHORT_SECONDS
-    return [
-        GridPoint(
-            group, servers, policy, seed, Simulation(policy, servers, *limits, jobs, seed, queue)
-        )
-        for policy in _THRESHOLD_POLICIES
-        for servers in _THRESHOLD_SIMULATED
-        if servers >= FEWEST.get(policy, 0)
-        for group, queue in _QUEUES.items()
-    ]

@@ -304,14 +304,9 @@ def waiting_variants(parameters: VariantParameters) -> Study:
             cases += points_at("policies", minutes, seed, runs)
         cases += _scores(base, models, (0.25, 1.0, 4.0, 12.0, 24.0), seed)
     rows = [{"model": model} for model in models]
-    return declared(
-        "waiting-variants",
-        MEASURES,
-        cases,
-        {"trees": [row for row in rows if row["model"] != "linear"], "model": rows},
-        shortest=min(parameters.short_minutes),
-        longest=max(parameters.short_minutes),
-    )
+    found = {"trees": [row for row in rows if row["model"] != "linear"], "model": rows}
+    ends = {"shortest": min(parameters.short_minutes), "longest": max(parameters.short_minutes)}
+    return declared("waiting-variants", MEASURES, cases, found, **ends)
 
 
 def _of_year(jobs: int, seed: int) -> Baseline:
