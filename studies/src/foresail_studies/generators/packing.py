@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -36,6 +37,16 @@ _TASK_LOG_DEVIATION: Final = 0.15
 """Scatter of runtimes and of use, in the natural logarithm: of the jobs of an application, and of
 the tasks of a job."""
 _LOG_MEDIAN_SECONDS: Final = (math.log(120.0), math.log(2400.0))
+
+
+_SWINGS: Final = Swings(
+    regimes=3,
+    regime_spread=1.5,
+    regime_seconds=1800.0,
+    daily_swing=0.0,
+    burst_share=0.02,
+    burst_factor=2.0,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,46 +88,25 @@ def packing(parameters: PackingParameters, random: np.random.Generator) -> Workl
     As in ``usage``, an application has a request, a median runtime and a share of its request that
     it uses, and its jobs and their tasks scatter around them. Source: paper 000, section 5.4.1.
     """
-    applications = _Applications.drawn(parameters, random)
+    count = parameters.users * _APPLICATIONS_PER_USER
+    cpus = np.minimum(random.choice(_CPU_REQUESTS, count), _MACHINE_CPUS)
+    memory = cpus * random.choice(_MEMORY_PER_CPU, count)
+    memory = np.minimum(memory, _MACHINE_GIBIBYTES) * _GIBIBYTE
+    used_cpus = cpus * parameters.utilisation * _scatter(_UTILISATION_LOG_DEVIATION, count, random)
+    used_memory = memory * random.uniform(*_MEMORY_SHARES, count)
+    levels = np.exp(random.uniform(*_LOG_MEDIAN_SECONDS, count)), used_cpus, used_memory
     run, history = random.spawn(2)
-    is_run = parameters.part == "run"
-    drawn = _PackingJobs.drawn(parameters, applications, run, parameters.jobs)
-    stretch = _stretch(drawn, parameters)
-    if not is_run:
-        count = round(parameters.jobs * parameters.history_hours / parameters.hours)
-        drawn = _PackingJobs.drawn(parameters, applications, history, count)
-    of_use = run if is_run else history
-    return _workload(drawn, applications, stretch, parameters, of_use)
+    jobs = _drawn(parameters, levels, run, parameters.jobs)
+    capacity = parameters.machines * _MACHINE_CPUS * parameters.hours * 3600.0
+    stretch = parameters.load * capacity / float(jobs.seconds @ jobs.cpus)
+    if parameters.part == "run":
+        return _workload(jobs, cpus, memory, stretch, parameters, run)
+    more = round(parameters.jobs * parameters.history_hours / parameters.hours)
+    jobs = _drawn(parameters, levels, history, more)
+    return _workload(jobs, cpus, memory, stretch, parameters, history)
 
 
-@dataclass(frozen=True, slots=True)
-class _Applications:
-    """Applications that jobs share; every array has shape (applications,)."""
-
-    cpus: Floats
-    memory_bytes: Floats
-    used_cpus: Floats
-    used_memory: Floats
-    seconds: Floats
-
-    @classmethod
-    def drawn(cls, parameters: PackingParameters, random: np.random.Generator) -> _Applications:
-        count = parameters.users * _APPLICATIONS_PER_USER
-        cpus = np.minimum(random.choice(_CPU_REQUESTS, count), _MACHINE_CPUS)
-        memory = cpus * random.choice(_MEMORY_PER_CPU, count)
-        memory = np.minimum(memory, _MACHINE_GIBIBYTES) * _GIBIBYTE
-        scatter = np.exp(random.normal(0.0, _UTILISATION_LOG_DEVIATION, count))
-        return cls(
-            cpus,
-            memory,
-            cpus * parameters.utilisation * scatter,
-            memory * random.uniform(*_MEMORY_SHARES, count),
-            np.exp(random.uniform(*_LOG_MEDIAN_SECONDS, count)),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _PackingJobs:
+class _PackingJobs(NamedTuple):
     """Jobs: their application and how many tasks they have; of tasks, their job and all else."""
 
     application: Integers
@@ -126,44 +116,35 @@ class _PackingJobs:
     cpus: Floats
     memory: Floats
 
-    @classmethod
-    def drawn(
-        cls,
-        parameters: PackingParameters,
-        applications: _Applications,
-        random: np.random.Generator,
-        count: int,
-    ) -> _PackingJobs:
-        application = random.integers(0, applications.cpus.size, count)
-        several = random.random(count) >= parameters.single_task_share
-        widths = np.exp(random.uniform(np.log(2.0), np.log(parameters.most_tasks + 1.0), count))
-        tasks = np.where(several, np.floor(widths), 1.0).astype(np.int64)
-        of = np.repeat(np.arange(count), tasks)
 
-        def scattered(level: Floats) -> Floats:
-            jobs = np.exp(random.normal(0.0, _JOB_LOG_DEVIATION, count))
-            own = np.exp(random.normal(0.0, _TASK_LOG_DEVIATION, of.size))
-            return np.asarray((level[application] * jobs)[of] * own)
-
-        return cls(
-            application,
-            tasks,
-            of,
-            scattered(applications.seconds),
-            scattered(applications.used_cpus),
-            scattered(applications.used_memory),
-        )
+def _scatter(log_deviation: float, count: int, random: np.random.Generator) -> Floats:
+    return np.exp(random.normal(0.0, log_deviation, count))
 
 
-def _stretch(jobs: _PackingJobs, parameters: PackingParameters) -> float:
-    """By what factor runtimes have to be longer for the run to have its load, about."""
-    capacity = parameters.machines * _MACHINE_CPUS * parameters.hours * 3600.0
-    return parameters.load * capacity / float(jobs.seconds @ jobs.cpus)
+def _drawn(
+    parameters: PackingParameters,
+    levels: Sequence[Floats],
+    random: np.random.Generator,
+    count: int,
+) -> _PackingJobs:
+    """So many jobs, by the applications' levels of runtime, cpus and memory."""
+    application = random.integers(0, levels[0].size, count)
+    several = random.random(count) >= parameters.single_task_share
+    widths = np.exp(random.uniform(np.log(2.0), np.log(parameters.most_tasks + 1.0), count))
+    tasks = np.where(several, np.floor(widths), 1.0).astype(np.int64)
+    of = np.repeat(np.arange(count), tasks)
+
+    def scattered(level: Floats) -> Floats:
+        jobs = level[application] * _scatter(_JOB_LOG_DEVIATION, count, random)
+        return np.asarray(jobs[of] * _scatter(_TASK_LOG_DEVIATION, of.size, random))
+
+    return _PackingJobs(application, tasks, of, *map(scattered, levels))
 
 
 def _workload(
     jobs: _PackingJobs,
-    applications: _Applications,
+    asked_cpus: Floats,
+    asked_memory: Floats,
     stretch: float,
     parameters: PackingParameters,
     random: np.random.Generator,
@@ -178,14 +159,6 @@ def _workload(
     task = np.arange(jobs.of.size) - first[jobs.of]
     ids = np.char.mod("%d", np.arange(1, count + 1))
     start = submit[jobs.of]
-    swings = Swings(
-        regimes=3,
-        regime_spread=1.5,
-        regime_seconds=1800.0,
-        daily_swing=0.0,
-        burst_share=0.02,
-        burst_factor=2.0,
-    )
     measured = MeasuredTasks(
         job_id=ids[jobs.of],
         task=task,
@@ -197,7 +170,7 @@ def _workload(
         second_log_deviation=np.full(jobs.of.size, 0.3),
         sampled=np.ones(jobs.of.size, dtype=np.bool_),
     )
-    usage = measure(measured, swings, random)
+    usage = measure(measured, _SWINGS, random)
     most_memory = 0.9 * _MACHINE_GIBIBYTES * _GIBIBYTE
     usage = usage.with_columns(
         pl.col("average_cpus", "maximum_cpus").clip(upper_bound=_MACHINE_CPUS),
@@ -205,7 +178,7 @@ def _workload(
     )
     slack = random.choice(_SLACKS, count)
     slo = random.permutation(np.arange(count) < round(_SLO_SHARE * count))
-    cpus, memory = applications.cpus[jobs.application], applications.memory_bytes[jobs.application]
+    cpus, memory = asked_cpus[jobs.application], asked_memory[jobs.application]
     table = jobs_table(
         {
             "job_id": ids,
@@ -245,20 +218,16 @@ def _workload(
         tasks=float(jobs.of.size),
         periods=float(usage.height),
     )
-    processors = round(parameters.machines * _MACHINE_CPUS)
-    meta = WorkloadMeta("", "", processors=processors, header=figures)
-    return Workload(with_use(table, usage), meta, _nodes(parameters), tasks, usage)
-
-
-def _nodes(parameters: PackingParameters) -> pl.DataFrame:
-    """One row for all machines."""
-    row = {
+    meta = WorkloadMeta(
+        "", "", processors=round(parameters.machines * _MACHINE_CPUS), header=figures
+    )
+    node = {
         "node": "m",
         "partition": "all",
         "count": parameters.machines,
         "cpus": _MACHINE_CPUS,
         "memory_bytes": _MACHINE_GIBIBYTES * _GIBIBYTE,
         "gpus": 0.0,
-        "model": None,
     }
-    return pl.DataFrame([row], schema=schema.NODES)
+    nodes = schema.laid_out(pl.DataFrame([node]), schema.NODES)
+    return Workload(with_use(table, usage), meta, nodes, tasks, usage)

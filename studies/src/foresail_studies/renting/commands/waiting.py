@@ -13,9 +13,9 @@ from foresail.cli.renting_options import numbers_of, times_of
 from foresail.model.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from foresail_studies.renting.formulas import Load
+    from foresail_studies.renting.formulas import Load, Mispredicted
 
 _MOST_COUNTS: Final = 100_000
 _MOST_MACHINES: Final = 1_000_000
@@ -59,18 +59,13 @@ def command(
         )
     wrong = Mispredicted(*_shares(mispredicted))
     usual = [name for name in POLICIES if name != "compound" or not any(wrong)]
-    rows = [
-        row
-        for name in ",".join(policies or usual).split(",")
-        for limits in _limits(
-            name.strip(),
-            times_of(wait_limit or ["24h"], "--wait-limit"),
-            times_of(short or ["15min"], "--short"),
-        )
-        for row in _rows(
-            name.strip(), load, None if fixed is None else _counts(fixed), limits, wrong
-        )
-    ]
+    counts = None if fixed is None else _counts(fixed)
+    given = {
+        "waiting_seconds": times_of(wait_limit or ["24h"], "--wait-limit"),
+        "short_seconds": times_of(short or ["15min"], "--short"),
+    }
+    names = map(str.strip, ",".join(policies or usual).split(","))
+    rows = [row for name in names for row in _rows(name, load, counts, given, wrong)]
     if output_format is Format.JSON:
         print_json({"settings": rows})
     else:
@@ -89,43 +84,37 @@ _COLUMNS: Final = {
 }
 
 
-def _limits(
-    policy: str, waiting: Sequence[float], short: Sequence[float]
-) -> list[dict[str, float]]:
-    """The thresholds of a policy, of those that it has."""
-    from foresail_studies.renting.formulas import FORMULAS, full_name
-
-    takes = FORMULAS[full_name(policy)][1]
-    given = {"waiting_seconds": waiting, "short_seconds": short}
-    names = [name for name in given if name in takes]
-    return [dict(zip(names, each, strict=True)) for each in product(*(given[n] for n in names))]
-
-
 def _rows(
     policy: str,
     load: Load,
     counts: Sequence[int] | None,
-    limits: dict[str, float],
-    wrong: Any,
-) -> list[dict[str, Any]]:
-    """A policy's result at each number of machines; the one that costs least, if none is given."""
+    given: Mapping[str, Sequence[float]],
+    wrong: Mispredicted,
+) -> Iterator[dict[str, Any]]:
+    """A policy's results by the thresholds that it has and the numbers of machines.
+
+    If none are given, it is the number that costs least.
+    """
     import numpy as np
 
-    from foresail_studies.renting.formulas import cheapest_servers, expected, full_name
+    from foresail_studies.renting.formulas import FORMULAS, cheapest_servers, expected, full_name
 
-    machines = counts or [cheapest_servers(policy, load, **limits, wrong=wrong)]
-    found = expected(policy, load, np.array(machines), **limits, wrong=wrong)
-    columns = (found.price, found.wait_seconds, found.rented_work, found.opportunity_cost)
-    return [
-        {
-            "policy": full_name(policy),
-            "machines": count,
-            "waiting_seconds": limits.get("waiting_seconds"),
-            "short_seconds": limits.get("short_seconds"),
-            **dict(zip(list(_COLUMNS.values())[4:], map(float, values), strict=True)),
-        }
-        for count, *values in zip(machines, *columns, strict=True)
-    ]
+    name = full_name(policy)
+    has = [each for each in given if each in FORMULAS[name][1]]
+    for values in product(*(given[each] for each in has)):
+        limits = dict(zip(has, values, strict=True))
+        machines = counts or [cheapest_servers(name, load, **limits, wrong=wrong)]
+        found = expected(name, load, np.array(machines), **limits, wrong=wrong)
+        for at, count in enumerate(machines):
+            yield {
+                "policy": name,
+                "machines": count,
+                **{each: limits.get(each) for each in given},
+                "price": float(found.price[at]),
+                "mean_wait_seconds": float(found.wait_seconds[at]),
+                "rented_work": float(found.rented_work[at]),
+                "opportunity_cost_seconds": float(found.opportunity_cost[at]),
+            }
 
 
 def _said(row: dict[str, Any]) -> list[str]:
