@@ -1,4 +1,4 @@
-"""3Sigma's synthetic workloads, and the same with a user who floods, or with chains of jobs.
+"""3Sigma's synthetic workloads, and the same with chains of jobs.
 
 Their jobs are of classes of a log, or of a population like Google's.
 """
@@ -93,27 +93,6 @@ def e2e_sample(parameters: E2ESampleParameters, random: np.random.Generator) -> 
     samples = made.classes.draw_runtimes(kinds, random.spawn(1)[0]) * made.factor[:, None]
     feature = pl.Series(FEATURE, as_text(samples))
     return made.workload.with_jobs(made.workload.jobs.with_columns(feature))
-
-
-FLOODING_USER: Final = "flood"
-_FLOOD_SHARE: Final = 0.8
-_OTHERS: Final = 9
-"""Share of the jobs that one user submits, and how many users share the rest."""
-
-
-@register("generator", "flooded", parameters=E2EParameters)
-@generator
-def flooded(parameters: E2EParameters, random: np.random.Generator) -> Workload:
-    """The jobs of ``e2e`` with the same seed, given to ``flood`` and to users ``calm1``, ...
-
-    Whose a job is says nothing about the job.
-    """
-    workload = synthesise(parameters, parameters.slack_percents, random).workload
-    drawing = random.spawn(1)[0]
-    floods = drawing.random(len(workload.jobs)) < _FLOOD_SHARE
-    calm = drawing.integers(1, _OTHERS + 1, len(workload.jobs))
-    users = np.where(floods, FLOODING_USER, np.char.add("calm", calm.astype(str)))
-    return workload.with_jobs(workload.jobs.with_columns(user=pl.Series(users.tolist())))
 
 
 _FEWEST_JOBS: Final = 2
