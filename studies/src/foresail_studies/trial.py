@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -181,7 +180,6 @@ class Clock:
             "cycle_milliseconds_median": float(np.median(wall)),
             "cycle_milliseconds_p99": float(np.quantile(wall, 0.99)),
             "cycle_milliseconds_max": float(wall.max()),
-            "cycle_cpu_milliseconds_mean": _MILLISECONDS * math.fsum(self.cpu_seconds) / wall.size,
             "cycle_cpu_milliseconds_median": float(np.median(cpu)),
             "cycle_cpu_milliseconds_p99": float(np.quantile(cpu, 0.99)),
             "cycle_cpu_milliseconds_max": float(cpu.max()),
