@@ -20,7 +20,7 @@ from foresail.control.policy import parse_policy
 from foresail.metrics.summary import Summary, summaries
 from foresail.model.documents import json_answer
 from foresail.model.errors import InputError
-from foresail.reports.comparison.sentences import verdict_of
+from foresail.reports.comparison.view import verdict_of
 from foresail.scenario.running import run_scenario
 from foresail.scenario.scenario import Scenario
 from foresail.traces.facts import facts, provenance_of

@@ -35,9 +35,9 @@ class ReportOptions:
 
     def require_folder(self) -> None:
         """Make the folder; raises ``InputError`` where there cannot be one."""
-        from foresail.model.whole_files import require_folder
-
         if self.output is not None:
+            from foresail.model.whole_files import require_folder
+
             require_folder(self.output)
 
 
@@ -54,13 +54,13 @@ def show(
     with the schedules, where one is given.
     """
     from foresail.metrics.summary import partition_summaries, summaries
-    from foresail.reports.comparison.sentences import verdict_of
     from foresail.reports.comparison.view import (
         as_csv,
         killed_words,
         never_started_words,
         partition_tables,
         terminal_tables,
+        verdict_of,
     )
 
     recorded = None if recorded_in is None else verdict_of(recorded_in, schedules)

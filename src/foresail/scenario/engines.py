@@ -200,12 +200,13 @@ def compiling_for(scenarios: Iterable[Scenario]) -> Iterator[CompilingBeside]:
     """Compile what scenarios need beside what is done meanwhile."""
     from foresail.kernels.beside import Rehearsal, Task, compiling_beside
     from foresail.simulator.replay import steps_of, steps_of_parts
-    from foresail.simulator.task_replay import steps_of_tasks
 
     rehearsals: list[Task] = []
     steps: list[Task] = []
     for each in scenarios:
         if engine_of(each) is TASK_REPLAY:
+            from foresail.simulator.task_replay import steps_of_tasks
+
             steps += steps_of_tasks(each.policy)
             continue
         if engine_of(each) is not EVENT_ENGINE:
