@@ -35,7 +35,7 @@ def long_run(jobs, seed):
         if fate < 0.9:
             events.append((started, 1, "started", job_id))
         if fate < 0.1:
-            events.append(((started + ended) / 2, 2, "went_back", job_id))
+            events.append(((started + ended) / 2, 2, "requeued", job_id))
         events.append((max(ended, at), 3, "left", job_id))
     return [(now, what, told) for now, _, what, told in sorted(events, key=lambda each: each[:2])]
 
@@ -73,7 +73,7 @@ def test_who_waits_is_told_in_time(seed):
         for job_id, due in reference.found(now):
             assert job_id not in waiting or due.due_seconds >= now
         getattr(reference, what)(told, now)
-        if what in ("entered", "went_back"):
+        if what in ("entered", "requeued"):
             waiting.add(told.job.job_id if what == "entered" else told)
         else:
             waiting.discard(told)
@@ -94,7 +94,7 @@ def test_a_job_that_goes_back_is_due_when_it_was():
     assert reference.next_seconds() == 671.0
     reference.started("c", 402.0)
     assert reference.next_seconds() == np.inf
-    reference.went_back("c", 403.0)
+    reference.requeued("c", 403.0)
     assert reference.next_seconds() == 671.0
     assert reference.found(671.0) == []
     assert reference.next_seconds() == np.inf

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from foresail.model.cluster import Cluster, Node, Partition, Resources
 from foresail.model.decision import Placement, Start
 from foresail.model.errors import InputError
-from foresail.model.event import GOES_BACK, Allocation, Ended
+from foresail.model.event import REQUEUED, Allocation, Ended
 from foresail.model.job import DeadlineValue, Job, Stage
 from foresail.simulator.conditions import IDEAL, ClusterConditions
 from foresail.simulator.kernels import shared_machines as kernel
@@ -81,7 +81,7 @@ class Case:
                 ends.append(len(segments))
             bounds[unit] = np.array(ends)
         use = RealUse(np.array(segments, np.float64).reshape(-1, 3), bounds)
-        return SharedMachines(use, self.job, self.cluster, conditions, told=told, **options)
+        return SharedMachines(use, self.job, self.cluster, conditions, hears_news=told, **options)
 
     def slow(self):
         capacities = {
@@ -108,7 +108,7 @@ class Case:
                 assert isinstance(event, Ended)
                 outcome = event.outcome
                 ends.append((now, outcome.allocation, outcome.ended_because))
-                if outcome.ended_because in GOES_BACK and outcome.attempt < 4:
+                if outcome.ended_because in REQUEUED and outcome.attempt < 4:
                     number = self.units.index((outcome.job_id, outcome.stage))
                     todo.append((now + 1.0, number, outcome.attempt + 1))
             for time, number in [each for each in stops if each[0] <= now]:
@@ -280,7 +280,7 @@ def test_what_is_lost_says_what_it_has_used():
         cluster.reports(now)
         cluster.carry_out(Start(job_id, Placement((("all", 1),), (("m0", 1),))), now)
     outcomes = [event.outcome for event in cluster.reports(10.0)]
-    used = {each.job_id: dict(each.used) for each in outcomes if each.ended_because in GOES_BACK}
+    used = {each.job_id: dict(each.used) for each in outcomes if each.ended_because in REQUEUED}
     assert used == {"0": pytest.approx({"cpu_time": 15.0, "memory_max": 8.0})}
 
 

@@ -323,8 +323,8 @@ class _Driver:
         while len(self.node_changes) == known:
             demand(time.monotonic() < end, f"it does not report {_without_time(change)}")
             self._look(_QUIET_SECONDS)
-        told = [_without_time(each) for each in self.node_changes[known:]]
-        demand(told == [_without_time(change)], f"for {_without_time(change)} it reports {told}")
+        found = [_without_time(each) for each in self.node_changes[known:]]
+        demand(found == [_without_time(change)], f"for {_without_time(change)} it reports {found}")
 
     def wait_quietly(self) -> None:
         """Look for reports a while longer."""

@@ -17,7 +17,7 @@ from foresail.control.loop import Controller
 from foresail.live.run_directory import RunDirectory
 from foresail.live.session import SessionResult
 from foresail.live.source import Observer
-from foresail.model.event import GOES_BACK, EndedBecause, Outcome
+from foresail.model.event import REQUEUED, EndedBecause, Outcome
 from foresail.model.job import Job
 from foresail.model.words import duration
 from foresail.record.job_life import JobHistory
@@ -193,4 +193,4 @@ def _exit(code: int | None) -> str:
 
 
 def _style(because: EndedBecause) -> str:
-    return "" if because in GOES_BACK else _STYLES.get(because, "")
+    return "" if because in REQUEUED else _STYLES.get(because, "")

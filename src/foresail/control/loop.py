@@ -29,8 +29,8 @@ from foresail.model.decision import (
 )
 from foresail.model.errors import InputError
 from foresail.model.event import (
-    GOES_BACK,
     MAKES_ROOM,
+    REQUEUED,
     STANDARD,
     Cancelled,
     ClockRead,
@@ -402,7 +402,7 @@ class Controller:
                 records = self.state.free.records_of(job.partition)
             case Ended(outcome=outcome) if not self.state.waiting_for:
                 running = self.state.running.get(unit_of(outcome))
-                if running is not None and outcome.ended_because not in GOES_BACK:
+                if running is not None and outcome.ended_because not in REQUEUED:
                     records = [name for name, _ in running.placement.tasks_by_partition]
         if records:
             touched |= dict.fromkeys(records, isinstance(event, Ended)) | {
@@ -468,13 +468,13 @@ class Controller:
             if end.whole is None:
                 return
             outcome = end.whole
-        goes_back = outcome.ended_because in GOES_BACK
-        if not goes_back:
+        is_requeued = outcome.ended_because in REQUEUED
+        if not is_requeued:
             self._release(job.job_id)
         self._withdraw(end.withdrawn)
         self.predictor.observe(job, outcome)
-        if goes_back:
-            self.scheduler.went_back(job, outcome)
+        if is_requeued:
+            self.scheduler.requeued(job, outcome)
         if self.predictor.refreshes_predictions:
             self._learned_of.add(job.user)
 

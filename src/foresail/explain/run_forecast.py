@@ -22,7 +22,7 @@ from foresail.explain.forecast import Draw, WaitingForecast, ranges_of
 from foresail.explain.run_snapshot import misfit
 from foresail.explain.start_forecaster import StartForecaster
 from foresail.model.errors import InputError
-from foresail.model.event import GOES_BACK, NodeRemoved, Outcome
+from foresail.model.event import REQUEUED, NodeRemoved, Outcome
 from foresail.model.protocols import ProgressCallback
 from foresail.record.job_life import ImpossibleTransition, JobState
 from foresail.record.records import EventTaken, Manifest, PolicyChanged, Record
@@ -189,6 +189,6 @@ def _span(future: Controller, outcomes: Iterator[Outcome], job_id: str) -> tuple
     for outcome in outcomes:
         if outcome.job_id == job_id:
             start, end = min(start, outcome.start_seconds), outcome.end_seconds
-            if not outcome.stage and outcome.ended_because not in GOES_BACK:
+            if not outcome.stage and outcome.ended_because not in REQUEUED:
                 return start, end
     return start, end if future.state.stage_of(job_id) is JobState.ENDED else math.inf

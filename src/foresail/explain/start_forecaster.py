@@ -33,7 +33,7 @@ from foresail.explain.forecast import SCENARIOS, WaitingForecasts, forecast_wait
 from foresail.explain.outlook import Outlook
 from foresail.kernels.columns import BELIEF_COLUMNS, BELIEF_LEVELS
 from foresail.model.distribution import Distribution, Floats
-from foresail.model.event import GOES_BACK, EndedBecause, Outcome
+from foresail.model.event import REQUEUED, EndedBecause, Outcome
 from foresail.model.job import Job
 from foresail.model.view import PendingJob, RunningJob
 from foresail.predictors.calibrated import Calibrated, CalibratedParameters
@@ -76,7 +76,7 @@ _COUNTED: Final = 0.8
 
 _LEVELS: Final = np.array(BELIEF_LEVELS)
 _VALUES: Final = np.array([normal_value(level) for level in BELIEF_LEVELS])
-_TEACHES_NOTHING: Final = GOES_BACK | {EndedBecause.CANCELLED}
+_TEACHES_NOTHING: Final = REQUEUED | {EndedBecause.CANCELLED}
 
 _UNKNOWN: Final = 0.99
 """What jobs of an application have in common of which none has ended."""
@@ -407,7 +407,7 @@ class StartForecaster:
         belief = self._believed(asked, outcome.end_seconds) if teaches else None
         for predictor in self._predictors:
             predictor.observe(asked, outcome)
-        if outcome.ended_because in GOES_BACK:
+        if outcome.ended_because in REQUEUED:
             return
         self._left(job.job_id)
         if belief is None:

@@ -28,7 +28,7 @@ from foresail.model.adapter import ClusterAdapter
 from foresail.model.changing_nodes import changes_between
 from foresail.model.decision import Instruction, Preempt, Start, Withdraw
 from foresail.model.event import (
-    GOES_BACK,
+    REQUEUED,
     Ended,
     EndedBecause,
     EstimateExpired,
@@ -316,9 +316,9 @@ class Daemon:
             end = max(start, min(end, heard))
         because, reason = outcome.ended_because, outcome.reason
         conditions = self.jobs.submitted[outcome.job_id].conditions
-        if because in GOES_BACK and outcome.job_id in self.controller.state.cancelled:
+        if because in REQUEUED and outcome.job_id in self.controller.state.cancelled:
             because = EndedBecause.CANCELLED
-        elif because in GOES_BACK and conditions is not None and conditions.once:
+        elif because in REQUEUED and conditions is not None and conditions.once:
             reason = f"{because}, and by its own wish not run again"
             self._observer.note(f"{outcome.job_id} was {reason}")
             because = EndedBecause.FAILED

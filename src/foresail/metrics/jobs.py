@@ -9,11 +9,11 @@ from typing import Final
 import polars as pl
 
 from foresail.kernels.columns import SLOWDOWN_BOUND_SECONDS
-from foresail.model.event import GOES_BACK, EndedBecause
+from foresail.model.event import REQUEUED, EndedBecause
 from foresail.traces import schema
 from foresail.traces.schedule import Schedule
 
-_SUCCESSFUL: Final = [each.value for each in (EndedBecause.COMPLETED, *sorted(GOES_BACK))]
+_SUCCESSFUL: Final = [each.value for each in (EndedBecause.COMPLETED, *sorted(REQUEUED))]
 """How a part may have ended of a job that completed."""
 
 
@@ -61,9 +61,9 @@ def whole_jobs(schedule: Schedule) -> pl.DataFrame:
     )
 
 
-def went_back() -> pl.Expr:
+def requeued() -> pl.Expr:
     """Mask attempts that were preempted or lost, with their jobs requeued."""
-    return pl.col("ended_because").is_in(sorted(GOES_BACK)).fill_null(value=False)
+    return pl.col("ended_because").is_in(sorted(REQUEUED)).fill_null(value=False)
 
 
 def eligible_seconds() -> pl.Expr:

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from foresail.metrics.comparison import held_up, paired
-from foresail.metrics.jobs import attempts, per_job, prediction_quality, went_back, whole_jobs
+from foresail.metrics.jobs import attempts, per_job, prediction_quality, requeued, whole_jobs
 from foresail.metrics.kernels.occupancy import sweep_queue
 from foresail.metrics.statistics import statistics
 from foresail.metrics.usage import (
@@ -61,7 +61,7 @@ def partition_summaries(schedule: Schedule) -> list[PartitionSummary]:
     sizes = schedule.meta.partitions
     if schema.PARTITION not in schedule.jobs.columns:
         return []
-    jobs, used = per_job(schedule), attempts(schedule).filter(~went_back())
+    jobs, used = per_job(schedule), attempts(schedule).filter(~requeued())
     window = steady_window(schedule)
     ids = _ids_by_partition(schedule)
     found = []
@@ -160,7 +160,7 @@ class DeadlineMetrics:
     accepted_slo_attainment: float
     unreserved_slo_attainment: float
     """Shares of SLO jobs that completed by their deadline: of all; of those that were promised
-    nodes; of those that asked for that in vain. NaN where there are none (spec tetrisched section
+    nodes; of those refused that. NaN where there are none (spec tetrisched section
     10)."""
     goodput_hours: float
     slo_goodput_hours: float
@@ -215,7 +215,7 @@ def deadline_metrics(schedule: Schedule) -> DeadlineMetrics:
         effective_load=effective_load(schedule),
         preemptions=_ended(schedule.jobs, EndedBecause.PREEMPTED),
         lost_attempts=_ended(schedule.jobs, EndedBecause.LOST),
-        lost_hours=_held_hours(schedule.jobs.filter(went_back())),
+        lost_hours=_held_hours(schedule.jobs.filter(requeued())),
         killed_jobs=_jobs(killed),
         killed_hours=_held_hours(killed),
     )

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from foresail.metrics.jobs import attempts, went_back
+from foresail.metrics.jobs import attempts, requeued
 from foresail.metrics.kernels.occupancy import binned_area, binned_integral, pack_rows
 from foresail.model.distribution import Floats
 from foresail.traces.schedule import Schedule, ScheduleMeta
@@ -96,7 +96,7 @@ def utilization(schedule: Schedule, window: Span | None = None) -> float:
 
     Cpus of attempts that were requeued, their work lost, are not used.
     """
-    rows = attempts(schedule).filter(~went_back())
+    rows = attempts(schedule).filter(~requeued())
     return held_share(schedule.meta, rows, span([schedule]) if window is None else window)
 
 

@@ -85,11 +85,11 @@ def naming(source: object) -> Iterator[None]:
     except UnknownNameError as error:
         raise InputError(str(error), source=source) from error
     except InputError as error:
-        told = "" if error.source is None else str(error.source)
-        if str(source) in told:
+        named = "" if error.source is None else str(error.source)
+        if str(source) in named:
             raise
         raise InputError(
-            f"{told}: {error.problem}" if told else error.problem,
+            f"{named}: {error.problem}" if named else error.problem,
             source=source,
             line=error.line,
             column=error.column,

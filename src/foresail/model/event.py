@@ -83,7 +83,7 @@ class EndedBecause(StrEnum):
     LOST = "lost"
 
 
-GOES_BACK: Final = frozenset({EndedBecause.PREEMPTED, EndedBecause.LOST})
+REQUEUED: Final = frozenset({EndedBecause.PREEMPTED, EndedBecause.LOST})
 """An attempt that ended so was not the job's last: the job goes back to its place in the queue."""
 
 

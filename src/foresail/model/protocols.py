@@ -140,7 +140,7 @@ class ReferenceSchedule(Protocol):
     def started(self, job_id: str, now: float) -> None:
         """An attempt of the job starts."""
 
-    def went_back(self, job_id: str, now: float) -> None:
+    def requeued(self, job_id: str, now: float) -> None:
         """The attempt was stopped or lost, and the job waits again."""
 
     def left(self, job_id: str, now: float) -> None:
@@ -234,7 +234,7 @@ class Scheduler:
     def part_ended(self, job: Job, outcome: Outcome) -> None:
         """Note that a stage of a job, or some tasks, have ended (``outcome.allocation``)."""
 
-    def went_back(self, job: Job, outcome: Outcome) -> None:
+    def requeued(self, job: Job, outcome: Outcome) -> None:
         """Note that an attempt of a whole job was lost or stopped, and the job waits again."""
 
     def sizes(self) -> Sequence[JobSize]:

@@ -153,9 +153,8 @@ class RunningJob:
     ``prediction`` is the one made at submission (condition it on ``elapsed_seconds``), of the
     runtime where it runs best; ``slowdown`` is how many times longer it takes where it is;
     ``expected_end_seconds`` is the current point estimate, after corrections.
-    ``start_order`` numbers starts; ``reservation`` is that of the pending job; ``overtook`` says
-    whether one that was submitted earlier waited when it started. ``stage`` and ``tasks`` say what
-    of the job runs; empty: all of it.
+    ``start_order`` numbers starts; ``reservation`` is that of the pending job. ``stage`` and
+    ``tasks`` say what of the job runs; empty: all of it.
     """
 
     job: Job
@@ -169,6 +168,7 @@ class RunningJob:
     reservation: Reservation | Rejection | None = None
     attempt: int = 1
     overtook: bool = False
+    """Whether one that was submitted earlier waited when it started."""
     stage: str = ""
     tasks: tuple[int, ...] = ()
 

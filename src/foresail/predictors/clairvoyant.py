@@ -51,7 +51,7 @@ class Clairvoyant(Predictor):
                 "the job's real runtime was not revealed",
                 field="job_id",
                 value=job.job_id,
-                expected="a replay of a recorded workload: a live cluster tells no runtimes ahead",
+                expected="a replay of a recorded workload: a live cluster knows no runtimes ahead",
             )
         return Point(self._truth[job.job_id])
 

@@ -49,7 +49,7 @@ from foresail.kernels.columns import (
 from foresail.kernels.compile import Step
 from foresail.kernels.signatures import PredictorState, PredictorSteps
 from foresail.model.distribution import Distribution
-from foresail.model.event import GOES_BACK, EndedBecause, Outcome
+from foresail.model.event import REQUEUED, EndedBecause, Outcome
 from foresail.model.job import Job
 from foresail.model.protocols import Predictor
 from foresail.predictors.kernels.request import ignore
@@ -194,7 +194,7 @@ class SteppedPredictor(Predictor):
             slot = self._enter(job)
             self._take(self._steps.predict, slot, outcome.start_seconds, math.nan)
         self._take(self._steps.observe, slot, outcome.end_seconds, value)
-        if was_asked and self._steps.refresh is not None and outcome.ended_because in GOES_BACK:
+        if was_asked and self._steps.refresh is not None and outcome.ended_because in REQUEUED:
             self._take(self._steps.predict, slot, outcome.end_seconds, math.nan)
             return
         del self._slots[job.job_id]

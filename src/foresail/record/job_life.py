@@ -15,7 +15,7 @@ from foresail.model.containers import quickly_made
 from foresail.model.decision import Placement
 from foresail.model.distribution import Distribution
 from foresail.model.errors import InputError
-from foresail.model.event import GOES_BACK, EndedBecause, Outcome, Part
+from foresail.model.event import REQUEUED, EndedBecause, Outcome, Part
 from foresail.model.job import Dependency, DependencyKind, Job, StartConditions
 from foresail.model.view import PendingJob, RunningJob, StartableTasks, TaskNumbers
 
@@ -29,7 +29,7 @@ class PartsOfJob:
 
     To be read by others: ``job``, ``startable`` (what may start, by stage), ``running`` (parts, in
     order of start), ``begun_seconds`` (when the first part started), ``first_start`` (the number
-    of that start), ``went_back`` (how often a part did, of those that have), ``because`` (why it
+    of that start), ``requeued`` (how often a part did, of those that have), ``because`` (why it
     has failed), ``belief`` (what is believed of its runtime since it was submitted, if that is
     something else).
 
@@ -42,7 +42,7 @@ class PartsOfJob:
         self.running: dict[Part, None] = {}
         self.begun_seconds: float | None = None
         self.first_start: int | None = None
-        self.went_back: dict[Part, int] = {}
+        self.requeued: dict[Part, int] = {}
         self.because: EndedBecause | None = None
         self.belief: Distribution | None = None
         self._stages = {stage.name: stage for stage in job.stages}
@@ -68,7 +68,7 @@ class PartsOfJob:
         twin = object.__new__(PartsOfJob)
         twin.__dict__.update(self.__dict__)
         twin.running = dict(self.running)
-        twin.went_back = dict(self.went_back)
+        twin.requeued = dict(self.requeued)
         twin._left = dict(self._left)
         twin._to_complete = dict(self._to_complete)
         return twin
@@ -108,9 +108,9 @@ class PartsOfJob:
         """A part that runs has ended; raises ``KeyError`` if it does not run."""
         del self.running[part]
         tasks = self._tasks(part)
-        if because in GOES_BACK:
+        if because in REQUEUED:
             self._left[part.stage] = self._left[part.stage].including(tasks)
-            self.went_back[part] = 1 + self.went_back.get(part, 0)
+            self.requeued[part] = 1 + self.requeued.get(part, 0)
         elif because is not EndedBecause.COMPLETED:
             self.because = self.because or because
         else:

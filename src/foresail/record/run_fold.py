@@ -13,8 +13,8 @@ from typing import Any, Final
 from foresail.model.cluster import Cluster
 from foresail.model.decision import Instruction, Start, Withdraw
 from foresail.model.event import (
-    GOES_BACK,
     MAKES_ROOM,
+    REQUEUED,
     Cancelled,
     ClockRead,
     Ended,
@@ -214,8 +214,8 @@ class RunFold:
             match call:
                 case ObservedPart(job=job, outcome=outcome):
                     scheduler.part_ended(job, outcome)
-                case Observed(job=job, outcome=outcome) if outcome.ended_because in GOES_BACK:
-                    scheduler.went_back(job, outcome)
+                case Observed(job=job, outcome=outcome) if outcome.ended_because in REQUEUED:
+                    scheduler.requeued(job, outcome)
 
     @property
     def promised(self) -> tuple[Reservation, ...]:

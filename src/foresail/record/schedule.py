@@ -47,13 +47,13 @@ def attempt_row(
     outcome: Outcome,
     predicted_seconds: tuple[float, float, float],
     corrections: int,
-    overtook: bool,
+    backfilled: bool,
     placement: Placement,
 ) -> ScheduleRow:
     """The row of an attempt that has ended.
 
     ``predicted_seconds`` are mean, 10 % and 90 % quantile of what was believed of its job's
-    runtime; ``overtook`` says whether it started before a job that had been submitted earlier.
+    runtime; ``backfilled`` says whether it started before a job that had been submitted earlier.
     """
     return (
         outcome.job_id,
@@ -63,7 +63,7 @@ def attempt_row(
         str(outcome.ended_because),
         *predicted_seconds,
         corrections,
-        overtook,
+        backfilled,
         placement_text(placement),
     )
 

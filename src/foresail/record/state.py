@@ -19,7 +19,7 @@ from foresail.model.containers import Roster, replaced
 from foresail.model.decision import Instruction, Placement, Preempt, TickAt, WakeAt
 from foresail.model.distribution import Distribution
 from foresail.model.event import (
-    GOES_BACK,
+    REQUEUED,
     ClockRead,
     EndedBecause,
     EstimateExpired,
@@ -60,7 +60,7 @@ from foresail.record.job_life import (
 _PENDING: Final = ("startable_roster", "waiting_for_roster", "too_wide_roster", "held_roster")
 _COPIED: Final = (
     *("held", "cancelled", "down", "drained", "stopping", "estimates", "wakes", "ticks", "ended"),
-    *("_living", "_went_back", "_line"),
+    *("_living", "_requeued", "_line"),
 )
 """What a copy has of its own that holds nothing that changes."""
 
@@ -127,7 +127,7 @@ class State:
         self.next_begin_seconds = math.inf
         self.submissions = 0
         self._starts = 0
-        self._went_back: dict[str, int] = {}  # of whole jobs; each part's job knows its own
+        self._requeued: dict[str, int] = {}  # of whole jobs; each part's job knows its own
         self._line: list[tuple[int, str]] = []  # a heap; jobs that wait no more are among them
 
     def long_ended(self, latest: int) -> tuple[str, ...]:
@@ -231,8 +231,8 @@ class State:
         return self._dependencies.unmet(job, self._has_begun)
 
     def _has_begun(self, job_id: str) -> bool:
-        """A living job runs, or did before it went back."""
-        return self.stage_of(job_id) is JobState.RUNNING or job_id in self._went_back
+        """Return whether a living job runs, or did before it was requeued."""
+        return self.stage_of(job_id) is JobState.RUNNING or job_id in self._requeued
 
     def why_held_back(self, job_id: str) -> tuple[float | None, int]:
         """Return when a job kept back without a hold may begin; else how many run at once."""
@@ -339,11 +339,11 @@ class State:
         held = pending.job
         if isinstance(unit, str):
             self.startable_roster.take(job_id)
-            went_back = self._went_back.get(job_id, 0)
+            requeued = self._requeued.get(job_id, 0)
         else:
             held = held.held(stage, tasks)
             parts = self._in_parts[job_id]
-            went_back = parts.went_back.get(unit, 0)
+            requeued = parts.requeued.get(unit, 0)
             parts.start(unit, now, self._starts)
             self._show(parts)
         slowdown = self._slowdowns.factor(pending.job, placement)
@@ -358,7 +358,7 @@ class State:
             0,  # corrections
             slowdown,
             pending.reservation,
-            1 + went_back,
+            1 + requeued,
             overtook,
             stage,
             tasks,
@@ -408,8 +408,8 @@ class State:
         is_whole = isinstance(unit, str)
         running = self.running.get(unit)
         if running is None:
-            goes_back = is_whole and because in GOES_BACK
-            raise self._impossible(outcome.job_id, "requeue" if goes_back else "end", now)
+            is_requeued = is_whole and because in REQUEUED
+            raise self._impossible(outcome.job_id, "requeue" if is_requeued else "end", now)
         living = self._living[outcome.job_id]
         self._release(unit)
         if self.history is not None:
@@ -418,7 +418,7 @@ class State:
             outcome = replaced(outcome, slowdown=running.slowdown)
         if isinstance(unit, Part):
             return self._end_part(unit, running, outcome, now)
-        if because in GOES_BACK:
+        if because in REQUEUED:
             self._requeue(living, now)
             return AttemptEnd(running, outcome)
         if self.history is not None:
@@ -427,12 +427,12 @@ class State:
 
     def _requeue(self, living: PendingJob, now: float) -> None:
         job_id = living.job.job_id
-        self._went_back[job_id] = 1 + self._went_back.get(job_id, 0)
+        self._requeued[job_id] = 1 + self._requeued.get(job_id, 0)
         self._eligibility.stops(living.job)
         self._put(living)
         self._settle_array(living.job, now)
         if self.reference is not None:
-            self.reference.went_back(job_id, now)
+            self.reference.requeued(job_id, now)
 
     def _end_part(
         self, part: Part, running: RunningJob, outcome: Outcome, now: float
@@ -691,7 +691,7 @@ class State:
         if self.reference is not None:
             self.reference.left(job_id, now)
         self._in_parts.pop(job_id, None)
-        self._went_back.pop(job_id, None)
+        self._requeued.pop(job_id, None)
         self.held.pop(job_id, None)
         self.ticks.pop(job_id, None)
         self.cancelled.pop(job_id, None)

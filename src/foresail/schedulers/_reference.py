@@ -63,7 +63,7 @@ class EasyReference:
         if job_id in self._home:
             self._home[job_id].start(job_id, now)
 
-    def went_back(self, job_id: str, now: float) -> None:
+    def requeued(self, job_id: str, now: float) -> None:
         """The attempt was stopped or lost, and the job waits again."""
         if job_id in self._home:
             self._home[job_id].stop(job_id, now)

@@ -23,7 +23,7 @@ from foresail.model import event as events
 from foresail.model.decision import Placement, Start, Withdraw
 from foresail.model.errors import ForesailError, InputError
 from foresail.model.event import (
-    GOES_BACK,
+    REQUEUED,
     Cancelled,
     Ended,
     EndedBecause,
@@ -448,7 +448,7 @@ class StoreLog:
             case EventTaken(event=Released(job_id=job_id)) if state.pending_job(job_id):
                 self._change(job_id, state="pending")
             case EventTaken(event=Ended(outcome=outcome)):
-                if outcome.ended_because in GOES_BACK:
+                if outcome.ended_because in REQUEUED:
                     self._change(outcome.job_id, **_PENDING)
                     return
                 self._change(

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from foresail.model import event as events
 from foresail.model.decision import Start, Withdraw
-from foresail.model.event import GOES_BACK
+from foresail.model.event import REQUEUED
 from foresail.record.log_text import parse_record
 from foresail.record.records import Decided, EventTaken, Instructed, Record
 from foresail.service.store.sql_store import SqlStore
@@ -63,7 +63,7 @@ def feed_item(number: int, record: Record) -> FeedItem:
             return _of_job(number, now, event.job_id, _what(event))
         case EventTaken(time=now, event=events.Ended(outcome=outcome)):
             because = outcome.ended_because
-            state = "pending" if because in GOES_BACK else str(because)
+            state = "pending" if because in REQUEUED else str(because)
             return _of_job(
                 number, now, outcome.job_id, "ended", state=state, exit_code=outcome.exit_code
             )

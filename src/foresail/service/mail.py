@@ -21,7 +21,7 @@ from typing import Final
 
 from foresail.live.command_job import CommandJob
 from foresail.model.errors import InputError
-from foresail.model.event import GOES_BACK, EndedBecause, Outcome
+from foresail.model.event import REQUEUED, EndedBecause, Outcome
 
 _ALL: Final = ("BEGIN", "END", "FAIL", "REQUEUE")
 _KNOWN: Final = (*_ALL, "TIME_LIMIT", "ARRAY_TASKS")
@@ -133,7 +133,7 @@ class MailHook:
         if job is None:
             return
         because, code = outcome.ended_because, outcome.exit_code
-        if because not in GOES_BACK:
+        if because not in REQUEUED:
             del self._wanted[outcome.job_id]
         asked = job.mail_type.split(",")
         kind = next((each for each in _OF_ENDS[because] if each in asked), None)

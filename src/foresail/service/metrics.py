@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from foresail.model.cluster import Resources
 from foresail.model.decision import Start
-from foresail.model.event import GOES_BACK, Ended, Submitted
+from foresail.model.event import REQUEUED, Ended, Submitted
 from foresail.record.job_life import JobHistory
 from foresail.record.records import EventTaken, Instructed, Record
 from foresail.service.snapshots import ClusterSnapshot
@@ -184,7 +184,7 @@ class ServiceMetrics:
                 because = outcome.ended_because
                 self._ended.labels(str(because)).inc()
                 deadline = jobs.submitted[outcome.job_id].deadline_seconds
-                if deadline is not None and because not in GOES_BACK:
+                if deadline is not None and because not in REQUEUED:
                     met = str(because) == "completed" and outcome.end_seconds <= deadline
                     (self._met if met else self._missed).inc()
             case Instructed(time=now, instruction=Start(job_id=job_id)):

@@ -96,7 +96,7 @@ def simulate_events(
             controller.cluster,
             conditions,
             enforces_limits=enforce_limits,
-            told=None if used is None else news.append,
+            hears_news=None if used is None else news.append,
         )
         controller.scheduler.watch_use(execution.measured)
     else:

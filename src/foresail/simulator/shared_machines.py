@@ -41,8 +41,8 @@ class SharedMachines:
     ends with ``LOST``: it is requeued and begins anew. It completes with the last of its tasks. By
     delays and noise all that a task does takes longer. Source: paper 000, sections 5.1.3 and 5.4.1.
 
-    ``told`` is given the news of every instant: rows as ``kernels.shared_machines`` has them, in
-    which tasks and machines are numbers: see ``task_names`` and ``machine_names``.
+    ``hears_news`` is given the news of every instant: rows as ``kernels.shared_machines`` has them,
+    in which tasks and machines are numbers: see ``task_names`` and ``machine_names``.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class SharedMachines:
         conditions: ClusterConditions,
         *,
         enforces_limits: bool = False,
-        told: Callable[[NDArray[np.float64]], object] | None = None,
+        hears_news: Callable[[NDArray[np.float64]], object] | None = None,
     ) -> None:
         self.task_names: list[tuple[Allocation, int]] = []
         self.machine_names: list[str] = []
@@ -62,7 +62,7 @@ class SharedMachines:
         self._job_of = job_of
         self._conditions = conditions
         self._enforces_limits = enforces_limits
-        self._told = told
+        self._hears_news = hears_news
         self._machine_of: dict[str, int] = {}
         self._at = kernel.SharedTables(
             machines=np.empty((0, kernel.MACHINE_COLUMNS)),
@@ -206,8 +206,8 @@ class SharedMachines:
         count = kernel.advance(self._places.numbers, now)
         self._look_ahead()
         news = self._at.news[:count]
-        if self._told is not None:
-            self._told(news.copy())
+        if self._hears_news is not None:
+            self._hears_news(news.copy())
         return self._ends(news, now) if self._at.totals[kernel.ENDS] > ended_before else ()
 
     def nodes_changed(self, cluster: Cluster, now: float) -> None:

@@ -186,8 +186,8 @@ class Simulated:
     shapes: Shapes
     """The jobs as the simulation took them."""
     planned_wait_seconds: Floats | None = None
-    """The wait that an oracle of a strict queue told of each job, infinite where that was too long
-    for its policy to ask how long; NaN where it was not asked."""
+    """The wait that an oracle of a strict queue named for each job; infinite where that was too
+    long for its policy to ask how long, NaN where it was not asked."""
 
     @property
     def outcomes(self) -> Outcomes:

@@ -56,12 +56,12 @@ class CellMap:
 
     A partition without named nodes is one cell, and a gang stays within it. ``totals`` are the cpus
     of every cell, ``amounts`` all that it has, in shape (resources, cells), ``largest_first`` the
-    cells in order of cpus. Nodes of which ``told`` sets have only some are in different cells.
+    cells in order of cpus. Nodes of which ``named_sets`` have only some are in different cells.
     """
 
-    def __init__(self, cluster: Cluster, told: Sequence[Collection[str]] = ()) -> None:
+    def __init__(self, cluster: Cluster, named_sets: Sequence[Collection[str]] = ()) -> None:
         self.cluster: Final = cluster
-        self.told: Final = tuple(map(frozenset, told))
+        self.named_sets: Final = tuple(map(frozenset, named_sets))
         self.has_nodes: Final = any(partition.nodes for partition in cluster.partitions)
         self.nodes: Final = {
             node.name: node for partition in cluster.partitions for node in partition.nodes
@@ -77,7 +77,7 @@ class CellMap:
                 like = (
                     frozenset(node.attributes.items()),
                     *(_size_class(amount(node.total)) for amount in AMOUNTS),
-                    *(node.name in told for told in self.told),
+                    *(node.name in names for names in self.named_sets),
                 )
                 if like not in cells:
                     cells[like] = self._add(partition.name, node)

@@ -99,8 +99,8 @@ class PlanAhead(ReservingScheduler):
             "carried": [each.plain() for each in self._carried],
             "accounts": self._ledger.plain() if self.parameters.fair_share else None,
         }
-        if self._places.told:
-            memory["told"] = [sorted(each) for each in self._places.told]
+        if self._places.named_sets:
+            memory["told"] = [sorted(each) for each in self._places.named_sets]
         return memory
 
     def remember(self, memory: Mapping[str, Any], cluster: Cluster) -> None:
@@ -176,12 +176,12 @@ class PlanAhead(ReservingScheduler):
 
     def _look_at(self, view: ClusterView) -> None:
         """Know the cells of the cluster, and such that distinguish nodes as waiting jobs do."""
-        told = _told(view.pending)
+        named_sets = _named_sets(view.pending)
         if self._places.cluster is not view.cluster:
             self._places = CellMap(view.cluster)
             self._carried = ()
-        if not all(map(self._places.tells_apart, told)):
-            self._places = CellMap(view.cluster, told)
+        if not all(map(self._places.tells_apart, named_sets)):
+            self._places = CellMap(view.cluster, named_sets)
             self._carried = ()
 
     def _factors(self, view: ClusterView) -> Mapping[str, float]:
@@ -318,7 +318,7 @@ class PlanAhead(ReservingScheduler):
         return Reason(ReasonCode.TOO_WIDE, {"cpus": job.cpus, "total": total})
 
 
-def _told(pending: Iterable[PendingJob]) -> list[tuple[str, ...]]:
+def _named_sets(pending: Iterable[PendingJob]) -> list[tuple[str, ...]]:
     """The sets of nodes that the options of jobs name."""
     parts = (part for each in pending for option in each.job.options for part in option.parts)
     return list(dict.fromkeys(part.nodes for part in parts))

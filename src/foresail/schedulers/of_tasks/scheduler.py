@@ -18,7 +18,7 @@ from foresail.model.cluster import Cluster
 from foresail.model.decision import Decision, Reason, ReasonCode, Start
 from foresail.model.distribution import Floats, Integers
 from foresail.model.errors import require, require_positive
-from foresail.model.event import GOES_BACK, Outcome
+from foresail.model.event import REQUEUED, Outcome
 from foresail.model.job import Job, JobSize, Stage
 from foresail.model.protocols import Scheduler
 from foresail.model.view import ClusterView, PendingJob, TaskNumbers
@@ -236,7 +236,7 @@ class TaskScheduler(QueuesTasks):
             return
         for task in outcome.tasks:
             place, queue, _ = self._running.pop((job.job_id, outcome.stage, task))
-            if outcome.ended_because in GOES_BACK:
+            if outcome.ended_because in REQUEUED:
                 known.again.append((outcome.stage, task, place, queue))
             else:
                 self._end(known, outcome, place, queue)

@@ -18,7 +18,7 @@ from foresail.distributions.basic import normalised
 from foresail.distributions.operations import Atoms, atoms_of, bin_onto_nodes
 from foresail.model.cluster import Resources
 from foresail.model.distribution import Booleans, Distribution, Floats
-from foresail.model.event import GOES_BACK, Allocation, EndedBecause, Outcome
+from foresail.model.event import REQUEUED, Allocation, EndedBecause, Outcome
 from foresail.model.job import Job
 from foresail_studies.schedulers.kernels import packing as kernel
 from foresail_studies.schedulers.kernels.packing import TaskUse
@@ -421,7 +421,7 @@ class Restarts:
         done = self._done.setdefault(job_id, {})
         for task in outcome.tasks or range(job.tasks):
             key = outcome.stage, task
-            if outcome.ended_because in GOES_BACK:
+            if outcome.ended_because in REQUEUED:
                 done[key] = max(done.get(key, 0.0), outcome.used.get("cpu_time", 0.0))
             else:
                 done.pop(key, None)

@@ -120,7 +120,7 @@ class DistSched(Scheduler):
         """Remember what is known of a task that was evicted or stopped."""
         self._restarts.note(job, outcome)
 
-    def went_back(self, job: Job, outcome: Outcome) -> None:
+    def requeued(self, job: Job, outcome: Outcome) -> None:
         """Remember the same of a job whose tasks start together."""
         self._restarts.note(job, outcome)
 
