@@ -103,10 +103,7 @@ def schedule_table(rows: Iterable[ScheduleRow], jobs: pl.DataFrame) -> pl.DataFr
             nominal_runtime_seconds=pl.when(pl.col("stage").is_null()).then(runtime),
         )
     columns = {**schema.SCHEDULE, **schema.PARTS} if parts else schema.SCHEDULE
-    return table.select(
-        (pl.col(name) if name in table.columns else pl.lit(None).alias(name)).cast(kind)
-        for name, kind in columns.items()
-    )
+    return schema.laid_out(table, columns)
 
 
 def with_eligibility(
