@@ -61,7 +61,6 @@ _FIXED_PRICE: Final = 0.4
 CORE_HOUR: Final = 0.0481
 """Price on demand; a fixed core costs 0.4 of it."""
 FAMILY: Final = proportional_family(CORE_HOUR)
-YEAR: Final = "generated year"
 
 
 def long_jobs_of(
