@@ -75,14 +75,19 @@ def test_a_process_apart_compiles_what_is_not_marked_as_compiled(tmp_path, monke
     monkeypatch.setattr(sys, "executable", str(python))
     monkeypatch.setattr(compiling, "_mark", lambda: tmp_path / "mark")
     assert not compiling.are_compiled()
-    compiling.compile_apart()
+    compiling.CompilerApart().compile()
     seen = (tmp_path / "environment").read_text()
     assert "very-secret" not in seen
     assert "HOME=" in seen
     assert "no such machine" in caplog.text
     (tmp_path / "mark").write_text(compiling._state())
     (tmp_path / "environment").unlink()
-    compiling.compile_apart()
+    compiling.CompilerApart().compile()
+    assert not (tmp_path / "environment").exists()
+    stopped = compiling.CompilerApart()
+    stopped.stop()
+    (tmp_path / "mark").unlink()
+    stopped.compile()
     assert not (tmp_path / "environment").exists()
     monkeypatch.setattr(compiling.numba, "__version__", "another")
     assert not compiling.are_compiled()

@@ -12,6 +12,7 @@ import pytest
 from foresail.cli._service import start_cell
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
+from foresail.explain.compiling import CompilerApart
 from foresail.explain.forecast import Range, WaitingForecast
 from foresail.explain.outlook import outlook_of
 from foresail.explain.start_forecaster import StartForecaster
@@ -80,7 +81,7 @@ def forecaster(monkeypatch, seconds, jobs):
         SimpleNamespace(pending=SimpleNamespace(job=Job.gang(job_id, 0.0, 1))) for job_id in jobs
     ]
     snapshots = SnapshotCache(waiting)
-    return QueueForecaster(snapshots, Store()), snapshots
+    return QueueForecaster(snapshots, Store(), CompilerApart()), snapshots
 
 
 def test_a_job_of_a_long_queue_is_told_by_the_forecasts_drawn_last(monkeypatch):

@@ -43,10 +43,9 @@ _CLUSTER: Final = Cluster((Partition("all", _NODE, (Node("node-1", _NODE),)),))
 _MANIFEST: Final = Manifest(policy="", cluster=_CLUSTER)
 _JOBS: Final = [Job(str(number), 0.0, (Stage(4, Resources(1.0)),), 60.0) for number in range(3)]
 _VARIABLES: Final = re.compile("HOME|PATH|TMPDIR|(NUMBA|PYTHON|XDG)_?[A-Z_]*")
-"""What of the environment decides where code is found and cached; no secrets."""
+"""Names of what of the environment decides where code is found and cached; no secrets."""
 
 _NICE: Final = 10
-_APART: Final = threading.Lock()
 
 
 def _mark() -> Path | None:
@@ -56,7 +55,7 @@ def _mark() -> Path | None:
 
 
 def _state() -> str:
-    """What the cache depends on: compiler, processor and sources."""
+    """Text of what the cache depends on: compiler, processor and sources."""
     return (
         f"{numba.__version__} {llvmlite.binding.get_host_cpu_name()} {digest_of_sources(_MODULE)}"
     )
@@ -68,16 +67,39 @@ def are_compiled() -> bool:
     return mark is not None and mark.is_file() and mark.read_text(encoding="utf-8") == _state()
 
 
-def compile_apart() -> None:
-    """Have a process apart compile what is not; returns when it has, or has failed."""
-    with _APART:
-        if _mark() is None or are_compiled():
-            return
-        variables = {name: each for name, each in os.environ.items() if _VARIABLES.fullmatch(name)}
-        command = [sys.executable, "-P", "-m", _MODULE]
-        done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
-        if done.returncode:
-            _LOG.warning("kernels are compiled by the service itself: %s", done.stderr[-500:])
+class CompilerApart:
+    """Has a process apart compile what is not compiled yet, once; others wait for it meanwhile."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[str] | None = None
+        self._is_over = False
+
+    def compile(self) -> None:
+        """Return when all is compiled, or cannot be by a process apart, or that was stopped."""
+        with self._lock:
+            if self._is_over or _mark() is None or are_compiled():
+                return
+            self._is_over = True
+            variables = {
+                name: each for name, each in os.environ.items() if _VARIABLES.fullmatch(name)
+            }
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", _MODULE],
+                env=variables,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            _, problem = self._process.communicate()
+            if self._process.returncode > 0:
+                _LOG.warning("kernels are compiled by the service itself: %s", problem[-500:])
+
+    def stop(self) -> None:
+        """End the process, if there is one; it leaves what it has compiled."""
+        self._is_over = True
+        if self._process is not None:
+            self._process.kill()
 
 
 def compile_here() -> None:

@@ -21,7 +21,7 @@ from typing import Final
 import uvicorn
 
 from foresail.control.loop import Controller
-from foresail.explain.compiling import compile_apart
+from foresail.explain.compiling import CompilerApart
 from foresail.live.daemon import Daemon
 from foresail.live.run_clock import RunClock
 from foresail.model.errors import ForesailError
@@ -120,6 +120,7 @@ class RunningService:
         self._problem: str | None = None
         self._clock: RunClock | None = None
         self._compilations = CompileWatch()
+        self._compiler = CompilerApart()
 
     def work(self) -> None:
         """Serve until SIGINT or SIGTERM."""
@@ -173,7 +174,7 @@ class RunningService:
             acceptance=acceptance,
             snapshots=self._snapshots,
             feed=self._feed,
-            forecaster=QueueForecaster(self._snapshots, store),
+            forecaster=QueueForecaster(self._snapshots, store, self._compiler),
             metrics=self._metrics,
             counts=JobCounts(store),
             overview=Overview(store, self._snapshots, self._now),
@@ -203,6 +204,7 @@ class RunningService:
             signal.signal(signal.SIGHUP, before)
             signal.signal(signal.SIGTERM, ended)
             self._compilations.stop()
+            self._compiler.stop()
             self._feed.close()
             server.should_exit = True
             thread.join(2 * _SHUTDOWN_SECONDS)
@@ -292,7 +294,7 @@ class RunningService:
             self._compilations.goes_on = False
             give_back_free_memory()  # that compiling took
             let_go_of_libraries()
-        compile_apart()
+        self._compiler.compile()
 
     def _wait_for_store(self, error: StoreUnavailable, pause: float) -> float:
         """Wait a while; what runs runs on. Returns how long to wait the next time."""

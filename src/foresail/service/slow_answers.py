@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foresail.control.loop import Controller
-from foresail.explain.compiling import compile_apart
+from foresail.explain.compiling import CompilerApart
 from foresail.explain.forecast import (
     SCENARIOS,
     Range,
@@ -397,9 +397,10 @@ class QueueForecaster:
     for or not, so that they can be judged.
     """
 
-    def __init__(self, snapshots: SnapshotCache, store: SqlStore) -> None:
+    def __init__(self, snapshots: SnapshotCache, store: SqlStore, compiler: CompilerApart) -> None:
         self._snapshots = snapshots
         self._store = store
+        self._compiler = compiler
         self._starts = StartForecaster()
         self._latest: Forecasts | None = None
         self._made_monotonic = -float("inf")
@@ -514,7 +515,7 @@ class QueueForecaster:
         await self._look_back(now)
 
         def drawn(past: PastForecasts) -> Forecasts:
-            compile_apart()
+            self._compiler.compile()
             whole = outlook()
             if self._latest is None and len(whole.waiting) > _MANY and not jobs:
                 self._latest = drawn_forecasts(front_of(whole, _IN_FRONT), self._starts, past)

@@ -220,7 +220,8 @@ def usage(parameters: UsageParameters, random: np.random.Generator) -> Workload:
     kinds = 2 * parameters.users * _APPLICATIONS_PER_USER
     application = random.integers(0, kinds // 2, count) * 2 + service
     cpus, memory = random.choice(_CPU_REQUESTS, kinds), random.choice(_MEMORY_REQUESTS, kinds)
-    median = np.exp(random.uniform(*np.log(_MEDIAN_SECONDS), kinds))
+    least, most = np.log(_MEDIAN_SECONDS).tolist()
+    median = np.exp(random.uniform(least, most, kinds))
     used_cpus = cpus * _UTILISATION * _scatter(kinds, _UTILISATION_LOG_DEVIATION, random)
     used_memory = memory * random.uniform(*_MEMORY_SHARES, kinds)
     second = parameters.second_log_deviation * _scatter(kinds, parameters.second_scatter, random)

@@ -236,7 +236,7 @@ def transient_capacity(parameters: TransientCapacityParameters) -> Study:
     if parameters.prices is not None:
         cases += _market_cases(parameters, str(parameters.prices))
         pools += [{"group": "markets", "system": system} for system in (_RULE, _DOUBTING)]
-        left_out = []
+        left_out = ()
     doubt = f"{parameters.doubt_hours:g}"
     return declared(
         "transient-capacity", _MEASURES, cases, {"pool": pools}, left_out, doubt_hours=doubt
