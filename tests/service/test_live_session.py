@@ -17,6 +17,9 @@ from typer.testing import CliRunner
 from foresail.cli.main import app_of
 from foresail.client.connection import Connection
 from foresail.client.service_client import ServiceClient
+from foresail.model.cluster import Cluster, Node, Partition, Resources
+from foresail.model.errors import InputError
+from foresail.service.session import _require_same_processors
 from foresail.traces.folder import load_workload
 from foresail.traces.measured import quantity
 from live_service import live_service
@@ -160,6 +163,30 @@ def test_a_wrong_configuration_is_refused_with_its_field_and_nothing_is_made(tmp
     assert ran.returncode == 2
     assert names in ran.stderr
     assert [each.name for each in tmp_path.iterdir()] == ["service.toml"]
+
+
+POOL = Cluster((Partition("all", Resources(4.0, 8e9)),))
+NODES = Cluster((Partition("all", Resources(4.0, 8e9), (Node("a", Resources(4.0, 8e9)),)),))
+SMALLER = Cluster((Partition("all", Resources(2.0, 8e9)),))
+LESS_MEMORY = Cluster((Partition("all", Resources(4.0, 4e9)),))
+ANOTHER_KERNEL = Cluster((Partition("all", Resources(4.0, 7.9e9)),))
+
+
+@pytest.mark.parametrize(
+    ("before", "there"),
+    [(POOL, NODES), (NODES, POOL), (POOL, SMALLER), (POOL, LESS_MEMORY)],
+)
+def test_processors_without_nodes_are_those_that_the_state_was_begun_with(before, there):
+    with pytest.raises(InputError, match="or another state folder") as refused:
+        _require_same_processors(before, there)
+    assert refused.value.field == "cluster"
+
+
+@pytest.mark.parametrize(
+    ("before", "there"), [(POOL, POOL), (POOL, ANOTHER_KERNEL), (NODES, NODES)]
+)
+def test_the_same_processors_go_on(before, there):
+    _require_same_processors(before, there)
 
 
 def test_what_the_service_says_is_json_where_that_is_wished(tmp_path):

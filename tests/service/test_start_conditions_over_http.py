@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 import pytest
+from typer.testing import CliRunner
 
+from foresail.cli.main import app_of
 from foresail.model.errors import InputError
 from foresail.model.job import Dependency, DependencyKind
 from foresail.service.api.jobs import _still_to_wait_for
@@ -36,6 +38,13 @@ def ended(service, jobs):
                 time.sleep(0.1)
             told.append(job)
         yield client, told
+
+
+def test_an_undivided_cluster_lists_no_nodes_and_says_so(service, monkeypatch):
+    monkeypatch.setenv("FORESAIL_SERVICE", service.address)
+    monkeypatch.setenv("FORESAIL_TOKEN", service.admin_token)
+    said = CliRunner().invoke(app_of("nodes"), []).output
+    assert said == "no nodes: its processors are not divided; local(nodes=1) makes one\n"
 
 
 def test_dependencies_of_every_kind_run_in_order(service):

@@ -213,7 +213,11 @@ def nodes(
             client.resume(resume)
             _wait_until(client, resume, {"up", "down"})
         headings = ("node", "partition", "state", "cpus", "free", "memory", "free", "gpus", "free")
-        print_table(headings, [_row(node) for node in client.nodes()], right=6)
+        rows = [_row(node) for node in client.nodes()]
+        if rows:
+            print_table(headings, rows, right=6)
+        else:
+            typer.echo("no nodes: its processors are not divided; local(nodes=1) makes one")
 
 
 def _wait_until(

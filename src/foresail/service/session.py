@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import re
 import stat
@@ -19,6 +20,7 @@ from foresail.live.cluster_plugin import ClusterPlugin, RunContext
 from foresail.live.daemon import Daemon
 from foresail.live.run_directory import RunHistory
 from foresail.live.source import Observer
+from foresail.model.cluster import Cluster, Resources
 from foresail.model.errors import InputError
 from foresail.model.short_form import part_of
 from foresail.model.whole_files import to_be_written, write_durably
@@ -236,10 +238,47 @@ def daemon_of(
     controller = controller_of(scenario, log)
     if not is_new:
         _note_policy(known.run, manifest, log)
+        _require_same_processors(known.run.state.cluster, adapter.cluster)
         controller.take_over(known.run)
     log.follow(controller.state)
     history = RunHistory(None, observer.note)
     return Daemon(controller, log, adapter, inbox, history, None, observer)
+
+
+def _require_same_processors(before: Cluster, there: Cluster) -> None:
+    """Refuse other processors than a run's where they belong to no nodes, which alone may change.
+
+    Memory may be off by a twentieth, as a machine's is under another kernel.
+    """
+    undivided = [
+        {
+            each.name: each.total
+            for each in cluster.partitions
+            if not each.nodes and each.total != Resources()
+        }
+        for cluster in (before, there)
+    ]
+    was, found = undivided
+    if was.keys() == found.keys() and all(
+        (total.cpus, total.gpus) == (found[name].cpus, found[name].gpus)
+        and math.isclose(total.memory_bytes, found[name].memory_bytes, rel_tol=0.05)
+        for name, total in was.items()
+    ):
+        return
+    value, expected = (
+        ", ".join(map(_amount, each.values())) or "named nodes" for each in (found, was)
+    )
+    raise InputError(
+        "is not what this state was begun with, and processors that belong to no nodes stay",
+        field="cluster",
+        value=value,
+        expected=f"{expected}, or another state folder; nodes of local(nodes=1) may change later",
+    )
+
+
+def _amount(total: Resources) -> str:
+    gib = total.memory_bytes / 2**30
+    return f"{total.cpus:g} cpus, {gib:.3g} GiB and {total.gpus:g} gpus without nodes"
 
 
 def _note_policy(run: RunFold, manifest: Manifest, log: StoreLog) -> None:
