@@ -394,7 +394,7 @@ def next_turn(at: ReferenceTables) -> float:
     time = at.passages[taken, TIME] if taken < passages else math.inf
     if running > 0:
         time = min(time, at.jobs[at.ends[0], ENDS])
-    for i in range(waiting + passages - taken):
+    for i in range(waiting + passages - taken):  # its queue, then what comes to it
         if i < waiting:
             if is_gap(at.queue, WHO, at.counters[FRONT] + i):
                 continue

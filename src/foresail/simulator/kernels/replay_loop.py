@@ -255,7 +255,7 @@ def refresh_predictions(places: Floats) -> None:
     jobs, numbers, counters = queue.jobs, queue.numbers, queue.counters
     now = numbers[NOW]
     found = _find_to_refresh(at)
-    few = found <= FEW
+    few = found <= FEW  # of more, all are sorted once
     for i in range(found):
         slot = queue.starts[i]
         moves = few and jobs[slot, AGED] == 0.0
@@ -475,7 +475,7 @@ def ask_reference(places: Floats) -> None:
         if next_due(queue.jobs, queue.dues, counters) >= 0:
             due = queue.dues[counters[DUE_FROM], QUEUE_KEY]
             until = min(until, due)
-        while again < until:
+        while again < until:  # as passes would, one look of the reference after the other
             settle(reference, again)
             if _is_next(queue.jobs, reference, due):
                 break
