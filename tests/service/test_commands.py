@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from foresail.cli.main import app_of, main
+from foresail.client.service_client import ServiceClient, ServiceRefusal
 from foresail.model.errors import ForesailError
 from live_service import live_service
 
@@ -231,6 +232,20 @@ def test_of_an_array_one_job_is_told_at_a_time(typed):
             command, array, status=2
         )
     typed("cancel", array)
+
+
+def test_a_wait_is_explained_as_far_as_a_busy_service_can(typed, monkeypatch):
+    """As in the first minute on a machine, when what draws forecasts is being compiled."""
+
+    def waiting(client, job_id):
+        raise ServiceRefusal({"status": 503, "detail": "what the policy needs is being compiled"})
+
+    monkeypatch.setattr(ServiceClient, "waiting", waiting)
+    job = typed("submit", "--hold", "--", "true").strip()
+    told = typed("explain", job)
+    assert "no more can be said now: what the policy needs is being compiled." in told
+    assert "Submitted by" in told
+    typed("cancel", job)
 
 
 def test_what_can_be_cancelled_is_and_what_is_not_is_named(typed):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -85,10 +86,18 @@ def _tell(log: Path, job_id: str) -> None:
 
 def _tell_of_service(job_id: str) -> None:
     """Say why a job waits, if it does, and its story with the service's clock."""
+    from foresail.client.service_client import ServiceRefusal
+
     with connected() as client:
         lines, job = client.story(job_id)["lines"], client.job(job_id)
         if job["state"] in ("pending", "held"):
-            print_wait(job, client.waiting(job_id))
+            try:
+                print_wait(job, client.waiting(job_id))
+            except ServiceRefusal as refusal:
+                if refusal.status != HTTPStatus.SERVICE_UNAVAILABLE:
+                    raise
+                named = f"Job {job['job_id']} ({job['name']})"
+                typer.echo(f"{named} waits, and no more can be said now: {refusal}.\n")
     for line in lines:
         typer.echo(f"{clock_time(line['unix_seconds'])}  {line['sentence']}")
 
