@@ -48,7 +48,7 @@ class ArrivalCase:
 BUSY = ArrivalCase(fits=False, rent_per_hour=1.0)
 FREE = ArrivalCase(fits=True, rent_per_hour=1.0)
 HOUR = 3600.0
-TRYING = WaitingPolicy(900.0, speculation_seconds=60.0, untried_seconds=70.0)
+TRYING = WaitingPolicy(900.0, speculation_seconds=60.0)
 
 
 def decide(policy, case, runtime, wait):
@@ -81,7 +81,6 @@ def decide(policy, case, runtime, wait):
             1e6,
             ArrivalChoice.RENT,
         ),
-        (TRYING, BUSY, 70.0, 0.0, ArrivalChoice.WAIT),
         (TRYING, BUSY, 69.0, 0.0, ArrivalChoice.SPECULATE),
         (WaitingPolicy(900.0, 60.0, conserving=False), FREE, 10.0, 0.0, ArrivalChoice.RENT),
         (WaitingPolicy(900.0, 60.0, conserving=False), FREE, 99.0, 0.0, ArrivalChoice.START),

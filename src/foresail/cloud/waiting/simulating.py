@@ -68,8 +68,6 @@ class WaitingPolicy:
     """Whether a job that is expected to lose more by waiting than it saves is rented a machine."""
     queue: Queue = "fcfs"
     """Order of the waiting jobs."""
-    untried_seconds: float = math.inf
-    """A job that is believed to run for so long is a long one anyhow, and waits without a trial."""
 
     def __post_init__(self) -> None:
         for name in (
@@ -77,7 +75,6 @@ class WaitingPolicy:
             "short_seconds",
             "patience_seconds",
             "speculation_seconds",
-            "untried_seconds",
         ):
             value = getattr(self, name)
             require(value is None or value >= 0.0, self, name, "0 or more")
@@ -95,7 +92,6 @@ class WaitingPolicy:
             float(self.speculation_seconds),
             int(self.conserving),
             int(self.weighing),
-            float(self.untried_seconds),
         )
 
 

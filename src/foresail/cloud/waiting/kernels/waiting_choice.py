@@ -119,8 +119,6 @@ class WaitingRules(NamedTuple):
     """1: a job that finds a fixed machine free takes it, whatever is believed of it."""
     weighing: int
     """1: a job is rented a machine where waiting is expected to cost more."""
-    untried_seconds: float
-    """A job that is believed to run for so long is not tried."""
 
 
 class DelayCosts(NamedTuple):
@@ -182,7 +180,7 @@ def choose(
         return START
     if runtime_seconds < rules.short_seconds:
         return RENT
-    if rules.speculation_seconds > 0.0 and not fits and runtime_seconds < rules.untried_seconds:
+    if rules.speculation_seconds > 0.0 and not fits:
         return SPECULATE
     return choose_again(rules, delay_costs, fits, runtime_seconds, waits)
 
