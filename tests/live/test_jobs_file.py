@@ -393,3 +393,8 @@ def test_sizes_as_people_write_them(text, amount):
         {"command": "true", "memory": text}, None
     )
     assert job.memory_bytes == amount
+
+
+def test_half_a_surrogate_pair_is_kept_as_it_is():
+    job = CommandJob("1", "a\ud800", ("echo", "\udc00"), "/", after=("3",))
+    assert CommandJob.from_json(job.to_json()) == job

@@ -255,12 +255,18 @@ class CommandJob:
     @classmethod
     def from_json(cls, line: str) -> CommandJob:
         """The job of a line written by ``to_json``."""
-        stored = json.loads(line)
+        try:
+            return _decoded(line)
+        except msgspec.DecodeError:  # half a surrogate pair
+            stored = json.loads(line)
         if not isinstance(stored["command"], str):
             stored["command"] = tuple(stored["command"])
         for name in ("after", "arguments"):
             stored[name] = tuple(stored.get(name, ()))
         return cls(**stored)
+
+
+_decoded: Final = msgspec.json.Decoder(CommandJob).decode
 
 
 def _interpreter(script: str) -> list[str]:
