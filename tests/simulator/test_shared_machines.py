@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -326,3 +327,22 @@ def test_stages_that_start_together_are_refused():
     with pytest.raises(InputError, match="job a has several stages") as caught:
         model.started(Allocation("a"), Placement((("all", 2),), (("m0", 2),)), 0.0)
     assert caught.value.value == "map, reduce"
+
+
+def test_a_task_that_is_stopped_leaves_when_its_allocation_ends():
+    """One that has completed before left then."""
+    stopped, done = Allocation("stopped"), Allocation("done")
+    known = SimpleNamespace(task_names=[(stopped, 0), (done, 0)], machine_names=["n"])
+    news = np.zeros((3, kernel.NEWS_COLUMNS))
+    news[:, kernel.NEWS_TIME] = 1.0, 1.0, 4.0
+    news[:, kernel.NEWS_KIND] = [
+        kernel.KIND_NAMES.index(name) for name in ("changed", "changed", "completed")
+    ]
+    news[:, kernel.NEWS_TASK] = 0, 1, 1
+    use = SharedMachines.use_over_time(known, [news], {stopped: 7.0, done: 9.0})
+    assert use.select("job_id", "what", "seconds").rows() == [
+        ("stopped", "changed", 1.0),
+        ("done", "changed", 1.0),
+        ("done", "completed", 4.0),
+        ("stopped", "left", 7.0),
+    ]

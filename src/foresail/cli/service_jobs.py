@@ -241,7 +241,10 @@ def _lines(job: Mapping[str, Any], now: float) -> Iterator[tuple[str, str]]:
     files = [job[name] for name in ("output", "errors") if job.get(name)]
     yield "logs", " and ".join(files) or f"foresail logs {job['job_id']}"
     if job.get("log_is_cut"):
-        yield "log cut", "it wrote more than is kept; the rest is lost"
+        yield (
+            "log cut",
+            "it wrote more than is kept: what stood between its beginning and its end is lost",
+        )
     code = job.get("exit_code")
     if code is not None:
         yield "exit code", str(code)
