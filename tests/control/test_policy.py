@@ -23,7 +23,7 @@ PARAMETERS = {
         "age_limit_seconds": SECONDS | st.just(math.inf),
     },
     "conservative": {"queue": st.sampled_from(ORDERS)},
-    "guarded": {"likely": st.sampled_from(["q25", "max(q10, 5)"]), "patience": st.floats(0.0, 9.0)},
+    "guarded": {"plan": st.sampled_from(["q25", "max(q10, 5)"]), "patience": st.floats(0.0, 9.0)},
     "fcfs": {},
     "recent": {"k": st.integers(1, 5), "whole_seconds": st.booleans()},
     "regression": {"over": st.sampled_from(["squared", "linear"])},
