@@ -12,7 +12,6 @@ import pytest
 from foresail.cli._service import start_cell
 from foresail.control.loop import Controller
 from foresail.control.policy import parse_policy
-from foresail.explain.compiling import CompilerApart
 from foresail.explain.forecast import Range, WaitingForecast
 from foresail.explain.outlook import outlook_of
 from foresail.explain.start_forecaster import StartForecaster
@@ -33,6 +32,7 @@ from foresail.service.slow_answers import (
     horizon,
     slowly,
 )
+from foresail.service.snapshots import DaemonBusy
 from foresail.service.store.protocol import ForecastKind, ForecastOutcome, ForecastRow
 
 SOON = Range(1.0, 2.0, 3.0)
@@ -81,7 +81,16 @@ def forecaster(monkeypatch, seconds, jobs):
         SimpleNamespace(pending=SimpleNamespace(job=Job.gang(job_id, 0.0, 1))) for job_id in jobs
     ]
     snapshots = SnapshotCache(waiting)
-    return QueueForecaster(snapshots, Store(), CompilerApart()), snapshots
+    compiler = SimpleNamespace(compile=lambda: None, is_stopped=False)
+    return QueueForecaster(snapshots, Store(), compiler), snapshots
+
+
+def test_a_service_that_ends_draws_none(monkeypatch):
+    """It would compile in this process what the one apart has not, and not end meanwhile."""
+    made, _ = forecaster(monkeypatch, 0.0, ("1",))
+    made._compiler.is_stopped = True
+    with pytest.raises(DaemonBusy):
+        asyncio.run(made.ahead())
 
 
 def test_a_job_of_a_long_queue_is_told_by_the_forecasts_drawn_last(monkeypatch):

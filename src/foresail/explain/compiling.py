@@ -73,14 +73,15 @@ class CompilerApart:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
-        self._is_over = False
+        self._was_tried = False
+        self.is_stopped = False
 
     def compile(self) -> None:
         """Return when all is compiled, or cannot be by a process apart, or that was stopped."""
         with self._lock:
-            if self._is_over or _mark() is None or are_compiled():
+            if self.is_stopped or self._was_tried or _mark() is None or are_compiled():
                 return
-            self._is_over = True
+            self._was_tried = True
             variables = {
                 name: each for name, each in os.environ.items() if _VARIABLES.fullmatch(name)
             }
@@ -97,7 +98,7 @@ class CompilerApart:
 
     def stop(self) -> None:
         """End the process, if there is one; it leaves what it has compiled."""
-        self._is_over = True
+        self.is_stopped = True
         if self._process is not None:
             self._process.kill()
 

@@ -516,6 +516,8 @@ class QueueForecaster:
 
         def drawn(past: PastForecasts) -> Forecasts:
             self._compiler.compile()
+            if self._compiler.is_stopped:
+                raise DaemonBusy("the service ends")
             whole = outlook()
             if self._latest is None and len(whole.waiting) > _MANY and not jobs:
                 self._latest = drawn_forecasts(front_of(whole, _IN_FRONT), self._starts, past)
