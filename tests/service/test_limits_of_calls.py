@@ -32,6 +32,8 @@ def test_so_many_jobs_and_members_and_not_one_more():
     ):
         with pytest.raises(InputError, match="too many"):
             checked(*jobs)
+    with pytest.raises(InputError, match="too many members"):  # before they are counted one by one
+        checked({"array": f"0-{MOST_JOBS}"})
     job = {"command": "true"}
     assert JobsRequest.model_validate({"jobs": [job] * MOST_JOBS})
     with pytest.raises(ValidationError):
