@@ -125,7 +125,7 @@ def _foresee(controller: Controller) -> None:
         starts.catch_up(history)
     starts.forecast(outlook_maker(controller, (), history)())
     forecast_running([*controller.running.values()], controller.now, starts.draw)
-    float(controller.look_again_seconds)
+    float(controller.look_again_seconds)  # the guard's next look: asking for it compiles it
 
 
 def main() -> None:

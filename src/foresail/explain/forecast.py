@@ -31,7 +31,7 @@ LEVELS: Final = (0.1, 0.5, 0.9)
 
 _FEWEST_SCENARIOS: Final = 30
 _MOST_DRAWN: Final = SCENARIOS * 1_000
-"""Of many running jobs fewer futures are drawn: so many ends in all."""
+"""Most ends drawn in all: of many running jobs there are fewer futures."""
 
 _AT_LIMIT_SECONDS: Final = 1e-6
 

@@ -64,7 +64,7 @@ _MOST_NEEDED: Final = 10_000
 
 _AT_LIMIT: Final = 0.01
 _SPREADS: Final = (0.1, 1.5)
-"""What comes so near to its limit was cut there; what is beyond has a standard deviation of
+"""A runtime so near to its limit was cut there; beyond it there is a standard deviation of
 logarithms like that below it, within these bounds."""
 
 _MOST_APPLICATIONS: Final = 20_000

@@ -91,7 +91,7 @@ class PassInputs(NamedTuple):
     """Cpus that are free."""
     waiting: int
     releases: int
-    """How many rows of ``order`` and of ``release`` count (some of the former may be gaps)."""
+    """Number of rows of ``order`` (gaps among them) and of ``release`` that count."""
     order: NDArray[np.float64]
     """The waiting jobs in queue order, in columns QUEUE_KEY and QUEUE, and in backfill order
     (columns of ``foresail.kernels.waiting_jobs``)."""

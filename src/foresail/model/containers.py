@@ -29,7 +29,7 @@ _ITS_OWN: Final = frozenset(
     {"__dict__", "__weakref__", "__slots__", "__init__", "__repr__", "__eq__", "__hash__"}
     | {"__setattr__", "__delattr__", "__getstate__", "__setstate__", "__match_args__"}
 )
-"""What a struct has in a way of its own."""
+"""Methods that a struct has in a way of its own."""
 
 
 def quickly_made(kind: Kind) -> Kind:

@@ -20,7 +20,7 @@ class Allocation(NamedTuple):
     """One attempt of a job, of a stage of it, or of some tasks of a stage."""
 
     job_id: str
-    """Of which job."""
+    """Id of the job."""
     stage: str = ""
     """Name of the stage; empty: all of the job, whose tasks start together."""
     tasks: tuple[int, ...] = ()
@@ -41,7 +41,7 @@ class Part(NamedTuple):
 
 
 Unit: TypeAlias = str | Part
-"""What starts, runs and ends as one: a whole job, which is known by its id, or a part of one."""
+"""Unit that starts, runs and ends as one: a whole job, known by its id, or a part of one."""
 
 
 def job_of(unit: Unit) -> str:

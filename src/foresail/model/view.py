@@ -168,7 +168,7 @@ class RunningJob:
     reservation: Reservation | Rejection | None = None
     attempt: int = 1
     overtook: bool = False
-    """Whether one that was submitted earlier waited when it started."""
+    """True if one that was submitted earlier waited when it started."""
     stage: str = ""
     tasks: tuple[int, ...] = ()
 

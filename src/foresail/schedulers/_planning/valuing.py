@@ -36,7 +36,7 @@ class PlanAheadParameters:
 
     window_slots: int = 24
     slot_seconds: float = 60.0
-    """How many starts a plan considers, the first of them now, and from one to the next. One slot
+    """Number of starts that a plan considers, the first now, and time between two. One slot
     means no planning ahead."""
     distribution: bool = True
     """Plan with the whole belief about a runtime; otherwise with its mean alone."""
